@@ -1,0 +1,69 @@
+"""Quantities with units, read and written: no more than the standard library, so that quick programs stay quick."""
+
+from __future__ import annotations
+
+import re
+
+_SIZES: dict[str, int] = {
+    "B": 1,
+    **{f"{p}B": 1000**n for n, p in enumerate(("k", "M", "G", "T"), start=1)},
+    **{f"{p}iB": 1024**n for n, p in enumerate(("K", "M", "G", "T"), start=1)},
+}
+_DURATIONS: dict[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_QUANTITY = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[A-Za-z]+)", re.ASCII)
+_LARGEST_BYTES = 2**60
+_LONGEST_SECONDS = 30 * 86400.0
+
+
+def _parse(text: object, units: dict[str, int] | dict[str, float], example: str) -> float:
+    match = _QUANTITY.fullmatch(text.strip()) if isinstance(text, str) and len(text) < 40 else None
+    if match is None:
+        raise ValueError(f"needs a number and a unit, such as {example}")
+    if match["unit"] not in units:
+        raise ValueError(f"unknown unit {match['unit']!r}; use one of {', '.join(units)}, such as {example}")
+    return float(match["number"]) * units[match["unit"]]
+
+
+def parse_bytes(text: object) -> int:
+    """``"670 MB"`` to bytes. Decimal units are powers of 1000, binary ones of 1024.
+
+    Raises ValueError, with what would be right, for anything else, a plain number included.
+    """
+    if isinstance(text, int) and not isinstance(text, bool) and text == 0:
+        return 0
+    value = _parse(text, _SIZES, "512 MiB")
+    if value > _LARGEST_BYTES:
+        raise ValueError("is larger than any disk; at most 1024 PiB")
+    if value != int(value):
+        raise ValueError("is not a whole number of bytes")
+    return int(value)
+
+
+def parse_seconds(text: object) -> float:
+    """``"1.5 s"`` to seconds. Raises ValueError, with what would be right, for anything else."""
+    if isinstance(text, int) and not isinstance(text, bool) and text == 0:
+        return 0.0
+    value = _parse(text, _DURATIONS, "30 s")
+    if value > _LONGEST_SECONDS:
+        raise ValueError("is longer than 30 days")
+    return value
+
+
+def format_bytes(count: float) -> str:
+    """Bytes for people, in binary units with three figures: ``1.20 GiB``."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} TiB"
+
+
+def format_seconds(seconds: float) -> str:
+    """Seconds for people: ``8.4 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -1,0 +1,94 @@
+"""One reading of telemetry, as the recorder makes it and every viewer sees it.
+
+A value's name is ``metric`` for the whole host or ``metric[instance]`` for one CPU, disk or guest, and the unit is
+the end of the metric's name: ``disk_await_ms[vda]`` is in milliseconds. docs/telemetry.md lists all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_UNITS = (
+    ("_bytes_per_second", "B/s"),
+    ("_per_second", "1/s"),
+    ("_percent", "%"),
+    ("_bytes", "B"),
+    ("_ms", "ms"),
+    ("_seconds", "s"),
+    ("_watts", "W"),
+)
+
+
+def split_name(name: str) -> tuple[str, str | None]:
+    """``"disk_await_ms[vda]"`` to ``("disk_await_ms", "vda")``; the instance is None for the whole host."""
+    metric, bracket, rest = name.partition("[")
+    return (metric, rest[:-1]) if bracket else (name, None)
+
+
+def unit_of(name: str) -> str:
+    """The unit of a value: ``%``, ``B``, ``B/s``, ``1/s``, ``ms``, ``s``, ``W``, or ``1`` for a plain count."""
+    metric, _ = split_name(name)
+    return next((unit for ending, unit in _UNITS if metric.endswith(ending)), "1")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The names of a sample's values in order; many samples share one. `units` is parallel to `names`."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    position: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "position", {name: place for place, name in enumerate(self.names)})
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> Layout:
+        """The layout of `names`, whose units follow from their endings."""
+        return cls(tuple(names), tuple(map(unit_of, names)))
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """All values of one tick; it describes the `length` seconds that ended at `mono`.
+
+    `wall` is seconds since the epoch and `mono` seconds of the monotonic clock, both read when the tick began.
+    `lateness` is how many seconds after its deadline that was. A value that could not be had is NaN.
+    """
+
+    wall: float
+    mono: float
+    length: float
+    lateness: float
+    layout: Layout
+    values: Sequence[float]
+
+    def get(self, name: str) -> float:
+        """The value called `name`; NaN where the sample has none."""
+        place = self.layout.position.get(name)
+        return math.nan if place is None else self.values[place]
+
+    def host(self) -> dict[str, float]:
+        """Name and value of everything that is about the whole host, without CPUs, disks and guests apart."""
+        return {name: value for name, value in zip(self.layout.names, self.values, strict=True) if name[-1] != "]"}
+
+    def instances(self, metric: str) -> dict[str, float]:
+        """The values of ``metric[instance]`` by instance."""
+        found: dict[str, float] = {}
+        for name, value in zip(self.layout.names, self.values, strict=True):
+            if name.startswith(metric) and name[len(metric) : len(metric) + 1] == "[":
+                found[name[len(metric) + 1 : -1]] = value
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One value over time; `mono` (seconds of the monotonic clock) and `values` are parallel."""
+
+    name: str
+    unit: str
+    mono: array[float]
+    values: array[float]
