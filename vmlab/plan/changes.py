@@ -1,0 +1,128 @@
+"""What a size and the command line change in a scenario, before its axes do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from vmlab.model.errors import ScenarioError, UsageError
+from vmlab.plan.document import Document
+from vmlab.plan.paths import ASSIGNMENT_ROOTS, expand
+from vmlab.plan.problems import Origin, Place, Problem, meant, shorten
+from vmlab.plan.terms import Overrides
+from vmlab.plan.yaml_text import parse
+
+CHANGEABLE_SIZES = ("smoke", "demo")
+_PARTS = ("guests", "axes", "repeats")
+
+
+def check_sizes(document: Document) -> None:
+    """Every size changes something that is there. Raises ScenarioError with every problem."""
+    problems: list[Problem] = []
+    sizes: dict[str, dict[str, Any]] = document.value.get("sizes") or {}
+    workloads = list(document.value.get("workloads") or {})
+    for size, parts in sizes.items():
+        if size not in CHANGEABLE_SIZES:
+            why = "is what the scenario itself says" if size == "full" else "is no size"
+            problems.append(Problem(("sizes", size), f"{shorten(size)!r} {why}; sizes here are smoke and demo", True))
+            continue
+        for name, part in parts.items():
+            place: Place = ("sizes", size, name)
+            if name not in (*workloads, *_PARTS):
+                message = f"there is no workload {shorten(name)!r}; {meant(name, [*workloads, *_PARTS])}"
+                problems.append(Problem(place, message, True))
+            elif name != "repeats" and not isinstance(part, dict):
+                problems.append(Problem(place, f"sizes.{size}.{name} needs a mapping"))
+            elif name == "guests":
+                problems.extend(_guest_problems(document, place, part))
+    document.raise_problems(problems)
+
+
+def _guest_problems(document: Document, place: Place, part: dict[str, Any]) -> list[Problem]:
+    guests = list(document.value.get("guests") or {})
+    unknown = [name for name in part if name not in guests]
+    broken = [name for name in part if name in guests and not isinstance(part[name], dict)]
+    return [
+        *(Problem((*place, n), f"there is no guest {shorten(n)!r}; {meant(n, guests)}", True) for n in unknown),
+        *(Problem((*place, n), f"guest {n} needs a mapping") for n in broken),
+    ]
+
+
+def apply_size(document: Document, size: str) -> Document:
+    """The scenario at a size; as it is written where it has no such size."""
+    parts: dict[str, Any] = (document.value.get("sizes") or {}).get(size) or {}
+    for name, part in parts.items():
+        place: Place = ("sizes", size, name)
+        if name == "repeats":
+            document = document.assigned([("repeats",)], part, place)
+        elif name == "axes":
+            for axis, values in part.items():
+                document = _apply_axis(document, axis, values, (*place, axis))
+        elif name == "guests":
+            for guest, attributes in part.items():
+                document = _apply_keys(document, ("guests", guest), attributes, (*place, guest))
+        else:
+            document = _apply_keys(document, ("workloads", name), part, place)
+    return document
+
+
+def _apply_keys(document: Document, to: Place, part: dict[str, Any], source: Place) -> Document:
+    for key, value in part.items():
+        document = document.assigned([(*to, key)], value, (*source, key))
+    return document
+
+
+def _apply_axis(document: Document, axis: str, values: Any, source: Place | Origin) -> Document:
+    """New values for an axis that keeps where it applies; a mapping changes any part of it."""
+    place: Place = ("axes", axis)
+    if isinstance(values, dict) and isinstance(document.at(place), dict) and not isinstance(source, Origin):
+        return _apply_keys(document, place, values, source)
+    if isinstance(document.at(place), dict) and not isinstance(values, dict):
+        place = (*place, "values")
+    return document.assigned([place], values, source)
+
+
+def apply_overrides(document: Document, overrides: Overrides) -> Document:
+    """What the command line changes, size aside. Raises UsageError that names the option."""
+    for assignment in overrides.sets:
+        document = _assign(document, assignment)
+    if overrides.tiles is not None:
+        document = _apply_axis(
+            document, "tiles", list(overrides.tiles), Origin(option=_typed("--tiles", overrides.tiles))
+        )
+    if overrides.cache is not None:
+        document = _apply_axis(
+            document, "cache", list(overrides.cache), Origin(option=_typed("--cache", overrides.cache))
+        )
+    for key, value, option in (
+        (("repeats",), overrides.repeats, "--repeats"),
+        (("seed",), overrides.seed, "--seed"),
+        (("allow", "memory_overcommit"), overrides.allow_overcommit or None, "--allow-overcommit"),
+        (("allow", "unsafe_cache"), overrides.allow_unsafe or None, "--allow-unsafe"),
+    ):
+        if value is not None:
+            document = document.assigned([key], value, Origin(option=option))
+    return document
+
+
+def _typed(option: str, values: Iterable[object]) -> str:
+    return f"{option} {','.join(map(str, values))}"
+
+
+def _assign(document: Document, assignment: str) -> Document:
+    option = f"--set {shorten(assignment, 80)}"
+    path, sign, text = assignment.partition("=")
+    if not sign:
+        raise UsageError(f"{option}: needs PATH=VALUE, such as workloads.web.requests=500")
+    try:
+        value = parse(text, option).value if text.strip() else None
+    except ScenarioError as error:
+        raise UsageError(f"{option}: the value {error.message}") from None
+    try:
+        places = expand(document, path.strip(), ASSIGNMENT_ROOTS)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
+    if places[0][0] == "axes":
+        values = value if isinstance(value, list | dict) else [value]
+        return _apply_axis(document, str(places[0][1]), values, Origin(option=option))
+    return document.assigned(places, value, Origin(option=option))

@@ -1,0 +1,122 @@
+"""A document to a scenario: its structure first, then everything that a cell needs to be run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from vmlab.model.scenario import Scenario, WorkloadEntry
+from vmlab.plan.document import Document
+from vmlab.plan.keys import known_keys
+from vmlab.plan.problems import Place, Problem, meant, shorten
+from vmlab.plan.wording import problems_of
+from vmlab.workloads.contract import AnyWorkload, WorkloadParams
+from vmlab.workloads.registry import kinds
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A scenario of one point of the axes, with the parameters of every workload by its name."""
+
+    scenario: Scenario
+    params: dict[str, WorkloadParams]
+
+
+def read_scenario(document: Document) -> Scenario:
+    """Check the structure: keys, types, units, bounds, names. Raises ScenarioError with every problem."""
+    if not isinstance(document.value, dict):
+        raise document.error(Problem((), "a scenario is a mapping: keys such as name, guests and workloads"))
+    try:
+        # JSON is the form that YAML's values have, and pydantic's strict mode takes arrays for tuples only from it.
+        scenario = Scenario.model_validate_json(json.dumps(document.value))
+    except ValidationError as error:
+        document.raise_problems(problems_of(error, (), lambda place: known_keys(document, place)))
+        raise
+    if scenario.hypervisor != "embedded":
+        where: Place = ("hypervisor",)
+        raise document.error(Problem(where, f"hypervisor {scenario.hypervisor} is not built yet; use embedded"))
+    return scenario
+
+
+def check_table(document: Document, scenario: Scenario) -> None:
+    """The table's sides are axes or workloads, and its baseline is one of its columns. Raises ScenarioError."""
+    table = scenario.table
+    if table is None:
+        return
+    problems: list[Problem] = []
+    sides = [*scenario.axes, "workloads"]
+    for key, side in (("columns", table.columns), ("rows", table.rows)):
+        if side not in sides:
+            problems.append(Problem(("table", key), f"there is no axis {shorten(side)!r}; {meant(side, sides)}"))
+    if table.columns == table.rows:
+        problems.append(Problem(("table", "rows"), f"columns and rows are both {table.rows}"))
+    axis = scenario.axes.get(table.columns)
+    heads = list(axis.values) if axis else list(scenario.workloads)
+    if table.baseline is not None and table.baseline not in heads:
+        words = [str(head) for head in heads]
+        message = f"no column is {shorten(table.baseline)!r}; {meant(table.baseline, words)}"
+        problems.append(Problem(("table", "baseline"), message))
+    document.raise_problems(problems)
+
+
+def read_cell(document: Document) -> Checked:
+    """Check what one cell runs: kinds, their parameters, places, roles. Raises ScenarioError with every problem."""
+    scenario = read_scenario(document)
+    problems: list[Problem] = []
+    params: dict[str, WorkloadParams] = {}
+    for name, entry in scenario.workloads.items():
+        kind = kinds().get(entry.kind)
+        if kind is None:
+            message = f"there is no kind of workload {shorten(entry.kind)!r}; {meant(entry.kind, kinds())}"
+            problems.append(Problem(("workloads", name, "kind"), message))
+            continue
+        problems.extend(_sides(scenario, name, entry, kind))
+        try:
+            params[name] = kind.Params.model_validate_json(json.dumps(entry.params), strict=True)
+        except ValidationError as error:
+            problems.extend(problems_of(error, ("workloads", name), lambda place: known_keys(document, place)))
+    document.raise_problems(problems)
+    return Checked(scenario, params)
+
+
+def _sides(scenario: Scenario, name: str, entry: WorkloadEntry, kind: type[AnyWorkload]) -> Iterator[Problem]:
+    """What is wrong with ``from``, ``to`` and ``on`` of one workload."""
+    here: Place = ("workloads", name)
+    given = {"from": entry.source, "to": entry.target, "on": entry.on}
+    wanted = ("on",) if kind.sides == 1 else ("from", "to")
+    misplaced = [key for key, place in given.items() if place is not None and key not in wanted]
+    for key in misplaced:
+        yield Problem((*here, key), f"kind {entry.kind} takes {' and '.join(wanted)}, not {key!r}", True)
+    for key in wanted:
+        place = given[key]
+        if place is not None:
+            yield from _guest(scenario, (*here, key), place)
+        elif not misplaced:
+            yield Problem(here, f"workloads.{name} needs {key!r}: the guest where {_purpose(key)}", True)
+    if kind.sides == 2 and entry.source is not None and entry.source == entry.target:
+        yield Problem((*here, "to"), f"workloads.{name} runs from {entry.source} to itself; it needs two guests")
+    yield from _roles(scenario, here, entry, kind)
+
+
+def _purpose(key: str) -> str:
+    return {"from": "its client runs", "to": "its server runs", "on": "it runs, or host"}[key]
+
+
+def _guest(scenario: Scenario, where: Place, guest: str) -> Iterator[Problem]:
+    if guest == "host" and where[-1] == "on":
+        return
+    if guest == "host":
+        yield Problem(where, "only workloads with `on` can run on the host")
+    elif guest not in scenario.guests:
+        yield Problem(where, f"there is no guest {shorten(guest)!r}; {meant(guest, scenario.guests)}")
+
+
+def _roles(scenario: Scenario, here: Place, entry: WorkloadEntry, kind: type[AnyWorkload]) -> Iterator[Problem]:
+    sides = (("on", entry.on), (None, None)) if kind.sides == 1 else (("from", entry.source), ("to", entry.target))
+    for (key, name), role in zip(sides, kind.roles, strict=True):
+        guest = scenario.guests.get(name) if name is not None else None
+        if role is not None and guest is not None and role not in guest.role:
+            yield Problem((*here, str(key)), f"guest {name} needs the role {role} for kind {entry.kind}")

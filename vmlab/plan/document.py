@@ -1,0 +1,95 @@
+"""A scenario's text as plain values that remember where each came from, and can be changed at a place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vmlab.model.errors import UsageError
+from vmlab.plan.problems import Origin, Place, Problem, as_error, raise_all
+from vmlab.plan.yaml_text import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Plain values of a scenario.
+
+    `changed` tells where values come from that were put there later: another place of the text, or an option.
+    """
+
+    file: Path
+    tree: Tree
+    value: dict[str, Any]
+    changed: dict[Place, Place | Origin] = field(default_factory=dict)
+
+    def at(self, place: Place) -> Any:
+        """The value at a place, or None where there is none."""
+        found: Any = self.value
+        for part in place:
+            found = found.get(part) if isinstance(found, dict) else None
+        return found
+
+    def assigned(self, places: list[Place], value: Any, origin: Place | Origin) -> Document:
+        """A copy with `value` at every place; mappings on the way are made where they are missing.
+
+        What does not lie on the way is shared with the original: nothing here is changed once it is made.
+
+        Raises UsageError where something on the way is not a mapping.
+        """
+        changed = {old: where for old, where in self.changed.items() if not any(_below(old, new) for new in places)}
+        root = dict(self.value)
+        for place in places:
+            inner = root
+            for length, part in enumerate(place[:-1], start=1):
+                below = inner.get(str(part), {})
+                if not isinstance(below, dict):
+                    raise self.error(Problem(place[:length], "needs a mapping"))
+                inner[str(part)] = inner = dict(below)
+            inner[str(place[-1])] = value
+            changed[place] = origin
+        return Document(self.file, self.tree, root, changed)
+
+    def without(self, *keys: str) -> Document:
+        """A copy that lacks some of the root's keys."""
+        return Document(self.file, self.tree, {k: v for k, v in self.value.items() if k not in keys}, self.changed)
+
+    def origin(self, place: Place, *, at_key: bool = False) -> Origin:
+        """Where the value (or key) at a place comes from; of what encloses it, where it is not written itself."""
+        source = self._source(place)
+        return source if isinstance(source, Origin) else self._written(source or place, at_key=at_key)
+
+    def _source(self, place: Place) -> Place | Origin | None:
+        """Where a value was put here from, or None for one that stands here in the text."""
+        for length in range(len(place), -1, -1):
+            source = self.changed.get(place[:length])
+            if source is not None:
+                return source if isinstance(source, Origin) else (*source, *place[length:])
+        return None
+
+    def _written(self, place: Place, *, at_key: bool) -> Origin:
+        for length in range(len(place), -1, -1):
+            part = place[:length]
+            by_key = at_key or length < len(place)
+            position = self.tree.keys.get(part) if by_key else None
+            if (position := position or self.tree.values.get(part)) is not None:
+                return Origin(position)
+        return Origin()
+
+    def error(self, problem: Problem) -> UsageError:
+        """A problem as an error that names its file, line and column, or the option behind it."""
+        return as_error(problem.message, self.origin(problem.place, at_key=problem.at_key), self.file)
+
+    def raise_problems(self, problems: list[Problem]) -> None:
+        """Raise all problems together; nothing where there are none.
+
+        A value that was put at many places is told of once.
+        """
+        told: dict[object, Problem] = {}
+        for problem in problems:
+            told.setdefault(self._source(problem.place) or problem, problem)
+        raise_all([self.error(problem) for problem in told.values()])
+
+
+def _below(place: Place, above: Place) -> bool:
+    return place[: len(above)] == above

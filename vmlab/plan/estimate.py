@@ -1,0 +1,46 @@
+"""How long a cell takes and how much it writes: estimates, meant to be right within a factor of two.
+
+Guests' boots and workloads are measured alone on an idle host with two cores; what runs side by side shares the
+cores, so work beyond what two cores do at once is spread over the host's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from vmlab.model.run import Accelerator
+from vmlab.plan.terms import HostFacts, WorkloadPlan
+from vmlab.workloads.contract import Footprint
+from vmlab.workloads.registry import kinds
+
+BOOT_WRITES_BYTES = 48 * 2**20
+"""What a guest writes from its boot until it is ready, and what its overlay needs for itself."""
+_CORES_MEASURED = 2
+_BOOT_ALONE: dict[Accelerator, float] = {"kvm": 6.0, "tcg": 22.0}
+_BOOT_SHARE: dict[Accelerator, float] = {"kvm": 1.5, "tcg": 14.0}
+"""Seconds of two whole cores that each guest's boot takes."""
+_OVERLAP = 0.7
+"""Part of a workload's time that is work for the cores, and not waiting for disk, network or a pause."""
+_AROUND_CELL = 4.0
+
+
+def footprint(workload: WorkloadPlan, accelerator: Accelerator) -> Footprint:
+    """What one workload costs; on the host itself nothing is emulated."""
+    where: Accelerator = "kvm" if workload.source == "host" else accelerator
+    return kinds()[workload.kind](workload.params).footprint(where)
+
+
+def cell_seconds(guests: int, footprints: Iterable[Footprint], host: HostFacts) -> float:
+    """Seconds from nothing running to nothing left: boot, prepare, execute, collect, clean up."""
+    spread = _CORES_MEASURED / max(host.cpus, 1)
+    boot = 0.0
+    if guests:
+        boot = max(_BOOT_ALONE[host.accelerator_guess], _BOOT_SHARE[host.accelerator_guess] * guests * spread)
+    alone = [one.seconds for one in footprints]
+    together = max(max(alone, default=0.0), _OVERLAP * sum(alone) * spread)
+    return _AROUND_CELL + boot + together
+
+
+def cell_disk(guests: int, footprints: Iterable[Footprint]) -> int:
+    """Bytes that a cell writes to the host's disk: what workloads write, and what booting does."""
+    return sum(one.disk_bytes for one in footprints) + guests * BOOT_WRITES_BYTES

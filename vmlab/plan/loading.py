@@ -1,0 +1,82 @@
+"""From a path, or the name of a shipped scenario, to a scenario file that was read and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmlab.model.errors import ScenarioError, UsageError
+from vmlab.model.places import shipped_scenarios
+from vmlab.model.scenario import Scenario
+from vmlab.plan.changes import check_sizes
+from vmlab.plan.checking import check_table, read_scenario
+from vmlab.plan.document import Document
+from vmlab.plan.problems import meant, shorten
+from vmlab.plan.yaml_text import MOST_BYTES, parse
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFile:
+    """A scenario as it was found: `path` and `text`, its values with their positions, and its checked structure."""
+
+    path: Path
+    text: str
+    document: Document
+    scenario: Scenario
+
+
+def load(reference: str) -> ScenarioFile:
+    """Read and check a scenario by path, or by the name of a shipped one (``tile``, ``tile.yaml``).
+
+    Raises UsageError when there is no such file, and ScenarioError with file, line and column for what is wrong in it.
+    """
+    path = find(reference)
+    return read(path, _text(path))
+
+
+def read(path: Path, text: str) -> ScenarioFile:
+    """Check a scenario's text as if it had been read from `path`. Raises ScenarioError."""
+    tree = parse(text, path)
+    document = Document(path, tree, tree.value)
+    scenario = read_scenario(document)
+    check_sizes(document)
+    check_table(document, scenario)
+    return ScenarioFile(path, text, document, scenario)
+
+
+def find(reference: str) -> Path:
+    """The file that is meant; a file in sight comes before a shipped scenario. Raises UsageError."""
+    path = Path(reference)
+    if "\0" in reference or not reference:
+        raise UsageError(f"{shorten(reference)!r} is not a scenario")
+    if path.is_file():
+        return path
+    if path.is_dir():
+        raise UsageError(f"{reference} is a folder, not a scenario")
+    if path.name == reference:
+        for name in (reference, f"{reference}.yaml"):
+            if (shipped := shipped_scenarios() / name).is_file() and shipped.suffix == ".yaml":
+                return shipped
+        raise UsageError(f"there is no scenario {shorten(reference)!r}; {meant(path.stem, shipped_names())}")
+    raise UsageError(f"there is no file {reference}")
+
+
+def shipped_names() -> list[str]:
+    """Names of the scenarios that come with the program, in alphabetical order."""
+    return sorted(path.stem for path in shipped_scenarios().glob("*.yaml"))
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    if len(raw) > MOST_BYTES:
+        raise ScenarioError(f"is larger than {MOST_BYTES // 1024} KiB; no scenario is", file=path)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start]
+        column = error.start - (before.rfind(b"\n") + 1) + 1
+        raise ScenarioError("is not UTF-8 text", file=path, line=before.count(b"\n") + 1, column=column) from None

@@ -1,0 +1,38 @@
+"""A scenario checked as far as it can be without a host: every cell of every size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmlab.model.scenario import SIZES
+from vmlab.plan.loading import ScenarioFile, load
+from vmlab.plan.planning import make_plan
+from vmlab.plan.terms import HostFacts, Overrides
+
+_ANY_HOST = HostFacts(
+    memory_available_bytes=2**60, memory_total_bytes=2**60, disk_free_bytes=2**60, cpus=1, accelerator_guess="tcg"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Valid:
+    """A scenario in order; `cells` counts them by size."""
+
+    path: Path
+    name: str
+    cells: dict[str, int]
+
+
+def validate_all(file: ScenarioFile) -> Valid:
+    """Plan every size for a host that holds anything. Raises ScenarioError for the first that fails."""
+    sizes = [size for size in reversed(SIZES) if size == "full" or size in file.scenario.sizes]
+    cells = {size: len(make_plan(file, Overrides(size=size), _ANY_HOST).cells) for size in sizes}
+    return Valid(file.path, file.scenario.name, cells)
+
+
+def load_valid(reference: str) -> ScenarioFile:
+    """As `loading.load`, with every size checked: a mistake that the chosen size covers is a mistake still."""
+    file = load(reference)
+    validate_all(file)
+    return file
