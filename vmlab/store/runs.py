@@ -1,0 +1,127 @@
+"""The list of runs, read from their own stores, and how a user names one of them."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmlab.model.errors import UsageError, VmlabError
+from vmlab.model.event import CellEnded, RunEnded, RunStarted
+from vmlab.model.places import runs_folder
+from vmlab.model.run import Outcome
+from vmlab.store.life import is_alive, process_ids
+from vmlab.store.reader import RunReader
+
+RUNNING = "running"
+"""What `RunSummary.outcome` says of a run that lives; otherwise it is one of `Outcome`."""
+STORE = "run.sqlite"
+_LATEST = ("last", "latest")
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One line of the list of runs; times are seconds since the epoch. `problem` says why a store is unreadable."""
+
+    id: str
+    scenario: str
+    size: str
+    outcome: str
+    started: float | None
+    ended: float | None
+    runner_pid: int | None
+    cells_done: int
+    cells_planned: int
+    problem: str | None = None
+
+
+def new_run_id(scenario: str) -> str:
+    """A new id such as ``20261121-143015-tile-7f3a``: sorts by time (UTC), is safe as a file name, is not taken."""
+    safe = re.sub(r"[^a-z0-9]+", "-", scenario.lower()).strip("-")[:32] or "run"
+    while True:
+        run = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{safe}-{secrets.token_hex(2)}"
+        if not (runs_folder() / run).exists():
+            return run
+
+
+def run_folders() -> list[Path]:
+    """The folders of all runs, the newest first."""
+    try:
+        return sorted((path for path in runs_folder().iterdir() if path.is_dir()), reverse=True)
+    except FileNotFoundError:
+        return []
+
+
+def list_runs() -> list[RunSummary]:
+    """All runs, the newest first. A damaged store costs its own line only."""
+    return [summarise(folder / STORE) for folder in run_folders()]
+
+
+def summarise(store: Path) -> RunSummary:
+    """What the list says of the run whose store is at `store`, which need not exist yet."""
+    folder = store.parent
+    # Asked before the store is read: a run that ends in between is then told by its own last event.
+    alive = is_alive(folder)
+    started: RunStarted | None = None
+    ended: RunEnded | None = None
+    done = 0
+    problem = None
+    try:
+        with RunReader(store) as reader:
+            for _, event in reader.events(kinds=(RunStarted, CellEnded, RunEnded)):
+                if isinstance(event, RunStarted):
+                    started = event
+                elif isinstance(event, RunEnded):
+                    ended = event
+                else:
+                    done += 1
+    except VmlabError as error:
+        problem = str(error)
+    return RunSummary(
+        id=started.run if started else folder.name,
+        scenario=started.scenario if started else "",
+        size=started.size if started else "",
+        outcome=ended.outcome if ended else RUNNING if alive else Outcome.ABORTED,
+        started=started.wall if started else None,
+        ended=ended.wall if ended else None,
+        runner_pid=_runner_pid(folder) if alive and ended is None else None,
+        cells_done=done,
+        cells_planned=started.cells if started else 0,
+        problem=problem,
+    )
+
+
+def _runner_pid(folder: Path) -> int | None:
+    noted = process_ids(folder)
+    return noted.get("runner_pid", noted.get("launcher_pid"))
+
+
+def resolve_run(reference: str) -> Path:
+    """The store of the run that `reference` names; its parent is the run's folder.
+
+    A reference is an id, the unique beginning of one, ``last``, or a path to a run's folder or store. The store of
+    a run that has just begun may not exist yet. Raises UsageError, with one line, for anything else.
+    """
+    if "/" in reference or reference.endswith(".sqlite"):
+        return _at_path(Path(reference))
+    folders = run_folders()
+    if not folders:
+        raise UsageError(f"there are no runs in {runs_folder()} yet")
+    if reference in _LATEST:
+        return folders[0] / STORE
+    found = [f for f in folders if f.name == reference] or [f for f in folders if f.name.startswith(reference)]
+    if not reference or not found:
+        raise UsageError(f"no run is called {reference!r}; `vmlab ls` lists them")
+    if len(found) > 1:
+        names = ", ".join(folder.name for folder in found[:3]) + (", …" if len(found) > 3 else "")
+        raise UsageError(f"{reference!r} may be any of {len(found)} runs: {names}")
+    return found[0] / STORE
+
+
+def _at_path(path: Path) -> Path:
+    store = path / STORE if path.is_dir() else path
+    if not store.exists():
+        raise UsageError(f"{path}: no run is there")
+    return store

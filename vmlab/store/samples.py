@@ -1,0 +1,92 @@
+"""Samples in a run's store: one packed row a tick, its names once, and single series read back in milliseconds.
+
+A row's body is little-endian 32-bit floats, one for each name of its layout. That keeps seven significant figures,
+more than any of the kernel's counters yields in a tick, at four bytes a value; NaN is a value that could not be had.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterator
+from functools import lru_cache
+
+from vmlab.model.sample import Layout, Sample, Series, unit_of
+from vmlab.store.reader import RunReader
+from vmlab.store.writer import RunWriter
+
+_VALUE = struct.Struct("<f")
+_LENGTH, _LATENESS = "tick_length_seconds", "tick_lateness_seconds"
+
+
+@lru_cache(maxsize=64)
+def _row(count: int) -> struct.Struct:
+    return struct.Struct(f"<{count}f")
+
+
+class SampleWriter:
+    """Packs samples into the store of `writer`; a sink for the recorder. Raises what `RunWriter` raises."""
+
+    def __init__(self, writer: RunWriter) -> None:
+        self._writer = writer
+        self._ids: dict[tuple[str, ...], int] = {}
+        self._last: tuple[Layout | None, int] = (None, 0)
+
+    def __call__(self, sample: Sample) -> None:
+        """Keep `sample`."""
+        layout, row = self._last
+        if sample.layout is not layout:
+            row = self._id(sample.layout)
+            self._last = (sample.layout, row)
+        body = _row(len(sample.values)).pack(*sample.values)
+        self._writer.sample(row, sample.wall, sample.mono, body)
+
+    def _id(self, layout: Layout) -> int:
+        known = self._ids.get(layout.names)
+        if known is None:
+            known = self._ids[layout.names] = self._writer.sample_layout(layout.names, layout.units)
+        return known
+
+
+def samples(
+    reader: RunReader, since: float = float("-inf"), until: float = float("inf"), after: int = 0
+) -> Iterator[tuple[int, Sample]]:
+    """Row id and sample of every tick that ended from `since` to `until` (monotonic seconds), after row `after`.
+
+    To follow a run that lives, ask again with the last row id.
+    """
+    layouts: dict[int, Layout] = {}
+    for row in reader.sample_rows(since, until, after):
+        layout = layouts.get(row.layout)
+        if layout is None:
+            layouts = {key: Layout(one.names, one.units) for key, one in reader.sample_layouts().items()}
+            layout = layouts[row.layout]
+        values = _row(len(layout.names)).unpack(row.body)
+        length, lateness = (values[layout.position[name]] for name in (_LENGTH, _LATENESS))
+        yield row.id, Sample(row.wall, row.mono, length, lateness, layout, values)
+
+
+def read_samples(reader: RunReader, since: float, until: float) -> Iterator[Sample]:
+    """The samples that describe the span from `since` to `until` (monotonic seconds), in order.
+
+    A tick is stored under its end, so the one that ends after `until` is the last.
+    """
+    for _, sample in samples(reader, since):
+        yield sample
+        if sample.mono >= until:
+            return
+
+
+def series(
+    reader: RunReader, name: str, since: float = float("-inf"), until: float = float("inf"), after: int = 0
+) -> Series:
+    """One value over time, without unpacking the others; ticks whose layout lacks it are left out."""
+    found: list[tuple[int, float, bytes]] = []
+    for key, layout in reader.sample_layouts().items():
+        if name in layout.names:
+            offset = layout.names.index(name) * _VALUE.size
+            found += reader.sample_slices(key, offset, _VALUE.size, since, until, after)
+    found.sort()
+    packed = b"".join(value for _, _, value in found)
+    values = array("f", _row(len(found)).unpack(packed))
+    return Series(name, unit_of(name), array("d", [mono for _, mono, _ in found]), values)
