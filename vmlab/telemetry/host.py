@@ -1,0 +1,85 @@
+"""All groups of figures together: what there is on this host, and one reading of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from vmlab.telemetry.counter import NAN
+from vmlab.telemetry.cpu import CpuShares
+from vmlab.telemetry.disk import Disks
+from vmlab.telemetry.group import Group
+from vmlab.telemetry.ksm import Ksm, Ksmd
+from vmlab.telemetry.lab_cpu import OutsideLab, Scope
+from vmlab.telemetry.memory import Memory, Paging
+from vmlab.telemetry.network import BridgeTraffic
+from vmlab.telemetry.place import disks_under
+from vmlab.telemetry.power import Power
+from vmlab.telemetry.pressure import Pressure
+from vmlab.telemetry.source import Roots
+
+Notify = Callable[[str], None]
+"""Takes one line for people."""
+
+
+class Readings:
+    """Reads groups one after the other; one that fails gives NaN, and is told of once."""
+
+    def __init__(self, groups: Iterable[Group], notify: Notify) -> None:
+        self.groups = list(groups)
+        self._notify = notify
+        self._told: set[str] = set()
+        self._owed = [0.0] * len(self.groups)
+
+    def read(self, mono: float, length: float) -> list[float]:
+        """The values of all groups in order, parallel to `names` as it is after the call."""
+        values: list[float] = []
+        for place, group in enumerate(self.groups):
+            # A group that failed has its last reading from earlier, so its differences span more than one tick.
+            owed = self._owed[place] + length
+            try:
+                values += group.read(mono, owed)
+                self._owed[place] = 0.0
+            except (OSError, ValueError, IndexError) as error:
+                self._owed[place] = owed
+                values += [NAN] * len(group.names)
+                if group.title not in self._told:
+                    self._told.add(group.title)
+                    self._notify(f"no figures for {group.title} for now: {error}")
+        return values
+
+    def parts(self) -> tuple[tuple[str, ...], ...]:
+        """The names of each group; another tuple object in a place means that the layout changed."""
+        return tuple(group.names for group in self.groups)
+
+
+def host_groups(
+    roots: Roots, lab_folders: Sequence[Path], network: str | None, scope: Scope, notify: Notify
+) -> list[Group]:
+    """What can be read here. A group whose files are missing is left out, with one notice that says which."""
+    found: list[Group] = []
+
+    def add(title: str, make: Callable[[], Group]) -> Group | None:
+        try:
+            group = make()
+            group.read(0.0, 1.0)
+        except (OSError, ValueError, IndexError) as error:
+            notify(f"no figures for {title} here: {error}")
+            return None
+        found.append(group)
+        return group
+
+    cpu = add(CpuShares.title, lambda: CpuShares(roots))
+    if isinstance(cpu, CpuShares):
+        add(OutsideLab.title, lambda: OutsideLab(roots, cpu, scope))
+    add(Disks.title, lambda: Disks(roots, disks_under(lab_folders, roots, notify)))
+    memory = add(Memory.title, lambda: Memory(roots))
+    if isinstance(memory, Memory):
+        add(Paging.title, lambda: Paging(roots, memory))
+    add(Ksm.title, lambda: Ksm(roots))
+    add(Ksmd.title, lambda: Ksmd(roots))
+    add(Pressure.title, lambda: Pressure(roots))
+    if network is not None:
+        add(BridgeTraffic.title, lambda: BridgeTraffic(roots, network))
+    add(Power.title, lambda: Power(roots))
+    return found

@@ -1,0 +1,109 @@
+"""How much CPU the lab itself used, and so how much the host's own other work did."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from vmlab.telemetry.counter import NAN
+from vmlab.telemetry.cpu import CpuShares
+from vmlab.telemetry.source import KernelFile, Roots
+
+Scope = Literal["namespace", "process"]
+_SCHEDULER_CLOCK = 2
+# In percent. More than this is no jitter of the clocks, and must not hide a load that comes later.
+_MOST_OWED = 10.0
+
+
+class NamespaceCpu:
+    """CPU seconds of all processes in this PID namespace, and of those that ended and were reaped by init or by us.
+
+    Within a lab that is the runner, its QEMUs and what it starts on the host. Each process's own clock is asked
+    (clock_getcpuclockid(3): nanoseconds, one system call), and /proc is listed only when a new pid was given out.
+    """
+
+    def __init__(self, roots: Roots, clock_ns: Callable[[int], int] = time.clock_gettime_ns) -> None:
+        self._proc = roots.proc
+        self._clock_ns = clock_ns
+        self._last_pid = KernelFile(roots.proc / "loadavg")
+        self._listed_at = b""
+        self._clocks: list[int] = []
+        self._reaped = 0.0
+        # Where this process is init itself, os.times tells what it reaped.
+        self._init = None if os.getpid() == 1 else _opened(roots.proc / "1/stat")
+        self._ticks_per_second = os.sysconf("SC_CLK_TCK")
+
+    def __call__(self) -> float:
+        """The sum so far, in seconds."""
+        last_pid = self._last_pid.read().rsplit(None, 1)[-1]
+        if last_pid != self._listed_at:
+            self._listed_at = last_pid
+            self._clocks = self._list()
+            self._reaped = self._reaped_by_init()
+        running = 0
+        for clock in self._clocks:
+            try:
+                running += self._clock_ns(clock)
+            except OSError:
+                # It has ended, and its time is with who reaped it.
+                self._listed_at = b""
+                self._reaped = self._reaped_by_init()
+        times = os.times()
+        return running / 1e9 + times.children_user + times.children_system + self._reaped
+
+    def _list(self) -> list[int]:
+        pids = [int(name) for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208 - half of iterdir's cost
+        return [(~pid << 3) | _SCHEDULER_CLOCK for pid in pids]
+
+    def _reaped_by_init(self) -> float:
+        if self._init is None:
+            return 0.0
+        stat = self._init.read()
+        # proc(5): after the closing bracket of comm come state, which is field 3, and the rest; cutime and cstime are
+        # fields 16 and 17.
+        user, system = stat[stat.rindex(b")") + 2 :].split(None, 15)[13:15]
+        return (int(user) + int(system)) / self._ticks_per_second
+
+
+def _opened(path: Path) -> KernelFile | None:
+    try:
+        return KernelFile(path)
+    except OSError:
+        return None
+
+
+def process_cpu() -> float:
+    """CPU seconds of this process and of its children that have ended."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
+class OutsideLab:
+    """The load that did not come from the lab, in percent of all CPUs.
+
+    It is all busy time less the lab's. The two are counted in ticks of 10 ms by different clocks, so a reading may
+    come out below zero; the shortfall is taken off the next ones, which keeps the mean right.
+    """
+
+    title = "the host's own other work"
+    names: tuple[str, ...] = ("cpu_outside_lab_percent", "cpu_lab_percent")
+
+    def __init__(self, roots: Roots, cpu: CpuShares, scope: Scope) -> None:
+        self._cpu = cpu
+        self._lab: Callable[[], float] = NamespaceCpu(roots) if scope == "namespace" else process_cpu
+        self._before: float | None = None
+        self._owed = 0.0
+
+    def read(self, mono: float, length: float) -> list[float]:
+        """See `Group.read`; reads after the `CpuShares` that it was made with."""
+        now = self._lab()
+        before, self._before = self._before, now
+        if before is None or self._cpu.busy_percent != self._cpu.busy_percent:
+            return [NAN, NAN]
+        lab = max(0.0, now - before) / length / self._cpu.count * 100
+        outside = self._cpu.busy_percent - lab - self._owed
+        self._owed = min(_MOST_OWED, max(0.0, -outside))
+        return [max(0.0, outside), lab]
