@@ -1,0 +1,140 @@
+"""What a host needs to run a lab, and the command that mends what is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmlab.hypervisor import cgroups
+from vmlab.hypervisor.disks import supports_direct
+from vmlab.model.places import cache_folder, state_folder
+
+_ENOUGH_FREE = 10 * 2**30
+"""An image and its build take 5 GiB, the guests of a few tiles what they write."""
+
+_DRIVER = "libvirt/connection-driver/libvirt_driver_qemu.so"
+_PROGRAMS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "qemu-img": "qemu-utils",
+    "mmdebstrap": "mmdebstrap",
+    "mkfs.ext4": "e2fsprogs",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at. `required` is False for what a lab runs without; `remedy` is a command, where there is one.
+
+    A lab can run when every required check is `ok`.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str | None = None
+    required: bool = True
+
+
+def checks() -> list[Check]:
+    """Everything that a lab needs, in the order in which a user would mend it. Starts nothing, changes nothing."""
+    return list(_checks())
+
+
+def _checks() -> Iterator[Check]:
+    root = os.geteuid() == 0
+    yield Check("root", root, "running as root" if root else "namespaces and bridges need root", "sudo vmlab doctor")
+    yield _libvirt_driver()
+    for program, package in _PROGRAMS.items():
+        path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+        yield Check(program, path is not None, path or "not installed", f"apt-get install {package}")
+    yield from _kernel_features()
+    yield _cgroup()
+    yield _direct()
+    yield _free_space("images", cache_folder())
+    yield _free_space("runs", state_folder())
+    yield _kvm()
+    yield _ksm()
+
+
+def _libvirt_driver() -> Check:
+    # Debian's place, with the architecture in it, and that of distributions with lib64.
+    patterns = (f"lib/*/{_DRIVER}", f"lib*/{_DRIVER}")
+    found = next((path for pattern in patterns for path in Path("/usr").glob(pattern)), None)
+    detail = str(found) if found else f"{Path(_DRIVER).name} is not installed"
+    return Check("libvirt QEMU driver", found is not None, detail, "apt-get install libvirt-daemon-driver-qemu")
+
+
+def _kernel_features() -> Iterator[Check]:
+    for name in ("net", "mnt", "pid"):
+        there = Path(f"/proc/self/ns/{name}").exists()
+        allowed = _limit_of(name) > 0
+        detail = "allowed" if there and allowed else "switched off"
+        yield Check(f"{name} namespaces", there and allowed, detail, f"sysctl user.max_{name}_namespaces=1000")
+    for device, module in (("/dev/net/tun", "tun"), ("/dev/loop-control", "loop")):
+        there = Path(device).exists()
+        yield Check(device, there, "there" if there else "missing", f"modprobe {module}")
+
+
+def _limit_of(namespace: str) -> int:
+    limit = Path(f"/proc/sys/user/max_{namespace}_namespaces")
+    return int(limit.read_text()) if limit.exists() else 1
+
+
+def _cgroup() -> Check:
+    controllers = cgroups.available_controllers(cgroups.hierarchies())
+    found = "cpu" in controllers
+    detail = f"controllers: {', '.join(controllers)}" if found else "no cpu controller: CPU shares cannot be set"
+    return Check("cgroups", found, detail, "mount -t cgroup2 none /sys/fs/cgroup", required=False)
+
+
+def _direct() -> Check:
+    folder = _existing(state_folder())
+    return _asked(
+        "O_DIRECT",
+        lambda: supports_direct(folder),
+        (f"{folder} takes it", f"{folder} does not take it: cache modes none and directsync are refused"),
+        "set XDG_STATE_HOME to a folder on a disk",
+    )
+
+
+def _asked(name: str, question: Callable[[], bool], details: tuple[str, str], remedy: str) -> Check:
+    """`details` are the words for yes and for no."""
+    try:
+        answer = question()
+    except OSError as error:
+        return Check(name, False, str(error), remedy)
+    return Check(name, answer, details[0 if answer else 1], remedy)
+
+
+def _free_space(what: str, folder: Path) -> Check:
+    place = _existing(folder)
+    free = shutil.disk_usage(place).free
+    return Check(
+        f"space for {what}",
+        free >= _ENOUGH_FREE,
+        f"{free / 2**30:.1f} GiB free in {place}",
+        "vmlab image rm or a larger disk",
+    )
+
+
+def _existing(folder: Path) -> Path:
+    """`folder`, or the nearest folder above it that is there."""
+    return next(place for place in (folder, *folder.parents) if place.is_dir())
+
+
+def _kvm() -> Check:
+    usable = os.access("/dev/kvm", os.R_OK | os.W_OK)
+    detail = (
+        "/dev/kvm opens; a run probes whether a kernel boots under it" if usable else "none: guests are emulated (TCG)"
+    )
+    return Check("KVM", usable, detail, "modprobe kvm_intel or kvm_amd", required=False)
+
+
+def _ksm() -> Check:
+    switch = Path("/sys/kernel/mm/ksm/run")
+    if not switch.exists():
+        return Check("KSM", False, "the kernel has none", required=False)
+    return Check("KSM", True, "on" if switch.read_text().strip() == "1" else "off", required=False)

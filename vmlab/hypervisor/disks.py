@@ -1,0 +1,70 @@
+"""Guests' disks: qcow2 overlays on an image, made by qemu-img."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Literal
+
+from vmlab.model.errors import HypervisorError, HypervisorUnavailable, RefusedError
+from vmlab.model.run import CacheMode
+
+DIRECT_MODES: frozenset[CacheMode] = frozenset({"none", "directsync"})
+"""Cache modes that open files with O_DIRECT."""
+
+BackingFormat = Literal["raw", "qcow2"]
+"""An image is raw, a saved guest's disk qcow2."""
+
+_DEADLINE = 60.0
+_LEAST_FREE = 64 * 2**20
+"""An empty overlay takes 200 KiB; with less than this the first guest to write would stop."""
+
+
+def supports_direct(folder: Path) -> bool:
+    """Whether the file system of `folder` takes O_DIRECT; tmpfs, for one, may not. Raises OSError."""
+    probe = folder / f".direct-{secrets.token_hex(8)}"
+    try:
+        descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_DIRECT, 0o600)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return False
+        raise
+    finally:
+        probe.unlink(missing_ok=True)
+    os.close(descriptor)
+    return True
+
+
+def require_direct(folder: Path, cache: CacheMode) -> None:
+    """Raise RefusedError where `cache` needs O_DIRECT and the file system of `folder` has none."""
+    if cache in DIRECT_MODES and not supports_direct(folder):
+        raise RefusedError(
+            f"cache={cache} needs O_DIRECT, which the file system of {folder} does not have",
+            remedy="set XDG_STATE_HOME to a folder on a disk",
+        )
+
+
+def make_overlay(base: Path, overlay: Path, size: int, kind: BackingFormat = "raw") -> None:
+    """Make a qcow2 `overlay` of `size` bytes on `base`, which is of the format `kind`.
+
+    Raises RefusedError when the disk is full, HypervisorError when qemu-img fails.
+    """
+    overlay.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(overlay.parent).free
+    if free < _LEAST_FREE:
+        raise RefusedError(f"no room for guests' disks: {free / 2**20:.0f} MiB free in {overlay.parent}")
+    # qcow2 marks a path with a colon as a protocol, so the backing file is named by its absolute path.
+    argv = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base.resolve()), "-F", kind, str(overlay), str(size)]
+    try:
+        made = subprocess.run(argv, capture_output=True, text=True, timeout=_DEADLINE, check=False)
+    except FileNotFoundError as error:
+        raise HypervisorUnavailable("qemu-img is missing", remedy="apt-get install qemu-utils") from error
+    except subprocess.TimeoutExpired as error:
+        raise HypervisorError(f"qemu-img took longer than {_DEADLINE:.0f} s for {overlay.name}") from error
+    if made.returncode != 0:
+        overlay.unlink(missing_ok=True)
+        raise HypervisorError(f"qemu-img could not make {overlay.name}: {made.stderr.strip()}")

@@ -1,0 +1,97 @@
+"""The folder that an embedded libvirt lives in: its configuration, its sockets, what it knows of QEMU."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from vmlab.hypervisor.accounts import provide_accounts
+from vmlab.model.errors import HypervisorUnavailable
+
+_SOCKET_LIMIT = 107
+_LONGEST_WITHIN = len("/lib/qemu/domain-999-12345678901234567890/monitor.sock")
+_CAPABILITIES = Path("cache/qemu/capabilities")
+
+
+class LibvirtRoot:
+    """Paths below an embedded driver's root, and its set-up."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def uri(self) -> str:
+        """What to open."""
+        return f"qemu:///embed?root={self.folder}"
+
+    def agent_socket(self, name: str) -> Path:
+        """Where the guest agent of guest `name` is reached."""
+        return self.folder / "agent" / f"{name}.sock"
+
+    def pid_of(self, domain: str) -> int:
+        """The pid of a domain's QEMU in this PID namespace; raises OSError when it does not run."""
+        return int((self.folder / "run/qemu" / f"{domain}.pid").read_text())
+
+    def last_words_of(self, domain: str) -> str:
+        """The last line that a domain's QEMU wrote to its log; the empty string where there is none."""
+        log = self._log_of(domain)
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        own = [line.partition("qemu-system-x86_64: ")[2] for line in lines if "qemu-system-x86_64: " in line]
+        return own[-1] if own else ""
+
+    def forget(self, domain: str) -> None:
+        """Remove the log of a domain that is gone: libvirt adds to it with every start of that name."""
+        self._log_of(domain).unlink(missing_ok=True)
+
+    def _log_of(self, domain: str) -> Path:
+        return self.folder / "log/qemu" / f"{domain}.log"
+
+    def prepare(self, controllers: Iterable[str], known: Path) -> None:
+        """Write qemu.conf, provide libvirt's accounts, and copy what an earlier run learned about QEMU from `known`.
+
+        Raises HypervisorUnavailable when the folder's path is too long for sockets below it.
+        """
+        if len(str(self.folder)) + _LONGEST_WITHIN > _SOCKET_LIMIT:
+            raise HypervisorUnavailable(
+                f"{self.folder} is too long a path for sockets", remedy="set VMLAB_RUNTIME_DIR to a shorter one"
+            )
+        (self.folder / "agent").mkdir(parents=True, exist_ok=True)
+        etc = self.folder / "etc"
+        provide_accounts(etc)
+        (etc / "qemu.conf").write_text(configuration(controllers))
+        if known.is_dir():
+            shutil.copytree(known, self.folder / _CAPABILITIES, dirs_exist_ok=True)
+
+    def remember(self, known: Path) -> None:
+        """Keep what libvirt learned about QEMU in the folder `known`; asking QEMU takes it more than a second.
+
+        libvirt checks by itself that what it reads there still holds.
+        """
+        known.mkdir(parents=True, exist_ok=True)
+        for file in (self.folder / _CAPABILITIES).glob("*.xml"):
+            kept = known / file.name
+            # Every runner is pid 2 of its namespace, so that a pid would tell no two of them apart.
+            if not kept.exists() or kept.stat().st_mtime_ns < file.stat().st_mtime_ns:
+                fresh = known / f"{file.name}.{secrets.token_hex(8)}"
+                shutil.copy2(file, fresh)
+                fresh.replace(kept)
+
+
+def configuration(controllers: Iterable[str]) -> str:
+    """The text of qemu.conf: no daemon for logs, no security driver, QEMU as root, as the lab's user is.
+
+    The namespace for /dev is libvirt's own and of no use to a lab that has namespaces already. QEMU's seccomp
+    sandbox stays on, which is the default.
+    """
+    named = ", ".join(f'"{name}"' for name in controllers)
+    return (
+        'stdio_handler = "file"\n'
+        'security_driver = "none"\n'
+        'user = "root"\n'
+        'group = "root"\n'
+        "remember_owner = 0\n"
+        "namespaces = []\n"
+        f"cgroup_controllers = [ {named} ]\n"
+    )
