@@ -1,0 +1,173 @@
+"""A workload's client, held ready behind the start line, and the clock of the place where it waits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from vmlab.guests.channel import START_LINE, Channel, Launching
+from vmlab.model.errors import DeadlineExceeded, GuestError
+from vmlab.workloads.contract import Client, Finished, Shell
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """The place's wall clock less the host's, in seconds, give or take `uncertainty` seconds.
+
+    Half the round trip bounds the error, as with NTP's single exchange (RFC 5905, section 8).
+    """
+
+    seconds: float
+    uncertainty: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrueStart:
+    """When the client really started, by the host's wall clock, and how late that was, in seconds."""
+
+    host_wall: float
+    late: float
+    uncertainty: float
+
+
+def start_line_program() -> bytes:
+    """The program that belongs at `channel.START_LINE` in every place where clients run."""
+    return resources.files("vmlab.guests.payload").joinpath("start_line.py").read_bytes()
+
+
+async def install_start_line(shell: Shell) -> None:
+    """Put the start line's program into a guest."""
+    await shell.write(START_LINE, start_line_program())
+
+
+class HeldClient:
+    """One client: hold, measure the clock, start, follow, finish."""
+
+    def __init__(self, place: str, client: Client, channel: Channel) -> None:
+        self.place = place
+        self.client = client
+        self._channel = channel
+        self._offset: ClockOffset | None = None
+        self.started: TrueStart | None = None
+        self._out: list[str] = []
+        self._err: list[str] = []
+
+    @classmethod
+    async def hold(cls, shell: Shell, launching: Launching, client: Client, deadline: float) -> HeldClient:
+        """Fork the client in its place, up to the moment before its exec."""
+        channel = await launching.launch(["python3", "-I", "-S", START_LINE])
+        held = cls(shell.name, client, channel)
+        order = {"argv": list(client.argv), "environment": client.environment, "stdin": client.stdin}
+        async with held._within(deadline, "was not ready"):
+            await channel.send(json.dumps(order))
+            await held._expect("ready")
+        return held
+
+    def _within(self, deadline: float, what: str) -> _Deadline:
+        return _Deadline(deadline, f"{self.place}: client {self.client.argv[0]} {what} within {deadline:.0f} s")
+
+    async def _message(self) -> dict[str, Any]:
+        line = await self._channel.receive()
+        if not line:
+            raise GuestError(f"{self.place}: lost the client {self.client.argv[0]}")
+        try:
+            message = json.loads(line)
+        except ValueError as error:
+            raise GuestError(f"{self.place}: the start line said {line[:200]!r}") from error
+        return message if isinstance(message, dict) else {}
+
+    async def _expect(self, key: str) -> Any:
+        message = await self._message()
+        if key not in message:
+            raise GuestError(f"{self.place}: the start line said {message} instead of {key}")
+        return message[key] if key != "pong" else message
+
+    async def measure_clock(self, tries: int = 9, deadline: float = 20.0) -> ClockOffset:
+        """The best of several exchanges: the one with the shortest round trip."""
+        best: ClockOffset | None = None
+        async with self._within(deadline, "did not tell its clock"):
+            for number in range(tries):
+                sent = time.time()
+                await self._channel.send(json.dumps({"ping": number}))
+                clock = (await self._expect("pong"))["clock"]
+                received = time.time()
+                exchange = ClockOffset(clock - (sent + received) / 2, (received - sent) / 2)
+                if best is None or exchange.uncertainty < best.uncertainty:
+                    best = exchange
+        assert best is not None
+        self._offset = best
+        return best
+
+    async def start_at(self, host_wall: float) -> None:
+        """Give the order to start at `host_wall`, told in the place's own clock."""
+        offset = self._offset or await self.measure_clock()
+        self._ordered = host_wall
+        await self._channel.send(json.dumps({"start": host_wall + offset.seconds}))
+
+    async def follow(self, on_start: Callable[[TrueStart], None], deadline: float) -> AsyncIterator[str]:
+        """Each line of the client's standard output, until its end; then `finished` is set.
+
+        `deadline` is in seconds from now. Raises DeadlineExceeded; the client is killed then.
+        """
+        async with self._within(deadline, "did not end"):
+            while True:
+                message = await self._message()
+                if "out" in message:
+                    self._out.append(message["out"])
+                    yield message["out"]
+                elif "err" in message:
+                    self._err.append(message["err"])
+                elif "started" in message:
+                    self.started = self._true_start(message["started"])
+                    on_start(self.started)
+                elif "ended" in message:
+                    self._ended = message["ended"]
+                    return
+
+    def _true_start(self, clock: float) -> TrueStart:
+        assert self._offset is not None
+        host_wall = clock - self._offset.seconds
+        return TrueStart(host_wall, host_wall - self._ordered, self._offset.uncertainty)
+
+    @property
+    def finished(self) -> Finished:
+        """How the client ended; only after `follow` is exhausted."""
+        return Finished(
+            status=self._ended["status"],
+            seconds=self._ended["seconds"],
+            stdout="\n".join(self._out) + "\n" if self._out else "",
+            stderr="\n".join(self._err) + "\n" if self._err else "",
+        )
+
+    @property
+    def clock_seconds(self) -> float:
+        """From start to end by the place's wall clock."""
+        assert self.started is not None
+        assert self._offset is not None
+        return float(self._ended["clock"] - self._offset.seconds - self.started.host_wall)
+
+    async def close(self) -> None:
+        """End the client if it still runs."""
+        await self._channel.close()
+
+
+class _Deadline:
+    """An asyncio.timeout whose TimeoutError becomes a DeadlineExceeded with a sentence."""
+
+    def __init__(self, seconds: float, sentence: str) -> None:
+        self._timeout = asyncio.timeout(seconds)
+        self._sentence = sentence
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(self, *failure: Any) -> None:
+        try:
+            await self._timeout.__aexit__(*failure)
+        except TimeoutError as error:
+            raise DeadlineExceeded(self._sentence) from error

@@ -1,0 +1,114 @@
+"""The host as a place for workloads: commands run inside the guest image's own root file system.
+
+The same binaries and libraries on both sides of the comparison, so that only the hypervisor differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from vmlab.guests.channel import Channel
+from vmlab.guests.ssh import describe_failure
+from vmlab.model.errors import DeadlineExceeded, GuestError
+from vmlab.workloads.contract import Completed
+
+_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/root"}
+_LINE_LIMIT = 2**20
+
+
+class HostChannel:
+    """A local program's standard input and output as lines; see `channel.Channel`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._stdin, self._stdout = process.stdin, process.stdout
+
+    async def send(self, line: str) -> None:
+        """Write one line. Raises GuestError when the program has ended."""
+        try:
+            self._stdin.write(line.encode() + b"\n")
+            await self._stdin.drain()
+        except OSError as error:
+            raise GuestError(f"host: the program has ended: {error}") from error
+
+    async def receive(self) -> str:
+        """Next line; empty at the end of the stream."""
+        return (await self._stdout.readline()).decode("utf-8", "replace").rstrip("\n")
+
+    async def close(self) -> None:
+        """Close standard input, which ends the program; kill it when it does not."""
+        self._stdin.close()
+        try:
+            async with asyncio.timeout(5):
+                await self._process.wait()
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+
+
+class HostShell:
+    """The host behind ``chroot ROOT``; `root` is the mounted root file system of the guest image."""
+
+    name = "host"
+
+    def __init__(self, root: Path, address: str) -> None:
+        self._root = root
+        self.address = address
+
+    def _inside(self, argv: Sequence[str]) -> list[str]:
+        return ["/usr/sbin/chroot", str(self._root), *argv]
+
+    async def run(
+        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = 120.0, check: bool = True
+    ) -> Completed:
+        """Run a command to its end; see `workloads.contract.Shell.run`."""
+        process = await asyncio.create_subprocess_exec(
+            *self._inside(argv),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=_ENVIRONMENT,
+        )
+        try:
+            async with asyncio.timeout(deadline):
+                out, err = await process.communicate((stdin or "").encode())
+        except TimeoutError as error:
+            raise DeadlineExceeded(f"host: {argv[0]} took longer than {deadline:.0f} s") from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        completed = Completed(process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+        if check and completed.status != 0:
+            raise GuestError(f"host: {describe_failure(argv, completed)}")
+        return completed
+
+    async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        """Write a file below the root; only its temporary folders are writable."""
+        self.put(path, content, mode=mode)
+
+    def put(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        """As `write`, without an event loop."""
+        target = self._root / path.lstrip("/")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            target.chmod(mode)
+        except OSError as error:
+            raise GuestError(f"host: cannot write {path}: {error.strerror}") from error
+
+    async def launch(self, argv: list[str]) -> Channel:
+        """Start a program and stay connected with it."""
+        process = await asyncio.create_subprocess_exec(
+            *self._inside(argv),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=_ENVIRONMENT,
+            limit=_LINE_LIMIT,
+        )
+        return HostChannel(process)

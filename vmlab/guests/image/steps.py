@@ -1,0 +1,131 @@
+"""Runs one step of a build so that nothing of it outlives the build: no process, no mount."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+import psutil
+
+from vmlab.model.errors import ExitCode, ImageError, RunInterrupted
+
+_POLL = 0.1
+_CONTAINED = (
+    # The kernel kills `unshare` when this process dies, and everything in the namespace when `unshare` does;
+    # mounts of the step are of its own mount namespace and go with it.
+    *("setpriv", "--pdeathsig", "KILL", "--"),
+    *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
+)
+
+
+class Stop:
+    """Whether somebody asked the build to stop; signals are noted and acted upon between and during steps."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+    def note(self, number: int, _frame: FrameType | None) -> None:
+        """A signal handler."""
+        self.signal = number
+
+    def check(self) -> None:
+        """Raises RunInterrupted, with the exit code that the signal means, once one has come."""
+        if self.signal is not None:
+            error = RunInterrupted("the image build was interrupted; nothing of it is left")
+            error.exit_code = ExitCode.INTERRUPTED if self.signal == signal.SIGINT else ExitCode.TERMINATED
+            raise error
+
+
+@contextmanager
+def stoppable() -> Iterator[Stop]:
+    """Notes Ctrl-C, SIGTERM and SIGHUP while the context lasts, where it runs in the main thread."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, stop.note) for number in signals}
+    try:
+        yield stop
+        late = stop.signal
+    except BaseException:
+        late = None
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if late is not None:
+        # It came when the image was there already: whoever is next shall have it.
+        os.kill(os.getpid(), late)
+
+
+def run_step(
+    argv: list[str],
+    log: Path,
+    stop: Stop,
+    *,
+    said: Callable[[str], None] = lambda _line: None,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Run a program to its end, in namespaces of its own; its output is appended to `log` and given to `said` by line.
+
+    Raises ImageError with its last words when it fails, RunInterrupted when `stop` was noted; either way nothing
+    of it runs any more.
+    """
+    with log.open("ab") as writer, log.open("rb") as reader:
+        reader.seek(0, os.SEEK_END)
+        process = subprocess.Popen(
+            [*_CONTAINED, *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=writer,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, **(environment or {})},
+        )
+        try:
+            while process.poll() is None:
+                stop.check()
+                _relay(reader.readlines(), said)
+                time.sleep(_POLL)
+        finally:
+            _end(process)
+        lines = reader.readlines()
+        _relay(lines, said)
+    stop.check()
+    if process.returncode != 0:
+        raise ImageError(_failure(argv[0], process.returncode, log))
+
+
+def _relay(lines: list[bytes], said: Callable[[str], None]) -> None:
+    for line in lines:
+        said(line.decode("utf-8", "replace").rstrip())
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill the namespace's first process; `unshare` ends when the kernel has reaped everything in there."""
+    if process.poll() is None:
+        with suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(process.pid).children():
+                child.kill()
+        try:
+            process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.wait()
+
+
+def _failure(program: str, status: int, log: Path) -> str:
+    text = log.read_text(encoding="utf-8", errors="replace")
+    if "No space left on device" in text or "Disk quota exceeded" in text:
+        return "the disk became full while the guest image was built"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith(("E: ", f"{program}: "))]
+    last = (errors or lines or [f"exit status {status}"])[-1 if not errors else 0]
+    return f"{program} failed: {last.removeprefix('E: ')[:300]}"
