@@ -1,0 +1,219 @@
+"""What a workload is to the engine, and what the engine gives a workload.
+
+The engine drives every workload of a cell through the same steps::
+
+    stage     what each side makes ready on its own, such as files and tables; it is kept in guests' snapshots
+    prepare   what needs both sides, such as mounts, before the barrier; both count in provision.seconds
+    client    the program that the engine starts behind the barrier, at the broadcast time
+    progress  each line that the client prints may tell how far it is
+    settle    work that the system still owes when the client has ended, such as a queue that drains;
+              runs at once, while other workloads may still run, so it must be light
+    collect   after every workload of the cell has ended: verify the work, then give the figures
+
+A workload that did not do all of its work raises WorkloadError from `settle` or `collect`; it never returns
+a smaller figure.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A command that ended: exit status, and its text output, decoded as UTF-8 with replacement."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+Side = Literal["source", "target"]
+
+
+class Shell(Protocol):
+    """A place where commands run: a guest over SSH, or the host inside the guest image's root file system."""
+
+    @property
+    def name(self) -> str:
+        """The guest's name in the scenario, or ``host``."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """IPv4 address on the lab's bridge."""
+        ...
+
+    async def run(
+        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = 120.0, check: bool = True
+    ) -> Completed:
+        """Run `argv` as root, without a shell between. Raises GuestError when it exits non-zero and `check` holds,
+        and DeadlineExceeded after `deadline` seconds."""
+        ...
+
+    async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        """Write a file, with its parent folders made where missing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where one workload of one tile runs. `target` is None for workloads with one side.
+
+    `seed` is the run's; `tile` counts from 1; `cell` too. Draw random numbers from ``(seed, tile, workload)``
+    alone, so that both sides of a comparison do the same work.
+    """
+
+    workload: str
+    tile: int
+    cell: int
+    seed: int
+    source: Shell
+    target: Shell | None = None
+
+    @property
+    def peer(self) -> Shell:
+        """The target; for workloads that declare ``sides = 2`` the plan has made sure of one."""
+        if self.target is None:
+            raise ValueError(f"workload {self.workload} has no target")
+        return self.target
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One side of a workload, alone: its guest may have no network yet, and become many guests later.
+
+    Draw random data from ``(seed, workload)`` alone, so that the guests of all tiles and cells begin equal.
+    """
+
+    workload: str
+    side: Side
+    seed: int
+    shell: Shell
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The program that runs behind the barrier on the source. `deadline` is in seconds from the start."""
+
+    argv: tuple[str, ...]
+    deadline: float
+    environment: dict[str, str] = field(default_factory=dict)
+    stdin: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A client that ended. `seconds` is by the source's own monotonic clock, from just before exec to its end."""
+
+    status: int
+    seconds: float
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`done` of `total` in `unit`, within a stage such as ``there`` or ``back``."""
+
+    done: float
+    total: float
+    unit: str
+    stage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One figure: the metric's name in snake_case, its value and its unit (``s``, ``1``, ``1/s``, ``B``, ``B/s``)."""
+
+    metric: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The figures of a verified workload, and the raw text of every tool behind them, by a name."""
+
+    readings: tuple[Reading, ...]
+    raw: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What one instance of a workload costs, for the plan.
+
+    `disk_bytes` is what it writes to guests' disks; `seconds` is an honest guess of preparation and execution
+    together under the accelerator that is asked for, alone on an idle host with two cores.
+    """
+
+    disk_bytes: int
+    seconds: float
+
+
+class WorkloadParams(BaseModel):
+    """Base of every workload's parameters: frozen, unknown keys refused, each field with a docstring."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+P = TypeVar("P", bound=WorkloadParams)
+
+
+class Workload(ABC, Generic[P]):
+    """One benchmark. Instances are made for each tile of each cell and may keep state between the steps."""
+
+    kind: ClassVar[str]
+    sides: ClassVar[Literal[1, 2]]
+    """1: the scenario says ``on: GUEST`` (or ``on: host``); 2: it says ``from: GUEST`` and ``to: GUEST``."""
+    roles: ClassVar[tuple[str | None, str | None]] = (None, None)
+    """Roles that (source, target) must have, such as ``(None, "database")``; None where any will do."""
+    Params: ClassVar[type[WorkloadParams]]
+    summary: ClassVar[str]
+    """One sentence for ``vmlab schema`` and the console."""
+
+    def __init__(self, params: P) -> None:
+        self.params: P = params
+
+    @abstractmethod
+    def footprint(self, accelerator: str) -> Footprint:
+        """What this instance costs; `accelerator` is ``kvm`` or ``tcg``."""
+
+    def staged_by(self) -> dict[str, Any]:
+        """The parameters that `stage` depends on; guests whose stages agree share a snapshot."""
+        return {}
+
+    async def stage(self, post: Post) -> None:
+        """Make ready what one side needs on its own. Roles' services run already; the peer may not exist yet.
+
+        Nothing that is kept on this instance is there in `prepare`, which may come in another run.
+        """
+        return
+
+    @abstractmethod
+    async def prepare(self, site: Site) -> None:
+        """Make ready what needs both sides. Both were staged."""
+
+    @abstractmethod
+    def client(self, site: Site) -> Client:
+        """The program that is timed."""
+
+    def progress(self, line: str) -> Progress | None:
+        """What a line of the client's standard output tells of its progress; None when nothing."""
+        return None
+
+    async def settle(self, site: Site, finished: Finished) -> None:
+        """Wait for, and time, what the system still owes after the client's end."""
+        return
+
+    @abstractmethod
+    async def collect(self, site: Site, finished: Finished) -> Collected:
+        """Verify and give figures, ``run_time`` in seconds among them. Raises WorkloadError."""
+
+
+AnyWorkload = Workload[Any]

@@ -1,0 +1,220 @@
+"""A tree of many small files, copied from one guest to another over SMB, and back after a while."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from vmlab.model.errors import WorkloadError
+from vmlab.model.units import Bytes, Seconds
+from vmlab.workloads.contract import (
+    Client,
+    Collected,
+    Finished,
+    Footprint,
+    Post,
+    Progress,
+    Reading,
+    Shell,
+    Site,
+    Workload,
+    WorkloadParams,
+)
+from vmlab.workloads.programs import ask, command, install, last_object, line_object, objects, together
+from vmlab.workloads.services import LAB_PASSWORD, LAB_USER, SHARE, SHARE_FOLDER
+from vmlab.workloads.tree_listing import first_differences
+from vmlab.workloads.verdict import demand_success
+
+_BLOCK = 4096
+_FILE_OVERHEAD = 1_500
+"""Inode, folder entry and journal; like all such constants below, what the guests' disks really counted."""
+_FILE_SECONDS = {"kvm": 0.0015, "tcg": 0.011}
+_BYTES_PER_SECOND = {"kvm": 200e6, "tcg": 20e6}
+"""Of one way. Measured on two idle cores under TCG; no KVM was at hand, so its figure is a guess."""
+
+
+class FilecopyParams(WorkloadParams):
+    """Amounts of the ``filecopy`` workload."""
+
+    files: int = Field(ge=1, le=1_000_000)
+    """Files in the tree, in folders of 250."""
+    bytes: Bytes = Field(ge=1, le=2**38)
+    """Size of all files together; each has between half the mean and one and a half."""
+    idle: Seconds = Field(default=0.0, ge=0, le=3600)
+    """Pause between the way there and the way back; not part of ``run_time``."""
+    back: bool = True
+    """Whether the tree is copied back."""
+
+    @model_validator(mode="after")
+    def _enough_bytes(self) -> FilecopyParams:
+        if self.bytes < 16 * self.files:
+            raise ValueError(f"bytes must be at least 16 for each file, {16 * self.files} B here")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Folders of one workload; `there` is the far side's folder as the near side sees it."""
+
+    root: str
+    mount: str
+    far: str
+
+    @classmethod
+    def of(cls, workload: str) -> _Places:
+        return cls(f"/srv/{workload}", f"/mnt/{workload}", f"{SHARE_FOLDER}/{workload}")
+
+
+class Filecopy(Workload[FilecopyParams]):
+    """``cp -r`` to a Samba share that is mounted with SMB 3.1.1, and ``cp -r`` back."""
+
+    kind = "filecopy"
+    sides = 2
+    roles = ("fileserver", "fileserver")
+    Params = FilecopyParams
+    summary = "A tree of small files is copied over SMB to another guest and back."
+
+    def __init__(self, params: FilecopyParams) -> None:
+        super().__init__(params)
+        self._made: dict[str, Any] = {}
+
+    def footprint(self, accelerator: str) -> Footprint:
+        """The tree, its copy and its copy back, each file rounded up to blocks of 4 KiB."""
+        params = self.params
+        once = params.bytes + params.files * (_BLOCK // 2 + _FILE_OVERHEAD)
+        ways = 2 if params.back else 1
+        moved = params.files * _FILE_SECONDS[accelerator] + params.bytes / _BYTES_PER_SECOND[accelerator]
+        return Footprint(
+            disk_bytes=once * (1 + ways), seconds=3 + (0.2 + ways) * moved + (params.idle if params.back else 0.0)
+        )
+
+    def staged_by(self) -> dict[str, Any]:
+        """Size and number of the tree's files."""
+        return {"files": self.params.files, "bytes": self.params.bytes}
+
+    async def stage(self, post: Post) -> None:
+        """Make the tree on the near side, and an empty folder on the far one."""
+        places = _Places.of(post.workload)
+        if post.side == "target":
+            await install(post.shell, "tree_digest")
+            await post.shell.run(["rm", "-rf", places.far], deadline=600)
+            await post.shell.run(["install", "-d", "-o", LAB_USER, "-g", LAB_USER, places.far])
+            return
+        await install(post.shell, "tree_make", "tree_digest", "filecopy_client")
+        await post.shell.run(["rm", "-rf", places.root], deadline=600)
+        await post.shell.run(["mkdir", "-p", places.root, places.mount])
+        options = {
+            "folder": f"{places.root}/tree",
+            "manifest": f"{places.root}/manifest",
+            "files": self.params.files,
+            "bytes": self.params.bytes,
+            "seed": f"{post.seed}-{post.workload}",
+        }
+        made = await ask(post.shell, "tree_make", options, deadline=self._patience())
+        await post.shell.write(f"{places.root}/made", json.dumps(made).encode())
+
+    async def prepare(self, site: Site) -> None:
+        """Mount the far side's share."""
+        places = _Places.of(site.workload)
+        made = (await site.source.run(["cat", f"{places.root}/made"])).stdout
+        self._made = last_object(made, f"{places.root}/made on {site.source.name}")
+        await _mount(site, places)
+
+    def _patience(self) -> float:
+        """Seconds that no step over all files may exceed, on the slowest machine that still makes sense."""
+        return 300 + self.params.files * 0.25 + self.params.bytes / 200e3
+
+    def client(self, site: Site) -> Client:
+        """The copying program."""
+        places = _Places.of(site.workload)
+        options = {
+            "tree": f"{places.root}/tree",
+            "there": f"{places.mount}/{site.workload}/tree",
+            "back": f"{places.root}/back" if self.params.back else "",
+            "idle": self.params.idle,
+            "files": self.params.files,
+        }
+        return Client(command("filecopy_client", options), deadline=2 * self._patience() + self.params.idle)
+
+    def progress(self, line: str) -> Progress | None:
+        """Files in the stages ``there`` and ``back``, seconds in ``idle``."""
+        said = line_object(line)
+        if said is None or "stage" not in said:
+            return None
+        unit = "s" if said["stage"] == "idle" else "files"
+        return Progress(float(said["done"]), float(said["total"]), unit, str(said["stage"]))
+
+    async def collect(self, site: Site, finished: Finished) -> Collected:
+        """Both copies hold what the manifest says, and both ways crossed the network."""
+        demand_success(finished, "the file copy")
+        stages = stage_ends(finished.stdout, ("there", "back", "all") if self.params.back else ("there", "all"))
+        self._demand_traffic(stages)
+        places = _Places.of(site.workload)
+        checks = [self._demand_same(site, site.peer, f"{places.far}/tree", places)]
+        if self.params.back:
+            checks.append(self._demand_same(site, site.source, f"{places.root}/back", places))
+        await together(*checks)
+        return Collected(self._readings(stages), {"client": finished.stdout, "stderr": finished.stderr})
+
+    def _demand_traffic(self, stages: dict[str, dict[str, float]]) -> None:
+        for stage, direction in (("there", "sent"), ("back", "received")):
+            if stage in stages and stages[stage][direction] < self.params.bytes:
+                raise WorkloadError(
+                    f"the way {stage} {direction} only {stages[stage][direction]:.0f} bytes over the network; "
+                    f"the tree has {self.params.bytes}"
+                )
+
+    async def _demand_same(self, site: Site, where: Shell, folder: str, places: _Places) -> None:
+        listing = f"/run/vmlab/workloads/{site.workload}.listing"
+        options = {"folder": folder, "listing": listing}
+        found = await ask(where, "tree_digest", options, deadline=self._patience())
+        if found == self._made:
+            return
+        manifest = (await site.source.run(["cat", f"{places.root}/manifest"])).stdout
+        differences = first_differences(manifest, (await where.run(["cat", listing])).stdout)
+        raise WorkloadError(
+            f"{folder} on {where.name} has {found.get('files')} files and {found.get('bytes')} bytes, "
+            f"the tree {self._made.get('files')} and {self._made.get('bytes')}: {differences}"
+        )
+
+    def _readings(self, stages: dict[str, dict[str, float]]) -> tuple[Reading, ...]:
+        times = {stage: end["seconds"] for stage, end in stages.items()}
+        ways = [stage for stage in ("there", "back") if stage in times]
+        run_time = sum(times[way] for way in ways)
+        moved = self.params.bytes * len(ways)
+        return (
+            Reading("run_time", run_time, "s"),
+            *(Reading(f"copy_{way}_time", times[way], "s") for way in ways),
+            Reading("elapsed", times["all"], "s"),
+            Reading("files", self.params.files * len(ways), "1"),
+            Reading("bytes", moved, "B"),
+            Reading("throughput_bytes_per_second", moved / run_time, "B/s"),
+        )
+
+
+def stage_ends(text: str, wanted: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    """What the client said at the end of each stage: seconds, and bytes sent and received.
+
+    Raises WorkloadError where a stage is missing or a number is none.
+    """
+    ends: dict[str, dict[str, float]] = {}
+    for said in objects(text):
+        if "ended" in said:
+            numbers = {key: value for key, value in said.items() if key != "ended"}
+            if not all(isinstance(value, int | float) for value in numbers.values()) or "seconds" not in numbers:
+                raise WorkloadError(f"the file copy printed a line that cannot be read: {str(said)[:200]!r}")
+            ends[str(said["ended"])] = {key: float(value) for key, value in numbers.items()}
+    for stage in wanted:
+        if stage not in ends:
+            raise WorkloadError(f"the file copy did not say that its stage {stage!r} ended")
+        if stage != "all" and not {"sent", "received"} <= ends[stage].keys():
+            raise WorkloadError(f"the file copy did not say what its stage {stage!r} sent and received")
+    return ends
+
+
+async def _mount(site: Site, places: _Places) -> None:
+    options = f"username={LAB_USER},password={LAB_PASSWORD},vers=3.1.1"
+    await site.source.run(["mount", "-t", "cifs", f"//{site.peer.address}/{SHARE}", places.mount, "-o", options])

@@ -1,0 +1,193 @@
+"""Requests for a dynamic page: ab against Apache, PHP, WordPress and MariaDB."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from vmlab.model.errors import WorkloadError
+from vmlab.workloads.ab_report import AbReport, RequestCount, parse_ab, parse_percentiles
+from vmlab.workloads.contract import (
+    Client,
+    Collected,
+    Finished,
+    Footprint,
+    Post,
+    Progress,
+    Reading,
+    Shell,
+    Site,
+    Workload,
+    WorkloadParams,
+)
+from vmlab.workloads.programs import ask, install
+from vmlab.workloads.services import ACCESS_LOG
+from vmlab.workloads.verdict import demand_equal, demand_success
+
+_REQUEST_SECONDS = {"kvm": 0.03, "tcg": 0.26}
+"""Measured on two idle cores under TCG; no KVM was at hand, so its figure is a guess."""
+_LOG_BYTES = 5_000
+_SILENT_BELOW = 200
+"""With fewer requests ab tells no or hardly any progress of its own, so it is asked to show each answer's header."""
+_MERGE = ("sh", "-c", 'exec "$@" 2>&1', "ab")
+"""ab tells its progress on standard error; the engine looks for it on standard output."""
+
+
+class HttpParams(WorkloadParams):
+    """Amounts of the ``http`` workload."""
+
+    requests: int = Field(ge=1, le=10_000_000)
+    """Requests of all connections together."""
+    concurrency: int = Field(default=4, ge=1, le=256)
+    """Requests at once."""
+    path: str = Field(default="/", pattern=r"^/[A-Za-z0-9_./?=&%+-]*$", max_length=500)
+    """Page on the server; each request of it must query the database."""
+
+    @model_validator(mode="after")
+    def _enough_requests(self) -> HttpParams:
+        if self.concurrency > self.requests:
+            raise ValueError("concurrency must not be larger than requests")
+        return self
+
+
+class Http(Workload[HttpParams]):
+    """``ab`` with a connection for each request."""
+
+    kind = "http"
+    sides = 2
+    roles = (None, "web")
+    Params = HttpParams
+    summary = "ab asks Apache for a page that WordPress makes from a database."
+
+    def __init__(self, params: HttpParams) -> None:
+        super().__init__(params)
+        self._queries_before = 0
+        self._count = RequestCount()
+
+    def footprint(self, accelerator: str) -> Footprint:
+        """Logs alone are written; the page is only read."""
+        return Footprint(
+            disk_bytes=self.params.requests * _LOG_BYTES,
+            seconds=3 + self.params.requests * _REQUEST_SECONDS[accelerator],
+        )
+
+    def _url(self, site: Site) -> str:
+        return f"http://{site.peer.address}{self.params.path}"
+
+    def staged_by(self) -> dict[str, Any]:
+        """The page that is asked for."""
+        return {"path": self.params.path}
+
+    async def stage(self, post: Post) -> None:
+        """Put the programs in place; on the server, have the page made once, so that PHP and MariaDB are warm."""
+        await install(post.shell, "page_fetch")
+        if post.side == "target":
+            await install(post.shell, "access_count")
+            await self._demand_page(post.shell, f"http://127.0.0.1{self.params.path}", post.shell)
+
+    async def prepare(self, site: Site) -> None:
+        """One request over the network must be a whole page of WordPress made with queries."""
+        self._queries_before = await self._demand_page(site.source, self._url(site), site.peer)
+
+    async def _demand_page(self, client: Shell, url: str, server: Shell) -> int:
+        """Fetch `url` from `client` and look at it; the server's count of queries afterwards."""
+        before = await _queries(server)
+        page = await ask(client, "page_fetch", {"url": url, "agent": "vmlab-warm-up"}, deadline=180)
+        if page.get("status") != 200 or page.get("complete") is not True:
+            raise WorkloadError(f"{url} is not a whole page: {page}")
+        if not str(page.get("generator")).startswith("WordPress"):
+            raise WorkloadError(f"{url} was not made by WordPress: {page}")
+        after = await _queries(server)
+        if after <= before:
+            raise WorkloadError(f"{url} was made without a query to MariaDB")
+        return after
+
+    def client(self, site: Site) -> Client:
+        """ab, with a user agent of this cell's own, by which the server's log knows its requests."""
+        show = ("-v", "2") if self.params.requests < _SILENT_BELOW else ()
+        argv = (
+            *_MERGE,
+            "ab",
+            *show,
+            *("-n", str(self.params.requests), "-c", str(self.params.concurrency), "-l", "-s", "300"),
+            *("-H", f"User-Agent: {_agent(site)}", "-e", _percentile_file(site), self._url(site)),
+        )
+        return Client(argv, deadline=600 + 10.0 * self.params.requests)
+
+    def progress(self, line: str) -> Progress | None:
+        """Requests done, in steps of a tenth part, or of some ten requests when there are few."""
+        done = self._count.feed(line)
+        return None if done is None else Progress(done, self.params.requests, "requests")
+
+    async def collect(self, site: Site, finished: Finished) -> Collected:
+        """ab, Apache's log and MariaDB's counter agree that every request was served, and by queries."""
+        demand_success(finished, "ab")
+        report = parse_ab(finished.stdout)
+        self._demand_all(report)
+        percentile_text = (await site.source.run(["cat", _percentile_file(site)])).stdout
+        percentiles = parse_percentiles(percentile_text, report.requests)
+        await self._demand_log(site, report)
+        queries = await _queries(site.peer) - self._queries_before
+        if queries < self.params.requests:
+            raise WorkloadError(f"MariaDB answered {queries} queries for {self.params.requests} requests")
+        return Collected(
+            readings=(
+                Reading("run_time", report.total_time, "s"),
+                Reading("requests", report.requests, "1"),
+                Reading("requests_per_second", report.requests / report.total_time, "1/s"),
+                Reading("latency_mean", report.latency_mean, "s"),
+                *(Reading(f"latency_p{percent}", percentiles[percent], "s") for percent in (50, 95, 99)),
+                Reading("latency_max", percentiles[100], "s"),
+                Reading("queries_per_request", queries / report.requests, "1"),
+                Reading("bytes", report.transferred, "B"),
+            ),
+            raw={"ab": finished.stdout, "stderr": finished.stderr, "percentiles": percentile_text},
+        )
+
+    def _demand_all(self, report: AbReport) -> None:
+        demand_equal("complete requests of ab", report.requests, self.params.requests)
+        demand_equal("failed requests of ab", report.failed, 0)
+        demand_equal("write errors of ab", report.write_errors, 0)
+        demand_equal("responses other than 2xx", report.non_2xx, 0)
+
+    async def _demand_log(self, site: Site, report: AbReport) -> None:
+        """ab takes a connection that closes without an answer for a complete request; the server's log does not."""
+        options = {"log": ACCESS_LOG, "agent": _agent(site)}
+        log = await ask(site.peer, "access_count", options, deadline=300)
+        if log.get("statuses") != {"200": self.params.requests}:
+            raise WorkloadError(
+                f"Apache's log has {log.get('statuses')} (status: requests), "
+                f"but {self.params.requests} with status 200 were asked for"
+            )
+        if log.get("bytes") != report.transferred:
+            raise WorkloadError(f"Apache sent {log.get('bytes')} bytes, but ab received {report.transferred}")
+
+
+def _agent(site: Site) -> str:
+    return f"vmlab-{site.seed}-{site.cell}-{site.tile}-{site.workload}"
+
+
+def _percentile_file(site: Site) -> str:
+    return f"/run/vmlab/workloads/{site.workload}.csv"
+
+
+async def _queries(server: Shell) -> int:
+    """SELECTs that MariaDB has answered since it started, from its query cache or not."""
+    statement = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_select', 'Qcache_hits')"
+    text = (await server.run(["mysql", "--batch", "--skip-column-names", "-e", statement])).stdout
+    return parse_status(text)
+
+
+def parse_status(text: str) -> int:
+    """The sum of the counters in lines of name and value. Raises WorkloadError."""
+    total, names = 0, set()
+    for line in text.splitlines():
+        name, _, value = line.partition("\t")
+        if not value.isdigit():
+            raise WorkloadError(f"MariaDB's counter cannot be read: {line[:200]!r}")
+        names.add(name)
+        total += int(value)
+    if "Com_select" not in names:
+        raise WorkloadError("MariaDB did not tell its Com_select")
+    return total

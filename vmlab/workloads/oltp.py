@@ -1,0 +1,195 @@
+"""Transactions of reads and writes against PostgreSQL, by sysbench."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Literal
+
+from pydantic import Field
+
+from vmlab.model.errors import WorkloadError
+from vmlab.workloads.contract import (
+    Client,
+    Collected,
+    Finished,
+    Footprint,
+    Post,
+    Progress,
+    Reading,
+    Shell,
+    Site,
+    Workload,
+    WorkloadParams,
+)
+from vmlab.workloads.services import DATABASE
+from vmlab.workloads.sysbench_report import IntervalCount, parse_database_report, parse_report
+from vmlab.workloads.verdict import demand_equal, demand_success
+
+_SOCKET_FOLDER = "/var/run/postgresql"
+"""Where the server listens on its own guest, network or not."""
+_ROW_BYTES = 840
+_TRANSACTION_BYTES = 10_000
+"""Heap, indexes, log and journal, as a guest's disk counted them."""
+_TRANSACTION_SECONDS = {"kvm": 0.003, "tcg": 0.026}
+_ROW_SECONDS = {"kvm": 2e-5, "tcg": 1.5e-4}
+"""Measured on two idle cores under TCG; no KVM was at hand, so its figure is a guess."""
+
+
+class OltpParams(WorkloadParams):
+    """Amounts of the ``oltp`` workload."""
+
+    engine: Literal["postgresql"] = "postgresql"
+    """Database server."""
+    transactions: int = Field(ge=1, le=10_000_000)
+    """Transactions of all connections together; each has 20 statements."""
+    concurrency: int = Field(default=4, ge=1, le=40)
+    """Connections at once, a thread of sysbench each; the server takes 50 of all clients together."""
+    tables: int = Field(default=4, ge=1, le=64)
+    """Tables that are made."""
+    rows: int = Field(default=5_000, ge=1_000, le=10_000_000)
+    """Rows of each table. With few rows transactions deadlock, and each deadlock costs a second of waiting."""
+
+
+class Oltp(Workload[OltpParams]):
+    """``sysbench oltp_read_write`` with one transaction for each event."""
+
+    kind = "oltp"
+    sides = 2
+    roles = (None, "database")
+    Params = OltpParams
+    summary = "sysbench runs read/write transactions against PostgreSQL."
+
+    def __init__(self, params: OltpParams) -> None:
+        super().__init__(params)
+        self._count = IntervalCount(params.transactions)
+        self._commits_before = 0
+
+    def footprint(self, accelerator: str) -> Footprint:
+        """What the server writes; the client writes nothing."""
+        params = self.params
+        rows = params.tables * params.rows
+        return Footprint(
+            disk_bytes=rows * _ROW_BYTES + params.transactions * _TRANSACTION_BYTES,
+            seconds=5 + rows * _ROW_SECONDS[accelerator] + params.transactions * _TRANSACTION_SECONDS[accelerator],
+        )
+
+    def _sysbench(self, server: str, seed: int, *options: str) -> tuple[str, ...]:
+        return (
+            "sysbench",
+            "oltp_read_write",
+            "--db-driver=pgsql",
+            f"--pgsql-host={server}",
+            f"--pgsql-user={DATABASE}",
+            f"--pgsql-db={DATABASE}",
+            f"--tables={self.params.tables}",
+            f"--table-size={self.params.rows}",
+            f"--rand-seed={seed}",
+            *options,
+        )
+
+    def staged_by(self) -> dict[str, Any]:
+        """Number and size of the tables."""
+        return {"engine": self.params.engine, "tables": self.params.tables, "rows": self.params.rows}
+
+    async def stage(self, post: Post) -> None:
+        """On the server: fill the tables, gather the planner's statistics, and leave no checkpoint for later."""
+        if post.side == "source":
+            return
+        rows = self.params.tables * self.params.rows
+        seed = _seed(post.seed, 0)
+        await post.shell.run(self._sysbench(_SOCKET_FOLDER, seed, "cleanup"), check=False)
+        await post.shell.run(self._sysbench(_SOCKET_FOLDER, seed, "prepare"), deadline=300 + rows * 0.02)
+        tables = ", ".join(self._tables())
+        await _sql(post.shell, DATABASE, f"VACUUM ANALYZE {tables}", "CHECKPOINT", deadline=300 + rows * 0.01)
+
+    async def prepare(self, site: Site) -> None:
+        """Note how many transactions the server has committed so far."""
+        self._commits_before = await _commits(site.peer)
+
+    def client(self, site: Site) -> Client:
+        """As many events as transactions; no end by time."""
+        options = (
+            f"--threads={self.params.concurrency}",
+            f"--events={self.params.transactions}",
+            "--time=0",
+            "--report-interval=1",
+            "run",
+        )
+        argv = self._sysbench(site.peer.address, _seed(site.seed, site.tile), *options)
+        return Client(argv=argv, deadline=600 + 4.0 * self.params.transactions)
+
+    def progress(self, line: str) -> Progress | None:
+        """Transactions done, from sysbench's own rate each second."""
+        done = self._count.feed(line)
+        return None if done is None else Progress(done, self.params.transactions, "transactions")
+
+    async def collect(self, site: Site, finished: Finished) -> Collected:
+        """sysbench's count is the one asked for, the server committed as many, and no row was lost."""
+        demand_success(finished, "sysbench oltp_read_write")
+        report, counts = parse_report(finished.stdout), parse_database_report(finished.stdout)
+        demand_equal("transactions of sysbench", counts.transactions, self.params.transactions)
+        commits = await _commits(site.peer) - self._commits_before
+        if commits < self.params.transactions:
+            raise WorkloadError(
+                f"PostgreSQL committed {commits} transactions, but {self.params.transactions} were asked for"
+            )
+        await self._demand_rows(site.peer)
+        return Collected(
+            readings=(
+                Reading("run_time", report.total_time, "s"),
+                Reading("transactions", counts.transactions, "1"),
+                Reading("transactions_per_second", counts.transactions / report.total_time, "1/s"),
+                Reading("latency_avg", report.latency_avg, "s"),
+                Reading("latency_p95", report.latency_p95, "s"),
+                Reading("errors", counts.ignored_errors, "1"),
+                Reading("reconnects", counts.reconnects, "1"),
+            ),
+            raw={"sysbench": finished.stdout, "stderr": finished.stderr, "xact_commit": f"{commits}\n"},
+        )
+
+    def _tables(self) -> list[str]:
+        return [f"sbtest{number}" for number in range(1, self.params.tables + 1)]
+
+    async def _demand_rows(self, server: Shell) -> None:
+        """Each transaction deletes one row and inserts it again, so the tables end as large as they began."""
+        counts = await _sql(
+            server, DATABASE, *(f"SELECT count(*) FROM {table}" for table in self._tables()), deadline=600
+        )
+        demand_equal("counted tables", len(counts), self.params.tables)
+        for table, rows in zip(self._tables(), counts, strict=True):
+            demand_equal(f"rows in table {table}", _whole("count of rows", rows), self.params.rows)
+
+
+def _seed(seed: int, tile: int) -> int:
+    """sysbench takes 31 bits; 0 would mean the clock."""
+    return (seed * 1_000 + tile) % (2**31 - 1) + 1
+
+
+async def _sql(server: Shell, database: str, *statements: str, deadline: float) -> list[str]:
+    """Run statements as the superuser on the server itself, in one session; the lines that they answer."""
+    argv = ["runuser", "-u", "postgres", "--", "psql", "-d", database, "-XAtq", "-v", "ON_ERROR_STOP=1"]
+    for statement in statements:
+        argv += ["-c", statement]
+    return (await server.run(argv, deadline=deadline)).stdout.splitlines()
+
+
+async def _commits(server: Shell) -> int:
+    """Transactions committed in the benchmark's database so far.
+
+    A session adds its counts when it ends, so this waits until there is none. It asks from another database, and
+    is not counted itself.
+    """
+    sessions = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{DATABASE}' AND usename = '{DATABASE}'"
+    commits = f"SELECT xact_commit FROM pg_stat_database WHERE datname = '{DATABASE}'"
+    for _ in range(60):
+        answer = await _sql(server, "postgres", sessions, commits, deadline=60)
+        if answer[:1] == ["0"]:
+            return _whole("xact_commit", answer[-1])
+        await asyncio.sleep(0.5)
+    raise WorkloadError("connections to PostgreSQL were still open 30 s after sysbench had ended")
+
+
+def _whole(what: str, text: str) -> int:
+    if not text.isdigit():
+        raise WorkloadError(f"PostgreSQL's {what} cannot be read: {text[:200]!r}")
+    return int(text)

@@ -1,0 +1,78 @@
+"""Small programs that workloads run inside guests; they lie in ``payload/`` and need nothing but Python itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from importlib import resources
+from typing import Any, TypeVar
+
+from vmlab.model.errors import WorkloadError
+from vmlab.workloads.contract import Shell
+
+_FOLDER = "/run/vmlab/workloads"
+_PYTHON = ("/usr/bin/python3", "-I", "-S")
+
+
+T = TypeVar("T")
+
+
+async def together(*steps: Coroutine[Any, Any, T]) -> list[T]:
+    """Results of steps that run side by side. The first that fails ends the others, and its error is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(step) for step in steps]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+def command(name: str, options: dict[str, Any]) -> tuple[str, ...]:
+    """The argv of the installed program `name`; its options travel as one JSON argument."""
+    return (*_PYTHON, f"{_FOLDER}/{name}.py", json.dumps(options, separators=(",", ":")))
+
+
+async def install(shell: Shell, *names: str) -> None:
+    """Write programs into a guest. Raises GuestError."""
+    for name in names:
+        source = resources.files("vmlab.workloads").joinpath("payload", f"{name}.py")
+        await shell.write(f"{_FOLDER}/{name}.py", source.read_bytes())
+
+
+async def ask(shell: Shell, name: str, options: dict[str, Any], *, deadline: float) -> dict[str, Any]:
+    """Run an installed program to its end and return the JSON object on its last line.
+
+    Raises GuestError when it fails, DeadlineExceeded, and WorkloadError where it printed something else.
+    """
+    completed = await shell.run(command(name, options), deadline=deadline)
+    return last_object(completed.stdout, f"{name} on {shell.name}")
+
+
+def last_object(text: str, origin: str) -> dict[str, Any]:
+    """The JSON object on the last line of `text`. Raises WorkloadError that quotes the line otherwise."""
+    lines = text.strip().splitlines()
+    line = lines[-1] if lines else ""
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise WorkloadError(f"{origin} should end with a JSON object, not {line[:200]!r}")
+    return answer
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    """Every line of `text` that is a JSON object, in order; other lines are passed over."""
+    return [found for line in text.splitlines() if (found := line_object(line)) is not None]
+
+
+def line_object(line: str) -> dict[str, Any] | None:
+    """The JSON object on one line, or None."""
+    if not line.startswith("{"):
+        return None
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,183 @@
+"""Mail in batches with pauses, then in one burst, to Postfix; the drain of its queue is timed apart."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from vmlab.model.errors import WorkloadError
+from vmlab.model.units import Bytes, Seconds
+from vmlab.workloads.contract import (
+    Client,
+    Collected,
+    Finished,
+    Footprint,
+    Post,
+    Progress,
+    Reading,
+    Site,
+    Workload,
+    WorkloadParams,
+)
+from vmlab.workloads.programs import ask, command, install, last_object, line_object, together
+from vmlab.workloads.services import LAB_USER, MAIL_DOMAIN, MAILDIR
+from vmlab.workloads.verdict import demand_equal, demand_success
+
+_CLOCK_PORT = 40025
+_MESSAGE_SECONDS = {"kvm": 0.01, "tcg": 0.1}
+"""Measured on two idle cores under TCG; no KVM was at hand, so its figure is a guess."""
+_TIMES_WRITTEN = 3
+_MESSAGE_OVERHEAD = 16_384
+"""Queue, mailbox and journal with a flush for each, as a guest's disk counted them."""
+_FINAL_LINE_END = 2
+_CLOCK_GRAIN = 0.01
+"""A folder's time stamp is that of the kernel's last tick, up to 10 ms behind its clock."""
+
+
+class SmtpParams(WorkloadParams):
+    """Amounts of the ``smtp`` workload."""
+
+    batches: int = Field(ge=0, le=100_000)
+    """Batches before the burst, a connection each."""
+    messages: int = Field(ge=1, le=10_000)
+    """Messages in a batch."""
+    size: Bytes = Field(ge=1, le=50_000_000)
+    """Bytes of each message's body."""
+    pause: Seconds = Field(default=0.0, ge=0, le=3600)
+    """Pause after each batch, the one before the burst included."""
+    burst: int = Field(default=0, ge=0, le=1_000_000)
+    """Messages sent at once over one connection at the end."""
+
+    @model_validator(mode="after")
+    def _something_to_send(self) -> SmtpParams:
+        if self.total == 0:
+            raise ValueError("batches and burst must not both be 0")
+        return self
+
+    @property
+    def total(self) -> int:
+        """Messages of the batches and the burst."""
+        return self.batches * self.messages + self.burst
+
+
+class Smtp(Workload[SmtpParams]):
+    """``smtp-source`` against Postfix, which delivers into a Maildir."""
+
+    kind = "smtp"
+    sides = 2
+    roles = (None, "mail")
+    Params = SmtpParams
+    summary = "smtp-source sends mail to Postfix in batches and a burst, until all of it is delivered."
+
+    def __init__(self, params: SmtpParams) -> None:
+        super().__init__(params)
+        self._drain: dict[str, Any] = {}
+
+    def footprint(self, accelerator: str) -> Footprint:
+        """Each message is written to the queue and to the mailbox, and flushed."""
+        params = self.params
+        pauses = params.pause * (params.batches if params.burst else max(0, params.batches - 1))
+        return Footprint(
+            disk_bytes=params.total * (params.size + _MESSAGE_OVERHEAD) * _TIMES_WRITTEN,
+            seconds=3 + pauses + params.total * _MESSAGE_SECONDS[accelerator],
+        )
+
+    async def stage(self, post: Post) -> None:
+        """Put the programs in place; on the server, empty the mailbox."""
+        if post.side == "source":
+            await install(post.shell, "smtp_client", "clock_difference")
+            return
+        await install(post.shell, "queue_watch", "mail_count")
+        await post.shell.run(["find", f"{MAILDIR}/new", "-type", "f", "-delete"], deadline=600)
+
+    async def prepare(self, site: Site) -> None:
+        """Nothing is needed that both sides have a part in."""
+
+    def client(self, site: Site) -> Client:
+        """The sending program."""
+        options = {
+            "server": f"{site.peer.address}:25",
+            "sender": f"{LAB_USER}@{MAIL_DOMAIN}",
+            "recipient": f"{LAB_USER}@{MAIL_DOMAIN}",
+            "subject": _subject(site),
+            **self.params.model_dump(),
+        }
+        pauses = self.params.pause * self.params.batches
+        return Client(command("smtp_client", options), deadline=600 + pauses + 5.0 * self.params.total)
+
+    def progress(self, line: str) -> Progress | None:
+        """Messages accepted, in the stages ``batches`` and ``burst``."""
+        said = line_object(line)
+        if said is None or "stage" not in said:
+            return None
+        return Progress(float(said["done"]), float(said["total"]), "messages", str(said["stage"]))
+
+    async def settle(self, site: Site, finished: Finished) -> None:
+        """Wait until Postfix's queue is empty, and measure how far the two guests' clocks are apart."""
+        demand_success(finished, "the mail client")
+        patience = 300 + 2.0 * self.params.total
+        watched, clocks = await together(
+            ask(site.peer, "queue_watch", {"port": _CLOCK_PORT, "deadline": patience}, deadline=patience + 60),
+            ask(site.source, "clock_difference", {"address": site.peer.address, "port": _CLOCK_PORT}, deadline=120),
+        )
+        if watched.get("empty") is None:
+            raise WorkloadError(f"{watched.get('left')} messages were still in the queue after {patience:.0f} s")
+        self._drain = {**watched, **clocks}
+
+    async def collect(self, site: Site, finished: Finished) -> Collected:
+        """Every message was accepted and lies in the mailbox, whole."""
+        demand_success(finished, "the mail client")
+        sent = parse_client(finished.stdout)
+        demand_equal("accepted messages", sent["accepted"], self.params.total)
+        mail = await ask(site.peer, "mail_count", {"maildir": MAILDIR, "subject": _subject(site)}, deadline=300)
+        demand_equal("delivered messages", float(mail.get("delivered", 0)), self.params.total)
+        if mail.get("sizes") != {str(self.params.size + _FINAL_LINE_END): self.params.total}:
+            raise WorkloadError(
+                f"messages of {self.params.size} bytes were sent; delivered (bytes: messages): {mail['sizes']}"
+            )
+        return Collected(
+            readings=(
+                Reading("run_time", sent["seconds"], "s"),
+                Reading("sending_time", sent["sending"], "s"),
+                Reading("burst_time", sent["burst"], "s"),
+                Reading("drain_time", drain_seconds(sent["clock"], self._drain), "s"),
+                Reading("messages", self.params.total, "1"),
+                Reading("bytes", self.params.total * self.params.size, "B"),
+            ),
+            raw={
+                "client": finished.stdout,
+                "stderr": finished.stderr,
+                "drain": json.dumps(self._drain),
+                "mailbox": json.dumps(mail),
+            },
+        )
+
+
+def _subject(site: Site) -> str:
+    return f"vmlab-{site.seed}-{site.cell}-{site.tile}-{site.workload}"
+
+
+def parse_client(text: str) -> dict[str, float]:
+    """The client's last line: accepted, seconds, sending, burst, clock. Raises WorkloadError."""
+    said = last_object(text, "the mail client")
+    wanted = ("accepted", "seconds", "sending", "burst", "clock")
+    if not all(isinstance(said.get(key), int | float) for key in wanted):
+        raise WorkloadError(f"the mail client printed a line that cannot be read: {str(said)[:200]!r}")
+    return {key: float(said[key]) for key in wanted}
+
+
+def drain_seconds(ended: float, drain: dict[str, Any]) -> float:
+    """From the last accepted message (`ended`, the source's clock) until the queue was empty (the target's clock).
+
+    Raises WorkloadError when the queue was never watched, or was empty before the last message came in.
+    """
+    if not drain:
+        raise WorkloadError("the mail queue was not watched")
+    seconds = float(drain["empty"]) - (ended + float(drain["ahead"]))
+    if seconds < -(float(drain["uncertainty"]) + _CLOCK_GRAIN):
+        raise WorkloadError(
+            f"the mail queue was empty {-seconds:.3f} s before the last message: a clock was set meanwhile"
+        )
+    return max(0.0, seconds)

@@ -1,0 +1,81 @@
+"""The report that sysbench 1.0 prints, as numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from vmlab.workloads.verdict import labelled
+
+_NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
+_RATED = rf"{_NUMBER}\s+\({_NUMBER} per sec\.\)"
+_INTERVAL = re.compile(rf"\[ {_NUMBER}s \] thds: [0-9]+ (?:tps|eps): {_NUMBER} ")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The part that every test prints. Latencies are in seconds, as is `total_time`."""
+
+    total_time: float
+    events: int
+    latency_avg: float
+    latency_p95: float
+    latency_max: float
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseReport:
+    """The part that tests of databases print besides; plain counts."""
+
+    transactions: int
+    queries: int
+    ignored_errors: int
+    reconnects: int
+
+
+def parse_report(text: str) -> Report:
+    """Read ``General statistics`` and ``Latency``. Raises WorkloadError."""
+
+    def field(label: str, pattern: str = _NUMBER) -> float:
+        return float(labelled(text, label, pattern, "sysbench")[1])
+
+    return Report(
+        total_time=field("total time", _NUMBER + "s"),
+        events=int(field("total number of events")),
+        latency_avg=field("avg") / 1000,
+        latency_p95=field("95th percentile") / 1000,
+        latency_max=field("max") / 1000,
+    )
+
+
+def parse_database_report(text: str) -> DatabaseReport:
+    """Read ``SQL statistics``. Raises WorkloadError."""
+
+    def count(label: str) -> int:
+        return int(float(labelled(text, label, _RATED, "sysbench")[1]))
+
+    return DatabaseReport(
+        transactions=count("transactions"),
+        queries=count("queries"),
+        ignored_errors=count("ignored errors"),
+        reconnects=count("reconnects"),
+    )
+
+
+class IntervalCount:
+    """Adds up what ``--report-interval=1`` tells: rates of events, whose sum is about the count so far."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0.0
+        self._at = 0.0
+
+    def feed(self, line: str) -> float | None:
+        """Events done so far, never more than the total; None for a line of another sort."""
+        match = _INTERVAL.match(line)
+        if match is None:
+            return None
+        at = float(match[1])
+        self._done = min(self._done + float(match[2]) * max(0.0, at - self._at), float(self._total))
+        self._at = at
+        return self._done

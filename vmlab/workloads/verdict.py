@@ -1,0 +1,40 @@
+"""What all workloads ask of a client that ended, and of the text that a tool printed."""
+
+from __future__ import annotations
+
+import re
+
+from vmlab.model.errors import WorkloadError
+from vmlab.workloads.contract import Finished
+
+
+def demand_success(finished: Finished, tool: str) -> None:
+    """Raises WorkloadError with the last thing that the tool said when its status is not 0."""
+    if finished.status == 0:
+        return
+    said = (finished.stderr.strip() or finished.stdout.strip()).splitlines()
+    tail = f": {said[-1].strip()[:300]}" if said else ""
+    raise WorkloadError(f"{tool} exited with {finished.status}{tail}")
+
+
+def demand_equal(what: str, found: float, asked: float) -> None:
+    """Raises WorkloadError when a count is not what was asked for."""
+    if found != asked:
+        raise WorkloadError(f"{what}: {found:.0f}, but {asked:.0f} were asked for")
+
+
+def labelled(text: str, label: str, pattern: str, tool: str) -> re.Match[str]:
+    """The part of the line that starts with ``label:`` behind the colon, matched as a whole by `pattern`.
+
+    Raises WorkloadError: with the line where it does not match, with the last line of `text` where there is none.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if not line.startswith(f"{label}:"):
+            continue
+        match = re.fullmatch(pattern, line[len(label) + 1 :].strip())
+        if match is None:
+            raise WorkloadError(f"{tool} printed a line that cannot be read: {line[:200]!r}")
+        return match
+    last = lines[-1][:200] if lines else ""
+    raise WorkloadError(f"{tool} printed no {label!r}; its last line is {last!r}")
