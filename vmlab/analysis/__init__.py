@@ -1,0 +1,1 @@
+"""What a run's events and samples add up to: records, documents, statistics, comparisons."""
