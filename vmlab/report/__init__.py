@@ -1,0 +1,1 @@
+"""Runs as people read them: plain text tables."""

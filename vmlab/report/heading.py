@@ -1,0 +1,64 @@
+"""What stands above a run's figures: what ran, where, under which accelerator, and how it ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vmlab.analysis.shape import RunDocument, RunPart
+from vmlab.model.run import AxisValue, Outcome
+from vmlab.report.grid import WIDTH, paragraph
+from vmlab.report.words import axis_word, moment, plural
+
+_EMULATED = "TCG: these figures describe emulation, not a hypervisor with hardware support"
+
+
+def heading(document: RunDocument, width: int = WIDTH) -> list[str]:
+    """The lines of the heading, none wider than `width`."""
+    run = document["run"]
+    lines = paragraph(" · ".join(_what(document)), width, "  ")
+    lines += paragraph(" · ".join(filter(None, [f"run {run['id']}", moment(run["started"]), *_host(run)])), width, "  ")
+    if run["accelerator"] == "tcg":
+        lines += paragraph(_EMULATED, width, "  ")
+    if run["outcome"] != Outcome.PASSED:
+        passed = sum(cell["outcome"] == Outcome.PASSED for cell in document["cells"])
+        said = f"{run['outcome']}, {passed} of {plural(run['cells_planned'], 'cell')} passed"
+        lines += paragraph(f"{said}: {run['reason']}" if run["reason"] else said, width, "  ")
+    return lines
+
+
+def _what(document: RunDocument) -> list[str]:
+    run, cells = document["run"], document["cells"]
+    tiles = sorted({int(cell["axes"]["tiles"]) for cell in cells if "tiles" in cell["axes"]})
+    guests = sorted({cell["provision"]["guests"] for cell in cells} - {0})
+    parts = [run["scenario"] or "a run that said nothing"]
+    if tiles:
+        parts.append(_counts(tiles, "tile"))
+    if guests:
+        parts.append(_counts(guests, "guest"))
+    parts.append(f"size {run['size']}")
+    repeats = max((cell["repeat"] for cell in cells), default=1)
+    if repeats > 1:
+        parts.append(plural(repeats, "repeat"))
+    parts.append(f"accelerator {run['accelerator'] or 'unknown'}")
+    return parts
+
+
+def _counts(counts: list[int], noun: str) -> str:
+    if len(counts) == 1:
+        return plural(counts[0], noun)
+    return f"{', '.join(map(str, counts[:-1]))} and {plural(counts[-1], noun)}"
+
+
+def _host(run: RunPart) -> list[str]:
+    host: dict[str, Any] = run["host"]
+    cpu = host.get("cpu")
+    versions = [f"{word} {host[key]}" for key, word in _VERSIONS if host.get(key)]
+    return [str(host.get("hostname") or ""), f"{host.get('cpus', '?')} x {cpu}" if cpu else "", *versions]
+
+
+_VERSIONS = (("kernel", "Linux"), ("qemu", "QEMU"), ("libvirt", "libvirt"))
+
+
+def place_text(axes: dict[str, AxisValue]) -> str:
+    """Axes and their values in one line: ``tiles 2, cache none``."""
+    return ", ".join(f"{name} {axis_word(value)}" for name, value in axes.items())

@@ -1,0 +1,36 @@
+"""Lists of runs and of scenarios in plain text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from vmlab.report.grid import WIDTH, shorten
+from vmlab.store.runs import RunSummary
+
+_HEADINGS = ("RUN", "SIZE", "OUTCOME", "CELLS", "STARTED (UTC)")
+
+
+def runs_text(runs: Sequence[RunSummary], width: int = WIDTH) -> str:
+    """A line a run, the newest first; what makes a store unreadable stands below."""
+    rows = [_HEADINGS, *(_row(run) for run in runs)]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADINGS))]
+    widths[0] = min(widths[0], width - sum(widths[1:]) - 2 * (len(widths) - 1))
+    lines = [_line(row, widths) for row in rows]
+    lines += [run.problem for run in runs if run.problem and run.runner_pid is None]
+    return "\n".join(lines) + "\n"
+
+
+def _row(run: RunSummary) -> tuple[str, ...]:
+    started = "-" if run.started is None else time.strftime("%Y-%m-%d %H:%M", time.gmtime(run.started))
+    return (run.id, run.size or "-", run.outcome, f"{run.cells_done}/{run.cells_planned}", started)
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(shorten(text, size).ljust(size) for text, size in zip(row, widths, strict=True)).rstrip()
+
+
+def names_text(entries: Sequence[tuple[str, str]], width: int = WIDTH) -> str:
+    """A line for each name with what it is, cut off at `width`."""
+    longest = max((len(name) for name, _ in entries), default=0)
+    return "\n".join(shorten(f"{name.ljust(longest)}  {what}".rstrip(), width) for name, what in entries) + "\n"
