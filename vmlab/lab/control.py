@@ -1,0 +1,72 @@
+"""Commands to a running runner: one JSON line in, one JSON line out, over a Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from vmlab.model.errors import UsageError, VmlabError
+
+_LONGEST_LINE = 65536
+
+Handler = Callable[[str, dict[str, Any]], dict[str, Any]]
+"""Takes the command and its arguments, gives the answer; raises VmlabError for a clear refusal."""
+
+
+class ControlServer:
+    """The runner's end. Only root can reach the socket: its folder is the run's own."""
+
+    def __init__(self, path: Path, handler: Handler) -> None:
+        self._path = path
+        self._handler = handler
+        self._server: asyncio.Server | None = None
+
+    async def open(self) -> None:
+        """Start to listen."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._server = await asyncio.start_unix_server(self._serve, self._path, limit=_LONGEST_LINE)
+        self._path.chmod(0o600)
+
+    async def close(self) -> None:
+        """Stop to listen."""
+        if self._server is not None:
+            self._server.close()
+        self._path.unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, ValueError, asyncio.LimitOverrunError):
+            async with asyncio.timeout(10):
+                line = await reader.readline()
+            writer.write(json.dumps(self._answer(line)).encode() + b"\n")
+            await writer.drain()
+        writer.close()
+
+    def _answer(self, line: bytes) -> dict[str, Any]:
+        try:
+            body = json.loads(line)
+            return {"ok": True, **self._handler(str(body.pop("command")), body)}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return {"ok": False, "error": "not a command: one JSON object with a `command` is needed"}
+        except VmlabError as error:
+            return {"ok": False, "error": str(error)}
+
+
+def send_command(path: Path, command: str, *, deadline: float = 10.0, **arguments: Any) -> dict[str, Any]:
+    """Send one command and return its answer. Raises UsageError when nobody listens or the runner refuses."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(deadline)
+            connection.connect(str(path))
+            connection.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
+            with connection.makefile("rb") as answer:
+                body: dict[str, Any] = json.loads(answer.readline())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the runner does not answer: {error}") from error
+    if not body.get("ok"):
+        raise UsageError(str(body.get("error", "refused")))
+    return body

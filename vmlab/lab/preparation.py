@@ -1,0 +1,69 @@
+"""What is done to one guest before it is frozen, and by what address that is known."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from vmlab.guests.channel import START_LINE
+from vmlab.guests.held_client import start_line_program
+from vmlab.guests.roles import ROLE_UNITS
+from vmlab.lab.gather import run_all
+from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
+from vmlab.workloads.contract import Post, Shell, Side
+from vmlab.workloads.registry import kinds
+
+_START_SECONDS = 300.0
+
+
+def preparation_of(cell: CellPlan, guest: GuestPlan, seed: int) -> dict[str, Any]:
+    """What the preparation of `guest` depends on, as JSON values: equal values give equal guests.
+
+    Tile and cell are not among them, so that all tiles and cells share one frozen guest.
+    """
+    return {
+        "seed": seed,
+        "roles": sorted(guest.roles),
+        "stages": [
+            {
+                "workload": workload.name,
+                "kind": workload.kind,
+                "side": side,
+                "staged_by": kinds()[workload.kind](workload.params).staged_by(),
+            }
+            for workload, side in _sides(cell, guest)
+        ],
+        "code": code_digest(),
+    }
+
+
+def _sides(cell: CellPlan, guest: GuestPlan) -> list[tuple[WorkloadPlan, Side]]:
+    ends: list[tuple[WorkloadPlan, Side]] = [(one, "source") for one in cell.workloads if one.source == guest.key]
+    ends += [(one, "target") for one in cell.workloads if one.target == guest.key]
+    return sorted(ends, key=lambda end: (end[0].name, end[1]))
+
+
+async def prepare_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: int) -> None:
+    """Start the roles' services, stage every workload, put the start line in place."""
+    units = [unit for role in guest.roles for unit in ROLE_UNITS[role]]
+    if units:
+        await shell.run(["systemctl", "start", *units], deadline=_START_SECONDS)
+    await run_all(
+        kinds()[workload.kind](workload.params).stage(Post(workload.name, side, seed, shell))
+        for workload, side in _sides(cell, guest)
+    )
+    await shell.write(START_LINE, start_line_program())
+
+
+@cache
+def code_digest() -> str:
+    """SHA-256 over the code that prepares guests: another version of it makes other snapshots."""
+    digest = hashlib.sha256(json.dumps(ROLE_UNITS, sort_keys=True).encode())
+    for package in ("vmlab.workloads", "vmlab.workloads.payload", "vmlab.guests.payload"):
+        for entry in sorted(resources.files(package).iterdir(), key=lambda entry: entry.name):
+            if entry.name.endswith(".py"):
+                digest.update(entry.name.encode() + entry.read_bytes())
+    return digest.hexdigest()

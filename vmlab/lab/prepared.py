@@ -1,0 +1,66 @@
+"""What the launcher hands to the runner through the run's folder: the plan to run and the image to boot.
+
+The runner makes the plan again from the scenario's kept text and the request; the same text, overrides, seed and
+host facts give the same plan.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from vmlab.hypervisor.contract import BootImage
+from vmlab.lab.folder import RunFolder, RunRequest
+from vmlab.plan.loading import load
+from vmlab.plan.planning import HostFacts, Plan, make_plan
+
+_IMAGE = "image.json"
+_HOST = "host.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRun:
+    """A run that is ready to be run."""
+
+    request: RunRequest
+    plan: Plan
+    image: BootImage
+
+
+def host_of(folder: RunFolder) -> HostFacts:
+    """The host's facts as they were when the run was asked for."""
+    return HostFacts(**json.loads((folder.path / _HOST).read_text()))
+
+
+def plan_of(folder: RunFolder) -> Plan:
+    """The plan of the run in `folder`, from what is kept there."""
+    request = RunRequest.from_json(folder.request.read_text())
+    return make_plan(load(str(folder.scenario)), request.overrides, host_of(folder))
+
+
+def write_request(folder: RunFolder, request: RunRequest, scenario_text: str, host: HostFacts) -> None:
+    """Keep what was asked, on which host, before anything starts."""
+    folder.scenario.write_text(scenario_text, encoding="utf-8")
+    folder.request.write_text(request.to_json())
+    (folder.path / _HOST).write_text(json.dumps(asdict(host)))
+
+
+def write_image(folder: RunFolder, image: BootImage) -> None:
+    """Keep the paths of the image for the runner."""
+    (folder.path / _IMAGE).write_text(json.dumps({name: str(value) for name, value in asdict(image).items()}))
+
+
+def read_prepared(folder: RunFolder) -> PreparedRun:
+    """All that the runner needs."""
+    image = json.loads((folder.path / _IMAGE).read_text())
+    return PreparedRun(
+        request=RunRequest.from_json(folder.request.read_text()),
+        plan=plan_of(folder),
+        image=BootImage(
+            disk=Path(image["disk"]),
+            kernel=Path(image["kernel"]),
+            initrd=Path(image["initrd"]),
+            command_line=image["command_line"],
+        ),
+    )
