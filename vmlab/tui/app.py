@@ -1,0 +1,180 @@
+"""The console: it watches and commands, and owns no run."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from textual import work
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from vmlab.model.errors import ExitCode, VmlabError
+from vmlab.model.places import state_folder
+from vmlab.tui.contract import Tabular
+from vmlab.tui.late import find_run, late_screen, modal, replay_screen, run_commands
+from vmlab.tui.options import NO_TERMINAL, ConsoleOptions, has_terminal
+from vmlab.tui.priority import answer_first
+from vmlab.tui.screens.live import LiveScreen
+
+if TYPE_CHECKING:
+    from vmlab.tui.feed.picks import Pick
+    from vmlab.tui.screens.compare import CompareScreen
+
+COPIED = "copied.txt"
+"""Where a copied table lies too, for terminals that do not take it."""
+
+
+class Console(App[int]):
+    """One mode for each screen; Live is loaded at once, the others when they are first opened."""
+
+    TITLE = "vmlab"
+    CSS_PATH = "styles/app.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (150, "-wide")]  # noqa: RUF012 - Textual's own form
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("1", "switch_mode('live')", "Live", tooltip="The run that goes on, or the host itself"),
+        Binding("2", "switch_mode('scenarios')", "Scenarios", tooltip="Choose, change, plan and start"),
+        Binding("3", "switch_mode('runs')", "Runs", tooltip="All runs: watch, replay, mark, compare"),
+        Binding("4", "switch_mode('compare')", "Compare", tooltip="What was marked, side by side"),
+        Binding("question_mark", "help", "Help", key_display="?", tooltip="All keys of this screen"),
+        Binding("y", "copy_table", "Copy", show=False, tooltip="The whole table, to the clipboard and into a file"),
+        Binding("colon", "command_palette", "Commands", key_display=":", show=False, tooltip="Everything by name"),
+        Binding("ctrl+s", "picture", "Picture", show=False, tooltip="This screen as an SVG file"),
+        Binding("q", "quit", "Quit", tooltip="Leave the console; runs go on"),
+    ]
+    MODES = {  # noqa: RUF012 - Textual's own form
+        "live": LiveScreen,
+        "scenarios": late_screen("scenarios", "ScenariosScreen"),
+        "runs": late_screen("runs", "RunsScreen"),
+        "compare": late_screen("compare", "CompareScreen"),
+    }
+    DEFAULT_MODE = "live"
+
+    def __init__(self, options: ConsoleOptions | None = None, recording: Path | None = None) -> None:
+        super().__init__()
+        self.options = options or ConsoleOptions()
+        self.recording = recording
+        """The store of a run to play back at once."""
+
+    def on_mount(self) -> None:
+        """Take the theme that was asked for."""
+        if self.options.theme is not None and self.options.theme in self.available_themes:
+            self.theme = self.options.theme
+        if self.recording is not None:
+            self.call_after_refresh(self.push_screen, replay_screen(self.recording))
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """What the command palette offers: all keys of this screen by name, and the themes."""
+        for _, binding, enabled, tooltip in screen.active_bindings.values():
+            if enabled and binding.description and binding.action not in ("command_palette",):
+                yield SystemCommand(
+                    binding.description.rstrip("…"), tooltip or binding.description, self._deed(screen, binding.action)
+                )
+        yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
+
+    def _deed(self, screen: Screen[Any], action: str) -> Any:
+        async def deed() -> None:
+            await self.run_action(action, default_namespace=screen)
+
+        return deed
+
+    def open_run(self, folder: Path, *, live: bool) -> None:
+        """Watch the run in `folder` when it lives, play it back when it is over."""
+        if live:
+            self.call_later(self._follow, folder)
+        else:
+            self.push_screen(replay_screen(folder / "run.sqlite"))
+
+    async def _follow(self, folder: Path) -> None:
+        await self.switch_mode("live")
+        screen = self.screen
+        if isinstance(screen, LiveScreen):
+            screen.follow(folder)
+
+    def compare(self, picks: Sequence[Pick]) -> None:
+        """Set runs or cells side by side."""
+        self.call_later(self._compare, picks)
+
+    async def _compare(self, picks: Sequence[Pick]) -> None:
+        await self.switch_mode("compare")
+        cast("CompareScreen", self.screen).compare(picks)
+
+    def ask_to_stop(self, folder: Path) -> None:
+        """Ask the user, and then the run, to stop."""
+
+        def answered(stop: bool | None) -> None:
+            if stop:
+                self._stop(folder)
+
+        self.push_screen(
+            modal(
+                "question",
+                "QuestionModal",
+                f"Stop run {folder.name}?\n\nIts guests are cleared away. What was measured is kept, marked aborted.",
+                "Stop the run",
+                "Let it run",
+            ),
+            answered,
+        )
+
+    @work(thread=True, group="commands")
+    def _stop(self, folder: Path) -> None:
+        try:
+            run_commands(folder).stop()
+        except VmlabError as error:
+            self.call_from_thread(self.notify, str(error), title="Not stopped", severity="error")
+            return
+        self.call_from_thread(self.notify, "the guests are cleared away first", title="Stopping")
+
+    def action_help(self) -> None:
+        """All keys of this screen."""
+        self.push_screen(modal("help", "HelpModal", self.screen))
+
+    def action_copy_table(self) -> None:
+        """The whole table of this screen: to the terminal's clipboard (OSC 52), and into a file."""
+        if not isinstance(self.screen, Tabular):
+            self.notify("this screen has no table", severity="warning")
+            return
+        text = self.screen.table_text()
+        self.copy_to_clipboard(text)
+        told = f"{len(text.splitlines())} lines to the clipboard"
+        try:
+            path = state_folder() / COPIED
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            told += f", and to {path}"
+        except OSError as error:
+            told += f"; no file: {error.strerror}"
+        self.notify(told, title="Copied")
+
+    def action_picture(self) -> None:
+        """This screen as an SVG file."""
+        folder = state_folder() / "pictures"
+        name = f"vmlab-{time.strftime('%Y%m%d-%H%M%S')}.svg"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path = self.save_screenshot(name, str(folder))
+        except OSError as error:
+            self.notify(f"no picture: {error.strerror}", severity="error")
+            return
+        self.notify(path, title="Picture")
+
+
+def main(options: ConsoleOptions | None = None) -> int:
+    """Open the console; the exit code. One clear line where there is no terminal, or no such run to play back."""
+    chosen = options or ConsoleOptions()
+    if not has_terminal():
+        sys.stderr.write(NO_TERMINAL)
+        return int(ExitCode.USAGE)
+    try:
+        recording = None if chosen.replay is None else find_run(chosen.replay)
+    except VmlabError as error:
+        sys.stderr.write(f"vmlab: {error}\n")
+        return int(error.exit_code)
+    answer_first()
+    return Console(chosen, recording).run(mouse=chosen.mouse) or 0

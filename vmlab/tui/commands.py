@@ -1,0 +1,56 @@
+"""What the console asks a run to do. Every call may wait for an answer: call from a thread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from vmlab.lab.control import send_command
+from vmlab.lab.folder import RunFolder
+from vmlab.lab.launch import start_run, stop_run
+from vmlab.model.errors import UsageError
+from vmlab.model.places import runs_folder
+from vmlab.model.run import CacheMode
+from vmlab.plan.loading import ScenarioFile
+from vmlab.plan.planning import check_fit, make_plan, read_host_facts
+from vmlab.plan.terms import Overrides
+
+ORIGIN = "the console"
+
+
+class RunCommands:
+    """Commands to one run. All raise UsageError with one line when the run does not obey."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = RunFolder(folder.name, folder)
+
+    def stop(self) -> None:
+        """Ask the run to stop; its clean-up goes on behind."""
+        stop_run(self._folder, origin=ORIGIN)
+
+    def set_cache(self, mode: CacheMode) -> str:
+        """Put the cells to come into a cache mode; what is planned now, in words."""
+        return self._set(cache=mode)
+
+    def set_tiles(self, count: int) -> str:
+        """Give the cells to come `count` tiles; what is planned now, in words."""
+        return self._set(tiles=count)
+
+    def _set(self, **change: Any) -> str:
+        if not self._folder.control.exists():
+            raise UsageError(f"run {self._folder.id} takes no commands yet, or no more")
+        answer = send_command(self._folder.control, "set", origin=ORIGIN, **change)
+        cells = answer.get("cells", [])
+        return f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'} to come"
+
+
+def start(file: ScenarioFile, overrides: Overrides) -> Path:
+    """Plan and start a run that lives on its own; its folder.
+
+    Raises UsageError, ScenarioError or RefusedError; then nothing was started.
+    """
+    runs_folder().mkdir(parents=True, exist_ok=True)
+    host = read_host_facts(runs_folder())
+    plan = make_plan(file, overrides, host)
+    check_fit(plan, host)
+    return start_run(file, overrides, plan, host).path

@@ -1,0 +1,34 @@
+"""The host's own figures while no run records them: the same recorder that runs use, in the console's process."""
+
+from __future__ import annotations
+
+from vmlab.model.places import runs_folder
+from vmlab.model.sample import Sample
+from vmlab.telemetry.recorder import Recorder
+from vmlab.tui.feed.messages import HostSampled, HostTold, Post
+
+INTERVAL = 1.0
+
+
+class HostFeed:
+    """Reads the host once a second between `start` and `stop`."""
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._recorder = Recorder(
+            INTERVAL, self._sampled, None, None, [runs_folder()], notify=self._told, scope="process"
+        )
+
+    def start(self) -> None:
+        """Begin; the first figures come after a second."""
+        self._recorder.start()
+
+    def stop(self) -> None:
+        """End; waits for the reading under way."""
+        self._recorder.stop()
+
+    def _sampled(self, sample: Sample) -> None:
+        self._post(HostSampled(sample))
+
+    def _told(self, text: str) -> None:
+        self._post(HostTold(text))

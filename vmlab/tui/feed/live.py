@@ -1,0 +1,127 @@
+"""Finds a run that lives and follows its store, in a thread of its own: a slow disk never holds a key press up."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from vmlab.model.errors import VmlabError
+from vmlab.model.event import Event, RunEnded, RunStarted, WorkloadProgressed
+from vmlab.model.sample import Layout, Sample
+from vmlab.store.life import is_alive
+from vmlab.store.reader import RunReader
+from vmlab.store.runs import STORE, run_folders
+from vmlab.store.samples import samples
+from vmlab.tui.feed.messages import FeedStumbled, PastFound, Post, RunArrived, RunFound, RunLost
+from vmlab.tui.feed.past import intent_of, past_times
+from vmlab.tui.state.history import KEPT
+
+_FOLLOW_SECONDS = 0.5
+_LOOK_SECONDS = 1.5
+
+
+class LiveFeed:
+    """Follows the newest run that lives, or the one that `follow` names, until it ends; then looks for the next."""
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._stop = threading.Event()
+        self._wanted: Path | None = None
+        self._thread = threading.Thread(target=self._work, name="live-feed", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; returns when the thread has closed what it read."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(2)
+
+    def follow(self, folder: Path) -> None:
+        """Follow the run in `folder` from now on."""
+        self._wanted = folder
+
+    def _work(self) -> None:
+        told = ""
+        while not self._stop.is_set():
+            try:
+                folder = self._wanted or _newest_alive()
+                self._wanted = None
+                if folder is not None:
+                    _Following(folder, self._post).until(self._over)
+                told = ""
+            except (VmlabError, OSError) as error:
+                if str(error) != told:
+                    told = str(error)
+                    self._post(FeedStumbled(told))
+            self._stop.wait(_LOOK_SECONDS if self._wanted is None else 0)
+
+    def _over(self) -> bool:
+        """Whether the run that is followed is to be left; waits for the next look otherwise."""
+        return self._stop.wait(_FOLLOW_SECONDS) or self._wanted is not None
+
+
+class _Following:
+    """One run, from its first event to its last."""
+
+    def __init__(self, folder: Path, post: Post) -> None:
+        self._folder = folder
+        self._post = post
+        self._event_row = 0
+        self._sample_row = 0
+        self._since = time.monotonic() - KEPT
+        self._ended = False
+        self._layouts: dict[tuple[str, ...], Layout] = {}
+
+    def until(self, over: Callable[[], bool]) -> None:
+        """Follow until the run is over or `over` says so, which waits between two looks."""
+        while not (self._folder / STORE).exists():
+            if not is_alive(self._folder):
+                self._post(RunLost(self._folder.name, "it ended before it began to record"))
+                return
+            if over():
+                return
+        with RunReader(self._folder / STORE) as reader:
+            self._post(RunFound(self._folder.name, intent_of(reader)))
+            while not self._look(reader):
+                if over():
+                    return
+
+    def _look(self, reader: RunReader) -> bool:
+        """Read what is new; whether the run is over."""
+        # Asked before the store is read, so that a last word written in between is still found.
+        alive = is_alive(self._folder)
+        events = tuple(self._events(reader))
+        taken = tuple(self._samples(reader))
+        if events or taken:
+            urgent = bool(taken) or any(not isinstance(event, WorkloadProgressed) for event in events)
+            self._post(RunArrived(self._folder.name, events, taken, urgent=urgent))
+        for event in events:
+            if isinstance(event, RunStarted):
+                self._post(PastFound(event.run, past_times(self._folder.name, event.scenario, event.size)))
+        if self._ended or not alive:
+            self._post(RunLost(self._folder.name, "" if self._ended else "its processes are gone"))
+            return True
+        return False
+
+    def _events(self, reader: RunReader) -> Iterator[Event]:
+        for row, event in reader.events(self._event_row):
+            self._event_row = row
+            self._ended = self._ended or isinstance(event, RunEnded)
+            yield event
+
+    def _samples(self, reader: RunReader) -> Iterator[Sample]:
+        for row, sample in samples(reader, since=self._since, after=self._sample_row):
+            self._sample_row = row
+            # One layout object for all samples of one form: viewers look values up once for each.
+            layout = self._layouts.setdefault(sample.layout.names, sample.layout)
+            yield sample if layout is sample.layout else replace(sample, layout=layout)
+
+
+def _newest_alive() -> Path | None:
+    return next((folder for folder in run_folders()[:20] if is_alive(folder)), None)

@@ -1,0 +1,81 @@
+"""What feeds say to a screen; all of them come from threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from vmlab.model.event import Event
+    from vmlab.model.sample import Sample
+    from vmlab.tui.state.run_state import PastTimes
+    from vmlab.tui.state.views import Intent
+
+Post = Callable[[Message], object]
+"""Takes a message from any thread."""
+
+
+class HostSampled(Message, bubble=False):
+    """The console itself read the host."""
+
+    def __init__(self, sample: Sample) -> None:
+        super().__init__()
+        self.sample = sample
+
+
+class HostTold(Message, bubble=False):
+    """Something of the host cannot be read."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class RunFound(Message, bubble=False):
+    """A run lives, and its events follow. `intent` is what its scenario says, where it is known already."""
+
+    def __init__(self, run: str, intent: Intent | None = None) -> None:
+        super().__init__()
+        self.run = run
+        self.intent = intent or {}
+
+
+class RunArrived(Message, bubble=False):
+    """New events and samples of the run `run`, in order; `urgent` where there is more than progress."""
+
+    def __init__(
+        self, run: str, events: tuple[Event, ...], samples: tuple[Sample, ...], *, urgent: bool = True
+    ) -> None:
+        super().__init__()
+        self.urgent = urgent
+        self.run = run
+        self.events = events
+        self.samples = samples
+
+
+class PastFound(Message, bubble=False):
+    """How long workloads took in earlier runs of the same experiment."""
+
+    def __init__(self, run: str, past: PastTimes) -> None:
+        super().__init__()
+        self.run = run
+        self.past = past
+
+
+class RunLost(Message, bubble=False):
+    """The run is over; `reason` says so where it ended without a last word of its own."""
+
+    def __init__(self, run: str, reason: str = "") -> None:
+        super().__init__()
+        self.run = run
+        self.reason = reason
+
+
+class FeedStumbled(Message, bubble=False):
+    """A store could not be read for now; the feed goes on trying."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text

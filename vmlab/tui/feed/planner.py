@@ -1,0 +1,48 @@
+"""Scenarios and their plans for the Scenarios screen; everything here may take a moment: call from a thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vmlab.model.errors import RefusedError, VmlabError
+from vmlab.model.places import state_folder
+from vmlab.plan.loading import ScenarioFile, load, shipped_names
+from vmlab.plan.planning import check_fit, make_plan, read_host_facts
+from vmlab.plan.terms import HostFacts, Overrides, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan with the host that it was made for; `refusal` says why it would not start."""
+
+    file: ScenarioFile
+    overrides: Overrides
+    plan: Plan
+    host: HostFacts
+    refusal: str = ""
+
+
+def scenarios() -> list[tuple[str, str]]:
+    """Name and summary of every shipped scenario; a broken one has its error as its summary."""
+    found = []
+    for name in shipped_names():
+        try:
+            found.append((name, load(name).scenario.summary))
+        except VmlabError as error:
+            found.append((name, str(error)))
+    return found
+
+
+def planned(name: str, overrides: Overrides) -> Planned:
+    """The plan of a scenario. Raises ScenarioError or UsageError for what makes no sense."""
+    file = load(name)
+    folder = state_folder()
+    while not folder.exists():
+        folder = folder.parent
+    host = read_host_facts(folder)
+    plan = make_plan(file, overrides, host)
+    try:
+        check_fit(plan, host)
+    except RefusedError as error:
+        return Planned(file, overrides, plan, host, str(error))
+    return Planned(file, overrides, plan, host)

@@ -1,0 +1,1 @@
+"""One screen a file; a stylesheet for each lies in ``styles``."""

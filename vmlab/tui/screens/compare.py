@@ -1,0 +1,128 @@
+"""The Compare screen: runs or cells side by side, and their time series over each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from vmlab.model.errors import VmlabError
+from vmlab.tui.feed.picks import Pick
+from vmlab.tui.feed.sides import PickedSide, over_time, sides_of
+from vmlab.tui.state.compared import HOST_ROWS, TableRow, comparison_rows
+from vmlab.tui.widgets.key_bar import KeyBar
+from vmlab.tui.widgets.overlay_chart import Curve, OverlayChart
+from vmlab.tui.widgets.side_table import SideTable
+
+HINT = (
+    "Nothing to compare yet.",
+    "Press 3 for the runs, mark two of them (or cells of one) with Space, and press c.",
+    "c on a single run compares its own cells, such as cache none against writeback.",
+)
+
+
+class CompareScreen(Screen[None]):
+    """Shows what was picked on the Runs screen; the first pick is the baseline."""
+
+    CSS_PATH = "../styles/compare.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "app.switch_mode('runs')", "Runs"),
+        Binding("m", "metric(1)", "Chart", tooltip="Another host figure in the chart"),
+        Binding("M", "metric(-1)", "Series before", show=False, tooltip="The host figure before"),
+        Binding("a", "every_metric", "Figures", tooltip="Run times only, or everything that was measured"),
+        Binding("x", "swap", "Swap", tooltip="Let the next side be the baseline"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._picks: list[Pick] = []
+        self._sides: list[PickedSide] = []
+        self._rows: list[TableRow] = []
+        self._warnings: tuple[str, ...] = ()
+        self._hint: Sequence[str] = HINT
+        self._every_metric = False
+        self._metric = 0
+
+    def compose(self) -> ComposeResult:
+        """The table, the chart, the keys."""
+        yield SideTable(id="sides")
+        yield OverlayChart(id="overlay")
+        yield KeyBar(id="keys")
+
+    def on_mount(self) -> None:
+        """Say what to do while nothing was picked."""
+        self.query_one(OverlayChart).display = False
+        self._draw()
+
+    def compare(self, picks: Sequence[Pick]) -> None:
+        """Set `picks` side by side; one run alone falls into its own cells."""
+        self._picks = list(picks)
+        self._hint = ("Reading the runs …",)
+        self._read()
+
+    @work(thread=True, exclusive=True, group="compare")
+    def _read(self) -> None:
+        try:
+            sides = sides_of(self._picks)
+            rows, warnings = comparison_rows([one.side for one in sides], every_metric=self._every_metric)
+        except VmlabError as error:
+            self.app.call_from_thread(self._told, [], [], (), str(error))
+            return
+        self.app.call_from_thread(self._told, sides, rows, warnings, "")
+
+    def _told(self, sides: list[PickedSide], rows: list[TableRow], warnings: tuple[str, ...], problem: str) -> None:
+        self._sides, self._rows, self._warnings = sides, rows, warnings
+        self._hint = (problem, "", *HINT[1:]) if problem else HINT
+        self._draw()
+        self._read_series()
+
+    @work(thread=True, exclusive=True, group="series")
+    def _read_series(self) -> None:
+        title, name, _ = HOST_ROWS[self._metric]
+        try:
+            curves = [over_time(one, name) for one in self._sides]
+        except VmlabError as error:
+            self.app.call_from_thread(self.notify, str(error), severity="error")
+            return
+        self.app.call_from_thread(self._draw_series, _without_unit(title), name, curves)
+
+    def _labels(self) -> list[str]:
+        return [one.side.label for one in self._sides]
+
+    def _draw(self) -> None:
+        self.query_one(SideTable).show(self._labels(), self._rows, self._warnings, self._hint)
+
+    def _draw_series(self, title: str, name: str, curves: Sequence[Curve]) -> None:
+        chart = self.query_one(OverlayChart)
+        chart.display = bool(self._sides)
+        chart.show(title, name, curves, self._labels())
+
+    def action_metric(self, step: int) -> None:
+        """Another figure in the chart."""
+        self._metric = (self._metric + step) % len(HOST_ROWS)
+        self._read_series()
+
+    def action_every_metric(self) -> None:
+        """Run times only, or everything that was measured."""
+        self._every_metric = not self._every_metric
+        self._read()
+
+    def action_swap(self) -> None:
+        """Turn the sides by one, so that another one is the baseline."""
+        if len(self._picks) > 1:
+            self._picks = [*self._picks[1:], self._picks[0]]
+            self._read()
+
+    def table_text(self) -> str:
+        """What `y` copies."""
+        return self.query_one(SideTable).text() + "\n"
+
+
+def _without_unit(label: str) -> str:
+    """``CPU user %`` to ``CPU user``: the chart tells its own unit."""
+    words = label.split()
+    return " ".join(words[:-1] if words[-1] in ("%", "ms", "MB/s") else words)

@@ -1,0 +1,54 @@
+"""All keys of the screen that was open, from its bindings: the help cannot be out of date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Static
+
+from vmlab.tui.widgets.glyphs import glyphs_for
+
+
+class HelpModal(ModalScreen[None]):
+    """Keys, what they do, and a word more where there is one."""
+
+    CSS_PATH = "../styles/help.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark", "dismiss", "Close")]
+
+    def __init__(self, about: Screen[Any]) -> None:
+        super().__init__()
+        self._lines = list(help_lines(about))
+
+    def compose(self) -> ComposeResult:
+        """One text that scrolls."""
+        with VerticalScroll(id="help"):
+            yield Static("\n".join(self._lines), markup=False)
+
+    def on_mount(self) -> None:
+        """Arrows scroll at once."""
+        self.query_one(VerticalScroll).focus()
+
+
+def help_lines(screen: Screen[Any]) -> Iterator[str]:
+    """The lines for the bindings that are active on `screen`, by what they belong to."""
+    plain = glyphs_for().plain
+    groups: dict[str, list[str]] = {}
+    for node, binding, enabled, tooltip in screen.active_bindings.values():
+        if not binding.description or binding.system:
+            continue
+        title = "Everywhere" if node is screen.app else "This screen" if node is screen else "The list or pane"
+        key = binding.key_display or screen.app.get_key_display(binding)
+        off = "" if enabled else " (not now)"
+        about = f": {tooltip}" if tooltip else ""
+        line = f"  {key:<12} {binding.description}{about}{off}"
+        groups.setdefault(title, []).append(line.encode("ascii", "replace").decode() if plain else line)
+    for title, lines in groups.items():
+        yield title
+        yield from dict.fromkeys(lines)
+        yield ""
+    yield "Runs go on without the console; `vmlab attach` or `vmlab` finds them again."

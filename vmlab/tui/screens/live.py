@@ -1,0 +1,202 @@
+"""The Live screen: a run while it goes on, and the host itself where none does."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual import on, work
+from textual.binding import Binding, BindingType
+
+from vmlab.model.errors import VmlabError
+from vmlab.model.places import runs_folder
+from vmlab.tui.contract import ConsoleCommands
+from vmlab.tui.feed.messages import FeedStumbled, HostSampled, HostTold, PastFound, RunArrived, RunFound, RunLost
+from vmlab.tui.late import host_feed, live_feed, run_commands, run_state
+from vmlab.tui.screens.watch import WatchScreen
+from vmlab.tui.state.views import RUNNING, LogLine
+from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
+
+if TYPE_CHECKING:
+    from vmlab.model.run import AxisValue, CacheMode
+    from vmlab.tui.commands import RunCommands
+    from vmlab.tui.feed.host import HostFeed
+    from vmlab.tui.feed.live import LiveFeed
+
+_BEGIN_SECONDS = 0.05
+MORE_TILES = "Cells to come: one tile more"
+FEWER_TILES = "Cells to come: one tile fewer"
+
+
+class LiveScreen(WatchScreen):
+    """Finds the run that lives by itself; when it ends its last picture stays and the host goes on."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("b", "switch_cache", "Cache", tooltip="Cells to come: cache writeback or none"),
+        Binding("plus,equals_sign", "change_tiles(1)", "Tiles", key_display="+-", tooltip=MORE_TILES),
+        Binding(
+            "minus",
+            "change_tiles(-1)",
+            "Fewer tiles",
+            key_display="-",
+            show=False,
+            tooltip=FEWER_TILES,
+        ),
+        Binding("X", "stop_run", "Stop", tooltip="Ask whether to stop the run that is shown"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.watched: str | None = None
+        """The run that is followed; None while none lives."""
+        self._host: HostFeed | None = None
+        self._wanted: Path | None = None
+        self._feed: LiveFeed | None = None
+
+    def on_mount(self) -> None:
+        """Both feeds begin after the first picture, so that the picture is quick."""
+        self.set_timer(_BEGIN_SECONDS, self._begin)
+
+    def _begin(self) -> None:
+        gc.freeze()
+        gc.enable()
+        self.state = run_state()
+        self._feed = live_feed(self.post_message)
+        if self._wanted is not None:
+            self._feed.follow(self._wanted)
+        self._feed.start()
+        self._start_host()
+        self.set_interval(1.0, self._tick)
+
+    def on_unmount(self) -> None:
+        """Threads end with the screen."""
+        if self._feed is not None:
+            self._feed.stop()
+        if self._host is not None:
+            self._host.stop()
+
+    def follow(self, folder: Path) -> None:
+        """Show the run in `folder` from now on."""
+        self._wanted = folder
+        if self._feed is not None:
+            self._feed.follow(folder)
+
+    def origin(self) -> Origin:
+        """LIVE while a run is followed, else the host."""
+        return LIVE if self.watched is not None else HOST
+
+    def _tick(self) -> None:
+        """Clocks go on when nothing arrives."""
+        if time.monotonic() - self._drawn_at > 1.5:
+            self.changed()
+
+    @on(HostSampled)
+    def _host_sampled(self, message: HostSampled) -> None:
+        self.history.take(message.sample)
+        self.changed()
+
+    @on(HostTold)
+    def _host_told(self, message: HostTold) -> None:
+        self._note("info", message.text)
+
+    @on(RunFound)
+    def _run_found(self, message: RunFound) -> None:
+        self._watch(message.run)
+        self.state = run_state(message.intent)
+        self.changed()
+
+    @on(RunArrived)
+    def _run_arrived(self, message: RunArrived) -> None:
+        self.apply(message.events)
+        if message.samples:
+            self._take_over()
+        for sample in message.samples:
+            self.history.take(sample)
+        self.changed(unhurried=not message.urgent)
+
+    def _take_over(self) -> None:
+        """The run samples the host itself now: nothing is read twice."""
+        if self._host is not None:
+            host, self._host = self._host, None
+            self.run_worker(host.stop, thread=True, group="host")
+
+    def _start_host(self) -> None:
+        """Read the host from here while no run does."""
+        if self._host is None:
+            self._host = host_feed(self.post_message)
+            self._host.start()
+
+    @on(PastFound)
+    def _past_found(self, message: PastFound) -> None:
+        if self.state is not None:
+            self.state.remember(message.past)
+
+    @on(RunLost)
+    def _run_lost(self, message: RunLost) -> None:
+        view = self.view()
+        if self.state is not None and message.reason and view.outcome == RUNNING:
+            self.state.abandon(time.monotonic(), message.reason)
+            self._note("error", f"the run was aborted: {message.reason}; `vmlab clean` tidies up")
+        elif not message.reason:
+            self.notify(f"run {message.run} {view.outcome}", title="The run is over")
+        self._watch(None)
+        self._start_host()
+        self.changed()
+
+    def _watch(self, run: str | None) -> None:
+        self.watched = run
+        self.refresh_bindings()
+
+    @on(FeedStumbled)
+    def _feed_stumbled(self, message: FeedStumbled) -> None:
+        self._note("warning", f"{message.text}; trying again")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Commands to a run are grey while there is none."""
+        if action in ("switch_cache", "change_tiles", "stop_run"):
+            return True if self.watched is not None else None
+        return True
+
+    def action_switch_cache(self) -> None:
+        """Cells to come: none where the next is not, writeback otherwise. The running cell stays as it is."""
+        mode: CacheMode = "writeback" if self._coming("cache") == "none" else "none"
+        self._change(f"cache {mode}", lambda run: run.set_cache(mode))
+
+    def action_change_tiles(self, step: int) -> None:
+        """Cells to come: one tile more or fewer. The running cell stays as it is."""
+        tiles = self._coming("tiles")
+        count = max(1, (tiles if isinstance(tiles, int) else 1) + step)
+        self._change(f"{count} {'tile' if count == 1 else 'tiles'}", lambda run: run.set_tiles(count))
+
+    def action_stop_run(self) -> None:
+        """Ask, and then stop the run that is shown."""
+        if self.watched is not None:
+            cast(ConsoleCommands, self.app).ask_to_stop(runs_folder() / self.watched)
+
+    def _coming(self, axis: str) -> AxisValue | None:
+        """Where the next cell stands, as far as it is known: as somebody asked, else as the running one."""
+        view = self.view()
+        if view.next_axes is not None and axis in dict(view.next_axes):
+            return dict(view.next_axes)[axis]
+        return view.cell.axis(axis) if view.cell is not None else None
+
+    @work(thread=True, group="commands")
+    def _change(self, what: str, command: Callable[[RunCommands], str]) -> None:
+        if self.watched is None:
+            return
+        try:
+            told = command(run_commands(runs_folder() / self.watched))
+        except VmlabError as error:
+            self.app.call_from_thread(self.notify, str(error), title="Cells to come: not changed", severity="warning")
+            return
+        self.app.call_from_thread(
+            self.notify, f"{what}, {told}; the running cell stays as it is", title="Cells to come"
+        )
+
+    def _note(self, level: str, text: str) -> None:
+        if self.state is not None:
+            self.state.note(LogLine(time.time(), level, text))
+        self.changed()

@@ -1,0 +1,181 @@
+"""The Replay screen: the Live screen over a recording, with pause, speed and winding."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.worker import get_current_worker
+
+from vmlab.model.errors import VmlabError
+from vmlab.tui.feed.past import past_times
+from vmlab.tui.feed.recording import Mark, Playback, Recording
+from vmlab.tui.screens.watch import WatchScreen
+from vmlab.tui.state.history import History
+from vmlab.tui.state.run_state import PastTimes, RunState
+from vmlab.tui.state.views import RunView
+from vmlab.tui.widgets.status_strip import Origin
+from vmlab.tui.widgets.timeline import Timeline
+
+_STEP_SECONDS = 0.25
+
+
+class ReplayScreen(WatchScreen):
+    """Plays the run whose store is at `store`; Esc goes back."""
+
+    CSS_PATH: ClassVar[list[str]] = ["../styles/watch.tcss", "../styles/replay.tcss"]  # type: ignore[assignment]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Back"),
+        Binding("space", "pause", "Pause", tooltip="Pause or go on"),
+        Binding("left,h", "wind(-10)", "10 s", key_display="←→", tooltip="Back by ten seconds"),
+        Binding("right,l", "wind(10)", "+10 s", show=False, key_display="→", tooltip="On by ten seconds"),
+        Binding("shift+left,H", "wind(-60)", "-1 min", show=False, tooltip="Back by a minute"),
+        Binding("shift+right,L", "wind(60)", "+1 min", show=False, tooltip="On by a minute"),
+        Binding("home,0", "wind_to(0)", "Beginning", show=False, tooltip="To the beginning"),
+        Binding("end,dollar_sign", "wind_to(1)", "End", show=False, tooltip="To the end"),
+        Binding("n", "next_cell(1)", "Next cell", tooltip="To the beginning of the next cell"),
+        Binding("p", "next_cell(-1)", "Previous cell", show=False, tooltip="To the beginning of the cell before"),
+        Binding("right_square_bracket,greater_than_sign", "speed(1)", "Speed", key_display="[]", tooltip="Faster"),
+        Binding(
+            "left_square_bracket,less_than_sign", "speed(-1)", "Slower", show=False, key_display="[", tooltip="Slower"
+        ),
+    ]
+
+    def __init__(self, store: Path) -> None:
+        super().__init__()
+        self.store = store
+        self.playback: Playback | None = None
+        self._marks: tuple[Mark, ...] = ()
+        self._past: PastTimes = {}
+        self._stepped = time.monotonic()
+
+    def compose_more(self) -> ComposeResult:
+        """The time line above the keys."""
+        yield Timeline(id="timeline")
+
+    def on_mount(self) -> None:
+        """Read the store in a thread, so that a long one holds nothing up."""
+        self._load()
+        self.set_interval(_STEP_SECONDS, self._step)
+
+    @work(thread=True, exclusive=True)
+    def _load(self) -> None:
+        worker = get_current_worker()
+        try:
+            recording = Recording(self.store)
+        except VmlabError as error:
+            self.app.call_from_thread(self._refused, str(error))
+            return
+        first = recording.events[0]
+        past = past_times(self.store.parent.name, getattr(first, "scenario", ""), getattr(first, "size", ""))
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._loaded, recording, past)
+
+    def _refused(self, text: str) -> None:
+        self.notify(text, title="Cannot play it", severity="error", timeout=10)
+        self.action_leave()
+
+    def _loaded(self, recording: Recording, past: PastTimes) -> None:
+        self.playback = Playback(recording)
+        self._marks, self._past = recording.marks(), past
+        self._stepped = time.monotonic()
+        self.wind_to(0.0)
+
+    def now(self) -> float:
+        """The recording's own clock."""
+        return self.playback.moment if self.playback else 0.0
+
+    def origin(self) -> Origin:
+        """RECORDING, with the speed or the reason why it stands still."""
+        play = self.playback
+        if play is None:
+            return Origin("RECORDING", "warning", "is read …")
+        more = "at its end" if play.at_end else "paused" if play.paused else f"{self._multiple}{play.speed:g}"
+        return Origin("RECORDING", "warning", more)
+
+    @property
+    def _multiple(self) -> str:
+        return "x" if self.query_one(Timeline).glyphs.plain else "\N{MULTIPLICATION SIGN}"
+
+    def hint(self, run: RunView) -> tuple[str, ...]:
+        """What stands where the tiles will be."""
+        return ("No guests at this moment of the recording.",)
+
+    def draw(self) -> None:
+        """Draw with the time line."""
+        super().draw()
+        if self.playback is not None:
+            self.query_one(Timeline).show(self.playback.position, self.playback.recording.length, self._marks)
+
+    def _step(self) -> None:
+        passed, self._stepped = time.monotonic() - self._stepped, time.monotonic()
+        if self.playback is None or self.playback.paused or self.playback.at_end or not self.is_current:
+            return
+        events, samples = self.playback.advance(passed)
+        self.apply(events)
+        for sample in samples:
+            self.history.take(sample)
+        self.changed()
+
+    def wind_to(self, position: float) -> None:
+        """Go to `position`, in seconds from the beginning."""
+        if self.playback is None:
+            return
+        events, samples = self.playback.wind(position)
+        self.state, self.history = RunState(self._past, self.playback.recording.intent), History()
+        self.apply(events)
+        for sample in samples:
+            self.history.take(sample)
+        self.changed()
+
+    @on(Timeline.Wound)
+    def _pointed(self, message: Timeline.Wound) -> None:
+        self.wind_to(message.position)
+
+    def action_leave(self) -> None:
+        """Back to where it was opened from."""
+        self.dismiss()
+
+    def action_pause(self) -> None:
+        """Stand still, or go on; at the end, play again from the beginning."""
+        if self.playback is None:
+            return
+        if self.playback.at_end:
+            self.playback.paused = False
+            self.wind_to(0.0)
+            return
+        self.playback.paused = not self.playback.paused
+        self.changed()
+
+    def action_wind(self, seconds: int) -> None:
+        """Go back or on by so many seconds of the recording."""
+        if self.playback is not None:
+            self.wind_to(self.playback.position + seconds)
+
+    def action_wind_to(self, end: int) -> None:
+        """To the beginning (0) or to the end (1)."""
+        if self.playback is not None:
+            self.wind_to(self.playback.recording.length * end)
+
+    def action_next_cell(self, step: int) -> None:
+        """To the beginning of the cell after or before this moment."""
+        if self.playback is None:
+            return
+        here = self.playback.position
+        begins = [mark.began for mark in self._marks]
+        later = [begin for begin in begins if begin > here + 0.5]
+        earlier = [begin for begin in begins if begin < here - 2.0]
+        if step > 0 and later:
+            self.wind_to(later[0])
+        elif step < 0:
+            self.wind_to(earlier[-1] if earlier else 0.0)
+
+    def action_speed(self, step: int) -> None:
+        """Faster or slower."""
+        if self.playback is not None:
+            self.playback.change_speed(step)
+            self.changed()

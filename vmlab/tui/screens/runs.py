@@ -1,0 +1,249 @@
+"""The Runs screen: all runs, filtered and sorted; Space marks, c compares, Enter watches or replays."""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Input
+from textual.worker import get_current_worker
+
+from vmlab.model.errors import VmlabError
+from vmlab.model.places import runs_folder
+from vmlab.model.quantities import format_seconds
+from vmlab.store.reader import RunReader
+from vmlab.store.runs import RUNNING, STORE, RunSummary
+from vmlab.tui.contract import ConsoleCommands
+from vmlab.tui.feed.picks import Pick
+from vmlab.tui.feed.shelf import Shelf
+from vmlab.tui.state.run_rows import SORTS, RunRow, kept_marks, rows_of
+from vmlab.tui.state.run_state import RunState
+from vmlab.tui.state.views import CellView
+from vmlab.tui.widgets.glyphs import tone_of
+from vmlab.tui.widgets.key_bar import KeyBar
+from vmlab.tui.widgets.row_list import Line, RowList, cut
+
+_REFRESH_SECONDS = 2.0
+EMPTY = ("No runs yet. Press 2 to choose a scenario and start one.",)
+
+
+class RunsScreen(Screen[None]):
+    """One line a run; `e` unfolds its cells."""
+
+    CSS_PATH = "../styles/runs.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "Open", tooltip="A run that lives is watched, a past one plays back"),
+        Binding("space", "mark", "Mark", tooltip="Mark for comparing; the first mark is the baseline"),
+        Binding("c", "compare", "Compare", tooltip="What is marked, or the cells of this run"),
+        Binding("e", "unfold", "Cells", tooltip="Show or hide the cells of this run"),
+        Binding("slash", "filter", "Filter", key_display="/"),
+        Binding("o", "sort", "Sort", tooltip="Newest, scenario, outcome, longest"),
+        Binding("escape", "clear", "Clear", show=False, tooltip="Filter and marks"),
+        Binding("X", "stop", "Stop", tooltip="Ask whether to stop the run under the cursor"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shelf = Shelf()
+        self._runs: list[RunSummary] = []
+        self._marked: list[str] = []
+        self._unfolded: dict[str, tuple[CellView, ...]] = {}
+        self._sort = 0
+        self._loaded = False
+
+    @property
+    def console(self) -> ConsoleCommands:
+        """The console, for what concerns more than this screen."""
+        return cast(ConsoleCommands, self.app)
+
+    def compose(self) -> ComposeResult:
+        """The list, the filter under it while it is used, the keys."""
+        yield RowList(id="runs")
+        yield Input(placeholder="words that a run must have: scenario, size, outcome, date", id="filter", compact=True)
+        yield KeyBar(id="keys")
+
+    def on_mount(self) -> None:
+        """Read the list, and again while the screen is shown."""
+        self.query_one(Input).display = False
+        self.query_one(RowList).focus()
+        self._read()
+        self.set_interval(_REFRESH_SECONDS, self._read_again)
+
+    def on_screen_resume(self) -> None:
+        """Coming back, the list may have changed."""
+        self._read()
+
+    def _read_again(self) -> None:
+        if self.is_current:
+            self._read()
+
+    @work(thread=True, exclusive=True, group="runs")
+    def _read(self) -> None:
+        runs = self._shelf.read()
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self._told, runs)
+
+    def _told(self, runs: list[RunSummary]) -> None:
+        self._runs, self._loaded = runs, True
+        self._marked = kept_marks(self._marked, runs)
+        self._draw()
+
+    def rows(self) -> list[RunRow]:
+        """What is listed now."""
+        wanted = self.query_one(Input).value
+        return rows_of(self._runs, wanted=wanted, sort=self._sort, unfolded=self._unfolded)
+
+    def _draw(self) -> None:
+        rows = self.rows()
+        listed = self.query_one(RowList)
+        hint: tuple[str, ...] = ("Reading the runs …",)
+        if self._loaded:
+            hint = ("No run has all of these words. Esc clears the filter.",) if self._runs else EMPTY
+        listed.show(self._heading(), [(row.key, self._line(row)) for row in rows], hint)
+
+    @property
+    def _room(self) -> int:
+        """Columns for the scenario and axes: what the other columns leave."""
+        return max(12, self.size.width - 62)
+
+    def _heading(self) -> Line:
+        text = f"  {'outcome':<10} {cut('scenario', self._room)} {'size':<9} {'cells':>6}  {'started':<16} {'took':>10}"
+        return [(f"{text}  {SORTS[self._sort][0]}", "quiet")]
+
+    def _line(self, row: RunRow) -> Line:
+        glyphs = self.query_one(RowList).glyphs
+        took = "" if row.took is None else format_seconds(row.took)
+        mark = ("*" if glyphs.plain else "◆") if row.key in self._marked else " "
+        left: Line = [
+            (f"{mark} ", "accent"),
+            (cut(f"{glyphs.sign(row.outcome)} {row.outcome}", 10), tone_of(row.outcome)),
+        ]
+        if row.cell is not None:
+            # A cell has neither size nor date of its own, so its axes have their room.
+            return [*left, (f" {cut(row.what, self._room + 26)} {row.cells:>6} {took:>10}", "quiet")]
+        return [
+            *left,
+            (f" {cut(row.what, self._room)} ", "plain"),
+            (f"{cut(row.size, 9)} {row.cells:>6}  {row.started:<16} {took:>10}", "quiet"),
+            (f"  {row.problem}" if row.problem else "", "bad"),
+        ]
+
+    def _current(self) -> RunRow | None:
+        key = self.query_one(RowList).key
+        return next((row for row in self.rows() if row.key == key), None)
+
+    @on(RowList.Chosen)
+    def _chosen(self) -> None:
+        self.action_open()
+
+    @on(RowList.HeadingClicked)
+    def _heading_clicked(self) -> None:
+        self.action_sort()
+
+    def action_open(self) -> None:
+        """Watch a run that lives, replay one that is over."""
+        row = self._current()
+        if row is None:
+            return
+        folder = runs_folder() / row.run
+        live = any(run.id == row.run and run.outcome == RUNNING for run in self._runs)
+        self.console.open_run(folder, live=live)
+
+    def action_mark(self) -> None:
+        """Mark the row under the cursor, or take its mark away; go on to the next row."""
+        row = self._current()
+        if row is None:
+            return
+        if row.key in self._marked:
+            self._marked.remove(row.key)
+        else:
+            self._marked.append(row.key)
+        self._draw()
+        self.query_one(RowList).action_move(1)
+
+    def action_compare(self) -> None:
+        """Compare what is marked, or the cells of the run under the cursor."""
+        row = self._current()
+        keys = self._marked or ([row.run] if row else [])
+        if keys:
+            self.console.compare([_pick(key) for key in keys])
+
+    def action_unfold(self) -> None:
+        """Show or hide the cells of the run under the cursor."""
+        row = self._current()
+        if row is None:
+            return
+        if row.run in self._unfolded:
+            del self._unfolded[row.run]
+            self.query_one(RowList).place(row.run)
+            self._draw()
+        else:
+            self._read_cells(row.run)
+
+    @work(thread=True, group="cells")
+    def _read_cells(self, run: str) -> None:
+        state = RunState()
+        try:
+            with RunReader(runs_folder() / run / STORE) as reader:
+                for _, event in reader.events():
+                    state.apply(event)
+        except VmlabError as error:
+            self.app.call_from_thread(self.notify, str(error), severity="error")
+            return
+        view = state.snapshot()
+        unended = (view.cell,) if view.cell is not None and view.cell not in view.cells else ()
+        self.app.call_from_thread(self._unfold, run, (*view.cells, *unended))
+
+    def _unfold(self, run: str, cells: tuple[CellView, ...]) -> None:
+        self._unfolded[run] = cells
+        self._draw()
+
+    def action_filter(self) -> None:
+        """Type words; Enter goes back to the list."""
+        field = self.query_one(Input)
+        field.display = True
+        field.focus()
+
+    def action_sort(self) -> None:
+        """The next order."""
+        self._sort = (self._sort + 1) % len(SORTS)
+        self._draw()
+
+    def action_clear(self) -> None:
+        """Forget the filter, then the marks."""
+        field = self.query_one(Input)
+        if field.value or field.display:
+            field.value = ""
+            field.display = False
+        else:
+            self._marked.clear()
+        self.query_one(RowList).focus()
+        self._draw()
+
+    def action_stop(self) -> None:
+        """Ask whether to stop the run under the cursor."""
+        row = self._current()
+        if row is not None:
+            self.console.ask_to_stop(runs_folder() / row.run)
+
+    @on(Input.Changed)
+    def _filtered(self) -> None:
+        self._draw()
+
+    @on(Input.Submitted)
+    def _filter_done(self) -> None:
+        field = self.query_one(Input)
+        field.display = bool(field.value)
+        self.query_one(RowList).focus()
+
+    def table_text(self) -> str:
+        """What `y` copies."""
+        return self.query_one(RowList).text() + "\n"
+
+
+def _pick(key: str) -> Pick:
+    run, _, cell = key.partition(":")
+    return Pick(runs_folder() / run / STORE, int(cell) if cell else None)

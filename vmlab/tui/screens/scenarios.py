@@ -1,0 +1,205 @@
+"""The Scenarios screen: choose one, see who loads whom, change it in place, see the plan, start it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, cast
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
+from textual.screen import Screen
+from textual.worker import get_current_worker
+
+from vmlab.model.errors import VmlabError
+from vmlab.model.quantities import format_seconds
+from vmlab.plan.terms import Overrides
+from vmlab.tui.commands import start
+from vmlab.tui.contract import ConsoleCommands
+from vmlab.tui.feed.planner import Planned, planned, scenarios
+from vmlab.tui.state.choices import Choice, choices_of, overrides_of
+from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines
+from vmlab.tui.state.views import axes_words
+from vmlab.tui.widgets.choice_form import ChoiceForm
+from vmlab.tui.widgets.key_bar import KeyBar
+from vmlab.tui.widgets.painted import Line
+from vmlab.tui.widgets.row_list import RowList
+from vmlab.tui.widgets.text_board import TextBoard
+
+_FIRST_SIZE = "demo"
+
+
+class ScenariosScreen(Screen[None]):
+    """Left the scenarios, right the chosen one: map, choices, plan."""
+
+    CSS_PATH = "../styles/scenarios.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "app.focus_next", "Next pane", tooltip="From the list to the choices and back"),
+        Binding("s", "start", "Start", tooltip="Start what the plan says; it goes on without the console"),
+        Binding("r", "reset", "As written", tooltip="Forget what was changed"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._name: str | None = None
+        self._summaries: dict[str, str] = {}
+        self._choices: tuple[Choice, ...] = ()
+        self._planned: Planned | None = None
+        self._problem = ""
+        self._starting = False
+
+    def compose(self) -> ComposeResult:
+        """List, map, choices, plan, keys."""
+        with Container(id="halves"):
+            yield RowList(id="names")
+            with Vertical(id="chosen"):
+                yield TextBoard(id="map")
+                yield ChoiceForm(id="choices")
+                yield TextBoard(id="plan")
+        yield KeyBar(id="keys")
+
+    def on_mount(self) -> None:
+        """Read the scenarios in a thread."""
+        self.query_one(RowList).focus()
+        self._read()
+
+    @work(thread=True, group="scenarios")
+    def _read(self) -> None:
+        found = scenarios()
+        self.app.call_from_thread(self._listed, found)
+
+    def _listed(self, found: Sequence[tuple[str, str]]) -> None:
+        self._summaries = dict(found)
+        rows: list[tuple[str, Line]] = [(name, [(f" {name}", "plain")]) for name, _ in found]
+        self.query_one(RowList).show([(" Scenarios", "quiet")], rows, ("none is shipped",))
+
+    @on(RowList.Moved)
+    def _moved(self, message: RowList.Moved) -> None:
+        if message.key != self._name:
+            self._name = message.key
+            self._choices = ()
+            self._make_plan()
+
+    @on(RowList.Chosen)
+    def _chosen(self) -> None:
+        self.query_one(ChoiceForm).focus()
+
+    @on(ChoiceForm.Toggled)
+    def _toggled(self, message: ChoiceForm.Toggled) -> None:
+        if message.choice.name == "size":
+            # Another size has other axes; what was changed for the old one does not carry over.
+            self._choices = (message.choice,)
+        else:
+            self._choices = tuple(
+                message.choice if place == message.row else choice for place, choice in enumerate(self._choices)
+            )
+        self.query_one(ChoiceForm).show(self._choices)
+        self._make_plan()
+
+    def action_reset(self) -> None:
+        """As the scenario is written, at its first size."""
+        self._choices = ()
+        self._make_plan()
+
+    @work(thread=True, exclusive=True, group="plan")
+    def _make_plan(self) -> None:
+        name, choices, before = self._name, self._choices, self._planned
+        if name is None:
+            return
+        try:
+            if len(choices) <= 1 or before is None or before.file.scenario.name != name:
+                size = str(choices[0].chosen[0]) if choices else _FIRST_SIZE
+                made = planned(name, Overrides(size=size))
+                choices = choices_of(made.file.scenario, made.plan.scenario, made.plan.size)
+            else:
+                made = planned(name, overrides_of(choices, before.file.scenario))
+        except VmlabError as error:
+            self.app.call_from_thread(self._refused, str(error))
+            return
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self._told, made, choices)
+
+    def _refused(self, problem: str) -> None:
+        self._problem = problem
+        self._draw()
+
+    def _told(self, made: Planned, choices: tuple[Choice, ...]) -> None:
+        self._planned, self._choices, self._problem = made, choices, made.refusal
+        self._draw()
+
+    def on_resize(self) -> None:
+        """The map depends on the width."""
+        self._draw()
+
+    def _draw(self) -> None:
+        self.query_one(ChoiceForm).show(self._choices)
+        self.query_one("#map", TextBoard).show(self._map_lines())
+        self.query_one("#plan", TextBoard).show(list(self._plan_lines()))
+
+    def _map_lines(self) -> list[Line]:
+        board = self.query_one("#map", TextBoard)
+        width = board.size.width or 60
+        summary = self._summaries.get(self._name or "", "")
+        lines: list[Line] = [[(text, "quiet")] for text in textwrap.wrap(summary, width)]
+        if self._planned is not None and self._planned.file.scenario.name == self._name:
+            tiles = max(cell.tiles for cell in self._planned.plan.cells)
+            each = " (each of them)" if tiles > 1 else ""
+            lines += [[(f"Who loads whom in a tile{each}", "title")]]
+            lines += load_map(self._planned.plan, width, plain=board.glyphs.plain)
+        return lines
+
+    def _plan_lines(self) -> list[Line]:
+        width = self.query_one("#plan", TextBoard).size.width or 60
+        lines: list[Line] = [[("Plan", "title")]]
+        made = self._planned
+        if made is not None:
+            accelerator = "if KVM works" if made.host.accelerator_guess == "kvm" else "emulated (TCG)"
+            lines.append(
+                [("time     ", "quiet"), (f"about {format_seconds(made.plan.seconds)}, {accelerator}", "plain")]
+            )
+            for label, text in plan_lines(made.plan, made.host.memory_available_bytes, made.host.disk_free_bytes):
+                lines.append([(label.ljust(9), "quiet"), (text, "bad" if TOO_MUCH in text else "plain")])
+            lines += [[(text, "warning")] for note in made.plan.notes for text in textwrap.wrap(f"! {note}", width)]
+        for text in textwrap.wrap(self._problem, width):
+            lines.append([(text, "bad")])
+        if made is not None and not self._problem:
+            lines.append([("Press s to start it.", "good")])
+            lines += [
+                [(f"{cell.index:>4} ", "quiet"), (axes_words(cell.axes), "plain"), (f", repeat {cell.repeat}", "quiet")]
+                for cell in made.plan.cells
+            ]
+        return lines
+
+    def action_start(self) -> None:
+        """Start what the plan says."""
+        if self._planned is None or self._problem:
+            self.notify(self._problem or "choose a scenario first", title="Not started", severity="warning")
+        elif not self._starting:
+            self._starting = True
+            self._start(self._planned)
+
+    @work(thread=True, exclusive=True, group="start")
+    def _start(self, made: Planned) -> None:
+        try:
+            folder = start(made.file, made.overrides)
+        except VmlabError as error:
+            self.app.call_from_thread(self._not_started, str(error))
+            return
+        self.app.call_from_thread(self._started, folder)
+
+    def _not_started(self, problem: str) -> None:
+        self._starting = False
+        self.notify(problem, title="Not started", severity="error", timeout=10)
+
+    def _started(self, folder: Path) -> None:
+        self._starting = False
+        self.notify(f"run {folder.name}", title="Started")
+        cast(ConsoleCommands, self.app).open_run(folder, live=True)
+
+    def table_text(self) -> str:
+        """What `y` copies: map and plan."""
+        boards = (self.query_one("#map", TextBoard), self.query_one(ChoiceForm), self.query_one("#plan", TextBoard))
+        return "\n".join(board.text() for board in boards) + "\n"

@@ -1,0 +1,138 @@
+"""What Live and Replay share: charts, tiles, log and strip, redrawn at most four times a second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.screen import Screen
+from textual.timer import Timer
+
+from vmlab.tui.state.history import History, guest_figures
+from vmlab.tui.state.views import NO_RUN, RunView
+from vmlab.tui.widgets.chart_board import ChartBoard
+from vmlab.tui.widgets.event_log import EventLog
+from vmlab.tui.widgets.guest_table import METRICS, GuestTable
+from vmlab.tui.widgets.key_bar import KeyBar
+from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip
+
+if TYPE_CHECKING:
+    from vmlab.model.event import Event
+    from vmlab.tui.state.run_state import RunState
+
+SHORTEST_REDRAW = 0.25
+"""Seconds between two pictures at least, however fast things arrive."""
+UNHURRIED_REDRAW = 1.1
+"""The same where only progress arrived: the next sample, which is due within a second, takes it along."""
+NO_GUESTS = ("No guests. Press 2 to choose a scenario and start it, 3 for the runs there are.",)
+
+
+class WatchScreen(Screen[None]):
+    """A picture of a run and of the host. Subclasses feed `state` and `history` and call `changed`."""
+
+    CSS_PATH = "../styles/watch.tcss"
+    # Arrows are the screen's own until somebody goes into a pane with Tab.
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "tab", "app.focus_next", "Next pane", show=False, tooltip="Scroll the tiles or the log with the arrows"
+        ),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state: RunState | None = None
+        """What is known of the run; None until its first event, so that the first picture need not wait for it."""
+        self.history = History()
+        self._drawn_at = 0.0
+        self._due: Timer | None = None
+        self._unhurried = False
+
+    def compose(self) -> ComposeResult:
+        """Strip, charts with the tiles below or beside them, log, keys."""
+        yield StatusStrip(id="strip")
+        with Container(id="middle"):
+            yield ChartBoard(id="charts")
+            yield GuestTable(id="guests")
+        yield EventLog(id="log")
+        yield from self.compose_more()
+        yield KeyBar(id="keys")
+
+    def compose_more(self) -> ComposeResult:
+        """What a subclass has between log and keys."""
+        yield from ()
+
+    def now(self) -> float:
+        """The moment that is shown, on the monotonic clock."""
+        return time.monotonic()
+
+    def origin(self) -> Origin:
+        """Where the figures come from."""
+        return HOST
+
+    def view(self) -> RunView:
+        """The run as it stands."""
+        return NO_RUN if self.state is None else self.state.snapshot()
+
+    def apply(self, events: Iterable[Event]) -> None:
+        """Take in events of the run."""
+        if self.state is not None:
+            for event in events:
+                self.state.apply(event)
+
+    def changed(self, *, unhurried: bool = False) -> None:
+        """Something arrived: draw now, or as soon as the last picture is old enough."""
+        if not self.is_current:
+            return
+        wait = (UNHURRIED_REDRAW if unhurried else SHORTEST_REDRAW) - (time.monotonic() - self._drawn_at)
+        if wait <= 0:
+            self.draw()
+        elif self._due is None or (self._unhurried and not unhurried):
+            self._cancel_due()
+            self._unhurried = unhurried
+            self._due = self.set_timer(wait, self._draw_due)
+
+    def _cancel_due(self) -> None:
+        if self._due is not None:
+            self._due.stop()
+            self._due = None
+
+    def _draw_due(self) -> None:
+        self._due = None
+        self.draw()
+
+    def on_screen_resume(self) -> None:
+        """Coming back from another screen."""
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw everything as it stands."""
+        self._cancel_due()
+        self._drawn_at = time.monotonic()
+        run = self.view()
+        charts = self.query_one(ChartBoard)
+        charts.show(self.history)
+        self._draw_guests(run)
+        self.query_one(EventLog).show(run.log)
+        note = f"charts: {charts.span_seconds:.0f} s" if len(self.history) else ""
+        self.query_one(StatusStrip).show(run, self.now(), self.origin(), note)
+
+    def _draw_guests(self, run: RunView) -> None:
+        last = self.history.last
+        figures = guest_figures(last, METRICS) if last is not None and run.guests else {}
+        self.query_one(GuestTable).show(run.guests, figures, self.now(), self.hint(run), run.cells)
+
+    def hint(self, run: RunView) -> tuple[str, ...]:
+        """What stands where the tiles will be."""
+        if run.id and run.outcome == "running":
+            return (f"{run.scenario}: the guests are not there yet.",)
+        return NO_GUESTS
+
+    def table_text(self) -> str:
+        """What `y` copies: the tiles with their figures."""
+        strip, guests = self.query_one(StatusStrip), self.query_one(GuestTable)
+        return f"{strip.text()}\n{guests.text()}\n"

@@ -1,0 +1,84 @@
+"""The last samples of host and guests, kept as they came; charts and tables read from it, nobody reads twice."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice
+
+from vmlab.model.sample import Sample, split_name
+
+KEPT = 600
+"""How many samples are kept: ten minutes at one a second."""
+
+Terms = tuple[tuple[str, int], ...]
+"""Names of values with a sign each; their sum is drawn."""
+
+
+class History:
+    """Samples in order of time. `version` grows with every change, so that a viewer knows what it has drawn."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._samples: deque[Sample] = deque(maxlen=kept)
+        self.version = 0
+        self._drawn: dict[Terms, deque[float]] = {}
+        self.taken = 0
+        """How many samples were ever taken: the time axis, so that columns stay where they are as time goes on."""
+
+    def take(self, sample: Sample) -> None:
+        """Add the newest sample. One that is older than the newest there starts a new history."""
+        if self._samples and sample.mono < self._samples[-1].mono:
+            self.clear()
+        self._samples.append(sample)
+        for terms, values in self._drawn.items():
+            values.append(value_of(sample, terms))
+        self.version += 1
+        self.taken += 1
+
+    def clear(self) -> None:
+        """Forget everything, as where a recording is wound back."""
+        self._samples.clear()
+        self._drawn.clear()
+        self.version += 1
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    @property
+    def last(self) -> Sample | None:
+        """The newest sample; None where there is none."""
+        return self._samples[-1] if self._samples else None
+
+    @property
+    def interval(self) -> float:
+        """Seconds between samples, as the newest tells; 1 where there is none."""
+        last = self.last
+        return last.length if last is not None and last.length > 0 else 1.0
+
+    def values(self, terms: Terms, count: int) -> list[float]:
+        """The newest `count` sums of `terms`, oldest first; NaN where a sample lacks one of them.
+
+        A sum is worked out once, when its sample comes, however often it is drawn.
+        """
+        values = self._drawn.get(terms)
+        if values is None:
+            values = deque((value_of(sample, terms) for sample in self._samples), maxlen=self._samples.maxlen)
+            self._drawn[terms] = values
+        return list(islice(values, max(0, len(values) - count), None))
+
+
+def value_of(sample: Sample, terms: Terms) -> float:
+    """The sum of `terms` in one sample; NaN where it lacks one of them."""
+    return sum([sample.get(name) * sign for name, sign in terms])
+
+
+def guest_figures(sample: Sample, metrics: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    """For each guest of `sample` the values of `metrics` in order; NaN for those that it lacks."""
+    found: dict[str, list[float]] = {}
+    for name, value in zip(sample.layout.names, sample.values, strict=True):
+        if name.startswith("guest_") and name[-1] == "]":
+            metric, guest = split_name(name)
+            if guest is not None and metric in metrics:
+                found.setdefault(guest, [math.nan] * len(metrics))[metrics.index(metric)] = value
+    return {guest: tuple(values) for guest, values in found.items()}

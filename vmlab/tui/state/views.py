@@ -1,0 +1,146 @@
+"""What viewers draw: frozen pictures of a run, its current cell, its guests and its workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vmlab.model.run import AxisValue
+
+Axes = tuple[tuple[str, "AxisValue"], ...]
+"""Names and values of a cell's axes in order; hashable."""
+
+RUNNING = "running"
+"""The outcome of what has not ended."""
+DONE = "done"
+"""The last stage of a workload whose client has ended."""
+
+
+def axes_words(axes: Mapping[str, AxisValue]) -> str:
+    """``tiles 1, cache none``; ``as written`` for a cell without axes."""
+    return ", ".join(f"{name} {value}" for name, value in axes.items()) or "as written"
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line of the event log. `level` is ``info``, ``good``, ``warning`` or ``error``; `wall` seconds since 1970."""
+
+    wall: float
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What the scenario says of a workload: its kind, the guest that runs its client, and the one that serves it."""
+
+    kind: str
+    client: str
+    server: str | None = None
+
+
+Intent = Mapping[str, Part]
+"""The scenario's workloads by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadView:
+    """One workload of one tile. `began` is on the monotonic clock; `seconds` is None while it runs.
+
+    `fraction` is 0 to 1 within its `stage` and None before its first word; `last_seconds` is how long it took the last
+    time it ran under the same axes and size, None where it never did.
+    """
+
+    name: str
+    tile: int
+    guest: str
+    kind: str
+    began: float
+    fraction: float | None = None
+    stage: str = ""
+    outcome: str = RUNNING
+    seconds: float | None = None
+    reason: str = ""
+    last_seconds: float | None = None
+
+    def elapsed(self, now: float) -> float:
+        """Seconds since it began, or how long it took; `now` is on the monotonic clock."""
+        return max(0.0, now - self.began) if self.seconds is None else self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class GuestView:
+    """One guest. `state` is the runner's word for it, and ``running`` while a workload's client runs in it.
+
+    `serves` names the workloads whose server it is.
+    """
+
+    tile: int
+    guest: str
+    role: str
+    state: str
+    workloads: tuple[WorkloadView, ...] = ()
+    serves: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The guest's name in samples, such as ``t1-file-a``."""
+        return f"t{self.tile}-{self.guest}"
+
+
+@dataclass(frozen=True, slots=True)
+class CellView:
+    """One cell that began. Times are on the monotonic clock; `wall_seconds` is known when it ended."""
+
+    index: int
+    axes: Axes
+    repeat: int
+    began: float
+    guests_planned: int
+    phase: str = ""
+    phase_began: float = 0.0
+    outcome: str = RUNNING
+    reasons: tuple[str, ...] = ()
+    wall_seconds: float | None = None
+    proofs: int = 0
+    proofs_agree: bool = True
+
+    def axis(self, name: str) -> AxisValue | None:
+        """The value of one axis; None where the cell has no such axis."""
+        return dict(self.axes).get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run as it stands. `began` and `ended` are on the monotonic clock; an empty `id` means that there is no run.
+
+    `next_axes` is where the next cell stands when somebody changed the cells to come; None while nobody has.
+    """
+
+    id: str = ""
+    scenario: str = ""
+    size: str = ""
+    cells_planned: int = 0
+    expected_seconds: float = 0.0
+    started_wall: float = 0.0
+    began: float = 0.0
+    accelerator: str = ""
+    outcome: str = RUNNING
+    reason: str = ""
+    ended: float | None = None
+    stopping: bool = False
+    cell: CellView | None = None
+    cells: tuple[CellView, ...] = ()
+    guests: tuple[GuestView, ...] = ()
+    log: tuple[LogLine, ...] = field(default=(), repr=False)
+    next_axes: Axes | None = None
+
+    def elapsed(self, now: float) -> float:
+        """Seconds since the run began, or how long it took."""
+        return max(0.0, (now if self.ended is None else self.ended) - self.began) if self.id else 0.0
+
+
+NO_RUN = RunView()
+"""The sentinel that screens show when no run is watched."""

@@ -1,0 +1,1 @@
+"""Small widgets that draw what they are given and own nothing."""

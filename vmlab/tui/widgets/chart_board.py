@@ -1,0 +1,165 @@
+"""All charts of a screen in one widget: one paint a tick, whatever their number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from vmlab.tui.state.charts import CPU, DISK_BUSY, DISK_RATE, DISK_WAIT, KSM, MEMORY, NETWORK, PRESSURE, Chart
+from vmlab.tui.state.history import History
+from vmlab.tui.widgets.chart_head import head_rows
+from vmlab.tui.widgets.painted import Line, Painted
+from vmlab.tui.widgets.raster import Cell, Rows, lines, pairs, plain_lines, stack, textured
+from vmlab.tui.widgets.scale import Scale, scale_for
+
+Panel = tuple[Chart, ...]
+SIX: tuple[Panel, ...] = ((CPU,), (MEMORY,), (DISK_BUSY, DISK_WAIT), (DISK_RATE,), (KSM,), (PRESSURE,))
+EIGHT: tuple[Panel, ...] = tuple(
+    (chart,) for chart in (CPU, MEMORY, DISK_BUSY, DISK_WAIT, DISK_RATE, PRESSURE, KSM, NETWORK)
+)
+_NARROWEST = 24
+_GAP = 1
+
+
+class ChartBoard(Painted):
+    """Draws the newest part of a `History`. Two samples go into a column, so a chart of 38 columns shows 76 of them."""
+
+    DEFAULT_CSS = "ChartBoard { scrollbar-size: 0 0; }"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.history = History()
+        self._drawn = -1
+        self.heads: dict[str, str] = {}
+        """The head of every chart by its title and unit, as it was drawn last."""
+
+    def show(self, history: History) -> None:
+        """Draw `history` as it is now; nothing happens when it has been drawn already."""
+        if history is not self.history or history.version != self._drawn:
+            self.history = history
+            self.repaint()
+
+    @property
+    def span_seconds(self) -> float:
+        """How much time a chart covers from left to right."""
+        return self._grid(self.size.width, self.size.height)[1] * 2 * self.history.interval
+
+    def _grid(self, width: int, height: int) -> tuple[int, int, tuple[Panel, ...]]:
+        """Charts side by side, columns of each, and which ones there are."""
+        if height >= 28 and width < 120:
+            across, panels = 2, EIGHT
+        elif height >= 20:
+            across, panels = 4, EIGHT
+        else:
+            across, panels = 3, SIX
+        across = max(1, min(across, (width + _GAP) // (_NARROWEST + _GAP)))
+        return across, (width - _GAP * (across - 1)) // across, panels
+
+    def repaint(self) -> None:
+        """Draw all charts, side by side and one below the other."""
+        width, height = self.size
+        if not width or not height:
+            return
+        self._drawn = self.history.version
+        across, each, panels = self._grid(width, height)
+        bands = min(math.ceil(len(panels) / across), max(1, height // 6))
+        strips: list[Strip] = []
+        for band in range(bands):
+            rows = height // bands + (band < height % bands)
+            blocks = [self._panel(panel, each, rows) for panel in panels[band * across : (band + 1) * across]]
+            strips += [self._joined(blocks, row, width) for row in range(rows)]
+        self._painted = strips
+        self.refresh()
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """Not used: charts are painted as segments."""
+        return ()
+
+    def _joined(self, blocks: list[list[list[Segment]]], row: int, width: int) -> Strip:
+        segments: list[Segment] = []
+        for block in blocks:
+            if segments:
+                segments.append(Segment(" " * _GAP, self.ground))
+            segments += block[row]
+        return Strip(segments).adjust_cell_length(width, self.ground)
+
+    def _panel(self, panel: Panel, width: int, height: int) -> list[list[Segment]]:
+        out: list[list[Segment]] = []
+        for lane, chart in enumerate(panel):
+            rows = height // len(panel) + (lane < height % len(panel))
+            out += self._chart(chart, width, rows)
+        return out
+
+    def _chart(self, chart: Chart, width: int, height: int) -> list[list[Segment]]:
+        drawn = [series for series in chart.series if series.drawn]
+        values = [self.history.values(series.drawn, 2 * width) for series in drawn]
+        odd = self.history.taken % 2
+        if chart.stacked:
+            values = [pairs(each, odd=odd) for each in values]
+        scale = self._scale(chart, values)
+        head = head_rows(chart, self.history.last, scale, width, self._marks(chart))
+        self.heads[f"{chart.title} {scale.unit}"] = " ".join(text for row in head for text, _ in row)
+        rows = self._raster(chart, values, scale.top, width, max(1, height - len(head)))
+        if chart.top != 100.0:
+            _label_top(rows, scale.text(scale.top) + ("-" if self.glyphs.plain else "┤"))
+        tones = [self.tone(series.tone) for series in drawn]
+        told = [self._strip(row, width)._segments for row in head]
+        return [*told, *(_segments(row, tones, self.tone("ground")) for row in rows)][:height]
+
+    def _scale(self, chart: Chart, values: list[list[float]]) -> Scale:
+        if isinstance(chart.top, str):
+            last = self.history.last
+            top = last.get(chart.top) if last is not None else math.nan
+            return scale_for(chart.unit, 2.0**30, None if math.isnan(top) else top)
+        if chart.stacked:
+            sums = [math.fsum(v for v in column if v == v) for column in zip(*values, strict=True)]
+        else:
+            sums = [value for each in values for value in each if value == value]
+        return scale_for(chart.unit, max(sums, default=0.0), chart.top)
+
+    def _marks(self, chart: Chart) -> str:
+        """Signs that tell series apart where colour cannot; empty where it can."""
+        if not (self.glyphs.plain or self.app.no_color):
+            return ""
+        if not chart.stacked:
+            return "*o+x" if self.glyphs.plain else ""
+        return "#+o:.x" if self.glyphs.plain else "⣿⢕⠶⠒⠂⠄"
+
+    def _raster(self, chart: Chart, values: list[list[float]], top: float, width: int, height: int) -> Rows:
+        plain = self.glyphs.plain
+        if not chart.stacked:
+            return (plain_lines if plain else lines)(values, top, width, height)
+        if plain or self.app.no_color:
+            return textured(values, top, width, height, ascii_only=plain)
+        return stack(values, top, width, height)
+
+
+def _label_top(rows: Rows, label: str) -> None:
+    """The end of the scale stands at the left end of the uppermost row, over the oldest values."""
+    for place, character in enumerate(label[: len(rows[0])]):
+        rows[0][place] = (character, None, None)
+
+
+def _segments(row: list[Cell], tones: list[Style], ground: Style) -> list[Segment]:
+    """Neighbours of one look become one segment."""
+    out: list[Segment] = []
+    text, look = "", row[0][1:] if row else (None, None)
+    for character, *now in row:
+        if (now[0], now[1]) != look:
+            out.append(Segment(text, _style(look, tones, ground)))
+            text, look = "", (now[0], now[1])
+        text += character
+    out.append(Segment(text, _style(look, tones, ground)))
+    return out
+
+
+def _style(look: tuple[int | None, ...], tones: list[Style], ground: Style) -> Style:
+    front, back = look
+    if front is None:
+        return ground
+    style = Style(color=tones[front].color, bgcolor=ground.bgcolor)
+    return style if back is None else Style(color=style.color, bgcolor=tones[back].color)

@@ -1,0 +1,49 @@
+"""The rows above a chart: its title with the unit, and every series' newest figure in the series' colour."""
+
+from __future__ import annotations
+
+import math
+
+from vmlab.model.sample import Sample
+from vmlab.tui.state.charts import Chart, Series
+from vmlab.tui.widgets.painted import Piece
+from vmlab.tui.widgets.scale import Scale, figure
+
+_MOST_ROWS = 3
+_WIDTH = {"%": 3, "pages": 5}
+
+
+def head_rows(chart: Chart, last: Sample | None, scale: Scale, width: int, marks: str = "") -> list[list[Piece]]:
+    """Rows of pieces, none wider than `width`. Figures keep their width, so that nothing jumps from tick to tick."""
+    title: list[Piece] = [(chart.title, "title"), (f" {scale.unit}", "quiet")]
+    items = [_item(series, last, chart, scale, marks[place : place + 1]) for place, series in enumerate(chart.series)]
+    wanted = [item for item, series in zip(items, chart.series, strict=True) if not series.minor]
+    minor = [item for item, series in zip(items, chart.series, strict=True) if series.minor]
+    rows = _flow([title, *wanted], width)
+    fuller = _flow([title, *wanted, *minor], width)
+    return fuller if len(fuller) == len(rows) else rows[:_MOST_ROWS]
+
+
+def _item(series: Series, last: Sample | None, chart: Chart, scale: Scale, mark: str) -> list[Piece]:
+    unit = series.unit or chart.unit
+    value = math.nan if last is None else sum(last.get(name) * sign for name, sign in series.shown)
+    told = figure(value, unit, scale).rjust(_WIDTH.get(unit, 4))
+    word = f"{mark}{series.label}" if mark and series.drawn else series.label
+    tail = f" {series.unit}" if series.unit else ""
+    return [(f"{word} {told}{tail}", series.tone)]
+
+
+def _flow(items: list[list[Piece]], width: int) -> list[list[Piece]]:
+    rows: list[list[Piece]] = [[]]
+    used = 0
+    for item in items:
+        length = sum(len(text) for text, _ in item)
+        if rows[-1] and used + 1 + length > width:
+            rows.append([])
+            used = 0
+        if rows[-1]:
+            rows[-1].append((" ", "plain"))
+            used += 1
+        rows[-1] += item
+        used += length
+    return rows

@@ -1,0 +1,44 @@
+"""The newest lines of the event log; the last one is always in sight unless somebody scrolled up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from vmlab.tui.state.views import LogLine
+from vmlab.tui.widgets.painted import Line, Painted
+
+_TONES = {"info": "plain", "good": "good", "warning": "warning", "error": "bad"}
+
+
+class EventLog(Painted):
+    """Time of day and text, in the colour of the line's level."""
+
+    can_focus = True
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._shown: Sequence[LogLine] = ()
+        self._scrolling = False
+
+    def show(self, log: Sequence[LogLine]) -> None:
+        """Draw `log`; nothing happens when it is what is there already."""
+        if len(log) == len(self._shown) and log[-1:] == self._shown[-1:]:
+            return
+        # Scrolling takes place after the next picture; until then the log is at its end all the same.
+        at_end = self._scrolling or self.scroll_offset.y >= self.max_scroll_y - 1
+        self._shown = log
+        self.repaint()
+        if at_end:
+            self._scrolling = True
+            self.call_after_refresh(self._to_end)
+
+    def _to_end(self) -> None:
+        self._scrolling = False
+        self.scroll_end(animate=False, immediate=True)
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """One line each."""
+        for one in self._shown:
+            stamp = time.strftime("%H:%M:%S", time.localtime(one.wall))
+            yield [(f"{stamp} ", "quiet"), (one.text, _TONES.get(one.level, "plain"))]

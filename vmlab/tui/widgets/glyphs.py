@@ -1,0 +1,78 @@
+"""Signs for states and bars, in Unicode and in plain ASCII."""
+
+from __future__ import annotations
+
+import codecs
+import locale
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_SIGNS = {
+    "running": ("●", "*"),
+    "passed": ("✓", "+"),
+    "invalid": ("!", "!"),
+    "failed": ("✗", "x"),
+    "aborted": ("■", "#"),
+    "created": ("◔", "."),
+    "booted": ("◑", "o"),
+    "identified": ("◑", "o"),
+    "connected": ("◕", "o"),
+    "prepared": ("◕", "O"),
+    "gone": ("○", "-"),
+}
+_EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+_TONES = {
+    "running": "good",
+    "passed": "good",
+    "invalid": "warning",
+    "failed": "bad",
+    "aborted": "bad",
+    "gone": "quiet",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """The signs that the terminal can show. `plain` is True where only ASCII may be written."""
+
+    plain: bool
+
+    def sign(self, state: str) -> str:
+        """One character for a state or an outcome."""
+        fancy, simple = _SIGNS.get(state, ("·", "."))
+        return simple if self.plain else fancy
+
+    def bar(self, fraction: float, width: int) -> tuple[str, str]:
+        """A progress bar of `width` characters: what is done, and the rest."""
+        share = max(0.0, min(1.0, fraction))
+        if self.plain:
+            done = int(share * width)
+            return "#" * done, "." * (width - done)
+        whole, rest = divmod(round(share * width * 8), 8)
+        done_text = "█" * whole + _EIGHTHS[rest]
+        return done_text, "░" * (width - len(done_text))
+
+    def ascii(self, text: str) -> str:
+        """`text` as this terminal can show it."""
+        return text.translate(_TO_ASCII).encode("ascii", "replace").decode() if self.plain else text
+
+
+_TO_ASCII = str.maketrans("\N{EN DASH}\N{EM DASH}…·→\N{MULTIPLICATION SIGN}±µ▸◂│─", "--~|>x+u><|-")
+
+
+def tone_of(state: str) -> str:
+    """The tone of a state or an outcome: ``good``, ``warning``, ``bad``, ``quiet`` or ``plain``."""
+    return _TONES.get(state, "plain")
+
+
+def glyphs_for(environment: Mapping[str, str] = os.environ) -> Glyphs:
+    """The signs for a terminal whose locale the environment tells; ``VMLAB_ASCII=1`` asks for ASCII."""
+    if environment.get("VMLAB_ASCII"):
+        return Glyphs(plain=True)
+    said = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
+    encoding = said.partition(".")[2].partition("@")[0] or ("ascii" if said in ("", "C", "POSIX") else "")
+    try:
+        return Glyphs(plain=codecs.lookup(encoding or locale.getpreferredencoding(False)).name != "utf-8")
+    except LookupError:
+        return Glyphs(plain=True)

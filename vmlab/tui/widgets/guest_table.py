@@ -1,0 +1,153 @@
+"""The tiles: a line for each guest, and for each workload that runs in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from vmlab.tui.state.views import DONE, RUNNING, CellView, GuestView, WorkloadView, axes_words
+from vmlab.tui.widgets.glyphs import tone_of
+from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.scale import NO_FIGURE, clock
+
+METRICS = (
+    "guest_cpu_percent",
+    "guest_vcpu_delay_percent",
+    "guest_disk_read_bytes_per_second",
+    "guest_disk_write_bytes_per_second",
+)
+"""What the table reads of a sample for each guest, in order."""
+Figures = Mapping[str, Sequence[float]]
+_NO_FIGURES = (math.nan,) * len(METRICS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Widths:
+    """Columns of each field for one width of the table."""
+
+    guest: int
+    role: int
+    workload: int
+    bar: int
+
+    @classmethod
+    def of(cls, width: int) -> _Widths:
+        spare = max(0, width - 79)
+        return cls(8 + min(8, spare // 4), 10 + min(6, spare // 4), 8 + min(8, spare // 4), 8 + min(14, spare // 4))
+
+
+class GuestTable(Painted):
+    """Guest, role, state, CPU, delay, disk; then its workload, how far it is, and its time against the last time."""
+
+    can_focus = True
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._guests: Sequence[GuestView] = ()
+        self._figures: Figures = {}
+        self._now = 0.0
+        self._hint: Sequence[str] = ()
+        self._ended: Sequence[CellView] = ()
+
+    def show(
+        self,
+        guests: Sequence[GuestView],
+        figures: Figures,
+        now: float,
+        hint: Sequence[str] = (),
+        ended: Sequence[CellView] = (),
+    ) -> None:
+        """Draw `guests` with the figures of the newest sample, by guest; `hint` stands there while there are none.
+
+        Cells that have `ended` are listed below where there is room.
+        """
+        self._guests, self._figures, self._now, self._hint, self._ended = guests, figures, now, hint, ended
+        self.repaint()
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """A heading, then the guests by tile, then the cells that have ended."""
+        above = list(self._tiles(width))
+        room = height - len(above) - 2
+        return [*above, *self._cells(room)] if self._ended and room > 0 else above
+
+    def _cells(self, room: int) -> Iterable[Line]:
+        yield []
+        yield [("Cells that have ended", "title")]
+        for cell in self._ended[-room:]:
+            took = "" if cell.wall_seconds is None else f"  workloads took {clock(cell.wall_seconds)}"
+            outcome = f"{self.glyphs.sign(cell.outcome)} {cell.outcome}"
+            yield [
+                (f"{cell.index:>3} ", "quiet"),
+                (f"{outcome:<10} ", tone_of(cell.outcome)),
+                (f"{axes_words(dict(cell.axes))}, repeat {cell.repeat}", "plain"),
+                (took, "quiet"),
+            ]
+
+    def _tiles(self, width: int) -> Iterable[Line]:
+        if not self._guests:
+            yield from ([(text, "quiet")] for text in self._hint)
+            return
+        widths = _Widths.of(width)
+        yield [(_heading(widths), "quiet")]
+        for guest in self._guests:
+            own = guest.workloads or (None,)
+            for place, workload in enumerate(own):
+                left = self._guest(guest, widths) if place == 0 else [(" " * _left(widths), "plain")]
+                yield [*left, *self._workload(workload, guest, widths)]
+
+    def _guest(self, guest: GuestView, widths: _Widths) -> list[Piece]:
+        cpu, delay, read, written = self._figures.get(guest.key, _NO_FIGURES)
+        state = f"{self.glyphs.sign(guest.state)} {guest.state}"
+        return [
+            (f"{guest.tile:<2}", "quiet"),
+            (f"{_cut(guest.guest, widths.guest)} ", "plain"),
+            (f"{_cut(guest.role or NO_FIGURE, widths.role)} ", "quiet"),
+            (_cut(state, 12), tone_of(guest.state)),
+            (f"{_whole(cpu):>4} ", "plain"),
+            (f"{_whole(delay):>5} ", "warning" if delay >= 20 else "plain"),
+            (f"{_rate(read + written):>6} ", "plain"),
+        ]
+
+    def _workload(self, workload: WorkloadView | None, guest: GuestView, widths: _Widths) -> list[Piece]:
+        if workload is None:
+            return [(f"serves {', '.join(guest.serves)}", "quiet")] if guest.serves else []
+        name: list[Piece] = [(f"{_cut(workload.name, widths.workload)} ", "accent")]
+        times = clock(workload.elapsed(self._now))
+        last: list[Piece] = []
+        if workload.last_seconds is not None:
+            last = [(f"/{clock(workload.last_seconds)}", "quiet")]
+        return [*name, *self._bar(workload, widths.bar), (f" {times:>4}", "plain"), *last]
+
+    def _bar(self, workload: WorkloadView, width: int) -> list[Piece]:
+        if workload.outcome != RUNNING:
+            word = f"{self.glyphs.sign(workload.outcome)} {workload.outcome}"
+            return [(_cut(word, width), tone_of(workload.outcome))]
+        if workload.stage in (DONE, "settling"):
+            return [(_cut(workload.stage, width), "good" if workload.stage == DONE else "plain")]
+        if workload.fraction is None:
+            return [(_cut("waiting", width), "quiet")]
+        done, rest = self.glyphs.bar(workload.fraction, width - 4)
+        return [(done, "good"), (rest, "quiet"), (f" {workload.fraction * 100:3.0f}%", "plain")]
+
+
+def _left(widths: _Widths) -> int:
+    return 2 + widths.guest + 1 + widths.role + 1 + 12 + 5 + 6 + 7
+
+
+def _heading(widths: _Widths) -> str:
+    left = f"t {'guest':<{widths.guest}} {'role':<{widths.role}} {'state':<12}cpu% delay disk/s "
+    return f"{left}{'workload':<{widths.workload}} {'done':<{widths.bar}} time/last"
+
+
+def _cut(text: str, width: int) -> str:
+    return text.ljust(width) if len(text) <= width else text[: width - 1] + "…"
+
+
+def _whole(value: float) -> str:
+    return NO_FIGURE if math.isnan(value) else f"{value:.0f}"
+
+
+def _rate(value: float) -> str:
+    """Bytes a second in MB: ``4.6M``."""
+    return NO_FIGURE if math.isnan(value) else f"{value / 1e6:.1f}M" if value < 1e8 else f"{value / 1e6:.0f}M"

@@ -1,0 +1,88 @@
+"""The base of widgets that draw their own lines: painted once when something changed, and then only handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from vmlab.tui.widgets.glyphs import Glyphs, glyphs_for
+from vmlab.tui.widgets.tones import tones_on
+
+Piece = tuple[str, str]
+"""A text and the name of its tone."""
+Line = Sequence[Piece]
+
+
+class Painted(ScrollView):
+    """Lines of pieces, each in one of the `tones`.
+
+    A subclass says in `lines` what to draw for a width; `repaint` draws it again.
+    """
+
+    can_focus = False
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.glyphs: Glyphs = glyphs_for()
+        self._painted: list[Strip] = []
+        self._tones: dict[str, Style] = {}
+        self._ground: Style | None = None
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """What to draw on `width` columns, `height` of them in sight."""
+        raise NotImplementedError
+
+    def repaint(self) -> None:
+        """Draw everything anew."""
+        width, height = self.size
+        if not width:
+            return
+        self._painted = [self._strip(line, width) for line in self.lines(width, height)]
+        if len(self._painted) != self.virtual_size.height or self.virtual_size.width != width:
+            self.virtual_size = Size(width, len(self._painted))
+        self.refresh()
+
+    def text(self) -> str:
+        """What is drawn, as plain text, for the clipboard and for tests."""
+        return "\n".join(strip.text.rstrip() for strip in self._painted)
+
+    def tone(self, name: str) -> Style:
+        """The style of a tone on this widget."""
+        if not self._tones:
+            self._tones = tones_on(self.ground, self.app.theme_variables)
+        return self._tones[name]
+
+    @property
+    def ground(self) -> Style:
+        """The widget's own style; kept, as working it out costs more than drawing a line."""
+        if self._ground is None:
+            self._ground = self.rich_style
+        return self._ground
+
+    def _strip(self, line: Line, width: int) -> Strip:
+        plain = self.glyphs
+        segments = [Segment(plain.ascii(text) if plain.plain else text, self.tone(tone)) for text, tone in line if text]
+        return Strip(segments).adjust_cell_length(width, self.ground)
+
+    def render_line(self, y: int) -> Strip:
+        """Textual asks for one line at a time."""
+        row = y + round(self.scroll_offset.y)
+        if row < len(self._painted):
+            return self._painted[row]
+        return Strip.blank(self.size.width, self.ground)
+
+    def on_resize(self) -> None:
+        """A new size is a new picture."""
+        self.repaint()
+
+    def notify_style_update(self) -> None:
+        """A new theme has new colours."""
+        super().notify_style_update()
+        self._tones, self._ground = {}, None
+        if self._painted:
+            self.call_after_refresh(self.repaint)

@@ -1,0 +1,152 @@
+"""Numbers into characters: stacked areas from eighth blocks, lines from braille dots, both with plain fallbacks.
+
+Everything here is pure. A row is a list of cells; a cell is a character with the index of the series that gives its
+foreground and of the one that gives its background, None for the chart's own ground.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+Cell = tuple[str, int | None, int | None]
+Rows = list[list[Cell]]
+
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_PLAIN_AREAS = "#+o:.x"
+_TEXTURES = "⣿⢕⠶⠒⠂⠄"
+_PLAIN_LINES = "*o+x"
+_DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
+_EMPTY: Cell = (" ", None, None)
+
+
+def stack(series: Sequence[Sequence[float]], top: float, width: int, height: int) -> Rows:
+    """Areas that lie on each other, the first one lowest; one column a value, the newest at the right.
+
+    A cell has room for two areas: where three meet in it, the two that fill most of it are drawn.
+    """
+    blank = (_EMPTY,) * height
+    columns = [blank] * width
+    for x, edges in _levels(series, top, width, height * 8):
+        columns[x] = _column(tuple(edges), height)
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+@lru_cache(maxsize=4096)
+def _column(edges: tuple[int, ...], height: int) -> tuple[Cell, ...]:
+    """The cells of one column from top to bottom; kept, as a column moves on many times before it leaves the chart."""
+    return tuple(_block(edges, y * 8) for y in range(height - 1, -1, -1))
+
+
+def _levels(series: Sequence[Sequence[float]], top: float, width: int, steps: int) -> list[tuple[int, list[int]]]:
+    """For each column its place and the upper edge of every area in whole steps; columns of NaN are left out."""
+    count = min(width, min((len(values) for values in series), default=0))
+    found = []
+    for back in range(count, 0, -1):
+        column = [values[-back] for values in series]
+        if all(map(math.isnan, column)):
+            continue
+        total, edges = 0.0, []
+        for value in column:
+            total += value if value > 0 else 0.0
+            edges.append(min(steps, round(total / top * steps)) if top > 0 else 0)
+        found.append((width - back, edges))
+    return found
+
+
+def _block(edges: Sequence[int], base: int) -> Cell:
+    parts: list[tuple[int | None, int]] = []
+    below = base
+    for index, edge in enumerate(edges):
+        inside = min(edge, base + 8) - below
+        if inside > 0:
+            parts.append((index, inside))
+            below += inside
+    if below < base + 8:
+        parts.append((None, base + 8 - below))
+    if len(parts) == 1:
+        only = parts[0][0]
+        return _EMPTY if only is None else ("█", only, only)
+    if len(parts) > 2:
+        parts = _two_largest(parts)
+    return (_EIGHTHS[parts[0][1]], parts[0][0], parts[1][0])
+
+
+def _two_largest(parts: list[tuple[int | None, int]]) -> list[tuple[int | None, int]]:
+    """The two areas that fill most of a cell, in their order, the lower one grown by its share of the rest."""
+    kept = sorted(sorted(range(len(parts)), key=lambda place: -parts[place][1])[:2])
+    (lower, low), (upper, high) = parts[kept[0]], parts[kept[1]]
+    size = min(7, max(1, round(8 * low / (low + high))))
+    return [(lower, size), (upper, 8 - size)]
+
+
+def textured(series: Sequence[Sequence[float]], top: float, width: int, height: int, *, ascii_only: bool) -> Rows:
+    """The same areas told apart by their texture alone, for terminals without colour or without Unicode."""
+    marks = _PLAIN_AREAS if ascii_only else _TEXTURES
+    rows: Rows = [[_EMPTY] * width for _ in range(height)]
+    for x, edges in _levels(series, top, width, height * 2):
+        for y in range(height):
+            middle = y * 2
+            index = next((place for place, edge in enumerate(edges) if edge > middle), None)
+            if index is not None:
+                rows[height - 1 - y][x] = (marks[index % len(marks)], index, None)
+    return rows
+
+
+def lines(series: Sequence[Sequence[float]], top: float, width: int, height: int) -> Rows:
+    """Lines of braille dots: two values a column, four steps a row; the later series is in front."""
+    dots = [[0] * width for _ in range(height)]
+    owners: list[list[int | None]] = [[None] * width for _ in range(height)]
+    steps = height * 4 - 1
+    for index, values in enumerate(series):
+        before: int | None = None
+        for x, value in enumerate(values[-2 * width :], start=2 * width - min(2 * width, len(values))):
+            level = None if math.isnan(value) else max(0, min(steps, round(value / top * steps) if top > 0 else 0))
+            if level is not None:
+                for step in _between(before, level):
+                    row = height - 1 - step // 4
+                    dots[row][x // 2] |= _DOTS[x % 2][step % 4]
+                    owners[row][x // 2] = index
+            before = level
+    return [
+        [(chr(0x2800 + dot), owner, None) if dot else _EMPTY for dot, owner in zip(row, owned, strict=True)]
+        for row, owned in zip(dots, owners, strict=True)
+    ]
+
+
+def _between(before: int | None, level: int) -> range:
+    """The steps from where the line was to where it is, so that it does not break."""
+    if before is None or before == level:
+        return range(level, level + 1)
+    return range(before + 1, level + 1) if before < level else range(level, before)
+
+
+def plain_lines(series: Sequence[Sequence[float]], top: float, width: int, height: int) -> Rows:
+    """Lines of plain characters: the larger of two values a column, one step a row."""
+    rows: Rows = [[_EMPTY] * width for _ in range(height)]
+    for index, values in enumerate(series):
+        merged = pairs(values, larger=True)
+        for x, value in enumerate(merged[-width:], start=width - min(width, len(merged))):
+            if not math.isnan(value):
+                step = max(0, min(height - 1, int(value / top * height) if top > 0 else 0))
+                rows[height - 1 - step][x] = (_PLAIN_LINES[index % len(_PLAIN_LINES)], index, None)
+    return rows
+
+
+def pairs(values: Sequence[float], *, larger: bool = False, odd: int = 0) -> list[float]:
+    """Two values into one: their mean, or the larger of them.
+
+    `odd` (0 or 1) is how many of the newest belong to a pair that has only begun, so that pairs stay the same as time
+    goes on; the pair is drawn with what it has.
+    """
+    cut = len(values) - odd
+    whole = values[cut % 2 : cut]
+    merged = [_both(a, b, larger) for a, b in zip(whole[::2], whole[1::2], strict=True)]
+    return [*merged, values[-1]] if odd and values else merged
+
+
+def _both(a: float, b: float, larger: bool) -> float:
+    if math.isnan(a) or math.isnan(b):
+        return b if math.isnan(a) else a
+    return max(a, b) if larger else (a + b) / 2

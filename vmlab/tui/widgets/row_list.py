@@ -1,0 +1,135 @@
+"""A list with a cursor: arrows or hjkl move it, a click sets it, the row in sight stays in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.events import Click
+from textual.message import Message
+
+from vmlab.tui.widgets.painted import Line, Painted, Piece
+
+
+class RowList(Painted):
+    """Lines by key under a heading. Rows are replaced at will; the cursor stays on its key."""
+
+    can_focus = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("pageup", "move(-10)", "Page up", show=False),
+        Binding("pagedown", "move(10)", "Page down", show=False),
+        Binding("home,g", "move(-100000)", "First", show=False),
+        Binding("end,G", "move(100000)", "Last", show=False),
+        Binding("enter", "choose", "Open", show=False),
+    ]
+
+    class Chosen(Message):
+        """Enter, or a second click, on the row with this key."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    class Moved(Message):
+        """The cursor stands on the row with this key now."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    class HeadingClicked(Message):
+        """Somebody clicked on the heading."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._heading: Line = ()
+        self._rows: dict[str, Line] = {}
+        self._keys: list[str] = []
+        self._hint: Sequence[str] = ()
+        self._cursor = 0
+
+    @property
+    def key(self) -> str | None:
+        """The key that the cursor is on; None for an empty list."""
+        return self._keys[self._cursor] if self._keys else None
+
+    def show(self, heading: Line, rows: Iterable[tuple[str, Line]], hint: Sequence[str] = ()) -> None:
+        """Draw `rows`; `hint` stands there when there are none."""
+        before = self.key
+        self._heading, self._hint = heading, hint
+        self._rows = dict(rows)
+        self._keys = list(self._rows)
+        if before in self._rows:
+            self._cursor = self._keys.index(before)
+        self._cursor = min(self._cursor, max(0, len(self._keys) - 1))
+        self.repaint()
+        if self.key != before and self.key is not None:
+            self.post_message(self.Moved(self.key))
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """The heading, then the rows; the one under the cursor in the cursor's colours."""
+        if self._heading:
+            yield self._heading
+        if not self._rows:
+            yield from ([(text, "quiet")] for text in self._hint)
+        for place, line in enumerate(self._rows.values()):
+            if place == self._cursor:
+                text = "".join(piece for piece, _ in line)
+                yield [(text.ljust(width), "cursor")]
+            else:
+                yield line
+
+    @property
+    def _top(self) -> int:
+        return 1 if self._heading else 0
+
+    def place(self, key: str) -> None:
+        """Put the cursor on `key`, where it is there."""
+        if key in self._rows:
+            self._go(self._keys.index(key))
+
+    def _go(self, place: int) -> None:
+        place = min(max(0, place), len(self._keys) - 1)
+        if self._keys and place != self._cursor:
+            self._cursor = place
+            self.repaint()
+            self.post_message(self.Moved(self._keys[place]))
+        self._keep_in_sight()
+
+    def _keep_in_sight(self) -> None:
+        line, top, height = self._cursor + self._top, round(self.scroll_offset.y), self.size.height
+        if line < top + self._top:
+            self.scroll_to(y=max(0, line - self._top), animate=False)
+        elif line >= top + height:
+            self.scroll_to(y=line - height + 1, animate=False)
+
+    def action_move(self, step: int) -> None:
+        """Move the cursor by `step` rows."""
+        self._go(self._cursor + step)
+
+    def action_choose(self) -> None:
+        """Open the row under the cursor."""
+        if self.key is not None:
+            self.post_message(self.Chosen(self.key))
+
+    def on_click(self, event: Click) -> None:
+        """A click on a row moves the cursor there; on the row under the cursor it opens it."""
+        place = event.y + round(self.scroll_offset.y) - self._top
+        if place < 0:
+            self.post_message(self.HeadingClicked())
+        elif place < len(self._keys):
+            if place == self._cursor:
+                self.action_choose()
+            else:
+                self._go(place)
+
+
+def cut(text: str, width: int) -> str:
+    """`text` in exactly `width` columns, with an ellipsis where something was left out."""
+    return text.ljust(width) if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+__all__ = ["Line", "Piece", "RowList", "cut"]

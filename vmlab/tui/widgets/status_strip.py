@@ -1,0 +1,111 @@
+"""The two lines on top: what runs where, how far it is, and whether the figures are live or a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from vmlab.tui.state.views import NO_RUN, RUNNING, RunView, axes_words
+from vmlab.tui.widgets.glyphs import tone_of
+from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.scale import clock
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the figures come from: ``LIVE``, ``HOST`` or ``RECORDING``, with a word more such as a speed."""
+
+    word: str
+    tone: str
+    more: str = ""
+
+
+LIVE = Origin("LIVE", "good")
+HOST = Origin("LIVE", "good", "host")
+
+
+class StatusStrip(Painted):
+    """Scenario, cell, accelerator, phase, elapsed and expected time; the same for a live run and a recording."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._run = NO_RUN
+        self._now = 0.0
+        self._origin = HOST
+        self._note = ""
+
+    def show(self, run: RunView, now: float, origin: Origin, note: str = "") -> None:
+        """Draw `run` as at `now` (monotonic seconds); `note` stands at the end of the second line."""
+        self._run, self._now, self._origin, self._note = run, now, origin, note
+        self.repaint()
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """Two lines."""
+        badge: list[Piece] = [(f"{self.glyphs.sign(RUNNING)} {self._origin.word}", self._origin.tone)]
+        if self._origin.more:
+            badge.append((f" {self._origin.more}", "quiet"))
+        progress = self._progress()
+        told = sum(_length(part) + 2 for part in progress)
+        note: list[list[Piece]] = [[(self._note, "quiet")]] if told + len(self._note) <= width else [[("", "quiet")]]
+        return [_joined([*_what(self._run, width), badge], width), _joined([*progress, *note], width)]
+
+    def _progress(self) -> list[list[Piece]]:
+        run, now = self._run, self._now
+        if not run.id:
+            return [[("the host as it is; no run is going on", "quiet")]]
+        parts: list[list[Piece]] = []
+        if run.outcome != RUNNING:
+            sign = f"{self.glyphs.sign(run.outcome)} {run.outcome}"
+            told = f" after {clock(run.elapsed(now))}" + (f": {run.reason}" if run.reason else "")
+            return [[("run ", "quiet"), (sign, tone_of(run.outcome)), (told, "plain")]]
+        if run.stopping:
+            parts.append([("stopping: guests are cleared away", "warning")])
+        elif run.cell is not None and run.cell.phase:
+            parts.append([(f"{run.cell.phase} {clock(now - run.cell.phase_began)}", "accent")])
+        expected = f" of about {clock(run.expected_seconds)}" if run.expected_seconds else ""
+        parts.append([("run ", "quiet"), (clock(run.elapsed(now)), "plain"), (expected, "quiet")])
+        if run.next_axes is not None:
+            parts.append([("next cell: ", "quiet"), (axes_words(dict(run.next_axes)), "accent")])
+        return parts
+
+
+def _what(run: RunView, width: int) -> list[list[Piece]]:
+    if not run.id:
+        return [[("vmlab", "title")]]
+    parts: list[list[Piece]] = [[(run.scenario, "title"), (f" {run.size}", "quiet")]]
+    if run.cell is not None:
+        planned = max(run.cells_planned, run.cell.index)
+        parts.append([("cell ", "quiet"), (f"{run.cell.index}/{planned}", "plain")])
+        parts.append([(axes_words(dict(run.cell.axes)), "accent")])
+    elif run.cells_planned:
+        parts.append([(f"{run.cells_planned} cells", "plain")])
+    if run.accelerator:
+        emulated = run.accelerator == "tcg"
+        slow = "TCG, emulated" if width >= 90 else "TCG"
+        parts.append([(slow if emulated else run.accelerator.upper(), "warning" if emulated else "plain")])
+    return parts
+
+
+def _joined(parts: list[list[Piece]], width: int) -> list[Piece]:
+    """Parts with two spaces between, the last one at the right edge; what has no room is cut before it."""
+    if len(parts) < 2:
+        return [piece for part in parts for piece in part]
+    room = width - _length(parts[-1]) - 2
+    line: list[Piece] = []
+    for part in parts[:-1]:
+        line += [("  ", "plain"), *part] if line else part
+    line = _cut(line, room)
+    return [*line, (" " * (room + 2 - _length(line)), "plain"), *parts[-1]]
+
+
+def _length(line: list[Piece]) -> int:
+    return sum(len(text) for text, _ in line)
+
+
+def _cut(line: list[Piece], room: int) -> list[Piece]:
+    kept: list[Piece] = []
+    for text, tone in line:
+        if _length(kept) + len(text) > room:
+            return [*kept, (text[: max(0, room - _length(kept) - 1)] + "…", tone)]
+        kept.append((text, tone))
+    return kept

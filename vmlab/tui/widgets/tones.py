@@ -1,0 +1,63 @@
+"""Tones of text: names for what a piece means, in the colours of the theme.
+
+Component classes would do the same; resolving fifteen of them for every widget cost half of the time to the first
+picture, so the theme's variables are read once for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.style import Style
+from textual.color import Color
+
+_VARIABLES: dict[str, tuple[str, str | None, bool]] = {
+    "plain": ("foreground", None, False),
+    "title": ("foreground", None, True),
+    "quiet": ("foreground-muted", None, False),
+    "good": ("text-success", None, False),
+    "warning": ("text-warning", None, False),
+    "bad": ("text-error", None, True),
+    "accent": ("text-primary", None, True),
+    "cursor": ("block-cursor-foreground", "block-cursor-background", True),
+    "one": ("primary", None, False),
+    "two": ("success", None, False),
+    "three": ("warning", None, False),
+    "four": ("error", None, False),
+    "five": ("accent", None, False),
+    "rest": ("foreground-muted", None, False),
+    "ground": ("foreground-muted", "surface", False),
+}
+"""For each tone the theme's variables for its colour and its background, and whether it is bold."""
+_FALLBACK = "plain"
+
+
+def tones_on(ground: Style, variables: Mapping[str, str]) -> dict[str, Style]:
+    """The style of every tone on a widget whose own style is `ground`, in the colours of a theme."""
+    behind = _color(variables.get("background", "#000000"), Color(0, 0, 0))
+    if ground.bgcolor is not None and ground.bgcolor.triplet is not None:
+        behind = Color(*ground.bgcolor.triplet)
+    return {tone: _style(ground, behind, variables, *wanted) for tone, wanted in _VARIABLES.items()}
+
+
+def _style(
+    ground: Style, behind: Color, variables: Mapping[str, str], front: str, back: str | None, bold: bool
+) -> Style:
+    under = behind if back is None else _color(variables.get(back, ""), behind)
+    color = under + _color(variables.get(front, ""), _contrast(under))
+    return ground + Style(
+        color=color.rich_color, bgcolor=None if back is None else under.rich_color, bold=True if bold else None
+    )
+
+
+def _contrast(under: Color) -> Color:
+    return under.get_contrast_text(0.87)
+
+
+def _color(text: str, otherwise: Color) -> Color:
+    """A theme's colour; ``auto`` ones, which depend on what is behind them, are `otherwise`."""
+    if not text or text.startswith("auto"):
+        return otherwise
+    name, _, share = text.partition(" ")
+    color = Color.parse(name)
+    return color.multiply_alpha(float(share.rstrip("%")) / 100) if share.endswith("%") else color
