@@ -1,0 +1,72 @@
+"""Options that commands share: what of a scenario a run changes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from vmlab.model.run import CACHE_MODES
+from vmlab.model.scenario import MOST_TILES, SIZES
+from vmlab.plan.terms import Overrides
+
+
+def tile_counts(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """``3``, ``1,3`` or ``1..3`` to tile counts in the order given. Raises BadParameter for anything else."""
+    if value is None:
+        return None
+    counts: list[int] = []
+    for part in value.split(","):
+        first, dots, last = part.strip().partition("..")
+        bounds = [first, last] if dots else [first]
+        if not all(bound.isascii() and bound.isdigit() and len(bound) < 5 for bound in bounds):
+            raise click.BadParameter(f"{value[:40]!r} is no tile count; say 3, 1,3 or 1..3", ctx, param)
+        low, high = int(bounds[0]), int(bounds[-1])
+        if not 1 <= low <= high <= MOST_TILES:
+            raise click.BadParameter(f"{part.strip()!r} must be from 1 to {MOST_TILES}, smallest first", ctx, param)
+        counts.extend(range(low, high + 1))
+    if len(set(counts)) != len(counts):
+        raise click.BadParameter(f"{value[:40]!r} names a tile count twice", ctx, param)
+    return tuple(counts)
+
+
+def cache_modes(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """``none,writeback`` to cache modes in the order given. Raises BadParameter for anything else."""
+    if value is None:
+        return None
+    modes = tuple(part.strip() for part in value.split(","))
+    for mode in modes:
+        if mode not in CACHE_MODES:
+            raise click.BadParameter(f"{mode[:40]!r} is no cache mode; use {', '.join(CACHE_MODES)}", ctx, param)
+    if len(set(modes)) != len(modes):
+        raise click.BadParameter(f"{value[:40]!r} names a cache mode twice", ctx, param)
+    return modes
+
+
+_OPTIONS = (
+    click.option("--size", type=click.Choice(SIZES), default="demo", help="How much work; demo unless said."),
+    click.option("--tiles", metavar="COUNTS", callback=tile_counts, help="Tile counts: 3, 1,3 or 1..3."),
+    click.option("--cache", metavar="MODES", callback=cache_modes, help="Cache modes, such as none,writeback."),
+    click.option("--repeats", type=click.IntRange(1, 1000), help="How often every cell runs."),
+    click.option("--set", "sets", multiple=True, metavar="PATH=VALUE", help="As workloads.web.requests=500."),
+    click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of all random data."),
+    click.option("--allow-overcommit", is_flag=True, help="Give guests more memory than the host has free."),
+    click.option("--allow-unsafe", is_flag=True, help="Allow cache mode unsafe: guests' data may be lost."),
+    click.option("--cold", is_flag=True, help="Boot every guest; restore none from a snapshot."),
+)
+
+
+def overrides_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that change a scenario; it is called with them as ``overrides``."""
+
+    @functools.wraps(command)
+    def with_overrides(*args: Any, **values: Any) -> Any:
+        names = [option for option in Overrides.__dataclass_fields__ if option in values]
+        overrides = Overrides(**{name: values.pop(name) for name in names})
+        return command(*args, overrides=overrides, **values)
+
+    for option in reversed(_OPTIONS):
+        with_overrides = option(with_overrides)
+    return with_overrides

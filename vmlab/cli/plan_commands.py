@@ -1,0 +1,62 @@
+"""`vmlab plan`, `validate` and `schema`: what a scenario says, with nothing started."""
+
+from __future__ import annotations
+
+import click
+
+from vmlab.cli.diagnostics import say
+from vmlab.cli.options import overrides_options
+from vmlab.cli.output import write_json, write_text
+from vmlab.cli.plan_text import plan_document, plan_text
+from vmlab.model.errors import RefusedError
+from vmlab.model.places import runs_folder
+from vmlab.plan.loading import load
+from vmlab.plan.planning import Overrides, check_fit, make_plan, read_host_facts
+from vmlab.plan.schema import scenario_schema
+from vmlab.plan.validating import load_valid, validate_all
+
+
+@click.command()
+@click.argument("scenario")
+@overrides_options
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+def plan(scenario: str, overrides: Overrides, as_json: bool) -> None:
+    """Tell what SCENARIO would run: guests, RAM, disk, order of cells, and about how long. Starts nothing.
+
+    Exit code 3 says that the host cannot hold it.
+    """
+    host = read_host_facts(runs_folder())
+    planned = make_plan(load_valid(scenario), overrides, host)
+    refusal: RefusedError | None = None
+    try:
+        check_fit(planned, host)
+    except RefusedError as error:
+        refusal = error
+    if as_json:
+        write_json(plan_document(planned, host, str(refusal) if refusal else None))
+    else:
+        write_text(plan_text(planned, host))
+    if refusal is not None:
+        raise refusal
+
+
+@click.command()
+@click.argument("scenarios", metavar="SCENARIO...", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="Print what is valid as JSON.")
+def validate(scenarios: tuple[str, ...], as_json: bool) -> None:
+    """Check every cell of every size of each SCENARIO and start nothing; each problem is one line."""
+    found = [validate_all(load(scenario)) for scenario in scenarios]
+    for one in found:
+        counts = ", ".join(
+            f"{count} {'cell' if count == 1 else 'cells'} at {size}" for size, count in one.cells.items()
+        )
+        say(f"{one.path}: valid; {counts}")
+    if as_json:
+        rows = [{"path": str(one.path), "scenario": one.name, "cells": one.cells} for one in found]
+        write_json({"schema": "vmlab.validate/1", "scenarios": rows})
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON Schema of scenarios, with which editors complete and check them."""
+    write_json(scenario_schema())

@@ -1,0 +1,57 @@
+"""`vmlab snapshot ls|rm`: the frozen guests that cells start from."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from vmlab.cli.diagnostics import say
+from vmlab.cli.output import write_json, write_text
+from vmlab.guests.snapshots import SnapshotSummary, list_snapshots, remove, size_limit
+from vmlab.model.quantities import format_bytes
+
+
+@click.group()
+def snapshot() -> None:
+    """Frozen guests, made by the first run that needs them: list what is kept, remove it."""
+
+
+@snapshot.command("ls")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+def ls(as_json: bool) -> None:
+    """List the snapshots that are kept, the one used last first, and what they may take together."""
+    snapshots = list_snapshots()
+    if as_json:
+        rows = [_row(one) for one in snapshots]
+        write_json({"schema": "vmlab.snapshots/1", "limit_bytes": size_limit(), "snapshots": rows})
+        return
+    for one in snapshots:
+        marks = " ".join(word for word, holds in (("in use", one.in_use), ("damaged", not one.whole)) if holds)
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.used))
+        write_text(f"{one.id:<32}  {format_bytes(one.bytes):>9}  used {used}  {marks}".rstrip())
+    taken = format_bytes(sum(one.bytes for one in snapshots))
+    say(f"{taken} of {format_bytes(size_limit())}" if snapshots else "no snapshot is kept; a run makes what it needs")
+
+
+def _row(one: SnapshotSummary) -> dict[str, object]:
+    return {
+        "id": one.id,
+        "bytes": one.bytes,
+        "created": one.created,
+        "used": one.used,
+        "in_use": one.in_use,
+        "whole": one.whole,
+    }
+
+
+@snapshot.command("rm")
+@click.argument("ids", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Remove all that no run uses.")
+def rm(ids: tuple[str, ...], everything: bool) -> None:
+    """Remove snapshots; one that a run uses is refused. The next run that needs one makes it again."""
+    if bool(ids) == everything:
+        raise click.UsageError("name snapshots, or say --all")
+    for one in [one.id for one in list_snapshots() if not one.in_use] if everything else ids:
+        remove(one)
+        say(f"removed {one}")

@@ -1,0 +1,89 @@
+"""`vmlab top`: the recorder alone, in the terminal or as JSON lines, with no run."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from queue import SimpleQueue
+
+import click
+
+from vmlab.cli.diagnostics import say
+from vmlab.cli.output import write_json_line, write_text
+from vmlab.cli.top_view import host_lines
+from vmlab.model.places import runs_folder
+from vmlab.model.sample import Sample
+from vmlab.model.units import parse_seconds
+from vmlab.telemetry.recorder import Recorder
+
+SCHEMA = "vmlab.top/1"
+_HOME, _END_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
+_OTHER_SCREEN, _FIRST_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
+    """``0.5``, ``500 ms`` or ``2 s`` to seconds. Raises BadParameter for anything else."""
+    try:
+        return parse_seconds(value if value[-1:].isalpha() else f"{value} s")
+    except ValueError as error:
+        raise click.BadParameter(f"{value[:40]!r} {error}", ctx, param) from None
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a tick, on a line of its own.")
+@click.option("--interval", default="1 s", show_default=True, callback=_seconds, help="How often; from 20 ms on.")
+@click.option("--count", type=click.IntRange(min=1), help="End after so many ticks; otherwise with Ctrl-C.")
+def top(as_json: bool, interval: float, count: int | None) -> None:
+    """Watch this host live: CPU, memory, disks, KSM and pressure, without any run."""
+    samples: SimpleQueue[Sample] = SimpleQueue()
+    try:
+        recorder = Recorder(interval, samples.put, None, None, [runs_folder()], notify=_note, scope="process")
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    recorder.start()
+    try:
+        if as_json:
+            _follow(samples, count, lambda sample: write_json_line(json_object(sample)))
+        elif sys.stdout.isatty():
+            _on_screen(samples, count)
+        else:
+            _follow(samples, count, lambda sample: write_text("\n".join([_time(sample), *host_lines(sample), ""])))
+    finally:
+        recorder.stop()
+
+
+def json_object(sample: Sample) -> dict[str, str | float | None]:
+    """The object of one tick: the keys of a cell's ``host`` and more; null for what could not be had."""
+    values = {name: value if math.isfinite(value) else None for name, value in sample.host().items()}
+    return {"schema": SCHEMA, "wall": sample.wall, "mono": sample.mono, **values}
+
+
+def _follow(samples: SimpleQueue[Sample], count: int | None, show: Callable[[Sample], None]) -> None:
+    seen = 0
+    while count is None or seen < count:
+        show(samples.get())
+        seen += 1
+
+
+def _on_screen(samples: SimpleQueue[Sample], count: int | None) -> None:
+    """Draw over the last picture, on the terminal's other screen; what stood there before comes back."""
+
+    def show(sample: Sample) -> None:
+        lines = [_time(sample), "", *host_lines(sample), "", "Ctrl-C ends."]
+        write_text(_HOME + "".join(f"{line}{_END_OF_LINE}\n" for line in lines) + _BELOW)
+
+    write_text(_OTHER_SCREEN)
+    try:
+        _follow(samples, count, show)
+    finally:
+        write_text(_FIRST_SCREEN)
+
+
+def _time(sample: Sample) -> str:
+    return datetime.fromtimestamp(sample.wall).astimezone().isoformat(sep=" ", timespec="milliseconds")
+
+
+def _note(line: str) -> None:
+    say(f"vmlab: {line}")
