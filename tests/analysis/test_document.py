@@ -1,0 +1,113 @@
+"""The document of a run, from real events in a real store."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.store.stories import HOST, Story
+from vmlab.analysis.document import run_document
+from vmlab.analysis.shape import RunDocument
+from vmlab.model.errors import StoreError
+from vmlab.store.reader import RunReader
+
+
+def _document(path: Path) -> RunDocument:
+    with RunReader(path) as reader:
+        document = run_document(reader)
+    json.dumps(document, allow_nan=False)
+    return document
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    return Story(tmp_path / "run" / "run.sqlite").begin({"tiles": [2], "cache": ["none", "writeback"]})
+
+
+def test_the_run_has_what_other_programs_rely_on(story: Story) -> None:
+    story.note("memory is overcommitted")
+    run = _document(story.end("failed", 1, "cell 1 failed"))["run"]
+    assert (run["id"], run["scenario"], run["size"], run["outcome"]) == (story.run, "tile", "smoke", "failed")
+    assert (run["started"], run["accelerator"], run["seed"]) == ("2026-11-21T14:30:00.000+00:00", "tcg", 1)
+    assert run["ended"] == "2026-11-21T14:30:03.000+00:00"
+    assert (run["host"], run["exit_code"], run["reason"]) == (HOST, 1, "cell 1 failed")
+    assert run["axes"]["cache"]["values"] == ["none", "writeback"]
+    assert run["table"] == {"columns": "cache", "rows": "workloads", "baseline": None}
+    assert run["notices"] == ["memory is overcommitted"]
+
+
+def test_a_cell_has_what_other_programs_rely_on(story: Story) -> None:
+    story.start_cell({"tiles": 2, "cache": "none"}, guests=8)
+    story.prove(o_direct=True, expected="none")
+    story.execute(10.0, [{"cpu_user_percent": 50.0, "memory_used_bytes": 2e9}] * 4)
+    for tile, seconds in ((1, 30.0), (2, 34.0)):
+        story.measure("filecopy", seconds, tile=tile)
+        story.measure("filecopy", 100.0 * tile, "throughput", "B/s", tile)
+        story.measure("filecopy", float(tile), "files", "1", tile)
+    story.end_cell("invalid", ["clients started 700 ms apart"], wall=34.5)
+    (cell,) = _document(story.end("invalid", 4))["cells"]
+    assert (cell["axes"], cell["repeat"]) == ({"tiles": 2, "cache": "none"}, 1)
+    assert (cell["outcome"], cell["reasons"]) == ("invalid", ["clients started 700 ms apart"])
+    assert cell["provision"] == {"how": "cold", "seconds": 41.5, "guests": 8, "snapshots": {}}
+    assert (cell["wall_seconds"], cell["start_skew_ms"]) == (34.5, 3.25)
+    assert cell["measurements"][0] == {
+        "workload": "filecopy",
+        "tile": 1,
+        "guest": "filecopy-client",
+        "metric": "run_time",
+        "value": 30.0,
+        "unit": "s",
+    }
+    worst = {over["metric"]: (over["mean"], over["worst"], over["tiles"]) for over in cell["over_tiles"]}
+    assert worst == {"run_time": (32.0, 34.0, 2), "throughput": (150.0, 100.0, 2), "files": (1.5, None, 2)}
+    assert cell["host"]["cpu_user_percent"] == {"mean": 50.0, "max": 50.0, "p95": 50.0, "area": 5.0}
+    assert set(cell["host"]) == {"cpu_user_percent", "memory_used_bytes"}
+    assert cell["cache_proof"][0]["o_direct"] is True
+    assert cell["cache_proof"][0]["file"] == "/run/file-a.qcow2"
+
+
+def test_a_cell_that_broke_off_is_aborted_with_what_was_measured(story: Story) -> None:
+    story.start_cell({"tiles": 2, "cache": "none"})
+    story.measure("web", 2.5)
+    document = _document(story.close())
+    (cell,) = document["cells"]
+    assert (document["run"]["outcome"], document["run"]["ended"], cell["outcome"]) == ("aborted", None, "aborted")
+    assert cell["wall_seconds"] is None
+    assert cell["provision"] == {"how": None, "seconds": None, "guests": 4, "snapshots": {}}
+    assert [taken["value"] for taken in cell["measurements"]] == [2.5]
+
+
+def test_a_run_that_lives_is_running_and_so_is_its_open_cell(story: Story) -> None:
+    story.cell({"tiles": 2, "cache": "none"}, {"web": 2.5}, wall=3.0)
+    story.start_cell({"tiles": 2, "cache": "writeback"})
+    descriptor = os.open(story.writer.path.parent / "lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    document = _document(story.writer.path)
+    os.close(descriptor)
+    assert document["run"]["outcome"] == "running"
+    assert [cell["outcome"] for cell in document["cells"]] == ["passed", "running"]
+    story.close()
+
+
+def test_what_is_no_number_is_null(story: Story) -> None:
+    story.start_cell({"tiles": 2, "cache": "none"})
+    story.measure("web", math.nan)
+    story.end_cell(wall=math.inf)
+    (cell,) = _document(story.end())["cells"]
+    assert (cell["measurements"][0]["value"], cell["wall_seconds"], cell["over_tiles"]) == (None, None, [])
+
+
+def test_a_run_that_said_nothing_has_a_document(tmp_path: Path) -> None:
+    document = _document(Story(tmp_path / "the-id" / "run.sqlite").close())
+    assert (document["run"]["id"], document["run"]["outcome"], document["cells"]) == ("the-id", "aborted", [])
+
+
+def test_a_scenario_that_is_no_json_is_one_line(story: Story) -> None:
+    story.writer.document("scenario", "{half a")
+    with pytest.raises(StoreError, match="the stored scenario is not JSON"), RunReader(story.end()) as reader:
+        run_document(reader)

@@ -1,0 +1,234 @@
+"""The commands plan, validate and schema, and the skeleton around them, as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.plan.bad_scenarios import BAD, GOOD, Bad
+from vmlab.cli.main import COMMANDS, command_line
+from vmlab.model.errors import VmlabError
+from vmlab.model.places import shipped_scenarios
+
+Captured = pytest.CaptureFixture[str]
+
+
+def ended(argument: list[str], capture: Captured) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of one command line in this process."""
+    code = command_line(argument)
+    out, err = capture.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
+def test_a_bad_scenario_is_one_line_with_its_position(bad: Bad, tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(bad.text, encoding="utf-8")
+    begun = time.process_time()
+    code, out, err = ended(["validate", str(path)], capsys)
+    assert time.process_time() - begun < 1.0
+    assert (code, out, err) == (2, "", f"{path}{bad.line}\n")
+
+
+def test_every_problem_has_a_line_in_the_order_of_the_file(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(GOOD.replace("512 MiB", "lots") + "colour: red\n")
+    code, _, err = ended(["validate", str(path)], capsys)
+    assert code == 2
+    assert [line.split(": ")[0] for line in err.splitlines()] == [f"{path}:{at}" for at in ("3:33", "4:33", "7:1")]
+
+
+def test_an_alias_bomb_ends_in_a_second_from_a_fresh_process(tmp_path: Path) -> None:
+    bomb = next(bad for bad in BAD if bad.name == "alias bomb")
+    path = tmp_path / "x.yaml"
+    path.write_text(bomb.text)
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "vmlab", "plan", str(path)], capture_output=True, text=True, timeout=30
+    )
+    # A second is promised on an idle machine; tests share theirs with others.
+    assert time.monotonic() - begun < 3.0
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [(b"name: \xff\n", ":1:7: is not UTF-8 text"), (b"#" * 300_000, ": is larger than 256 KiB; no scenario is")],
+)
+def test_a_file_that_is_no_text_is_refused(content: bytes, line: str, tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(content)
+    assert ended(["plan", str(path)], capsys) == (2, "", f"{path}{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("argument", "line"),
+    [
+        ("tlie", "vmlab: there is no scenario 'tlie'; did you mean 'tile'?"),
+        ("/nowhere/x.yaml", "vmlab: there is no file /nowhere/x.yaml"),
+        ("/", "vmlab: / is a folder, not a scenario"),
+    ],
+)
+def test_a_scenario_that_is_not_there(argument: str, line: str, capsys: Captured) -> None:
+    assert ended(["plan", argument], capsys) == (2, "", f"{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--set", "workloads.web.requests=many"], "workloads.web.requests: needs a whole number, not 'many'"),
+        (["--set", "workloads.wbe.requests=1"], "there is no workload 'wbe'; did you mean 'web'?"),
+        (["--set", "workloads.web.request=1"], "workloads.web has no 'request'; did you mean 'requests'?"),
+        (["--set", "workloads.web.requests"], "needs PATH=VALUE, such as workloads.web.requests=500"),
+        (["--set", "workloads.web.requests=[1"], "the value is not YAML"),
+        (["--set", "colour=1"], "'colour' begins with nothing that can be set"),
+        (["--tiles", "0"], "'0' must be from 1 to 64, smallest first"),
+        (["--tiles", "3..1"], "'3..1' must be from 1 to 64, smallest first"),
+        (["--tiles", "1..1000000000"], "is no tile count; say 3, 1,3 or 1..3"),
+        (["--tiles", "1,1"], "names a tile count twice"),
+        (["--cache", "fast"], "'fast' is no cache mode"),
+        (["--cache", "unsafe"], "--cache unsafe: cache mode unsafe may lose guests' data"),
+        (["--size", "big"], "'big' is not one of"),
+        (["--repeats", "0"], "0 is not in the range"),
+        (["--nonsense"], "No such option '--nonsense'"),
+    ],
+)
+def test_an_option_that_is_wrong_is_named(options: list[str], words: str, capsys: Captured) -> None:
+    code, out, err = ended(["plan", "tile", *options], capsys)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+    assert options[0] in err
+
+
+def test_the_shipped_scenarios_are_valid(capsys: Captured) -> None:
+    code, out, err = ended(["validate", "tile", "cpu-overhead", "cpu-priority.yaml", "--json"], capsys)
+    assert (code, err.count("valid")) == (0, 3)
+    rows = json.loads(out)["scenarios"]
+    assert rows[0]["cells"] == {"full": 18, "demo": 2, "smoke": 2}
+
+
+def test_plan_tells_guests_memory_disk_order_and_time(capsys: Captured) -> None:
+    code, out, err = ended(["plan", "tile", "--tiles", "2"], capsys)
+    assert (code, err) == (0, "")
+    assert "guests   8 at most" in out
+    assert "memory   6 GiB at most" in out
+    assert out.index("tiles=2  cache=none") < out.index("tiles=2  cache=writeback")
+    assert "an estimate" in out
+
+
+def test_plan_as_json_is_versioned(capsys: Captured) -> None:
+    _, out, _ = ended(["plan", "tile", "--size", "smoke", "--json", "--seed", "7"], capsys)
+    document = json.loads(out)
+    assert document["schema"] == "vmlab.plan/1"
+    assert document["plan"]["seed"] == 7
+    assert [cell["axes"] for cell in document["plan"]["cells"]] == [
+        {"tiles": 1, "cache": "none"},
+        {"tiles": 1, "cache": "writeback"},
+    ]
+    assert document["plan"]["cells"][0]["workloads"][0]["source"] == "t1-file-a"
+
+
+def test_what_cannot_fit_is_refused_unless_asked_for(capsys: Captured) -> None:
+    options = ["plan", "tile", "--tiles", "3", "--set", "guests.*.memory=1 TiB"]
+    code, out, err = ended(options, capsys)
+    assert (code, err.count("\n")) == (3, 1)
+    assert "12 guests need 12 TiB of memory" in err
+    assert "guests   12 at most" in out
+    code, out, err = ended([*options, "--allow-overcommit"], capsys)
+    assert (code, err) == (0, "")
+    assert "note: memory is overcommitted on purpose" in out
+
+
+def test_the_schema_that_ships_is_current(capsys: Captured) -> None:
+    code, out, _ = ended(["schema"], capsys)
+    assert code == 0
+    shipped = (shipped_scenarios() / "schema.json").read_text()
+    assert out == shipped, "run `vmlab schema > scenarios/schema.json`"
+
+
+def _plain(name: str) -> Any:
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe", pure=True).load((shipped_scenarios() / f"{name}.yaml").read_text())
+
+
+@pytest.mark.parametrize("name", ["tile", "cpu-overhead", "cpu-priority"])
+def test_the_schema_accepts_what_ships(name: str) -> None:
+    schema = json.loads((shipped_scenarios() / "schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(_plain(name))
+
+
+def test_the_schema_refuses_a_parameter_of_another_kind() -> None:
+    schema = json.loads((shipped_scenarios() / "schema.json").read_text())
+    scenario = _plain("tile")
+    scenario["workloads"]["web"]["files"] = 3
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(schema).validate(scenario)
+
+
+def test_help_lists_every_command_and_loads_none() -> None:
+    script = (
+        "import sys; from vmlab.cli.main import command_line; command_line(['--help']);"
+        "sys.stderr.write(' '.join(m for m in ('pydantic', 'ruamel.yaml', 'libvirt', 'asyncssh', 'textual', 'psutil')"
+        " if m in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
+    assert done.stderr == ""
+    assert all(f"\n  {name} " in done.stdout for name in COMMANDS)
+
+
+def test_the_console_without_a_terminal_is_one_clear_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "vmlab"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "vmlab: the console needs a terminal; `vmlab --help` lists the commands\n"
+
+
+def test_a_command_that_is_misspelt(capsys: Captured) -> None:
+    code, _, err = ended(["plna"], capsys)
+    assert (code, err) == (2, "vmlab: there is no command 'plna'; did you mean 'plan'? (see `vmlab --help`)\n")
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    # The reader is gone before the first byte, however large the pipe is.
+    line = f"(sleep 0.5; exec {sys.executable} -m vmlab schema) | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr) == ("141\n", "")
+
+
+def test_an_interrupt_is_its_own_exit_code(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(reference: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vmlab.cli.plan_commands.load", interrupted)
+    assert ended(["validate", "tile"], capsys) == (130, "", "vmlab: interrupted\n")
+
+
+def test_every_error_of_ours_is_one_line_and_a_code(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failed(reference: str) -> None:
+        raise VmlabError("the guest did not answer")
+
+    monkeypatch.setattr("vmlab.cli.plan_commands.load", failed)
+    assert ended(["validate", "tile"], capsys) == (1, "", "vmlab: the guest did not answer\n")
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_mistake_that_the_chosen_size_covers_up_is_refused_before_anything_starts(
+    command: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = tmp_path / "tile.yaml"
+    path.write_text((shipped_scenarios() / "tile.yaml").read_text().replace("670 MB", "670 MQ"))
+    code, out, err = ended([command, str(path), "--size", "smoke"], capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"{path}:12:77: workloads.filecopy.bytes: unknown unit 'MQ'")
+    assert list(tmp_path.glob("state/vmlab/runs/*")) == []

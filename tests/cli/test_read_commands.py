@@ -1,0 +1,134 @@
+"""The reading commands: data on standard output, one clear line and an exit code for the rest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.store.stories import Story
+from vmlab.cli.main import command_line
+from vmlab.model.places import runs_folder, shipped_scenarios
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def _run(name: str, faster: float = 1.0) -> Path:
+    story = Story(runs_folder() / name / "run.sqlite", run=name).begin({"cache": ["none", "writeback"]})
+    story.cell({"cache": "none"}, {"web": 10.0 * faster}, wall=11.0)
+    story.cell({"cache": "writeback"}, {"web": 4.0 * faster}, wall=5.0)
+    return story.end()
+
+
+def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert command_line(list(arguments)) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    return said.out
+
+
+def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(_said(capsys, *arguments, "--json"))
+    return document
+
+
+def _refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert command_line(list(arguments)) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    return said.err
+
+
+def test_ls_lists_the_newest_first(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("20261121-143000-tile-aaaa")
+    Story(runs_folder() / "20261121-150000-tile-bbbb" / "run.sqlite").close()
+    listed = _json(capsys, "ls")
+    assert listed["schema"] == "vmlab.runs/1"
+    assert [(run["id"], run["outcome"]) for run in listed["runs"]] == [
+        ("20261121-150000-tile-bbbb", "aborted"),
+        ("20261121-143000-tile-aaaa", "passed"),
+    ]
+    assert listed["runs"][1]["started"] == "2026-11-21T14:30:00.000+00:00"
+    assert "runner_pid" not in listed["runs"][1]
+    lines = _said(capsys, "ls").splitlines()
+    assert lines[2].split() == ["20261121-143000-tile-aaaa", "smoke", "passed", "2/2", "2026-11-21", "14:30"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_ls_scenarios_names_what_is_shipped(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = _json(capsys, "ls", "--scenarios")["scenarios"]
+    assert [entry["name"] for entry in listed] == sorted(path.stem for path in shipped_scenarios().glob("*.yaml"))
+    assert all(Path(entry["path"]).is_file() and entry["summary"] for entry in listed)
+    lines = _said(capsys, "ls", "--scenarios").splitlines()
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_show_is_a_table_or_the_document(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("20261121-143000-tile-aaaa")
+    assert "total wall clock  11.0       5.00     -54.5 %" in _said(capsys, "show", "last")
+    document = _json(capsys, "show", "20261121")
+    assert (document["schema"], len(document["cells"])) == ("vmlab.run/1", 2)
+    assert [cell["cell"] for cell in _json(capsys, "show", "last", "--cell", "2")["cells"]] == [2]
+    assert "cell 2 (cache writeback), repeat 1: passed" in _said(capsys, "show", "last:2")
+
+
+def test_show_raw_is_what_the_tools_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("20261121-143000-tile-aaaa")
+    heading = "==> cell 1, tile 1, web on web-client: client stdout <==\nweb took 10.0 s\n"
+    assert _said(capsys, "show", "last", "--raw").startswith(heading)
+    outputs = _json(capsys, "show", "last", "--raw", "--cell", "2")["outputs"]
+    assert [output["text"] for output in outputs] == ["web took 4.0 s\n"]
+
+
+def test_show_reads_a_store_by_its_path(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    copied = tmp_path / "elsewhere.sqlite"
+    copied.write_bytes(_run("20261121-143000-tile-aaaa").read_bytes())
+    assert _json(capsys, "show", str(copied))["run"]["id"] == "20261121-143000-tile-aaaa"
+
+
+def test_compare_sets_runs_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("20261121-143000-tile-aaaa")
+    _run("20261121-150000-tile-bbbb", faster=0.5)
+    compared = _json(capsys, "compare", "20261121-1430", "last")
+    web = [row for row in compared["rows"] if row["workload"] == "web"]
+    assert [row["candidates"][0]["difference_percent"] for row in web] == [-50.0, -50.0]
+    text = _said(capsys, "compare", "20261121-143000-tile-aaaa", "last")
+    assert "cache writeback" in text and "-50.0 %" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_compare_sets_cells_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("20261121-143000-tile-aaaa")
+    lines = _said(capsys, "compare", "last:1", "last:2").splitlines()
+    assert lines[3:] == [
+        "figure                last:1  last:2  difference",
+        "web (s)                 10.0    4.00     -60.0 %",
+        "total wall clock (s)    11.0    5.00     -54.5 %",
+    ]
+    assert _json(capsys, "compare", "last", "last", "--cell", "2")["rows"][0]["baseline"]["mean"] == 4.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("show", "nothing"), "vmlab: no run is called 'nothing'; `vmlab ls` lists them\n"),
+        (("show", "last:7"), "vmlab: run 20261121-143000-tile-aaaa has no cell 7; it has 2\n"),
+        (("compare", "last"), "vmlab: a comparison needs two runs or cells; `vmlab ls` lists the runs\n"),
+        (("compare", "last:1", "last:9"), "vmlab: last:9: has no cell 9\n"),
+    ],
+)
+def test_wrong_usage_is_one_line(arguments: tuple[str, ...], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _run("20261121-143000-tile-aaaa")
+    assert _refused(capsys, *arguments) == line
+
+
+def test_a_file_that_is_no_store_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "notes.sqlite"
+    path.write_text("notes " * 400)
+    assert _refused(capsys, "show", str(path)) == f"vmlab: {path}: is not the store of a run\n"

@@ -1,0 +1,129 @@
+"""Runs of the real program on real guests, with a state folder of the test's own and the user's image cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+VMLAB = [sys.executable, "-m", "vmlab"]
+
+
+@dataclass
+class Home:
+    """A user of the program with a state folder of their own."""
+
+    state: Path
+    runtime: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the user's commands."""
+        return {**os.environ, "XDG_STATE_HOME": str(self.state), "VMLAB_RUNTIME_DIR": str(self.runtime)}
+
+    def vmlab(self, *arguments: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
+        """Run one command to its end."""
+        return subprocess.run(
+            [*VMLAB, *arguments],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    def spawn(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start one command and leave it running."""
+        return subprocess.Popen(
+            [*VMLAB, *arguments],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def show(self, run: str = "last") -> dict[str, Any]:
+        """The document of `vmlab show RUN --json`."""
+        document: dict[str, Any] = json.loads(self.vmlab("show", run, "--json").stdout)
+        return document
+
+    def runs(self) -> list[dict[str, Any]]:
+        """The list of `vmlab ls --json`."""
+        listed: list[dict[str, Any]] = json.loads(self.vmlab("ls", "--json").stdout)["runs"]
+        return listed
+
+    def events(self) -> list[dict[str, Any]]:
+        """The events of the only run, as they are in its store."""
+        import sqlite3
+
+        stores = list(self.state.glob("vmlab/runs/*/run.sqlite"))
+        if not stores:
+            return []
+        with sqlite3.connect(f"file:{stores[0]}?mode=ro", uri=True) as store:
+            rows = store.execute("SELECT body FROM events ORDER BY id").fetchall()
+        store.close()
+        return [json.loads(body) for (body,) in rows]
+
+    def processes(self) -> list[int]:
+        """Processes of this home's runs: their command lines name its folders."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    words = (entry / "cmdline").read_bytes()
+                except OSError:
+                    continue
+                if str(self.state).encode() in words or str(self.runtime).encode() in words:
+                    found.append(int(entry.name))
+        return found
+
+    def leftovers(self) -> list[str]:
+        """Disks, sockets, cgroups and loop devices of this home's runs."""
+        places = [*self.state.glob("vmlab/runs/*/disks/*"), *self.runtime.glob("*")]
+        runs = [path.name for path in self.state.glob("vmlab/runs/*")]
+        for run in runs:
+            places += [p for p in Path("/sys/fs/cgroup").glob("*/machine/*") if run in p.name]
+        loops = Path("/sys/block").glob("loop*/loop/backing_file")
+        return [str(place) for place in places] + [
+            text for text in (path.read_text() for path in loops) if str(self.state) in text
+        ]
+
+
+def wait_until(condition: Callable[[], object], seconds: float, what: str) -> None:
+    """Poll until `condition` holds; fail with `what` after `seconds`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not happen within {seconds:.0f} s"
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="session")
+def image() -> str:
+    """The guest image, built when it is missing; its id."""
+    if os.geteuid() != 0:
+        pytest.skip("real guests need root")
+    built = subprocess.run([*VMLAB, "image", "build"], capture_output=True, text=True, timeout=1200)
+    assert built.returncode == 0, built.stderr
+    return built.stdout.strip()
+
+
+@pytest.fixture
+def home(image: str) -> Iterator[Home]:
+    """A fresh home; whatever runs in it when the test ends is stopped."""
+    folder = Path(tempfile.mkdtemp(prefix="vl-", dir="/var/tmp"))
+    home = Home(folder / "state", folder / "run")
+    yield home
+    if home.processes():
+        home.vmlab("stop", timeout=200)
+    shutil.rmtree(folder)

@@ -1,0 +1,149 @@
+"""The main job, on real guests."""
+
+import json
+import os
+import re
+import signal
+
+import pytest
+
+from tests.e2e.conftest import Home, wait_until
+
+pytestmark = [pytest.mark.guests, pytest.mark.timeout(1200)]
+
+WORKLOADS = ["filecopy", "database", "web", "mail"]
+HOST_KEYS = {
+    "cpu_user_percent",
+    "cpu_system_percent",
+    "cpu_iowait_percent",
+    "disk_await_ms",
+    "disk_util_percent",
+    "disk_read_bytes_per_second",
+    "disk_write_bytes_per_second",
+    "memory_used_bytes",
+    "memory_cached_bytes",
+    "ksm_saved_bytes",
+}
+
+
+def test_a_tile_runs_in_two_cache_modes_and_its_times_stand_side_by_side(home: Home) -> None:
+    ran = home.vmlab("run", "tile", "--size", "smoke")
+    assert ran.returncode == 0, ran.stderr
+    assert re.search(r"tile · 1 tile · 4 guests · size smoke · accelerator (tcg|kvm)", ran.stdout)
+    table = ran.stdout.split("run time (s)")[1]
+    assert table.splitlines()[0].split()[:2] == ["none", "writeback"]
+    rows = [line.split("  ")[0] for line in table.splitlines()[1:6]]
+    assert rows == [*WORKLOADS, "total wall clock"]
+
+    document = home.show()
+    assert document["schema"] == "vmlab.run/1"
+    assert document["run"]["outcome"] == "passed"
+    assert [cell["axes"] for cell in document["cells"]] == [
+        {"tiles": 1, "cache": "none"},
+        {"tiles": 1, "cache": "writeback"},
+    ]
+    for cell in document["cells"]:
+        assert cell["outcome"] == "passed"
+        assert cell["reasons"] == []
+        assert cell["provision"]["guests"] == 4
+        assert cell["provision"]["how"] == "restored"
+        assert len(set(cell["provision"]["snapshots"].values())) == 4
+        times = {m["workload"]: m["value"] for m in cell["measurements"] if m["metric"] == "run_time"}
+        assert list(times) == WORKLOADS
+        assert all(0 < value <= cell["wall_seconds"] + 0.5 for value in times.values())
+        assert cell["host"].keys() >= HOST_KEYS
+        assert cell["host"]["cpu_user_percent"]["mean"] > 5
+        assert 0 <= cell["start_skew_ms"] < 500
+        assert len(cell["cache_proof"]) >= 8
+        direct = cell["axes"]["cache"] == "none"
+        assert all(proof["agrees"] and proof["o_direct"] is direct for proof in cell["cache_proof"])
+    first, second = (cell["provision"]["snapshots"] for cell in document["cells"])
+    assert first == second
+    assert home.leftovers() == []
+    assert home.processes() == []
+    assert "wordpress" not in ran.stdout.lower()
+    raw = home.vmlab("show", "last", "--raw").stdout
+    assert "Requests per second" in raw
+    assert "transactions:" in raw
+
+
+def test_figures_agree_with_what_the_tools_themselves_printed(home: Home) -> None:
+    ran = home.vmlab("run", "cpu-overhead", "--size", "smoke", "--json")
+    assert ran.returncode == 0, ran.stderr
+    document = json.loads(ran.stdout)
+    assert {(c["axes"]["place"], c["axes"]["threads"]) for c in document["cells"]} == {
+        (place, threads) for place in ("host", "vm") for threads in (1, 2, 4, 6)
+    }
+    for cell in document["cells"]:
+        (run_time,) = [m["value"] for m in cell["measurements"] if m["metric"] == "run_time"]
+        raw = json.loads(home.vmlab("show", f"last:{cell['cell']}", "--raw", "--json").stdout)
+        printed = re.search(r"total time:\s+([0-9.]+)s", json.dumps(raw))
+        assert printed is not None
+        assert float(printed[1]) == pytest.approx(run_time)
+        assert cell["provision"]["guests"] == (0 if cell["axes"]["place"] == "host" else 1)
+    table = home.vmlab("show", "last").stdout
+    assert re.search(r"threads\s+host\s+vm\s+ratio", table)
+
+
+def test_shares_configured_and_shares_got_stand_side_by_side(home: Home) -> None:
+    ran = home.vmlab("run", "cpu-priority", "--size", "smoke", "--cold")
+    assert ran.returncode == 0, ran.stderr
+    assert re.search(r"threads\s+pr100\s+pr50\s+ratio\s+share set\s+share got", ran.stdout)
+    busiest = home.show()["cells"][-1]["measurements"]
+    got = {m["workload"]: m["value"] for m in busiest if m["metric"] == "cpu_share_got"}
+    configured = {m["workload"]: m["value"] for m in busiest if m["metric"] == "cpu_share_configured"}
+    assert configured == {"pr100": pytest.approx(2 / 3), "pr50": pytest.approx(1 / 3)}
+    assert got["pr100"] > got["pr50"]
+
+
+@pytest.mark.parametrize("victim", ["runner_pid", "launcher_pid"])
+def test_a_killed_process_takes_all_along_and_the_run_is_aborted(home: Home, victim: str) -> None:
+    watcher = home.spawn("run", "tile", "--size", "smoke", "--cache", "none")
+    wait_until(lambda: any(e["kind"] == "GuestStateChanged" for e in home.events()), 400, "the first guest")
+    pid = json.loads(next(home.state.glob("vmlab/runs/*/runner.json")).read_text())[victim]
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not [p for p in home.processes() if p != watcher.pid], 15, "the end of all processes")
+    _, words = watcher.communicate(timeout=30)
+    assert watcher.returncode == 1
+    assert "aborted" in words
+    (run,) = home.runs()
+    assert run["outcome"] == "aborted"
+    assert "runner_pid" not in run
+    cleaned = home.vmlab("clean")
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert home.leftovers() == []
+    assert "nothing to clean" in home.vmlab("clean").stderr
+
+
+def test_ctrl_c_in_the_middle_clears_up_and_keeps_what_was_measured(home: Home) -> None:
+    running = home.spawn("run", "cpu-overhead", "--size", "smoke")
+    wait_until(
+        lambda: any(e["kind"] == "GuestStateChanged" and e["state"] in ("created", "restored") for e in home.events()),
+        400,
+        "the first guest",
+    )
+    running.send_signal(signal.SIGINT)
+    _, words = running.communicate(timeout=120)
+    assert running.returncode == 130, words
+    assert home.processes() == []
+    assert home.leftovers() == []
+    document = home.show()
+    assert document["run"]["outcome"] == "aborted"
+    finished = [cell for cell in document["cells"] if cell["outcome"] == "passed"]
+    assert len(finished) == 4
+    assert all(cell["measurements"] for cell in finished)
+    assert document["cells"][-1]["outcome"] == "aborted"
+
+
+def test_a_detached_run_is_found_and_stopped_again(home: Home) -> None:
+    started = home.vmlab("run", "tile", "--size", "smoke", "--detach", "--json", timeout=30)
+    assert started.returncode == 0, started.stderr
+    run = json.loads(started.stdout)["run"]["id"]
+    wait_until(lambda: home.runs()[0].get("runner_pid"), 30, "the runner")
+    assert home.runs()[0]["outcome"] == "running"
+    wait_until(lambda: any(e["kind"] == "PhaseStarted" for e in home.events()), 60, "the first phase")
+    stopped = home.vmlab("stop", run, timeout=120)
+    assert stopped.returncode == 0, stopped.stderr
+    assert home.processes() == []
+    assert home.runs()[0]["outcome"] == "aborted"
+    assert home.vmlab("stop", run).returncode == 2

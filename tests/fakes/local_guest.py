@@ -1,0 +1,62 @@
+"""A guest that is this machine: its commands do nothing and are remembered, its clients really run.
+
+`programs` is a folder of stand-ins that come first on the clients' PATH, so that a test decides what they print.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vmlab.guests.channel import Channel
+from vmlab.guests.held_client import start_line_program
+from vmlab.guests.host_shell import HostChannel
+from vmlab.model.errors import GuestError
+from vmlab.workloads.contract import Completed
+
+
+@dataclass
+class LocalGuest:
+    """Implements `guests.channel.GuestShell`. A command whose first word is in `failing` fails."""
+
+    name: str
+    address: str
+    programs: Path
+    failing: frozenset[str] = frozenset()
+    ran: list[tuple[str, ...]] = field(default_factory=list)
+    closed: bool = False
+
+    async def run(
+        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = 120.0, check: bool = True
+    ) -> Completed:
+        """Remember the command."""
+        self.ran.append(tuple(argv))
+        if argv[0] in self.failing:
+            raise GuestError(f"{self.name}: {argv[0]} exited with 1: scripted to fail")
+        return Completed(0, "", "")
+
+    async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        """Write nothing."""
+
+    async def launch(self, argv: list[str]) -> Channel:
+        """Run the real start line on this machine."""
+        program = self.programs / "start_line.py"
+        program.write_bytes(start_line_program())
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            "-S",
+            str(program),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "PATH": f"{self.programs}:{os.environ['PATH']}"},
+        )
+        return HostChannel(process)
+
+    async def close(self) -> None:
+        """Remember it."""
+        self.closed = True

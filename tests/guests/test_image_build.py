@@ -1,0 +1,202 @@
+"""A build is all or nothing: failures, a full disk, signals, a kill, a second build. mmdebstrap has a stand-in here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.guests.image_stubs import MAKES_A_TREE, path_with, put_stub
+from vmlab.guests import image
+from vmlab.guests.image import building
+from vmlab.model.errors import ImageError, RefusedError
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a build needs root for its namespaces")
+
+BUILDS = """
+    import sys
+    from vmlab.guests import image
+    from vmlab.guests.image import building
+    from vmlab.model.errors import VmlabError
+    building._NEEDED_BYTES, building._SPARE_BYTES = 0, 32 * 1024**2
+    try:
+        print(image.ensure(lambda line: print(line, flush=True)).id)
+    except VmlabError as error:
+        print("error:", error)
+        sys.exit(int(error.exit_code))
+"""
+
+
+@pytest.fixture
+def stubs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in front of the search path; the cache is empty and on this test's own folder."""
+    folder = tmp_path / "stubs"
+    put_stub(folder, MAKES_A_TREE)
+    monkeypatch.setenv("PATH", path_with(folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(building, "_NEEDED_BYTES", 0)
+    monkeypatch.setattr(building, "_SPARE_BYTES", 32 * 1024**2)
+    return folder
+
+
+@pytest.fixture
+def builder(stubs: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that builds, with a stand-in that hangs in a grandchild until it is killed."""
+    put_stub(stubs, 'echo "I: extracting archives..."\n(sleep 54321)\n')
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(BUILDS)], stdout=subprocess.PIPE, text=True, cwd=Path.cwd()
+    )
+    try:
+        assert process.stdout is not None
+        assert "installing Debian" in process.stdout.readline()
+        _until(_hanging)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _hanging() -> bool:
+    return any(process.info["cmdline"] == ["sleep", "54321"] for process in psutil.process_iter(["cmdline"]))
+
+
+def _until(condition: object, seconds: float = 20.0) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.05)
+
+
+def _folders(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in (tmp_path / "cache/vmlab/images").iterdir() if path.is_dir())
+
+
+def test_an_image_is_built_once_and_then_found(stubs: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    built = image.ensure(said.append)
+    assert _folders(tmp_path) == [built.id]
+    assert built.kernel.read_text() == "kernel\n"
+    assert subprocess.run(["e2fsck", "-fn", built.disk], capture_output=True).returncode == 0
+    assert "preparing database" in said
+    put_stub(stubs, "exit 1\n")
+    assert image.ensure(said.append) == built == image.find()
+
+
+def test_the_manifest_tells_what_is_in_it(stubs: Path) -> None:
+    built = image.build(lambda _line: None)
+    manifest = json.loads(built.manifest.read_text())
+    assert manifest["packages"] == {"hello": "2.10-3"}
+    assert manifest["recipe"]["codename"] == "bookworm"
+    assert manifest["files"]["vmlinuz"]["size"] == len("kernel\n")
+    digest = subprocess.run(["sha256sum", built.disk], capture_output=True, text=True, check=True).stdout.split()[0]
+    assert manifest["files"]["root.raw"]["sha256"] == digest
+    assert "mirror" not in built.manifest.read_text()
+    assert {path.name for path in built.folder.iterdir()} == {
+        *("root.raw", "vmlinuz", "initrd.img", "manifest.json", "use.lock", "build.log")
+    }
+
+
+def test_a_failure_names_its_reason_and_leaves_only_the_log(stubs: Path, tmp_path: Path) -> None:
+    put_stub(stubs, 'echo "E: no such package: hello" >&2\nexit 100\n')
+    with pytest.raises(
+        ImageError, match=r"mmdebstrap failed: no such package: hello .see .*failed-build.log"
+    ) as caught:
+        image.build(lambda _line: None)
+    assert "\n" not in str(caught.value)
+    assert _folders(tmp_path) == []
+    assert "no such package" in (tmp_path / "cache/vmlab/images/failed-build.log").read_text()
+
+
+def test_temporary_files_of_the_tools_go_with_the_build(stubs: Path, tmp_path: Path) -> None:
+    put_stub(stubs, f"mktemp >{tmp_path}/made\nexit 1\n")
+    with pytest.raises(ImageError):
+        image.build(lambda _line: None)
+    made = Path((tmp_path / "made").read_text().strip())
+    assert made.is_relative_to(tmp_path / "cache") and not made.exists()
+
+
+def test_a_disk_that_becomes_full_is_called_full(stubs: Path, tmp_path: Path) -> None:
+    put_stub(stubs, "cat /etc/passwd >/dev/full\n")
+    with pytest.raises(ImageError, match="the disk became full"):
+        image.build(lambda _line: None)
+    assert _folders(tmp_path) == []
+
+
+def test_a_disk_without_room_is_refused_before_anything_starts(
+    stubs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "_NEEDED_BYTES", shutil.disk_usage(tmp_path).total * 2)
+    with pytest.raises(RefusedError, match=r"building a guest image needs .* are free"):
+        image.build(lambda _line: None)
+    assert _folders(tmp_path) == []
+
+
+def test_a_missing_tool_is_named_with_its_package(stubs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(stubs))
+    (stubs / "mmdebstrap").unlink()
+    with pytest.raises(ImageError, match=r"apt-get install e2fsprogs mmdebstrap util-linux"):
+        image.build(lambda _line: None)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
+def test_a_signal_ends_everything_and_leaves_nothing(
+    builder: subprocess.Popen[str], tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    builder.send_signal(number)
+    out, _ = builder.communicate(timeout=20)
+    assert "error: the image build was interrupted" in out
+    assert builder.returncode == status
+    assert not _hanging()
+    assert _folders(tmp_path) == []
+
+
+def test_after_a_kill_nothing_runs_and_the_next_build_clears_up(
+    builder: subprocess.Popen[str], stubs: Path, tmp_path: Path
+) -> None:
+    builder.kill()
+    builder.wait()
+    _until(lambda: not _hanging())
+    assert [name.partition("-")[0] for name in _folders(tmp_path)] == [".building"]
+    put_stub(stubs, MAKES_A_TREE)
+    assert _folders(tmp_path) != [built := image.build(lambda _line: None).id]
+    assert _folders(tmp_path) == [built]
+
+
+def test_mounts_of_a_killed_build_are_gone(stubs: Path, tmp_path: Path) -> None:
+    put_stub(stubs, "for tree; do :; done\nmkdir -p /tmp/x$$; mount -t tmpfs vmlab-test-mount /tmp\nexit 1\n")
+    with pytest.raises(ImageError):
+        image.build(lambda _line: None)
+    assert "vmlab-test-mount" not in Path("/proc/mounts").read_text()
+
+
+def test_a_second_build_waits_and_takes_what_the_first_one_made(stubs: Path, tmp_path: Path) -> None:
+    put_stub(stubs, f"echo run >>{tmp_path}/runs\nsleep 1\n{MAKES_A_TREE}")
+    command = [sys.executable, "-c", textwrap.dedent(BUILDS)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=60)[0].splitlines() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert said[0][-1] == said[1][-1] == _folders(tmp_path)[0]
+    assert sum("another build of a guest image is under way; waiting for it" in lines for lines in said) == 1
+    assert (tmp_path / "runs").read_text() == "run\n"
+
+
+def test_force_replaces_an_image_but_not_one_in_use(stubs: Path, tmp_path: Path) -> None:
+    first = image.build(lambda _line: None)
+    put_stub(stubs, MAKES_A_TREE.replace("echo kernel", "echo newer"))
+    with image.hold(first), pytest.raises(ImageError, match="in use by a run"):
+        image.build(lambda _line: None, force=True)
+    assert first.kernel.read_text() == "kernel\n"
+    image.build(lambda _line: None, force=True)
+    assert first.kernel.read_text() == "newer\n"
+    assert _folders(tmp_path) == [first.id]

@@ -1,0 +1,140 @@
+"""Images on this machine: found, verified, held, listed and removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vmlab.guests import image
+from vmlab.guests.image import catalog
+from vmlab.guests.image.locks import Lock
+from vmlab.model.errors import ImageError
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of this test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def _put_image(id: str | None = None, created: float = 1.0) -> Path:
+    folder = catalog.images_folder() / (id or catalog.current_recipe().address())
+    folder.mkdir(parents=True)
+    for name in catalog.FILES:
+        (folder / name).write_bytes(b"x" * 8192)
+    files = {name: {"size": 8192} for name in catalog.FILES}
+    (folder / "manifest.json").write_text(
+        json.dumps({"files": files, "command_line": "root=/dev/vda", "created": created})
+    )
+    return folder
+
+
+def test_there_is_none_before_the_first_build() -> None:
+    assert image.find() is None
+    assert image.list_images() == []
+
+
+def test_a_whole_image_is_found() -> None:
+    folder = _put_image()
+    found = image.find()
+    assert found is not None
+    assert (found.id, found.folder, found.disk) == (folder.name, folder, folder / "root.raw")
+    assert found.command_line == "root=/dev/vda"
+
+
+@pytest.mark.parametrize(
+    ("damage", "word"),
+    [
+        (lambda folder: os.truncate(folder / "root.raw", 100), "root.raw is 100 bytes long and not 8192"),
+        (lambda folder: (folder / "vmlinuz").unlink(), "vmlinuz is missing"),
+        (lambda folder: (folder / "manifest.json").write_text("{"), "damaged"),
+        (lambda folder: (folder / "manifest.json").write_text("[]"), "its manifest is not one"),
+        (lambda folder: (folder / "manifest.json").unlink(), "damaged"),
+    ],
+)
+def test_a_damaged_image_names_what_mends_it(damage: object, word: str) -> None:
+    folder = _put_image()
+    assert callable(damage)
+    damage(folder)
+    with pytest.raises(ImageError, match=word) as caught:
+        image.find()
+    assert caught.value.remedy == "vmlab image build --force"
+    assert [listed.id for listed in image.list_images()] == [folder.name]
+
+
+def test_the_list_tells_use_size_and_which_is_current() -> None:
+    current = _put_image(created=2.0)
+    _put_image("vmlab-000000000000", created=1.0)
+    found = image.find()
+    assert found is not None
+    with image.hold(found):
+        newer, older = image.list_images()
+    assert (newer.id, newer.current, newer.in_use) == (current.name, True, True)
+    assert (older.id, older.current, older.in_use) == ("vmlab-000000000000", False, False)
+    assert newer.bytes >= 3 * 8192
+    assert not image.list_images()[0].in_use
+
+
+def test_an_image_in_use_by_two_runs_stays_until_both_let_go() -> None:
+    folder = _put_image()
+    found = catalog.load(folder)
+    with image.hold(found):
+        with image.hold(found), pytest.raises(ImageError, match="in use"):
+            image.remove(found.id)
+        with pytest.raises(ImageError, match="in use"):
+            image.remove(found.id)
+    image.remove(found.id)
+    assert list(catalog.images_folder().iterdir()) == []
+
+
+def test_a_run_that_was_killed_no_longer_holds_its_image() -> None:
+    found = catalog.load(_put_image())
+    program = (
+        "import os, sys; from pathlib import Path; from vmlab.guests import image\n"
+        "from vmlab.guests.image import catalog\n"
+        "with image.hold(catalog.load(Path(sys.argv[1]))): os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(found.folder)]).returncode == -9
+    image.remove(found.id)
+
+
+def test_holding_what_was_removed_is_refused() -> None:
+    found = catalog.load(_put_image())
+    image.remove(found.id)
+    with pytest.raises(ImageError, match="was removed"), image.hold(found):
+        pass
+
+
+@pytest.mark.parametrize("id", ["vmlab-ffffffffffff", "", ".", "../images", "/etc", ".building-x"])
+def test_what_is_no_image_is_not_removed(id: str) -> None:
+    _put_image()
+    with pytest.raises(ImageError, match="there is no guest image"):
+        image.remove(id)
+    assert image.find() is not None
+
+
+def test_a_lock_on_a_folder_that_moved_away_is_no_lock(tmp_path: Path) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    lock = Lock.try_exclusive(folder / "lock")
+    assert lock is not None
+    folder.rename(tmp_path / "there")
+    lock.release()
+    assert Lock.shared(folder / "lock") is None
+    assert Lock.try_exclusive(tmp_path / "there" / "lock") is not None
+
+
+def test_leftovers_are_those_that_nobody_holds() -> None:
+    folder = catalog.images_folder()
+    for name in (".building-a-1", ".removing-a-1", ".removing-b-2"):
+        (folder / name).mkdir(parents=True)
+    lock = Lock.try_exclusive(folder / ".removing-b-2" / catalog.USE_LOCK)
+    assert lock is not None
+    assert {path.name for path in catalog.leftovers()} == {".building-a-1", ".removing-a-1"}
+    lock.release()

@@ -1,0 +1,239 @@
+"""Snapshots on this machine: made once, found, held, evicted; nothing half-made, whatever ends the maker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vmlab.guests import snapshots
+from vmlab.guests.snapshots import Recipe, catalog
+from vmlab.model.errors import GuestError, HypervisorError, RefusedError, SnapshotError, UsageError
+
+RECIPE = Recipe(image="1" * 64, machine={"vcpus": 1}, roles=("web", "mail"), preparation={"seed": 1})
+CHECKOUT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of this test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("VMLAB_SNAPSHOT_LIMIT", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    disk = tmp_path / "root.raw"
+    disk.touch()
+    return disk
+
+
+def fill(size: int = 8192, ram: bytes = b"r") -> Callable[[Path], Awaitable[None]]:
+    """A builder that leaves the three files of a frozen guest."""
+
+    async def build(folder: Path) -> None:
+        (folder / "ram").write_bytes(ram * size)
+        (folder / "disk.qcow2").write_bytes(b"d" * 4096)
+        (folder / "machine.json").write_text("{}")
+
+    return build
+
+
+def nobody(words: str) -> None:
+    raise AssertionError(f"nothing was to be told, and this was: {words}")
+
+
+def kept() -> set[str]:
+    return {path.name for path in catalog.snapshots_folder().iterdir() if path.name != ".locks"}
+
+
+async def make(recipe: Recipe, base: Path, size: int = 8192) -> snapshots.Snapshot:
+    return await snapshots.make(recipe, base, fill(size), nobody)
+
+
+async def test_a_snapshot_is_made_once_and_found_again(base: Path) -> None:
+    assert snapshots.find(RECIPE, nobody) is None
+    made = await make(RECIPE, base)
+    assert made.id.startswith("mail-web-") and kept() == {made.id}
+
+    async def never(_folder: Path) -> None:
+        raise AssertionError("made twice")
+
+    assert await snapshots.make(RECIPE, base, never, nobody) == made == snapshots.find(RECIPE, nobody)
+    (listed,) = snapshots.list_snapshots()
+    assert (listed.id, listed.whole, listed.in_use) == (made.id, True, False)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"image": "2" * 64},
+        {"machine": {"vcpus": 2}},
+        {"roles": ("web",)},
+        {"preparation": {"seed": 2}},
+    ],
+)
+def test_whatever_differs_makes_another_address(other: dict[str, Any]) -> None:
+    assert replace(RECIPE, **other).id != RECIPE.id
+    assert replace(RECIPE, roles=("mail", "web")).id == RECIPE.id
+
+
+async def test_the_digest_is_that_of_ram_and_disk(base: Path) -> None:
+    first = await make(RECIPE, base)
+    second = await make(replace(RECIPE, preparation=2), base)
+    third = await snapshots.make(replace(RECIPE, preparation=3), base, fill(ram=b"R"), nobody)
+    assert first.sha256 == second.sha256 != third.sha256
+
+
+@pytest.mark.parametrize(
+    ("damage", "word"),
+    [
+        (lambda folder: os.truncate(folder / "ram", 100), "ram is 100 bytes long and not 8192"),
+        (lambda folder: (folder / "disk.qcow2").unlink(), "disk.qcow2 is missing"),
+        (lambda folder: (folder / "manifest.json").write_text("{"), "damaged"),
+        (lambda folder: (folder / "manifest.json").write_text("[]"), "its manifest is not one"),
+    ],
+)
+async def test_a_damaged_one_is_discarded_with_a_word_and_made_again(
+    base: Path, damage: Callable[[Path], object], word: str
+) -> None:
+    made = await make(RECIPE, base)
+    damage(made.folder)
+    told: list[str] = []
+    again = await snapshots.make(RECIPE, base, fill(), told.append)
+    assert len(told) == 1 and word in told[0] and again.sha256 == made.sha256
+    assert kept() == {made.id}
+
+
+@pytest.mark.parametrize(
+    ("failure", "seen"),
+    [(GuestError("no"), GuestError), (OSError(28, "No space left on device"), HypervisorError)],
+)
+async def test_a_builder_that_fails_leaves_nothing(base: Path, failure: Exception, seen: type[Exception]) -> None:
+    async def build(folder: Path) -> None:
+        await fill()(folder)
+        raise failure
+
+    with pytest.raises(seen):
+        await snapshots.make(RECIPE, base, build, nobody)
+    assert kept() == set()
+
+
+async def test_a_cancelled_builder_leaves_nothing(base: Path) -> None:
+    begun = asyncio.Event()
+
+    async def build(folder: Path) -> None:
+        await fill()(folder)
+        begun.set()
+        await asyncio.sleep(60)
+
+    making = asyncio.ensure_future(snapshots.make(RECIPE, base, build, nobody))
+    await begun.wait()
+    making.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await making
+    assert kept() == set()
+    await make(RECIPE, base)
+
+
+async def test_the_second_maker_waits_and_finds_the_firsts(base: Path) -> None:
+    made = 0
+    told: list[str] = []
+
+    async def build(folder: Path) -> None:
+        nonlocal made
+        made += 1
+        await asyncio.sleep(0.3)
+        await fill()(folder)
+
+    first, second = await asyncio.gather(*(snapshots.make(RECIPE, base, build, told.append) for _ in range(2)))
+    assert (made, first) == (1, second)
+    assert len(told) == 1 and "being made by another" in told[0]
+
+
+def another_maker(base: Path) -> subprocess.Popen[str]:
+    """Another process that has begun to make RECIPE's snapshot when it says so."""
+    program = (
+        "import asyncio, sys; from pathlib import Path; from tests.guests.test_snapshots import RECIPE, fill, nobody\n"
+        "from vmlab.guests import snapshots\n"
+        "async def build(folder):\n"
+        "    await fill()(folder); print('begun', flush=True); await asyncio.sleep(60)\n"
+        "asyncio.run(snapshots.make(RECIPE, Path(sys.argv[1]), build, nobody))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    argv = [sys.executable, "-c", program, str(base)]
+    return subprocess.Popen(argv, cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+async def test_what_a_killed_maker_left_goes_with_the_next(base: Path) -> None:
+    maker = another_maker(base)
+    assert maker.stdout is not None
+    assert maker.stdout.readline() == "begun\n"
+    (under_way,) = kept()
+    other = await make(replace(RECIPE, preparation="other"), base)
+    assert kept() == {under_way, other.id}, "what is being made is left alone"
+    maker.send_signal(signal.SIGKILL)
+    maker.communicate()
+    third = await make(replace(RECIPE, preparation="third"), base)
+    assert kept() == {other.id, third.id}
+
+
+async def test_the_one_used_longest_ago_goes_first_and_never_one_in_use(base: Path) -> None:
+    made = [await make(replace(RECIPE, preparation=number), base, 2**20) for number in range(4)]
+    for at, one in enumerate(made):
+        os.utime(one.folder / catalog.USE_LOCK, (1000 + at, 1000 + at))
+    size = snapshots.list_snapshots()[0].bytes
+    with snapshots.hold(made[0]):
+        os.utime(made[0].folder / catalog.USE_LOCK, (1, 1))
+        assert snapshots.evict(2 * size) == [made[1].id, made[2].id]
+        assert kept() == {made[0].id, made[3].id}
+        with pytest.raises(RefusedError, match="in use"):
+            snapshots.remove(made[0].id)
+        assert not snapshots.discard(made[0].folder, "does not load", lambda _words: None)
+    assert snapshots.evict(0, keep=made[3].id) == [made[0].id]
+
+
+async def test_holding_counts_as_use_and_fails_on_what_has_gone(base: Path) -> None:
+    made = await make(RECIPE, base)
+    os.utime(made.folder / catalog.USE_LOCK, (1, 1))
+    with snapshots.hold(made):
+        assert snapshots.list_snapshots()[0].used > 1e9
+    snapshots.remove(made.id)
+    with pytest.raises(SnapshotError, match="removed just now"), snapshots.hold(made):
+        pass
+    with pytest.raises(RefusedError, match="there is no snapshot"):
+        snapshots.remove(made.id)
+
+
+async def test_making_one_evicts_others_beyond_the_limit(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = await make(replace(RECIPE, preparation="old"), base, 2**20)
+    monkeypatch.setenv("VMLAB_SNAPSHOT_LIMIT", "1 MiB")
+    told: list[str] = []
+    new = await snapshots.make(RECIPE, base, fill(2**20), told.append)
+    assert kept() == {new.id} and old.id in told[0]
+    monkeypatch.setenv("VMLAB_SNAPSHOT_LIMIT", "much")
+    with pytest.raises(UsageError, match="VMLAB_SNAPSHOT_LIMIT needs a number"):
+        snapshots.size_limit()
+
+
+async def test_without_its_image_a_snapshot_is_of_no_use(base: Path) -> None:
+    made = await make(RECIPE, base)
+    base.unlink()
+    assert [one.whole for one in snapshots.list_snapshots()] == [False]
+    assert snapshots.evict(2**40) == [made.id]
+
+
+def test_an_image_built_anew_has_another_digest(tmp_path: Path) -> None:
+    manifest = {"files": {"root.raw": {"size": 1, "sha256": "ab"}}, "command_line": "", "created": 1}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    assert snapshots.image_digest(tmp_path / "root.raw") == "ab"

@@ -1,0 +1,14 @@
+"""A launcher: runs a program of this folder isolated, and exits as it does."""
+
+import os
+import signal
+import sys
+
+from vmlab.hypervisor.namespace import run_isolated
+
+if __name__ == "__main__":
+    # As the real launcher does: signals are the runner's.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    name, *arguments = sys.argv[1:]
+    argv = [sys.executable, "-m", f"tests.hypervisor.programs.{name}", *arguments]
+    raise SystemExit(run_isolated(argv, env=os.environ))

@@ -1,0 +1,32 @@
+"""Mounts an ext4 image for workloads on the host, and tells what is seen; ``hang`` waits inside to be killed."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from vmlab.hypervisor.journal import Journal
+from vmlab.hypervisor.root_mount import mounted_root
+
+
+def main(disk: str, folder: str, end: str) -> None:
+    """Print one line of JSON from within the mount; on ``end`` also what is left after it."""
+    journal = Journal(Path(folder) / "journal.jsonl")
+    with mounted_root(Path(disk), Path(folder), "test", journal) as root:
+        try:
+            (root / "etc" / "new").touch()
+            writable = True
+        except OSError:
+            writable = False
+        (root / "tmp" / "new").write_text("fresh")
+        loops = subprocess.run(["losetup", "-j", disk], capture_output=True, text=True, check=True).stdout
+        said = {"writable": writable, "proc": (root / "proc/self").exists(), "loops": loops.count("\n")}
+        sys.stdout.write(json.dumps(said) + "\n")
+        sys.stdout.flush()
+        if end == "hang":
+            time.sleep(60)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,49 @@
+"""Calls have a deadline, and a stuck one costs nothing but itself."""
+
+import asyncio
+import threading
+import time
+
+import libvirt
+import pytest
+
+from vmlab.hypervisor.calls import call
+from vmlab.hypervisor.events import start_event_loop
+from vmlab.model.errors import DeadlineExceeded, HypervisorError
+
+
+async def test_a_stuck_call_is_named_and_others_go_on() -> None:
+    stuck = threading.Event()
+    waiting = [asyncio.create_task(call("asking a stuck guest", 0.3, stuck.wait)) for _ in range(40)]
+    await asyncio.sleep(0.05)
+    began = time.monotonic()
+    assert await call("adding", 5, lambda left, right: left + right, 2, right=3) == 5
+    assert time.monotonic() - began < 0.25
+    for task in waiting:
+        with pytest.raises(DeadlineExceeded, match=r"asking a stuck guest took longer than 0\.3 s"):
+            await task
+    stuck.set()
+
+
+async def test_other_exceptions_pass_through() -> None:
+    def broken() -> None:
+        raise FileNotFoundError("gone")
+
+    with pytest.raises(FileNotFoundError, match="gone"):
+        await call("reading", 5, broken)
+
+
+async def test_libvirts_own_errors_become_ours(capfd: pytest.CaptureFixture[str]) -> None:
+    start_event_loop()
+    connection = libvirt.open("test:///default")
+    try:
+        with pytest.raises(HypervisorError, match="looking: Domain not found"):
+            await call("looking", 5, connection.lookupByName, "no-such-guest")
+    finally:
+        connection.close()
+    assert capfd.readouterr().err == ""
+
+
+def test_the_event_loop_is_started_once() -> None:
+    assert start_event_loop() is start_event_loop()
+    assert start_event_loop().daemon

@@ -1,0 +1,79 @@
+"""The domain that libvirt is given: as recorded, valid by libvirt's own schema, and proof against odd names."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from lxml import etree
+
+from tests.hypervisor.conftest import spec
+from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.domain_xml import NAMESPACE, DomainFiles, Platform, domain_xml, nic_xml
+from vmlab.model.run import CACHE_MODES, Accelerator, CacheMode
+
+SCHEMA = Path("/usr/share/libvirt/schemas/domain.rng")
+GOLDEN = Path(__file__).parent / "golden" / "domain.xml"
+IMAGE = BootImage(Path("/images/root.raw"), Path("/images/vmlinuz"), Path("/images/initrd.img"), "root=/dev/vda quiet")
+FILES = DomainFiles(Path("/run1/web-1.qcow2"), Path("/run1/web-1.console"), Path("/run/vmlab/run1/v/agent/web-1.sock"))
+FROZEN = replace(FILES, frozen=Path("/snapshots/web-1/disk.qcow2"))
+TCG = Platform("tcg", "/usr/bin/qemu-system-x86_64", "pc-q35-7.2")
+
+
+def test_the_domain_is_the_one_on_record() -> None:
+    assert domain_xml(spec(shares=2048), "run1", IMAGE, FILES, TCG) == GOLDEN.read_text()
+
+
+@pytest.mark.skipif(not SCHEMA.exists(), reason="libvirt's schemas are not installed")
+@pytest.mark.parametrize("mode", CACHE_MODES)
+@pytest.mark.parametrize("accelerator", ["kvm", "tcg"])
+@pytest.mark.parametrize("files", [FILES, FROZEN])
+def test_libvirts_schema_takes_it(mode: CacheMode, accelerator: Accelerator, files: DomainFiles) -> None:
+    schema = etree.RelaxNG(etree.parse(SCHEMA))
+    text = domain_xml(spec(cache=mode, shares=512), "run1", IMAGE, files, replace(TCG, accelerator=accelerator))
+    assert schema.validate(etree.fromstring(text)), schema.error_log
+
+
+def test_what_a_scenario_says_stays_text() -> None:
+    hostile = "x\"/><devices/><!-- ' &amp; ]]>"
+    image = replace(IMAGE, command_line=hostile)
+    domain = etree.fromstring(domain_xml(replace(spec(), guest=hostile), hostile, image, FILES, TCG))
+    mark = domain.find(f"metadata/{{{NAMESPACE}}}lab")
+    assert mark is not None
+    assert (mark.get("guest"), mark.get("id"), mark.get("tile")) == (hostile, hostile, "1")
+    assert domain.findtext("os/cmdline") == hostile
+    assert len(domain.findall("devices")) == 1
+
+
+def test_a_guest_without_shares_has_libvirts_default() -> None:
+    assert etree.fromstring(domain_xml(spec(), "run1", IMAGE, FILES, TCG)).find("cputune") is None
+
+
+def test_only_the_emulated_processor_is_trimmed() -> None:
+    kvm = etree.fromstring(domain_xml(spec(), "run1", IMAGE, FILES, replace(TCG, accelerator="kvm")))
+    assert kvm.get("type") == "kvm"
+    cpu = kvm.find("cpu")
+    assert cpu is not None
+    assert (cpu.get("mode"), len(cpu)) == ("host-passthrough", 0)
+
+
+def test_a_clone_has_the_layout_of_the_guest_that_was_saved() -> None:
+    saved = etree.fromstring(domain_xml(replace(spec(), network=False), "run1", IMAGE, FILES, TCG))
+    clone = etree.fromstring(domain_xml(spec(), "run1", IMAGE, FROZEN, TCG))
+    for domain in (saved, clone):
+        assert domain.find("devices/interface") is None
+    layouts = [[(one.tag, dict(one.attrib)) for one in domain.iterfind("devices/*")] for domain in (saved, clone)]
+    assert layouts[0] == layouts[1]
+    chain = [str(one.get("file")) for one in clone.iterfind("devices/disk//source")]
+    assert chain == [str(FILES.overlay), str(FROZEN.frozen), str(IMAGE.disk)]
+    words = [one.get("value") for one in clone.iter("{http://libvirt.org/schemas/domain/qemu/1.0}arg")]
+    assert words == ["-incoming", "defer"]
+    assert "commandline" not in etree.tostring(saved, encoding="unicode")
+
+
+def test_the_card_that_is_plugged_in_is_the_one_that_a_booted_guest_has() -> None:
+    booted = etree.fromstring(domain_xml(spec(), "run1", IMAGE, FILES, TCG)).find("devices/interface")
+    assert booted is not None
+    plugged = etree.fromstring(nic_xml(spec()))
+    assert [(one.tag, dict(one.attrib)) for one in booted.iter()] == [
+        (one.tag, dict(one.attrib)) for one in plugged.iter()
+    ]

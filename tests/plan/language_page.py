@@ -1,0 +1,69 @@
+"""The tables of ``docs/scenario-language.md``, made from the models so that page and program say the same.
+
+``python -m tests.plan.language_page`` writes them into the page again.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from vmlab.model.scenario import Allow, Axis, Guest, Limits, Scenario, Table
+from vmlab.model.units import format_bytes, format_seconds
+from vmlab.workloads.registry import kinds
+
+PAGE = Path(__file__).parents[2] / "docs" / "scenario-language.md"
+_PLACE = re.compile(r"(<!-- table: (?P<name>[a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_MODELS: dict[str, type[BaseModel]] = {
+    "scenario": Scenario,
+    "guests": Guest,
+    "axes": Axis,
+    "limits": Limits,
+    "table": Table,
+    "allow": Allow,
+}
+
+
+def current(page: str) -> str:
+    """The page with every table as the models have it now."""
+    return _PLACE.sub(lambda place: f"{place[1]}{_made(place['name'])}\n{place[3]}", page)
+
+
+def _made(name: str) -> str:
+    if name == "kinds":
+        return "\n\n".join(_kind(kind) for kind in kinds())
+    return _table(_MODELS[name].model_json_schema(by_alias=True))
+
+
+def _kind(name: str) -> str:
+    kind = kinds()[name]
+    keys = ("on",) if kind.sides == 1 else ("from", "to")
+    places = [f"`{key}`{f' (role {role})' if role else ''}" for key, role in zip(keys, kind.roles, strict=False)]
+    return f"### {name}\n\n{kind.summary} Takes {' and '.join(places)}.\n\n{_table(kind.Params.model_json_schema())}"
+
+
+def _table(schema: dict[str, Any]) -> str:
+    required = schema.get("required", [])
+    lines = ["| key | what | default |", "| --- | --- | --- |"]
+    for key, field in schema["properties"].items():
+        default = "needed" if key in required else _default(field)
+        lines.append(f"| `{key}` | {' '.join(str(field.get('description', '')).split())} | {default} |")
+    return "\n".join(lines).replace("``", "`")
+
+
+def _default(field: dict[str, Any]) -> str:
+    default = field.get("default")
+    if isinstance(default, bool):
+        return str(default).lower()
+    if default is None or isinstance(default, dict | list):
+        return ""
+    if field.get("type") == "string" and not isinstance(default, str):
+        return format_seconds(default) if isinstance(default, float) else format_bytes(default)
+    return str(default)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(current(PAGE.read_text()))

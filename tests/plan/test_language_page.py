@@ -1,0 +1,29 @@
+"""The reference page of the language says what the program does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.plan.language_page import PAGE, current
+from vmlab.model.run import CACHE_MODES
+from vmlab.model.scenario import RESERVED_NAMES
+from vmlab.plan.loading import read
+from vmlab.plan.validating import validate_all
+from vmlab.plan.yaml_text import MOST_BYTES, MOST_NESTING, MOST_NODES
+
+
+def test_the_tables_are_those_of_the_models() -> None:
+    page = PAGE.read_text()
+    assert page == current(page), "run `python -m tests.plan.language_page`"
+
+
+def test_the_example_is_a_scenario_and_its_size_fits() -> None:
+    example, size = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert validate_all(read(Path("page"), example + size)).cells == {"full": 4, "demo": 2}
+
+
+def test_bounds_and_reserved_words_are_the_program_s() -> None:
+    page = PAGE.read_text()
+    assert f"{MOST_NODES:,} values, {MOST_NESTING} levels and {MOST_BYTES // 1024} KiB" in page
+    assert all(f"`{word}`" in page for word in (*RESERVED_NAMES, *CACHE_MODES))

@@ -1,0 +1,234 @@
+"""From a scenario to cells: order, axes, sizes, places, what fits."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.plan.bad_scenarios import GOOD
+from vmlab.model.errors import RefusedError, ScenarioError, UsageError
+from vmlab.model.run import CacheMode
+from vmlab.plan.loading import ScenarioFile, load, read
+from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan, read_host_facts
+from vmlab.plan.terms import TableSpec
+
+GIB = 2**30
+HOST = HostFacts(
+    memory_available_bytes=16 * GIB,
+    memory_total_bytes=16 * GIB,
+    disk_free_bytes=100 * GIB,
+    cpus=2,
+    accelerator_guess="tcg",
+)
+PRIMES = """\
+name: primes
+guests:
+  vm: {vcpus: host, memory: 512 MiB}
+  idle: {memory: 512 MiB}
+workloads:
+  one: {kind: cpu, on: host, threads: 1}
+  two: {kind: cpu, on: vm, threads: 1}
+axes:
+  place: {values: [host, vm], sets: workloads.one.on}
+  threads: {values: [1, 4], sets: workloads.*.threads}
+"""
+
+
+def written(text: str) -> ScenarioFile:
+    return read(Path("x.yaml"), text)
+
+
+def plan(text: str, host: HostFacts = HOST, **overrides: Any) -> Plan:
+    return make_plan(written(text), replace(Overrides(size="full"), **overrides), host)
+
+
+def test_repeats_are_outermost_then_axes_as_written() -> None:
+    cells = plan(f"{GOOD}axes: {{tiles: [1, 2], cache: [none, writeback]}}\nrepeats: 2\n").cells
+    order = [(cell.repeat, cell.axes["tiles"], cell.axes["cache"]) for cell in cells]
+    once = [(1, "none"), (1, "writeback"), (2, "none"), (2, "writeback")]
+    assert order == [(repeat, *point) for repeat in (1, 2) for point in once]
+    assert [cell.index for cell in cells] == list(range(1, 9))
+
+
+def test_the_same_request_gives_the_same_plan() -> None:
+    draw = random.Random(5)
+    modes: list[tuple[CacheMode, ...] | None] = [None, ("writeback", "none"), ("directsync",)]
+    for _ in range(20):
+        overrides = Overrides(
+            size=draw.choice(["smoke", "demo", "full"]),
+            tiles=draw.choice([None, (1,), (3, 1)]),
+            cache=draw.choice(modes),
+            repeats=draw.choice([None, 1, 4]),
+            seed=draw.randrange(2**32),
+            sets=("workloads.web.requests=50",),
+        )
+        again = Overrides.from_json(json.loads(json.dumps(overrides.to_json())))
+        assert again == overrides
+        first = make_plan(load("tile"), overrides, HOST)
+        assert make_plan(load("tile"), again, HOST) == first
+        assert first.seed == overrides.seed
+
+
+def test_every_tile_has_guests_and_workloads_of_its_own() -> None:
+    (cell,) = plan(GOOD, tiles=(3,)).cells
+    assert cell.axes == {"tiles": 3}
+    assert [guest.key for guest in cell.guests] == ["t1-a", "t1-b", "t2-a", "t2-b", "t3-a", "t3-b"]
+    assert [(w.tile, w.source, w.target) for w in cell.workloads] == [(n, f"t{n}-a", f"t{n}-b") for n in (1, 2, 3)]
+    assert cell.memory_bytes == 3 * GIB
+    assert cell.cache == "writeback"
+
+
+def test_options_replace_axes() -> None:
+    text = f"{GOOD}axes: {{tiles: [1, 2], cache: [none, writeback]}}\n"
+    assert [cell.axes for cell in plan(text, tiles=(3,), cache=("directsync",)).cells] == [
+        {"tiles": 3, "cache": "directsync"}
+    ]
+
+
+def test_guests_that_no_workload_of_a_cell_uses_are_not_started() -> None:
+    cells = plan(PRIMES).cells
+    assert {guest.guest for cell in cells for guest in cell.guests} == {"vm"}
+    alone = plan(PRIMES, sets=("workloads.two.on=host",)).cells
+    assert [[guest.key for guest in cell.guests] for cell in alone] == [[], [], ["t1-vm"], ["t1-vm"]]
+    assert alone[0].workloads[0].source == "host"
+    assert alone[0].memory_bytes == 0
+
+
+def test_an_axis_reaches_every_workload_that_has_the_key() -> None:
+    cells = plan(PRIMES).cells
+    assert [cell.axes for cell in cells] == [
+        {"place": place, "threads": threads} for place in ("host", "vm") for threads in (1, 4)
+    ]
+    assert [[getattr(w.params, "threads") for w in cell.workloads] for cell in cells] == [[1, 1], [4, 4]] * 2  # noqa: B009
+
+
+def test_vcpus_of_the_host() -> None:
+    assert plan(PRIMES, host=replace(HOST, cpus=12)).cells[0].guests[0].vcpus == 12
+
+
+def test_attributes_of_guests_are_axes_by_name() -> None:
+    text = f"{GOOD}axes: {{memory: [256 MiB, 1 GiB], queues: [1, 4], cpu_shares: [50]}}\n"
+    cells = plan(text).cells
+    assert [(cell.guests[1].memory_bytes, cell.guests[1].queues) for cell in cells] == [
+        (GIB // 4, 1),
+        (GIB // 4, 4),
+        (GIB, 1),
+        (GIB, 4),
+    ]
+    assert cells[0].axes == {"memory": "256 MiB", "queues": 1, "cpu_shares": 50}
+    assert cells[0].guests[0].cpu_shares == 50
+
+
+def test_a_size_changes_amounts_axes_and_repeats() -> None:
+    text = (
+        f"{GOOD}axes: {{tiles: [1, 2]}}\nrepeats: 5\n"
+        "sizes: {smoke: {copy: {files: 3}, guests: {a: {memory: 256 MiB}}, axes: {tiles: [1]}, repeats: 1}}\n"
+    )
+    (cell,) = plan(text, size="smoke").cells
+    assert getattr(cell.workloads[0].params, "files") == 3  # noqa: B009
+    assert [guest.memory_bytes for guest in cell.guests] == [GIB // 4, GIB // 2]
+    assert len(plan(text).cells) == 10
+    assert plan(text, size="smoke").size == "smoke"
+
+
+def test_a_size_that_the_scenario_lacks_is_told() -> None:
+    made = plan(GOOD, size="demo")
+    assert made.size == "full"
+    assert made.notes == ("the scenario has no size demo: it runs as it is written, which is full",)
+
+
+def test_an_assignment_reaches_parameters_guests_limits_and_axes() -> None:
+    text = f"{GOOD}axes: {{files: {{values: [1, 2], sets: workloads.copy.files}}}}\n"
+    sets = ("guests.*.memory=1 GiB", "limits.start_skew=2 s", "axes.files=[7]", "workloads.copy.idle=3 s")
+    made = plan(text, sets=sets)
+    assert [cell.axes for cell in made.cells] == [{"files": 7}]
+    assert made.scenario.limits.start_skew == 2.0
+    assert made.memory_bytes == 2 * GIB
+
+
+def test_an_assignment_that_an_axis_would_undo_is_refused() -> None:
+    text = f"{GOOD}axes: {{files: {{values: [1, 2], sets: workloads.copy.files}}}}\n"
+    with pytest.raises(UsageError, match=r"^--set workloads.copy.files=9: axis files sets"):
+        plan(text, sets=("workloads.copy.files=9",))
+
+
+def test_memory_that_is_not_there_is_refused_unless_it_is_meant() -> None:
+    tight = replace(HOST, memory_available_bytes=8 * GIB)
+    overrides = Overrides(size="full", tiles=(3,))
+    refused = make_plan(load("tile"), overrides, tight)
+    with pytest.raises(RefusedError, match=r"12 guests need 9\.75 GiB of memory and the host has 8 GiB free"):
+        check_fit(refused, tight)
+    meant = make_plan(load("tile"), replace(overrides, allow_overcommit=True), tight)
+    check_fit(meant, tight)
+    assert meant.notes == ("memory is overcommitted on purpose: 9.75 GiB for guests, 8 GiB free",)
+
+
+def test_disk_counts_what_is_written_and_not_the_virtual_size() -> None:
+    made = make_plan(load("tile"), Overrides(size="full", tiles=(1,)), HOST)
+    assert GIB < made.disk_bytes < 8 * GIB
+    with pytest.raises(RefusedError, match="will write"):
+        check_fit(made, replace(HOST, disk_free_bytes=GIB // 2))
+
+
+def test_more_tiles_and_fewer_cores_take_longer() -> None:
+    def seconds(tiles: int, cpus: int) -> float:
+        return make_plan(load("tile"), Overrides(tiles=(tiles,)), replace(HOST, cpus=cpus)).seconds
+
+    assert seconds(1, 2) < seconds(2, 2) < seconds(3, 2)
+    assert seconds(3, 2) > seconds(3, 8)
+
+
+def test_the_demo_of_a_tile_is_planned_for_less_than_a_quarter_of_an_hour() -> None:
+    made = make_plan(load("tile"), Overrides(), HOST)
+    assert [cell.axes for cell in made.cells] == [{"tiles": 1, "cache": mode} for mode in ("none", "writeback")]
+    assert made.seconds < 15 * 60
+
+
+def test_unsafe_is_allowed_by_the_flag_and_noted() -> None:
+    with pytest.raises(UsageError, match="may lose guests' data"):
+        plan(GOOD, cache=("unsafe",))
+    made = plan(GOOD, cache=("unsafe",), allow_unsafe=True)
+    assert "unsafe" in made.notes[-1]
+    assert plan(f"{GOOD}allow: {{unsafe_cache: true}}\n", cache=("unsafe",)).cells[0].cache == "unsafe"
+
+
+def test_the_table_is_the_scenario_s_or_follows_from_its_axes() -> None:
+    assert make_plan(load("cpu-overhead"), Overrides(), HOST).table == TableSpec("place", "threads", "host")
+    assert plan(f"{GOOD}axes: {{cache: [none, writeback], tiles: [1]}}\n").table == TableSpec(
+        "cache", "workloads", "none"
+    )
+    one_mode = make_plan(load("tile"), Overrides(cache=("writeback",)), HOST)
+    assert one_mode.table == TableSpec("cache", "workloads", None)
+    assert one_mode.scenario.table is not None
+
+
+def test_full_is_the_amounts_that_were_published() -> None:
+    made = make_plan(load("tile"), Overrides(size="full"), HOST)
+    params = {workload.name: workload.params.model_dump() for workload in made.cells[0].workloads}
+    assert (params["filecopy"]["files"], params["filecopy"]["bytes"], params["filecopy"]["idle"]) == (
+        44_500,
+        670_000_000,
+        30.0,
+    )
+    assert (params["database"]["transactions"], params["database"]["concurrency"]) == (10_000, 4)
+    assert (params["web"]["requests"], params["web"]["concurrency"]) == (2_000, 4)
+    mail = params["mail"]
+    assert (mail["batches"], mail["messages"], mail["size"], mail["pause"], mail["burst"]) == (100, 5, 56_000, 1.0, 100)
+
+
+def test_a_bad_value_names_the_axis_where_it_is_written() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        plan(f"{GOOD}axes:\n  queues: [1, 900]\n")
+    assert (caught.value.line, caught.value.column) == (8, 15)
+
+
+def test_host_facts_are_read_for_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+    facts = read_host_facts(tmp_path / "not" / "yet")
+    assert 0 < facts.memory_available_bytes <= facts.memory_total_bytes
+    assert facts.disk_free_bytes > 0
+    assert facts.cpus >= 1

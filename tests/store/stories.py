@@ -1,0 +1,182 @@
+"""Stores of runs as the engine leaves them: real events through the real writer, with clocks that tests know."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vmlab.model.event import (
+    CacheProved,
+    CellEnded,
+    CellStarted,
+    HostProbed,
+    MeasurementTaken,
+    Notice,
+    PhaseEnded,
+    PhaseStarted,
+    RunEnded,
+    RunStarted,
+    WorkloadEnded,
+)
+from vmlab.model.run import AxisValue, RawOutput
+from vmlab.model.sample import Layout, Sample
+from vmlab.store.samples import SampleWriter
+from vmlab.store.writer import RunWriter
+
+WALL = 1795271400.0
+"""2026-11-21 14:30 UTC, when every story begins; its monotonic clock then says 0."""
+HOST = {
+    "hostname": "pve1",
+    "cpu": "AMD EPYC 7302P 16-Core Processor",
+    "cpus": 2,
+    "kernel": "6.1.0-18-amd64",
+    "qemu": "7.2.22",
+    "libvirt": "9.0.0",
+}
+SAMPLED = Layout.of(
+    [
+        "tick_length_seconds",
+        "tick_lateness_seconds",
+        "cpu_user_percent",
+        "cpu_system_percent",
+        "cpu_iowait_percent",
+        "disk_reads_per_second",
+        "disk_writes_per_second",
+        "disk_await_ms",
+        "disk_util_percent",
+        "disk_read_bytes_per_second",
+        "disk_write_bytes_per_second",
+        "memory_used_bytes",
+        "memory_cached_bytes",
+        "ksm_saved_bytes",
+    ]
+)
+
+
+class Story:
+    """Tells the store at `path` what a run of one scenario would. Every event comes a second after the one before."""
+
+    def __init__(self, path: Path, scenario: str = "tile", run: str = "20261121-143000-tile-7f3a") -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.writer = RunWriter(path)
+        self.scenario = scenario
+        self.run = run
+        self.mono = 0.0
+        self.cells = 0
+        self.guests = 0
+
+    def now(self, seconds: float = 1.0) -> dict[str, float]:
+        """Both clocks, `seconds` later."""
+        self.mono += seconds
+        return {"wall": WALL + self.mono - 1, "mono": self.mono}
+
+    def begin(
+        self,
+        axes: Mapping[str, Sequence[AxisValue]],
+        table: Mapping[str, Any] | None = None,
+        *,
+        accelerator: str = "tcg",
+        host: Mapping[str, Any] = HOST,
+        size: str = "smoke",
+        seed: int = 1,
+        cells: int = 2,
+    ) -> Story:
+        """The beginning of the run, with the documents that the launcher keeps."""
+        start = {"run": self.run, "scenario": self.scenario, "size": size, "seed": seed, "cells": cells}
+        self.writer.append(RunStarted(**self.now(), **start, expected_seconds=60.0))  # type: ignore[arg-type]
+        named = {name: {"values": list(values), "sets": [], "label": ""} for name, values in axes.items()}
+        self.writer.document("scenario", json.dumps({"name": self.scenario, "axes": named, "table": table}))
+        self.writer.append(HostProbed(**self.now(), accelerator=accelerator, host=dict(host)))
+        return self
+
+    def start_cell(self, axes: Mapping[str, AxisValue], repeat: int = 1, guests: int = 4) -> int:
+        """A cell begins; its number."""
+        self.cells += 1
+        self.guests = guests
+        self.writer.append(CellStarted(**self.now(), cell=self.cells, axes=dict(axes), repeat=repeat, guests=guests))
+        return self.cells
+
+    def execute(self, seconds: float, samples: Sequence[Mapping[str, float]] = ()) -> None:
+        """The execute phase, with `samples` spread evenly over it."""
+        write = SampleWriter(self.writer)
+        self.writer.append(PhaseStarted(**self.now(), cell=self.cells, phase="execute"))
+        length = seconds / (len(samples) or 1)
+        for values in samples or ({},):
+            clocks = self.now(length)
+            if values:
+                given = {"tick_length_seconds": length, "tick_lateness_seconds": 0.0, **values}
+                figures = array("d", [given.get(name, float("nan")) for name in SAMPLED.names])
+                write(Sample(clocks["wall"], clocks["mono"], length, 0.0, SAMPLED, figures))
+        clocks = self.now(0)
+        self.writer.append(PhaseEnded(**clocks, cell=self.cells, phase="execute", seconds=seconds))
+
+    def measure(self, workload: str, value: float, metric: str = "run_time", unit: str = "s", tile: int = 1) -> None:
+        """One figure of a workload that passed."""
+        place = {"cell": self.cells, "workload": workload, "tile": tile, "guest": f"{workload}-client"}
+        if metric == "run_time":
+            self.writer.append(WorkloadEnded(**self.now(), **place, outcome="passed", seconds=value))  # type: ignore[arg-type]
+            text = f"{workload} took {value} s\n"
+            self.writer.raw(self.cells, RawOutput(workload, tile, f"{workload}-client", "client stdout", text))
+        self.writer.append(MeasurementTaken(**self.now(), **place, metric=metric, value=value, unit=unit))  # type: ignore[arg-type]
+
+    def fail(self, workload: str, reason: str, tile: int = 1) -> None:
+        """A workload that failed."""
+        place = {"cell": self.cells, "workload": workload, "tile": tile, "guest": f"{workload}-client"}
+        ended = WorkloadEnded(**self.now(), **place, outcome="failed", seconds=1.0, reason=reason)  # type: ignore[arg-type]
+        self.writer.append(ended)
+
+    def prove(self, guest: str = "file-a", *, o_direct: bool, expected: str) -> None:
+        """The proof of a cache mode."""
+        proved = CacheProved(
+            **self.now(),
+            cell=self.cells,
+            guest=guest,
+            file=f"/run/{guest}.qcow2",
+            o_direct=o_direct,
+            writeback=True,
+            direct=o_direct,
+            no_flush=False,
+            expected=expected,
+            agrees=True,
+        )
+        self.writer.append(proved)
+
+    def end_cell(self, outcome: str = "passed", reasons: Sequence[str] = (), wall: float | None = None) -> None:
+        """The cell ended."""
+        self.writer.append(
+            CellEnded(
+                **self.now(),
+                cell=self.cells,
+                outcome=outcome,
+                reasons=list(reasons),
+                wall_seconds=wall,
+                start_skew_ms=3.25,
+                skew_uncertainty_ms=1.5,
+                provision={"how": "cold", "seconds": 41.5, "guests": self.guests},
+            )
+        )
+
+    def cell(self, axes: Mapping[str, AxisValue], times: Mapping[str, float], wall: float, repeat: int = 1) -> None:
+        """A whole cell of one tile that passed."""
+        self.start_cell(axes, repeat)
+        self.execute(wall)
+        for workload, seconds in times.items():
+            self.measure(workload, seconds)
+        self.end_cell(wall=wall)
+
+    def note(self, text: str) -> None:
+        """A warning."""
+        self.writer.append(Notice(**self.now(), level="warning", text=text))
+
+    def end(self, outcome: str = "passed", exit_code: int = 0, reason: str = "") -> Path:
+        """The run ended; the path of its closed store."""
+        self.writer.append(RunEnded(**self.now(), outcome=outcome, exit_code=exit_code, reason=reason))
+        return self.close()
+
+    def close(self) -> Path:
+        """Close the store without a last word."""
+        self.writer.close()
+        return self.writer.path

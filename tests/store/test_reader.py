@@ -1,0 +1,126 @@
+"""The reader: every store it can read it reads without a trace, everything else is one clear line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.store.stories import WALL, Story
+from vmlab.model.errors import ExitCode, StoreError, UsageError
+from vmlab.model.event import CellEnded, Notice, RunEnded
+from vmlab.store.reader import RunReader
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    return Story(tmp_path / "run" / "run.sqlite").begin({"cache": ["none", "writeback"]})
+
+
+def test_the_header_is_what_the_run_said_at_its_start(story: Story) -> None:
+    with RunReader(story.end()) as reader:
+        header = reader.header
+    assert header is not None
+    assert (header.id, header.scenario, header.size, header.seed) == (story.run, "tile", "smoke", 1)
+    assert (header.started, header.accelerator, header.host["qemu"]) == (WALL, "tcg", "7.2.22")
+
+
+def test_a_store_without_a_beginning_has_no_header(tmp_path: Path) -> None:
+    path = Story(tmp_path / "run.sqlite").close()
+    with RunReader(path) as reader:
+        assert reader.header is None
+        assert list(reader.events()) == []
+
+
+def test_events_of_some_kinds_only(story: Story) -> None:
+    story.cell({"cache": "none"}, {"web": 1.0}, wall=2.0)
+    with RunReader(story.end()) as reader:
+        kinds = [type(event) for _, event in reader.events(kinds=(CellEnded, RunEnded))]
+    assert kinds == [CellEnded, RunEnded]
+
+
+def test_many_pages_of_events_come_in_order(story: Story) -> None:
+    for number in range(2500):
+        story.note(str(number))
+    with RunReader(story.end()) as reader:
+        said = [event.text for _, event in reader.events(kinds=(Notice,)) if isinstance(event, Notice)]
+    assert said == [str(number) for number in range(2500)]
+
+
+def test_a_closed_store_is_read_without_a_trace(story: Story) -> None:
+    path = story.end()
+    with RunReader(path) as reader:
+        assert reader.header is not None
+    assert [entry.name for entry in path.parent.iterdir()] == ["run.sqlite"]
+
+
+def test_a_copy_without_its_log_has_what_was_folded_in(story: Story, tmp_path: Path) -> None:
+    story.writer.checkpoint()
+    story.note("still in the log")
+    copied = tmp_path / "with space? and #" / "copy.sqlite"
+    copied.parent.mkdir()
+    shutil.copyfile(story.writer.path, copied)
+    with RunReader(copied) as reader:
+        assert reader.header is not None
+        assert list(reader.events(kinds=(Notice,))) == []
+    story.close()
+
+
+def test_kinds_of_a_newer_version_are_passed_over(story: Story) -> None:
+    path = story.close()
+    connection = sqlite3.connect(path)
+    body = json.dumps({"kind": "MoonRisen", "wall": 1.0, "mono": 1.0})
+    connection.execute("INSERT INTO events (wall, mono, kind, body) VALUES (1, 1, 'MoonRisen', ?)", (body,))
+    connection.commit()
+    connection.close()
+    with RunReader(path) as reader:
+        assert [row for row, _ in reader.events()] == [1, 2]
+
+
+def test_what_is_no_store_is_wrong_usage(tmp_path: Path) -> None:
+    text, empty, other = tmp_path / "text.sqlite", tmp_path / "empty.sqlite", tmp_path / "other.sqlite"
+    text.write_text("I am not a database, and longer than its header would be.\n" * 100)
+    empty.touch()
+    connection = sqlite3.connect(other)
+    connection.execute("CREATE TABLE events (id INTEGER)")
+    connection.close()
+    for path in (text, empty, other):
+        with pytest.raises(UsageError, match=f"^{path}: is not the store of a run$") as caught:
+            RunReader(path)
+        assert caught.value.exit_code == ExitCode.USAGE
+    with pytest.raises(UsageError, match="no such store"):
+        RunReader(tmp_path / "gone.sqlite")
+
+
+def test_a_newer_schema_is_refused_by_its_number(story: Story) -> None:
+    path = story.end()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 7")
+    connection.close()
+    with pytest.raises(UsageError, match=r"was written by a newer vmlab \(schema 7, known: 1\)"):
+        RunReader(path)
+
+
+def test_a_truncated_store_is_one_line(story: Story) -> None:
+    for number in range(200):
+        story.note(f"{number} " + "x" * 500)
+    path = story.end()
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(StoreError, match=f"^cannot read {path}: ") as caught, RunReader(path) as reader:
+        list(reader.events())
+    assert "\n" not in str(caught.value)
+
+
+def test_samples_between_two_moments(story: Story) -> None:
+    layout = story.writer.sample_layout(["a"], ["s"])
+    for number in range(1500):
+        story.writer.sample(layout, WALL + number, float(number), number.to_bytes(4, "little"))
+    path = story.end()
+    with RunReader(path) as reader:
+        rows = list(reader.sample_rows(since=100.0, until=1299.0))
+        assert reader.sample_layouts()[layout].names == ("a",)
+    assert [row.mono for row in rows] == [float(number) for number in range(100, 1300)]
+    assert rows[0].body == (100).to_bytes(4, "little")

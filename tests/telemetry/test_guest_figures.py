@@ -1,0 +1,176 @@
+"""Guests' figures, and guests that hang."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.telemetry.libvirt_stats import domain
+from vmlab.telemetry.guest import METRICS, GuestRates, GuestStats
+from vmlab.telemetry.guests import Guests, asked_of_loop
+
+
+def named(rates: GuestRates, stats: GuestStats, mono: float) -> dict[str, float]:
+    values = rates.rates(stats, mono)
+    return dict(zip(rates.names, values, strict=True))
+
+
+def test_rates_are_over_the_time_between_two_answers() -> None:
+    rates = GuestRates()
+    first = named(rates, {"web": domain()}, 10.0)
+    assert math.isnan(first["guest_cpu_percent[web]"])
+    assert first["guest_memory_resident_bytes[web]"] == 300000 * 1024
+    got = named(rates, {"web": domain(1)}, 12.0)
+    assert got["guest_cpu_percent[web]"] == pytest.approx(25.0)
+    assert got["guest_vcpu_delay_percent[web]"] == pytest.approx(5.0)
+    assert got["guest_disk_read_bytes_per_second[web]"] == 102400
+    assert got["guest_disk_writes_per_second[web]"] == 5
+    assert got["guest_disk_read_await_ms[web]"] == pytest.approx(2.0)
+    assert got["guest_disk_write_await_ms[web]"] == pytest.approx(3.0)
+    assert got["guest_network_receive_bytes_per_second[web]"] == 2000
+    assert got["guest_network_transmit_packets_per_second[web]"] == 30
+
+
+def test_several_disks_vcpus_and_nics_are_added_up() -> None:
+    def big(scale: int) -> dict[str, int]:
+        stats = domain(scale)
+        second = {key.replace("block.0", "block.1"): value for key, value in stats.items() if "block.0" in key}
+        return {**stats, **second, "block.count": 2, "vcpu.maximum": 2, "vcpu.1.delay": scale * 100_000_000}
+
+    rates = GuestRates()
+    named(rates, {"web": big(0)}, 10.0)
+    got = named(rates, {"web": big(1)}, 11.0)
+    assert got["guest_disk_reads_per_second[web]"] == 100
+    assert got["guest_disk_read_await_ms[web]"] == pytest.approx(2.0)
+    assert got["guest_vcpu_delay_percent[web]"] == pytest.approx(20.0)
+
+
+def test_a_guest_that_nowait_passed_over_costs_its_own_figures_only() -> None:
+    rates = GuestRates()
+    named(rates, {"web": domain(), "mail": domain()}, 10.0)
+    partial = {key: value for key, value in domain(1).items() if key.startswith(("state.", "cpu."))}
+    got = named(rates, {"web": domain(1), "mail": partial}, 11.0)
+    assert got["guest_disk_reads_per_second[web]"] == 50
+    assert got["guest_cpu_percent[mail]"] == pytest.approx(50.0)
+    assert math.isnan(got["guest_disk_reads_per_second[mail]"])
+    assert math.isnan(got["guest_memory_resident_bytes[mail]"])
+
+
+def test_guests_that_come_and_go_change_the_names() -> None:
+    rates = GuestRates()
+    named(rates, {"web": domain()}, 10.0)
+    got = named(rates, {"web": domain(1), "mail": domain()}, 11.0)
+    assert got["guest_cpu_percent[web]"] == pytest.approx(50.0)
+    assert math.isnan(got["guest_cpu_percent[mail]"])
+    assert len(named(rates, {"mail": domain(1)}, 12.0)) == len(METRICS)
+    assert named(rates, {}, 13.0) == {}
+
+
+class Hypervisor:
+    """A source that hangs while it is told to, as libvirt does on a stuck guest."""
+
+    def __init__(self) -> None:
+        self.free = threading.Event()
+        self.free.set()
+        self.calls = 0
+        self.scale = 0
+
+    def __call__(self) -> dict[str, dict[str, int]]:
+        self.calls += 1
+        if not self.free.wait(60):
+            raise TimeoutError
+        self.scale += 1
+        return {"web": domain(self.scale)}
+
+
+@pytest.fixture
+def hypervisor() -> Iterator[Hypervisor]:
+    source = Hypervisor()
+    yield source
+    source.free.set()
+
+
+def asking(source: Callable[[], GuestStats], interval: float = 0.06) -> Guests:
+    guests = Guests(source, interval)
+    guests.start(time.monotonic() + interval)
+    return guests
+
+
+def tick(guests: Guests) -> dict[str, float]:
+    values = guests.read(0.0, 1.0)
+    return dict(zip(guests.names, values, strict=True))
+
+
+def until(condition: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+def test_a_source_that_hangs_delays_no_tick_and_comes_back(hypervisor: Hypervisor) -> None:
+    guests = asking(hypervisor)
+    until(lambda: tick(guests).get("guest_cpu_percent[web]", 0) > 0)
+    hypervisor.free.clear()
+    until(lambda: math.isnan(tick(guests)["guest_cpu_percent[web]"]))
+    began = time.monotonic()
+    for _ in range(5):
+        assert math.isnan(tick(guests)["guest_cpu_percent[web]"])
+    assert time.monotonic() - began < 5
+    hypervisor.free.set()
+    until(lambda: not math.isnan(tick(guests)["guest_cpu_percent[web]"]))
+    guests.stop()
+
+
+def test_a_question_that_hangs_is_left_behind_and_asked_again(
+    hypervisor: Hypervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vmlab.telemetry.poller._PATIENCE_SECONDS", 0.05)
+    guests = asking(hypervisor)
+    until(lambda: tick(guests).get("guest_cpu_percent[web]", 0) > 0)
+    hypervisor.free.clear()
+    until(lambda: tick(guests).get("guest_questions_stuck") == 4)
+    for _ in range(10):
+        time.sleep(0.02)
+        assert tick(guests)["guest_questions_stuck"] == 4, "four are the most that are left behind"
+    asked = hypervisor.calls
+    hypervisor.free.set()
+    until(lambda: tick(guests)["guest_questions_stuck"] == 0)
+    until(lambda: tick(guests)["guest_cpu_percent[web]"] > 0)
+    assert hypervisor.calls > asked
+    guests.stop()
+
+
+def test_a_source_that_fails_says_why() -> None:
+    def broken() -> GuestStats:
+        raise RuntimeError("the connection is gone")
+
+    guests = asking(broken)
+    time.sleep(0.2)
+    with pytest.raises(ValueError, match="the connection is gone"):
+        tick(guests)
+    guests.stop()
+
+
+async def test_a_coroutine_is_asked_without_holding_its_loop() -> None:
+    async def domain_stats() -> GuestStats:
+        await asyncio.sleep(0)
+        return {"web": domain()}
+
+    source = asked_of_loop(domain_stats, asyncio.get_running_loop())
+    assert await asyncio.to_thread(source) == {"web": domain()}
+
+
+def test_a_value_that_comes_again_is_over_the_time_since_it_was_last_told() -> None:
+    rates = GuestRates()
+    named(rates, {"web": domain()}, 10.0)
+    quick = {key: value for key, value in domain(1).items() if not key.startswith("block.")}
+    assert math.isnan(named(rates, {"web": quick}, 11.0)["guest_disk_reads_per_second[web]"])
+    got = named(rates, {"web": domain(2)}, 14.0)
+    assert got["guest_disk_reads_per_second[web]"] == pytest.approx(2 * 50 / 4)
+    assert got["guest_cpu_percent[web]"] == pytest.approx(50.0 / 3)

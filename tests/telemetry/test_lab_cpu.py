@@ -1,0 +1,115 @@
+"""The lab's own CPU, and what the host did beside it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.telemetry.recorded import STAT, RecordedHost
+from vmlab.telemetry.cpu import CpuShares
+from vmlab.telemetry.lab_cpu import NamespaceCpu, OutsideLab
+from vmlab.telemetry.source import Roots
+
+INIT = "1 (an init) with) brackets) S 0 1 1 0 -1 4 5 6 7 8 10 20 30 40 20 0 1 0 1 1 1\n"
+
+
+class Clocks:
+    """CPU clocks of made-up processes by pid, in nanoseconds."""
+
+    def __init__(self) -> None:
+        self.used: dict[int, int] = {}
+
+    def __call__(self, clock: int) -> int:
+        pid = ~(clock >> 3)
+        if pid not in self.used:
+            raise OSError
+        return self.used[pid]
+
+
+@pytest.fixture
+def clocks(host: RecordedHost) -> Clocks:
+    host.proc("1/stat", INIT)
+    for pid in (100, 101):
+        (host.root / "proc" / str(pid)).mkdir()
+    made = Clocks()
+    made.used = {4194305: 0, 1: 5_000_000, 100: 2_000_000_000, 101: 3_000_000_000}
+    return made
+
+
+def test_all_processes_and_what_init_reaped_are_the_lab(host: RecordedHost, clocks: Clocks) -> None:
+    lab = NamespaceCpu(host.roots, clocks)
+    children = os.times().children_user + os.times().children_system
+    assert lab() == pytest.approx(5.005 + (30 + 40) / os.sysconf("SC_CLK_TCK") + children)
+
+
+def test_a_process_that_comes_is_found_by_the_last_pid(host: RecordedHost, clocks: Clocks) -> None:
+    lab = NamespaceCpu(host.roots, clocks)
+    before = lab()
+    (host.root / "proc/102").mkdir()
+    clocks.used[102] = 7_000_000_000
+    assert lab() == before
+    host.proc("loadavg", "0.87 0.51 0.20 3/120 4712\n")
+    assert lab() == pytest.approx(before + 7)
+
+
+def test_a_process_that_ended_moves_to_who_reaped_it(host: RecordedHost, clocks: Clocks) -> None:
+    lab = NamespaceCpu(host.roots, clocks)
+    before = lab()
+    del clocks.used[101]
+    (host.root / "proc/101").rmdir()
+    reaped = 300 * os.sysconf("SC_CLK_TCK") // 100
+    host.proc("1/stat", INIT.replace("30 40", f"{30 + reaped} 40"))
+    assert lab() == pytest.approx(before)
+    assert lab() == pytest.approx(before)
+
+
+def test_a_real_child_counts_while_it_runs_and_after_it_ended() -> None:
+    lab = NamespaceCpu(Roots())
+    before = lab()
+    spin = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\ninput()"
+    with subprocess.Popen([sys.executable, "-c", spin], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        running = lab()
+        child.communicate(b"\n")
+    assert running - before > 0.45
+    assert lab() - before > 0.45
+
+
+def test_nothing_counts_twice_where_this_process_is_init(
+    host: RecordedHost, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    children = os.times().children_user + os.times().children_system
+    assert NamespaceCpu(host.roots, clocks)() == pytest.approx(5.005 + children)
+
+
+def test_other_work_is_all_work_less_the_labs(host: RecordedHost, clocks: Clocks) -> None:
+    cpu = CpuShares(host.roots)
+    outside = OutsideLab(host.roots, cpu, "namespace")
+    outside._lab = NamespaceCpu(host.roots, clocks)
+    for group in (cpu, outside):
+        group.read(0.0, 1.0)
+    host.proc("stat", STAT.replace("cpu0 100 10 60 1000", "cpu0 200 10 60 1000").replace("60 1000", "60 1050", 2))
+    clocks.used[100] += 500_000_000
+    cpu.read(1.0, 1.0)
+    other, lab = outside.read(1.0, 1.0)
+    assert lab == pytest.approx(25.0), "half a second of two CPUs"
+    assert other == pytest.approx(cpu.busy_percent - 25.0)
+
+
+def test_a_shortfall_is_taken_off_the_next_ticks(host: RecordedHost) -> None:
+    cpu = CpuShares(host.roots)
+    used = iter([0.0, 0.21, 0.39, 0.59])
+    outside = OutsideLab(host.roots, cpu, "process")
+    outside._lab = lambda: next(used)
+    cpu.count = 1
+    shares = []
+    for _ in range(4):
+        cpu.busy_percent = 20.0
+        shares.append(outside.read(time.monotonic(), 1.0)[0])
+    assert shares[1:] == pytest.approx([0.0, 1.0, 0.0])

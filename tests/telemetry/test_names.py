@@ -1,0 +1,37 @@
+"""The page of names tells all names and no others."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+from tests.telemetry.libvirt_stats import domain
+from tests.telemetry.recorded import RecordedHost
+from vmlab.model.sample import Sample, split_name
+from vmlab.telemetry.recorder import Recorder
+
+PAGE = Path(__file__).parents[2] / "docs/telemetry.md"
+ENDINGS = {"_percent", "_bytes", "_bytes_per_second", "_per_second", "_ms", "_seconds", "_watts"}
+
+
+def recorded_names(host: RecordedHost) -> set[str]:
+    host.sys("class/powercap/intel-rapl:0/name", "package-0\n")
+    host.sys("class/powercap/intel-rapl:0/energy_uj", "1\n")
+    host.sys("class/powercap/intel-rapl:0/max_energy_range_uj", "1000\n")
+    host.proc("self/mountinfo", "")
+    seen: list[Sample] = []
+    recorder = Recorder(0.02, seen.append, lambda: {"web": domain()}, roots=host.roots)
+    recorder.start()
+    while not seen or "guest_cpu_percent[web]" not in seen[-1].layout.names:
+        time.sleep(0.01)
+    recorder.stop()
+    return {split_name(name)[0] for name in seen[-1].layout.names}
+
+
+def test_the_page_lists_what_is_recorded(host: RecordedHost) -> None:
+    listed = set()
+    for line in PAGE.read_text().splitlines():
+        if line.startswith("| `"):
+            listed |= set(re.findall(r"`([a-z_]+)(?:\[[a-z]+\])?`", line.split("|")[1]))
+    assert listed - ENDINGS == recorded_names(host)

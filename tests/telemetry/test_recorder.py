@@ -1,0 +1,173 @@
+"""The recorder as a whole, on a recorded host and on this one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.telemetry.libvirt_stats import domain
+from tests.telemetry.recorded import DISKSTATS, RecordedHost
+from vmlab.model.sample import Sample
+from vmlab.telemetry.priority import take_precedence
+from vmlab.telemetry.recorder import OWN_NAMES, Recorder
+
+
+class Sink(list[Sample]):
+    """Collects samples; `enough` waits for so many."""
+
+    def enough(self, count: int) -> list[Sample]:
+        limit = time.monotonic() + 60
+        while len(self) < count:
+            assert time.monotonic() < limit, f"{len(self)} samples"
+            time.sleep(0.01)
+        return list(self)
+
+
+def recorder(host: RecordedHost, sink: Sink, told: list[str], **others: object) -> Recorder:
+    host.proc("self/mountinfo", "")
+    return Recorder(0.02, sink.append, roots=host.roots, notify=told.append, **others)  # type: ignore[arg-type]
+
+
+def test_each_tick_is_a_sample_with_its_length_and_lateness(host: RecordedHost) -> None:
+    sink, told = Sink(), list[str]()
+    one = recorder(host, sink, told)
+    one.start()
+    samples = sink.enough(5)
+    one.stop()
+    for before, after in itertools.pairwise(samples):
+        assert after.length == pytest.approx(after.mono - before.mono)
+        assert after.layout is before.layout
+    assert samples[0].layout.names[: len(OWN_NAMES)] == OWN_NAMES
+    assert samples[0].get("tick_length_seconds") == samples[0].length
+    assert samples[0].get("memory_cached_bytes") == 6_000_000 * 1024
+    assert samples[0].instances("disk_await_ms").keys() == {"sda", "sdb"}
+    assert math.isnan(samples[0].get("no_such_value"))
+    assert all(sample.lateness >= 0 for sample in samples)
+
+
+def test_what_is_missing_is_left_out_with_one_notice_each(host: RecordedHost) -> None:
+    for name in ("proc/pressure/cpu", "sys/kernel/mm/ksm/run", "proc/4194305/comm"):
+        (host.root / name).unlink()
+    sink, told = Sink(), list[str]()
+    one = recorder(host, sink, told)
+    one.start()
+    names = sink.enough(3)[-1].layout.names
+    one.stop()
+    assert not [name for name in names if name.startswith(("ksm", "pressure", "power"))]
+    assert "memory_used_bytes" in names
+    for word in ("KSM here", "pressure (PSI)", "ksmd's CPU", "power (RAPL)"):
+        assert len([line for line in told if word in line]) == 1, told
+
+
+def test_a_file_that_breaks_later_costs_its_own_group_and_comes_back(host: RecordedHost) -> None:
+    sink, told = Sink(), list[str]()
+    one = recorder(host, sink, told)
+    one.start()
+    sink.enough(2)
+    host.proc("meminfo", "nonsense\n")
+    while not math.isnan(sink.enough(len(sink) + 1)[-1].get("memory_used_bytes")):
+        pass
+    broken = sink[-1]
+    assert broken.get("cpu_count") == 2
+    assert broken.get("ksm_saved_bytes") > 0
+    host.proc("meminfo", "MemTotal: 1000 kB\nMemFree: 400 kB\nCached: 100 kB\n")
+    while math.isnan(sink.enough(len(sink) + 1)[-1].get("memory_used_bytes")):
+        pass
+    one.stop()
+    assert len([line for line in told if "memory" in line and "for now" in line]) == 1
+    assert sink[-1].get("memory_used_bytes") == 500 * 1024
+
+
+def test_a_layout_that_was_there_before_comes_back(host: RecordedHost) -> None:
+    sink, told = Sink(), list[str]()
+    one = recorder(host, sink, told)
+    one.start()
+    first = sink.enough(1)[-1].layout
+    host.proc("diskstats", "\n".join(DISKSTATS.split("\n")[:3]) + "\n")
+    while sink.enough(len(sink) + 1)[-1].layout is first:
+        pass
+    assert "disk_await_ms[sdb]" not in sink[-1].layout.names
+    host.proc("diskstats", DISKSTATS)
+    while sink.enough(len(sink) + 1)[-1].layout is not first:
+        pass
+    one.stop()
+
+
+def test_a_sink_that_is_slow_or_fails_loses_no_tick(host: RecordedHost) -> None:
+    kept: list[Sample] = []
+    told: list[str] = []
+    release = threading.Event()
+
+    def sink(sample: Sample) -> None:
+        if not release.wait(60):
+            raise TimeoutError
+        kept.append(sample)
+        if len(kept) == 2:
+            raise OSError("the disk is full")
+
+    one = recorder(host, sink=Sink(), told=told)
+    one._sink = sink
+    one.start()
+    time.sleep(0.3)
+    release.set()
+    one.stop()
+    assert len(kept) > 8
+    monos = [sample.mono for sample in kept]
+    assert max(b - a for a, b in itertools.pairwise(monos)) < 0.2
+    assert [line for line in told if "the disk is full" in line] == ["a sample was lost: the disk is full"]
+
+
+def test_guests_stand_beside_the_host(host: RecordedHost) -> None:
+    sink, told = Sink(), list[str]()
+    steps = iter(range(10_000))
+    one = recorder(host, sink, told, guests=lambda: {"web": domain(next(steps))})
+    one.start()
+    sample = sink.enough(4)[-1]
+    one.stop()
+    assert sample.get("guest_cpu_percent[web]") > 0
+    assert sample.get("guest_questions_stuck") == 0
+
+
+def test_an_interval_without_sense_is_refused(host: RecordedHost) -> None:
+    with pytest.raises(ValueError, match="between"):
+        Recorder(0.0, lambda sample: None, roots=host.roots)
+
+
+def test_other_work_is_what_the_lab_did_not_do(host: RecordedHost) -> None:
+    sink, told = Sink(), list[str]()
+    one = recorder(host, sink, told)
+    one.start()
+    sink.enough(2)
+    host.proc("stat", (host.root / "proc/stat").read_text().replace("cpu0 100 10 60 1000", "cpu0 150 10 60 1050"))
+    while not (busy := [s for s in sink.enough(len(sink) + 1) if s.get("cpu_user_percent") > 0]):
+        pass
+    one.stop()
+    assert busy[0].get("cpu_outside_lab_percent") == pytest.approx(busy[0].get("cpu_user_percent"))
+    assert busy[0].get("cpu_lab_percent") == 0
+
+
+def test_priority_is_taken_or_its_refusal_told() -> None:
+    told: list[str | None] = []
+    thread = threading.Thread(target=lambda: told.append(take_precedence()))
+    thread.start()
+    thread.join()
+    assert told[0] is None or "real-time priority" in told[0]
+
+
+def test_this_host_gives_figures_that_make_sense(tmp_path: Path) -> None:
+    sink = Sink()
+    one = Recorder(0.1, sink.append, None, None, [tmp_path], scope="process")
+    one.start()
+    sample = sink.enough(5)[-1]
+    one.stop()
+    states = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+    assert sum(sample.get(f"cpu_{state}_percent") for state in states) == pytest.approx(100, abs=0.1)
+    parts = ("used", "cached", "buffers", "reclaimable_slab", "free")
+    assert sum(sample.get(f"memory_{part}_bytes") for part in parts) == sample.get("memory_total_bytes")
+    assert sample.get("memory_total_bytes") > 2**26
+    assert 0 <= sample.get("recorder_cpu_percent") < 50

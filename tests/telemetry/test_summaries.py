@@ -1,0 +1,105 @@
+"""Mean, maximum, percentile and area over a span."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from vmlab.model.sample import Layout, Sample, split_name, unit_of
+from vmlab.telemetry.summary import Summary, area_unit, summarise
+
+NAMES = (
+    "tick_length_seconds",
+    "tick_lateness_seconds",
+    "cpu_user_percent",
+    "cpu_count",
+    "disk_await_ms",
+    "disk_reads_per_second",
+    "disk_writes_per_second",
+    "disk_read_bytes_per_second",
+    "cpu_user_percent[0]",
+)
+LAYOUT = Layout.of(NAMES)
+
+
+def sample(end: float, length: float, user: float, wait: float = 0.0, reads: float = 0.0) -> Sample:
+    values = (length, 0.0, user, 4.0, wait, reads, 0.0, reads * 4096, user)
+    return Sample(1000 + end, end, length, 0.0, LAYOUT, values)
+
+
+def test_a_long_tick_counts_as_long_as_it_was() -> None:
+    got = summarise([sample(1, 1, 10), sample(4, 3, 50)], 0, 4)
+    assert got["cpu_user_percent"].mean == pytest.approx(40.0)
+    assert got["cpu_user_percent"].max == 50.0
+
+
+def test_the_area_of_cpu_is_cpu_seconds() -> None:
+    got = summarise([sample(end, 1, 50) for end in range(1, 11)], 0, 10)
+    assert got["cpu_user_percent"].area == pytest.approx(20.0), "half of four CPUs over ten seconds"
+
+
+def test_the_area_of_a_byte_rate_is_bytes_moved() -> None:
+    got = summarise([sample(1, 1, 0, reads=10), sample(3, 2, 0, reads=20)], 0, 3)
+    assert got["disk_read_bytes_per_second"].area == 50 * 4096
+
+
+def test_a_wait_is_averaged_over_requests() -> None:
+    got = summarise([sample(1, 1, 0, wait=1.0, reads=900), sample(2, 1, 0, wait=11.0, reads=100)], 0, 2)
+    assert got["disk_await_ms"].mean == pytest.approx(2.0)
+    assert got["disk_await_ms"].area == pytest.approx(2.0), "seconds that 1,000 requests waited together"
+
+
+def test_a_tick_across_an_end_counts_with_its_part() -> None:
+    got = summarise([sample(1, 1, 0), sample(2, 1, 100), sample(3, 1, 40)], 0.8, 2.25)
+    assert got["cpu_user_percent"].mean == pytest.approx((0.2 * 0 + 1.0 * 100 + 0.25 * 40) / 1.45)
+    assert got["cpu_user_percent"].p95 == 100
+
+
+def test_a_span_shorter_than_a_tick_is_that_tick() -> None:
+    got = summarise([sample(1, 1, 30), sample(2, 1, 70)], 1.2, 1.4)
+    assert got["cpu_user_percent"].mean == pytest.approx(70)
+    assert got["cpu_user_percent"].max == 70
+
+
+def test_the_percentile_is_what_95_percent_of_the_time_stayed_below() -> None:
+    got = summarise([sample(end, 1, end) for end in range(1, 101)], 0, 100)
+    assert got["cpu_user_percent"].p95 == 95
+    assert got["cpu_user_percent"].max == 100
+
+
+def test_what_could_not_be_had_is_left_out() -> None:
+    got = summarise([sample(1, 1, math.nan), sample(2, 1, 20)], 0, 2)
+    assert got["cpu_user_percent"] == Summary(mean=20, max=20, p95=20, area=0.8)
+    assert "cpu_user_percent" not in summarise([sample(1, 1, math.nan)], 0, 1)
+    assert summarise([], 0, 1) == {}
+
+
+def test_instances_are_told_when_asked_for() -> None:
+    ticks = [sample(1, 1, 50)]
+    assert "cpu_user_percent[0]" not in summarise(ticks, 0, 1)
+    got = summarise(ticks, 0, 1, instances=True)
+    assert got["cpu_user_percent[0]"].area == pytest.approx(0.5), "of one CPU, not of all"
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "area"),
+    [
+        ("cpu_user_percent", "%", "CPU s"),
+        ("guest_cpu_percent[web]", "%", "CPU s"),
+        ("pressure_cpu_some_percent", "%", "s"),
+        ("disk_util_percent[sda]", "%", "s"),
+        ("disk_write_bytes_per_second", "B/s", "B"),
+        ("power_watts", "W", "J"),
+        ("memory_used_bytes", "B", "B s"),
+        ("disk_reads_per_second", "1/s", "1"),
+        ("cpu_count", "1", "s"),
+    ],
+)
+def test_units_follow_from_names(name: str, unit: str, area: str) -> None:
+    assert (unit_of(name), area_unit(name)) == (unit, area)
+
+
+def test_names_split_into_metric_and_instance() -> None:
+    assert split_name("disk_await_ms[vda]") == ("disk_await_ms", "vda")
+    assert split_name("disk_await_ms") == ("disk_await_ms", None)

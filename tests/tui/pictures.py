@@ -1,0 +1,37 @@
+"""What stands on a console's screen, as text; and golden files of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+from textual.app import App
+
+GOLDEN = Path(__file__).parent / "golden"
+SIZES = ((80, 24), (160, 48))
+
+
+def screen_text(app: App[Any]) -> str:
+    """The whole screen, line by line, without blanks at the ends of lines."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
+
+
+async def settled(app: App[Any]) -> str:
+    """The screen's text when it has not changed for a while: what scrolls or is laid out later has happened."""
+    before, now = "", screen_text(app)
+    while now != before:
+        await asyncio.sleep(0.4)
+        before, now = now, screen_text(app)
+    return now
+
+
+def check_golden(name: str, text: str) -> None:
+    """Compare with ``golden/NAME.txt``; ``VMLAB_GOLDEN=write`` writes it instead, for a look at the difference."""
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("VMLAB_GOLDEN") == "write":
+        GOLDEN.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()

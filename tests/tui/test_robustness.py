@@ -1,0 +1,149 @@
+"""What must not break the console: dead runs, busy stores, poor terminals, no terminal."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tui.conftest import RUN
+from tests.tui.pictures import screen_text
+from tests.tui.played import until
+from vmlab.lab.folder import RunFolder
+from vmlab.model.event import CellStarted, RunEnded, RunStarted
+from vmlab.model.places import runs_folder
+from vmlab.store.writer import RunWriter
+from vmlab.tui.app import COPIED, Console
+from vmlab.tui.options import ConsoleOptions, console_options
+from vmlab.tui.screens.help import help_lines
+from vmlab.tui.screens.live import LiveScreen
+
+
+def begun(name: str) -> tuple[RunFolder, RunWriter, int]:
+    """A run that lives: its lock is held, and its first cell has begun."""
+    folder = RunFolder(name, runs_folder() / name)
+    folder.path.mkdir(parents=True)
+    lock = folder.take_lock()
+    writer = RunWriter(folder.store)
+    writer.append(RunStarted(run=name, scenario="tile", size="smoke", seed=1, cells=1, expected_seconds=60))
+    writer.append(CellStarted(cell=1, axes={"tiles": 1, "cache": "none"}, repeat=1, guests=4))
+    return folder, writer, lock
+
+
+async def test_a_run_that_dies_under_it_is_told_as_aborted_and_the_host_goes_on(state: Path) -> None:
+    _, writer, lock = begun("20261121-080000-tile-dead")
+    app = Console()
+    async with app.run_test(size=(80, 24)):
+        await until(lambda: "cell 1/1" in screen_text(app), "the run is found")
+        writer.close()
+        os.close(lock)
+        await until(lambda: "aborted" in screen_text(app) and "vmlab clean" in screen_text(app), "its end is told")
+        screen = app.screen
+        assert isinstance(screen, LiveScreen)
+        await until(lambda: len(screen.history) > 0, "the host is read from here")
+
+
+async def test_a_run_that_ends_is_told_and_the_next_one_is_found(state: Path) -> None:
+    _, writer, lock = begun("20261121-080000-tile-aaaa")
+    app = Console()
+    async with app.run_test(size=(80, 24), notifications=True):
+        await until(lambda: "cell 1/1" in screen_text(app), "the run is found")
+        writer.append(RunEnded(outcome="passed", exit_code=0))
+        writer.close()
+        os.close(lock)
+        await until(lambda: "✓ passed after" in screen_text(app), "its end is told")
+        _, writer, lock = begun("20261121-080100-tile-bbbb")
+        await until(lambda: "cell 1/1" in screen_text(app) and "run 0:0" in screen_text(app), "the next one is found")
+        writer.close()
+        os.close(lock)
+
+
+async def test_two_consoles_watch_one_run(state: Path) -> None:
+    _, writer, lock = begun("20261121-080000-tile-both")
+    first, second = Console(), Console()
+    async with first.run_test(size=(80, 24)), second.run_test(size=(80, 24)):
+        await until(lambda: "cell 1/1" in screen_text(first), "the first watches")
+        await until(lambda: "cell 1/1" in screen_text(second), "the second watches")
+    writer.close()
+    os.close(lock)
+
+
+async def test_a_damaged_recording_is_refused_in_words(state: Path) -> None:
+    store = state / "run.sqlite"
+    store.write_bytes(b"no store at all" * 100)
+    app = Console(ConsoleOptions(), store)
+    async with app.run_test(size=(80, 24), notifications=True):
+        await until(lambda: "Cannot play it" in screen_text(app), "the refusal")
+        await until(lambda: isinstance(app.screen, LiveScreen), "back on the Live screen")
+
+
+@pytest.mark.parametrize("variable", ["VMLAB_ASCII", "NO_COLOR"])
+async def test_a_poor_terminal_is_served(recorded: Path, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "1")
+    app = Console(ConsoleOptions(), recorded / "run.sqlite")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(lambda: "RECORDING" in screen_text(app), "it plays")
+        await pilot.press("space", "n", "n", "l", "l")
+        await until(lambda: "cell 2/2" in screen_text(app) and "file-a" in screen_text(app), "it is wound")
+        text = screen_text(app)
+        assert "user" in text and "file-a" in text
+        assert text.isascii() is (variable == "VMLAB_ASCII")
+
+
+async def test_copying_goes_to_the_clipboard_and_into_a_file(recorded: Path, state: Path) -> None:
+    app = Console()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("3")
+        await until(lambda: "✓ passed" in screen_text(app), "the runs")
+        await pilot.press("y")
+        await until(lambda: (state / "vmlab" / COPIED).exists(), "the file")
+        copied = (state / "vmlab" / COPIED).read_text()
+        assert "tile" in copied and "✓ passed" in copied
+        assert app.clipboard == copied
+
+
+async def test_help_tells_every_key_of_the_screen(state: Path) -> None:
+    app = Console()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = app.screen
+        wanted = {active.binding.description for active in screen.active_bindings.values() if not active.binding.system}
+        lines = "\n".join(help_lines(screen))
+        assert {word for word in wanted if word and word not in lines} == set()
+        await pilot.press("question_mark")
+        await until(lambda: "This screen" in screen_text(app), "the help")
+        await pilot.press("escape")
+        await until(lambda: app.screen is screen, "back")
+
+
+async def test_nothing_is_asked_of_a_run_while_there_is_none(state: Path) -> None:
+    app = Console()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("X", "b", "plus")
+        assert isinstance(app.screen, LiveScreen)
+
+
+def test_without_a_terminal_there_is_one_clear_line(state: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "vmlab"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20
+    )
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert ended.stderr == "vmlab: the console needs a terminal; `vmlab --help` lists the commands\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        ([], ConsoleOptions()),
+        (["--no-mouse"], ConsoleOptions(mouse=False)),
+        (["--theme", "nord"], ConsoleOptions(theme="nord")),
+        (["replay", RUN], ConsoleOptions(replay=RUN)),
+        (["replay"], ConsoleOptions(replay="last")),
+        (["--help"], None),
+        (["run", "tile"], None),
+        (["replay", "--help"], None),
+    ],
+)
+def test_the_command_line_says_whether_the_console_is_meant(arguments: list[str], asked: ConsoleOptions | None) -> None:
+    assert console_options(arguments) == asked

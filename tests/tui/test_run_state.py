@@ -1,0 +1,156 @@
+"""Events in, pictures out: by hand for each rule, and over a run that was really recorded."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tui.conftest import RECORDED, RUN
+from vmlab.model.event import (
+    CellEnded,
+    CellsReplanned,
+    CellStarted,
+    CommandReceived,
+    Event,
+    GuestStateChanged,
+    HostProbed,
+    PhaseStarted,
+    RunEnded,
+    RunStarted,
+    WorkloadEnded,
+    WorkloadProgressed,
+    WorkloadStarted,
+)
+from vmlab.tui.feed.recording import Recording
+from vmlab.tui.state.run_state import RunState
+from vmlab.tui.state.views import NO_RUN, Part, RunView
+
+
+def fed(events: Iterable[Event], **known: Any) -> RunView:
+    state = RunState(**known)
+    for event in events:
+        state.apply(event)
+    return state.snapshot()
+
+
+def beginning() -> list[Event]:
+    return [
+        RunStarted(run="r", scenario="tile", size="smoke", seed=1, cells=2, expected_seconds=100, mono=10.0),
+        HostProbed(accelerator="tcg", host={}, mono=11.0),
+        CellStarted(cell=1, axes={"tiles": 1, "cache": "none"}, repeat=1, guests=1, mono=12.0),
+        GuestStateChanged(cell=1, tile=1, guest="front", role="web", state="prepared", mono=13.0),
+        PhaseStarted(cell=1, phase="execute", mono=20.0),
+    ]
+
+
+def progress(done: float, stage: str = "", mono: float = 21.0) -> WorkloadProgressed:
+    return WorkloadProgressed(cell=1, workload="web", tile=1, done=done, total=10, unit="", stage=stage, mono=mono)
+
+
+def test_nothing_is_known_before_the_first_event() -> None:
+    assert fed([]) == NO_RUN
+
+
+def test_a_workload_shows_how_far_it_is_and_makes_its_guest_run() -> None:
+    started = WorkloadStarted(
+        cell=1, workload="web", tile=1, guest="front", benchmark="http", late_ms=1, uncertainty_ms=1, mono=20.5
+    )
+    view = fed([*beginning(), started, progress(4)])
+    (guest,) = view.guests
+    assert guest.state == "running"
+    (workload,) = guest.workloads
+    assert (workload.fraction, workload.outcome, workload.elapsed(25.5)) == (0.4, "running", 5.0)
+
+
+def test_a_workload_that_speaks_before_it_is_told_of_is_put_where_the_scenario_says() -> None:
+    view = fed([*beginning(), progress(4)], intent={"web": Part("http", "front", "back")})
+    assert view.guests[0].workloads[0].began == 20.0
+
+
+def test_a_client_that_has_ended_keeps_its_time_until_the_figures_are_verified() -> None:
+    intent = {"web": Part("http", "front")}
+    view = fed([*beginning(), progress(4), progress(1, "done", mono=26.0)], intent=intent)
+    workload = view.guests[0].workloads[0]
+    assert (workload.stage, workload.elapsed(99.0), workload.outcome) == ("done", 6.0, "running")
+    ended = WorkloadEnded(cell=1, workload="web", tile=1, guest="front", outcome="failed", seconds=5.5, reason="no")
+    workload = fed([*beginning(), progress(4), ended], intent=intent).guests[0].workloads[0]
+    assert (workload.outcome, workload.seconds, workload.reason) == ("failed", 5.5, "no")
+
+
+def test_a_time_stands_against_the_last_one_under_the_same_axes() -> None:
+    past = {("web", 1, (("tiles", 1), ("cache", "none"))): 7.5, ("web", 1, (("tiles", 2), ("cache", "none"))): 99.0}
+    view = fed([*beginning(), progress(1)], past=past, intent={"web": Part("http", "front")})
+    assert view.guests[0].workloads[0].last_seconds == 7.5
+
+
+def test_a_new_cell_has_new_guests_and_the_old_one_is_kept() -> None:
+    ended = CellEnded(cell=1, outcome="invalid", reasons=["skew"], wall_seconds=9, start_skew_ms=1)
+    following = CellStarted(cell=2, axes={"tiles": 1, "cache": "writeback"}, repeat=1, guests=1)
+    view = fed([*beginning(), ended, following])
+    assert view.guests == ()
+    assert [(cell.outcome, cell.reasons) for cell in view.cells] == [("invalid", ("skew",))]
+    assert view.cell is not None and view.cell.axis("cache") == "writeback"
+
+
+def test_cells_to_come_that_were_changed_are_told_until_the_next_one_begins() -> None:
+    changed = CellsReplanned(cells=3, next_axes={"tiles": 2, "cache": "none"}, expected_seconds=50, mono=30.0)
+    view = fed([*beginning(), changed])
+    assert (view.cells_planned, view.expected_seconds) == (3, 70.0)
+    assert view.next_axes == (("tiles", 2), ("cache", "none"))
+    following = CellStarted(cell=2, axes={"tiles": 2, "cache": "none"}, repeat=1, guests=1)
+    assert fed([*beginning(), changed, following]).next_axes is None
+
+
+def test_a_stop_and_an_end_are_told() -> None:
+    stopping = fed([*beginning(), CommandReceived(command="stop", origin="the console")])
+    assert stopping.stopping and stopping.outcome == "running"
+    over = fed([*beginning(), RunEnded(outcome="aborted", exit_code=130, reason="stopped", mono=60.0)])
+    assert (over.outcome, over.reason, over.elapsed(1e9)) == ("aborted", "stopped", 50.0)
+
+
+def test_a_run_whose_processes_are_gone_is_aborted() -> None:
+    state = RunState()
+    for event in beginning():
+        state.apply(event)
+    state.abandon(44.0, "its processes are gone")
+    view = state.snapshot()
+    assert (view.outcome, view.reason, view.elapsed(99.0)) == ("aborted", "its processes are gone", 34.0)
+
+
+@pytest.fixture(scope="module")
+def recording() -> Recording:
+    return Recording(RECORDED)
+
+
+def test_a_recorded_run_is_told_to_its_end(recording: Recording) -> None:
+    view = fed(recording.events, intent=recording.intent)
+    assert (view.id, view.scenario, view.size, view.outcome) == (RUN, "tile", "smoke", "passed")
+    assert [(cell.axis("cache"), cell.outcome) for cell in view.cells] == [("none", "passed"), ("writeback", "passed")]
+    assert {guest.guest for guest in view.guests} == {"file-a", "file-b", "front", "database"}
+    times = {w.name: w.seconds for guest in view.guests for w in guest.workloads}
+    assert times.keys() == {"filecopy", "database", "web", "mail"}
+    assert all(seconds and seconds > 1 for seconds in times.values())
+    assert next(guest for guest in view.guests if guest.guest == "file-b").serves == ("filecopy",)
+
+
+def test_winding_gives_the_same_picture_as_playing(recording: Recording) -> None:
+    """A moment reached in small steps and the same moment jumped to are one and the same."""
+    moment = recording.length * 0.6
+    stepped: list[Event] = []
+    position = -1.0
+    while position < moment:
+        following = min(moment, position + 0.7)
+        stepped += recording.between(recording.began + position, recording.began + following)[0]
+        position = following
+    jumped, _ = recording.before(recording.began + moment)
+    assert fed(stepped, intent=recording.intent) == fed(jumped, intent=recording.intent)
+
+
+def test_a_store_without_events_cannot_be_played(tmp_path: Path) -> None:
+    from vmlab.model.errors import UsageError
+    from vmlab.store.writer import RunWriter
+
+    RunWriter(tmp_path / "run.sqlite").close()
+    with pytest.raises(UsageError, match="nothing was recorded yet"):
+        Recording(tmp_path / "run.sqlite")

@@ -1,0 +1,279 @@
+"""Every screen while it is empty, while things run, and when something failed, small and large.
+
+The words that matter are asserted; the whole picture is held against a golden file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.tui.conftest import RECORDED, RUN
+from tests.tui.pictures import SIZES, check_golden, screen_text, settled
+from tests.tui.played import until
+from vmlab.lab.folder import RunFolder
+from vmlab.model.event import CellEnded, Event, RunEnded, RunStarted, WorkloadEnded
+from vmlab.plan.terms import HostFacts
+from vmlab.store.life import LOCK
+from vmlab.store.writer import RunWriter
+from vmlab.tui.app import Console
+from vmlab.tui.feed.messages import RunArrived, RunFound
+from vmlab.tui.feed.picks import Pick
+from vmlab.tui.feed.recording import Recording
+from vmlab.tui.late import run_state
+from vmlab.tui.screens.compare import CompareScreen
+from vmlab.tui.screens.live import LiveScreen
+from vmlab.tui.screens.replay import ReplayScreen
+
+GIB = 2**30
+ROOMY = HostFacts(20 * GIB, 24 * GIB, 100 * GIB, 2, "tcg")
+TIGHT = HostFacts(1 * GIB, 2 * GIB, 100 * GIB, 2, "tcg")
+
+pytestmark = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch, state: Path) -> None:
+    """The Live screen reads neither this host nor any run by itself, and its clock stands still."""
+
+    def begin(screen: LiveScreen) -> None:
+        screen.state = run_state()
+
+    monkeypatch.setattr(LiveScreen, "_begin", begin)
+    monkeypatch.setattr(LiveScreen, "now", lambda screen: screen.history.last.mono if screen.history.last else 0.0)
+
+
+def failing(recording: Recording) -> list[Event]:
+    """The recorded run as it would be if its second cell had failed."""
+    events: list[Event] = []
+    for event in recording.events:
+        if isinstance(event, WorkloadEnded) and event.cell == 2 and event.workload == "filecopy":
+            event = replace(event, outcome="failed", reason="3 of 150 files differ")
+        if isinstance(event, CellEnded) and event.cell == 2:
+            event = replace(event, outcome="failed", reasons=["tile 1 filecopy: 3 of 150 files differ"])
+        if isinstance(event, RunEnded):
+            event = replace(event, outcome="failed", exit_code=1, reason="")
+        events.append(event)
+    return events
+
+
+def store_of(folder: Path, events: list[Event], run: str) -> Path:
+    folder.mkdir(parents=True)
+    writer = RunWriter(folder / "run.sqlite")
+    for event in events:
+        writer.append(replace(event, run=run) if isinstance(event, RunStarted) else event)
+    writer.close()
+    return folder
+
+
+@pytest.fixture
+def living(recorded: Path) -> Iterator[Path]:
+    """A run whose lock is held: the recorded one up to the middle of its first cell, a minute younger."""
+    recording = Recording(RECORDED)
+    events, _ = recording.before(recording.began + recording.length * 0.4)
+    folder = store_of(recorded.parent / "20261121-064000-tile-beef", events, "20261121-064000-tile-beef")
+    lock = RunFolder(folder.name, folder).take_lock()
+    assert (folder / LOCK).exists()
+    yield folder
+    os.close(lock)
+
+
+async def shown_live(app: Console, events: list[Event], moment: float) -> None:
+    """Let the Live screen have what a feed would have told it until `moment`."""
+    recording = Recording(RECORDED)
+    screen = app.screen
+    assert isinstance(screen, LiveScreen)
+    await until(lambda: screen.state is not None, "the screen is ready")
+    told = tuple(event for event in events if event.mono <= moment)
+    samples = tuple(sample for sample in recording.samples if sample.mono <= moment)
+    screen.post_message(RunFound(RUN, recording.intent))
+    screen.post_message(RunArrived(RUN, told, samples))
+
+
+async def test_live_is_empty(size: tuple[int, int]) -> None:
+    app = Console()
+    async with app.run_test(size=size) as pilot:
+        await until(lambda: "No guests. Press 2" in screen_text(pilot.app), "the hint is there")
+        text = screen_text(pilot.app)
+        assert "no run is going on" in text
+        for word in ("user", "iowait", "await", "cached", "KSM", "Pressure"):
+            assert word in text
+        check_golden(f"live-empty-{size[0]}x{size[1]}", await settled(app))
+
+
+async def test_live_is_running(size: tuple[int, int]) -> None:
+    app = Console()
+    recording = Recording(RECORDED)
+    execute = next(e.mono for e in recording.events if type(e).__name__ == "WorkloadProgressed")
+    async with app.run_test(size=size):
+        await shown_live(app, recording.events, execute + 6)
+        await until(lambda: "● running" in screen_text(app), "workloads run")
+        text = screen_text(app)
+        for word in ("tile smoke", "cell 1/2", "tiles 1, cache none", "TCG", "● LIVE", "execute 0:0", "filecopy"):
+            assert word in text
+        assert "serves filecopy" in text
+        check_golden(f"live-running-{size[0]}x{size[1]}", await settled(app))
+
+
+async def test_live_has_failed(size: tuple[int, int]) -> None:
+    app = Console()
+    async with app.run_test(size=size):
+        await shown_live(app, failing(Recording(RECORDED)), float("inf"))
+        await until(lambda: "✗ failed" in screen_text(app) and "run failed" in screen_text(app), "the failure is told")
+        text = screen_text(app)
+        assert "run ✗ failed after" in text
+        assert "run failed" in text
+        check_golden(f"live-failed-{size[0]}x{size[1]}", await settled(app))
+
+
+async def test_runs_are_none(size: tuple[int, int]) -> None:
+    app = Console()
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("3")
+        await until(lambda: "No runs yet" in screen_text(pilot.app), "the hint is there")
+        check_golden(f"runs-empty-{size[0]}x{size[1]}", await settled(app))
+
+
+async def test_runs_are_running_and_passed(living: Path, size: tuple[int, int]) -> None:
+    app = Console()
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("3")
+        await until(lambda: "● running" in screen_text(pilot.app), "the run that lives")
+        text = screen_text(pilot.app)
+        assert "✓ passed" in text and "2026-11-21 06:36" in text and "2/2" in text
+        check_golden(f"runs-running-{size[0]}x{size[1]}", await settled(app))
+
+
+async def test_runs_have_failed(recorded: Path, size: tuple[int, int]) -> None:
+    store_of(recorded.parent / "20261121-065000-tile-dead", failing(Recording(RECORDED)), "20261121-065000-tile-dead")
+    broken = recorded.parent / "20261121-070000-tile-0bad"
+    broken.mkdir()
+    (broken / "run.sqlite").write_bytes(b"this is no store" * 100)
+    app = Console()
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("3")
+        await until(lambda: "✗ failed" in screen_text(pilot.app), "the run that failed")
+        await pilot.press("down", "e")
+        await until(lambda: "tiles 1, cache writeback" in screen_text(pilot.app), "its cells")
+        text = screen_text(pilot.app)
+        assert "■ aborted" in text
+        check_golden(f"runs-failed-{size[0]}x{size[1]}", await settled(app))
+
+
+async def scenario(app: Console, monkeypatch: pytest.MonkeyPatch, host: HostFacts) -> None:
+    monkeypatch.setattr("vmlab.tui.feed.planner.read_host_facts", lambda folder: host)
+    await app.switch_mode("scenarios")
+    await until(lambda: "cpu-priority" in screen_text(app) or "none is shipped" in screen_text(app), "the list")
+
+
+async def test_scenarios_are_none(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vmlab.tui.feed.planner.shipped_names", list)
+    app = Console()
+    async with app.run_test(size=size):
+        await scenario(app, monkeypatch, ROOMY)
+        await until(lambda: "none is shipped" in screen_text(app), "the hint")
+        check_golden(f"scenarios-empty-{size[0]}x{size[1]}", await settled(app))
+
+
+async def test_a_scenario_is_planned(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Console()
+    async with app.run_test(size=size) as pilot:
+        await scenario(app, monkeypatch, ROOMY)
+        await pilot.press("G")
+        await until(lambda: "Press s to start it" in screen_text(app) and "filecopy" in screen_text(app), "a plan")
+        text = screen_text(app)
+        for word in ("Who loads whom", "[demo]", "[none]", "[writeback]", "memory", "available", "free"):
+            assert word in text
+        check_golden(f"scenarios-planned-{size[0]}x{size[1]}", await settled(app))
+
+
+async def test_a_scenario_does_not_fit(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Console()
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await scenario(app, monkeypatch, TIGHT)
+        await pilot.press("G")
+        await until(lambda: "MORE than the 1 GiB available" in screen_text(app), "the refusal")
+        assert "Press s to start it" not in screen_text(app)
+        check_golden(f"scenarios-refused-{size[0]}x{size[1]}", await settled(app))
+        await pilot.press("s")
+        await until(lambda: "Not started" in screen_text(app), "starting is refused too")
+
+
+async def test_nothing_is_compared(size: tuple[int, int]) -> None:
+    app = Console()
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("4")
+        await until(lambda: "Nothing to compare yet" in screen_text(pilot.app), "the hint")
+        check_golden(f"compare-empty-{size[0]}x{size[1]}", await settled(app))
+
+
+async def compared(app: Console, picks: list[Pick]) -> str:
+    await app.switch_mode("compare")
+    screen = app.screen
+    assert isinstance(screen, CompareScreen)
+    screen.compare(picks)
+    await until(lambda: "total wall clock" in screen_text(app), "the table")
+    await until(lambda: "since the workloads started" in screen_text(app), "the chart")
+    return screen_text(app)
+
+
+async def test_the_cells_of_a_run_are_compared(recorded: Path, size: tuple[int, int]) -> None:
+    app = Console()
+    async with app.run_test(size=size):
+        text = await compared(app, [Pick(recorded / "run.sqlite")])
+        for word in ("cache none (base)", "cache writeback", "filecopy", "CPU user %", "disk await ms", " %"):
+            assert word in text
+        check_golden(f"compare-cells-{size[0]}x{size[1]}", await settled(app))
+
+
+async def test_a_failed_run_is_compared(recorded: Path, size: tuple[int, int]) -> None:
+    bad = store_of(recorded.parent / "20261121-065000-tile-dead", failing(Recording(RECORDED)), "tile-dead")
+    app = Console()
+    async with app.run_test(size=size):
+        text = await compared(app, [Pick(recorded / "run.sqlite", 2), Pick(bad / "run.sqlite", 2)])
+        assert "failed" in text
+        check_golden(f"compare-failed-{size[0]}x{size[1]}", await settled(app))
+
+
+async def replayed(app: Console, store: Path, *keys: str) -> ReplayScreen:
+    screen = ReplayScreen(store)
+    await app.push_screen(screen)
+    await until(lambda: screen.playback is not None, "the recording is read")
+    assert screen.playback is not None
+    screen.playback.paused = True
+    return screen
+
+
+async def test_a_recording_stands_at_its_beginning(recorded: Path, size: tuple[int, int]) -> None:
+    app = Console()
+    async with app.run_test(size=size) as pilot:
+        await replayed(app, recorded / "run.sqlite")
+        await pilot.press("home")
+        await until(lambda: "● RECORDING paused" in screen_text(app), "it is paused")
+        check_golden(f"replay-beginning-{size[0]}x{size[1]}", await settled(app))
+
+
+async def test_a_recording_is_wound_into_its_second_cell(recorded: Path, size: tuple[int, int]) -> None:
+    app = Console()
+    async with app.run_test(size=size) as pilot:
+        screen = await replayed(app, recorded / "run.sqlite")
+        await pilot.press("n", "n", "L", "h")
+        await until(lambda: "cell 2/2" in screen_text(app), "the second cell")
+        text = screen_text(app)
+        assert screen.playback is not None and screen.playback.position > screen.playback.recording.length / 2
+        assert "cache writeback" in text and "▼" in text
+        check_golden(f"replay-middle-{size[0]}x{size[1]}", await settled(app))
+
+
+async def test_a_recording_of_a_failed_run_ends(recorded: Path, size: tuple[int, int]) -> None:
+    bad = store_of(recorded.parent / "20261121-065000-tile-dead", failing(Recording(RECORDED)), "tile-dead")
+    app = Console()
+    async with app.run_test(size=size) as pilot:
+        await replayed(app, bad / "run.sqlite")
+        await pilot.press("end")
+        await until(lambda: "at its end" in screen_text(app) and "✗ failed" in screen_text(app), "the end")
+        check_golden(f"replay-failed-{size[0]}x{size[1]}", await settled(app))

@@ -1,0 +1,116 @@
+"""The real program on a real terminal (tmux), with real guests at size smoke."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from vmlab.lab.folder import RunFolder
+from vmlab.model.places import runs_folder
+from vmlab.store.runs import list_runs
+
+pytestmark = [pytest.mark.guests, pytest.mark.timeout(1200)]
+
+
+class Tmux:
+    """A terminal of 80 by 24 in a tmux server of its own."""
+
+    def __init__(self, socket: str) -> None:
+        self._socket = socket
+
+    def tell(self, *words: str) -> str:
+        command = ["tmux", "-L", self._socket, "-f", "/dev/null", *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def open(self) -> None:
+        self.tell("new-session", "-d", "-s", "console", "-x", "80", "-y", "24", f"{sys.executable} -m vmlab")
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.tell("send-keys", "-t", "console", key)
+            time.sleep(0.3)
+
+    def shows(self, *words: str, deadline: float = 60.0) -> str:
+        """Wait until all `words` stand on the screen. Raises AssertionError with the screen."""
+        end = time.monotonic() + deadline
+        while time.monotonic() < end:
+            text = self.tell("capture-pane", "-p", "-t", "console")
+            if all(word in text for word in words):
+                return text
+            time.sleep(0.3)
+        raise AssertionError(f"{words} never stood on the screen:\n{text}")
+
+    def kill(self) -> None:
+        subprocess.run(["tmux", "-L", self._socket, "kill-server"], check=False, capture_output=True)
+
+
+@pytest.fixture
+def tmux(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tmux]:
+    if shutil.which("tmux") is None or os.geteuid() != 0:
+        pytest.skip("needs tmux and root")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    terminal = Tmux(f"vmlab-test-{os.getpid()}")
+    yield terminal
+    terminal.kill()
+    for run in list_runs():
+        folder = RunFolder(run.id, runs_folder() / run.id)
+        if folder.alive():
+            subprocess.run([sys.executable, "-m", "vmlab", "stop", run.id], check=False, timeout=300)
+
+
+def test_a_killed_terminal_leaves_the_run_going_and_the_next_console_finds_it(tmux: Tmux) -> None:
+    tmux.open()
+    tmux.shows("LIVE", "CPU", "iowait", "await", "cached", "KSM")
+
+    # Start the tile at size smoke.
+    tmux.press("2")
+    tmux.shows("cpu-overhead", "tile")
+    tmux.press("G")
+    tmux.shows("filecopy", "Press s to start it")
+    tmux.press("Tab", "Space")
+    tmux.shows("[smoke]", "2, up to 4 guests")
+    tmux.press("s")
+    tmux.shows("● LIVE", "cell 1/2", "cache none", deadline=300)
+    (run,) = list_runs()
+    folder = RunFolder(run.id, runs_folder() / run.id)
+
+    # The terminal dies; the run does not.
+    tmux.kill()
+    time.sleep(3)
+    assert folder.alive()
+    tmux.open()
+    tmux.shows("● LIVE", "cell 1/2", "tile smoke")
+    attach = [sys.executable, "-m", "vmlab", "attach", run.id]
+    with subprocess.Popen(attach, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as watching:
+        time.sleep(5)
+        watching.terminate()
+        _, told = watching.communicate(timeout=30)
+    assert "cell 1/2" in told
+
+    # Real guests work; then the next cell's cache mode is switched, and back, while this cell stays as it is.
+    tmux.shows("running", "filecopy", deadline=400)
+    tmux.press("b")
+    tmux.shows("next cell: tiles 1, cache writeback")
+    tmux.press("b")
+    tmux.shows("next cell: tiles 1, cache none")
+
+    # The next cell runs as it was switched; then it is stopped, and the guests are gone.
+    tmux.shows("cell 2/2", "tiles 1, cache none", deadline=400)
+    tmux.press("X")
+    tmux.shows("Stop run", "Let it run")
+    tmux.press("Right", "Enter")
+    tmux.shows("aborted", deadline=300)
+    # The cell says aborted before the launcher has cleared up behind it.
+    end = time.monotonic() + 60
+    while folder.alive():
+        assert time.monotonic() < end, "the run is still there a minute after it was stopped"
+        time.sleep(0.1)
+    (run,) = list_runs()
+    assert (run.outcome, run.cells_done) == ("aborted", 2)

@@ -1,0 +1,152 @@
+"""Requests against scripted guests."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.shell import FakeShell, says
+from vmlab.model.errors import WorkloadError
+from vmlab.workloads.contract import Finished, Progress, Site
+from vmlab.workloads.http import Http, HttpParams, parse_status
+
+PAGE = {"status": 200, "length": 30000, "generator": "WordPress 6.1.1", "complete": True}
+
+
+def counters(*, selects: int) -> str:
+    return f"Com_select\t{selects}\nQcache_hits\t0\n"
+
+
+def served(statuses: dict[str, int], sent: int = 7031000) -> str:
+    return json.dumps({"statuses": statuses, "bytes": sent}) + "\n"
+
+
+@pytest.fixture
+def load() -> Http:
+    return Http(HttpParams(requests=1000, concurrency=4))
+
+
+@pytest.fixture
+def warming(source: FakeShell, target: FakeShell) -> list[str]:
+    """Answers for a preparation that goes well; the list is MariaDB's counters, first to last."""
+    script = [counters(selects=100), counters(selects=125), counters(selects=125 + 21_000)]
+    source.answers["page_fetch.py"] = says(json.dumps(PAGE))
+    target.answers["mysql"] = lambda argv: says(script.pop(0))
+    return script
+
+
+@pytest.fixture
+async def prepared(
+    load: Http, site: Site, warming: list[str], source: FakeShell, target: FakeShell, captured: Path
+) -> Http:
+    await load.prepare(site)
+    source.answers["load.csv"] = says((captured / "ab-percentiles.csv").read_text())
+    target.answers["access_count.py"] = says(served({"200": 1000}))
+    return load
+
+
+@pytest.fixture
+def finished(captured: Path) -> Finished:
+    return Finished(0, 0.3, (captured / "ab-merged.txt").read_text(), "")
+
+
+@pytest.mark.parametrize(
+    ("page", "word"),
+    [
+        ({"status": 302}, "not a whole page"),
+        ({"complete": False}, "not a whole page"),
+        ({"generator": ""}, "not made by"),
+    ],
+)
+async def test_a_page_that_is_not_wordpress_fails_the_preparation(
+    load: Http, site: Site, warming: list[str], source: FakeShell, page: dict[str, Any], word: str
+) -> None:
+    source.answers["page_fetch.py"] = says(json.dumps({**PAGE, **page}))
+    with pytest.raises(WorkloadError, match=word):
+        await load.prepare(site)
+
+
+async def test_a_page_without_a_query_fails_the_preparation(load: Http, site: Site, warming: list[str]) -> None:
+    warming[1] = warming[0]
+    with pytest.raises(WorkloadError, match="without a query"):
+        await load.prepare(site)
+
+
+async def test_verified_requests_give_figures(prepared: Http, site: Site, finished: Finished) -> None:
+    collected = await prepared.collect(site, finished)
+    figures = {reading.metric: reading.value for reading in collected.readings}
+    assert (figures["requests"], figures["run_time"], figures["queries_per_request"]) == (1000, 0.164, 21)
+    assert figures["latency_p50"] < figures["latency_p95"] < figures["latency_p99"] < figures["latency_max"] == 0.004039
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        ("Complete requests:      1000", "Complete requests:      999", "complete requests of ab: 999"),
+        ("Failed requests:        0", "Failed requests:        1", "failed requests of ab: 1"),
+        ("Total transferred", "Non-2xx responses:      7\nTotal transferred", "other than 2xx: 7"),
+        ("Total transferred", "Write errors:           2\nTotal transferred", "write errors of ab: 2"),
+    ],
+)
+async def test_every_kind_of_bad_request_fails(
+    prepared: Http, site: Site, finished: Finished, old: str, new: str, word: str
+) -> None:
+    assert old in finished.stdout
+    with pytest.raises(WorkloadError, match=word):
+        await prepared.collect(site, Finished(0, 0.3, finished.stdout.replace(old, new), ""))
+
+
+@pytest.mark.parametrize(
+    ("log", "word"),
+    [
+        (served({"200": 999}), "Apache's log has {'200': 999}"),
+        (served({"200": 1000, "500": 1}), "'500': 1"),
+        (served({}), "Apache's log has {}"),
+        (served({"200": 1000}, 7030999), "Apache sent 7030999 bytes, but ab received 7031000"),
+    ],
+)
+async def test_a_log_that_tells_otherwise_fails(
+    prepared: Http, site: Site, finished: Finished, target: FakeShell, log: str, word: str
+) -> None:
+    target.answers["access_count.py"] = says(log)
+    with pytest.raises(WorkloadError, match=word):
+        await prepared.collect(site, finished)
+
+
+async def test_fewer_queries_than_requests_fail(
+    prepared: Http, site: Site, finished: Finished, warming: list[str]
+) -> None:
+    warming[0] = counters(selects=125 + 999)
+    with pytest.raises(WorkloadError, match="999 queries for 1000 requests"):
+        await prepared.collect(site, finished)
+
+
+async def test_a_refused_ab_fails_with_its_word(prepared: Http, site: Site, captured: Path) -> None:
+    with pytest.raises(WorkloadError, match=r"ab exited with 111: apr_socket_recv: Connection refused"):
+        await prepared.collect(site, Finished(111, 0.1, (captured / "ab-refused.txt").read_text(), ""))
+
+
+def test_the_client_marks_its_requests_as_this_cells(load: Http, site: Site) -> None:
+    argv = load.client(site).argv
+    assert "User-Agent: vmlab-7-3-2-load" in argv
+    assert argv[-1] == "http://198.18.0.12/"
+
+
+def test_progress_counts_requests(load: Http) -> None:
+    assert load.progress("Completed 300 requests") == Progress(300, 1000, "requests")
+    assert load.progress("Benchmarking 127.0.0.1 (be patient)") is None
+
+
+def test_a_path_cannot_smuggle_anything() -> None:
+    for path in ("page", "/a b", "/;rm", "/$(id)", "//[::1]\n"):
+        with pytest.raises(ValueError, match="pattern"):
+            HttpParams(requests=10, path=path)
+
+
+def test_counters_that_cannot_be_read_fail() -> None:
+    assert parse_status("Com_select\t5\nQcache_hits\t2\n") == 7
+    with pytest.raises(WorkloadError, match="cannot be read: 'ERROR 2002"):
+        parse_status("ERROR 2002 (HY000)\n")
+    with pytest.raises(WorkloadError, match="did not tell"):
+        parse_status("")

@@ -1,0 +1,56 @@
+"""sysbench's text as numbers."""
+
+from pathlib import Path
+
+import pytest
+
+from vmlab.model.errors import WorkloadError
+from vmlab.workloads.sysbench_report import IntervalCount, parse_database_report, parse_report
+
+
+def test_a_report_of_primes_is_read(captured: Path) -> None:
+    report = parse_report((captured / "sysbench-cpu.txt").read_text())
+    assert report.events == 2500
+    assert report.total_time == pytest.approx(5.0, abs=0.5)
+    assert 0.002 < report.latency_avg < report.latency_p95 <= report.latency_max < 1
+
+
+def test_a_report_of_transactions_is_read(captured: Path) -> None:
+    text = (captured / "oltp-deadlocks.txt").read_text()
+    report, counts = parse_report(text), parse_database_report(text)
+    assert (report.total_time, report.events) == (11.4497, 300)
+    assert (report.latency_avg, report.latency_p95, report.latency_max) == (0.15256, 1.0136, 2.02204)
+    assert (counts.transactions, counts.queries, counts.ignored_errors, counts.reconnects) == (300, 6454, 26, 0)
+
+
+def test_a_report_cut_short_is_refused_with_its_last_line(captured: Path) -> None:
+    text = (captured / "oltp-deadlocks.txt").read_text().split("General statistics")[0]
+    with pytest.raises(WorkloadError, match=r"no 'total time'; its last line is 'reconnects:"):
+        parse_report(text)
+
+
+@pytest.mark.parametrize("value", ["", "-nan", "11.4497 s s", "inf s"])
+def test_a_number_that_is_none_is_quoted(captured: Path, value: str) -> None:
+    text = (captured / "oltp-deadlocks.txt").read_text().replace("11.4497s", value)
+    with pytest.raises(WorkloadError, match="cannot be read: 'total time:"):
+        parse_report(text)
+
+
+def test_what_a_silent_tool_printed_is_refused() -> None:
+    with pytest.raises(WorkloadError, match="no 'transactions'"):
+        parse_database_report("")
+
+
+def test_rates_each_second_add_up_to_about_the_count(captured: Path) -> None:
+    count = IntervalCount(2500)
+    text = (captured / "sysbench-cpu.txt").read_text()
+    told = [done for line in text.splitlines() if (done := count.feed(line)) is not None]
+    assert len(told) == 5
+    assert told == sorted(told)
+    assert told[-1] == pytest.approx(2480, abs=25)
+
+
+def test_the_count_so_far_never_passes_the_total(captured: Path) -> None:
+    count = IntervalCount(200)
+    lines = (captured / "oltp-deadlocks.txt").read_text().splitlines()
+    assert max(done for line in lines if (done := count.feed(line)) is not None) == 200
