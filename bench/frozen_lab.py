@@ -1,0 +1,101 @@
+"""A lab for benches: real guests in namespaces of their own, frozen and restored without the engine around them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from vmlab.guests.agent import AgentCall, wait_for_agent
+from vmlab.guests.agent_shell import AgentShell
+from vmlab.guests.identity import Identity, identify
+from vmlab.guests.image import ensure
+from vmlab.guests.keys import RunKeys
+from vmlab.guests.ssh import SshShell
+from vmlab.guests.template import begin_template, settle_template
+from vmlab.hypervisor.contract import BootImage, DomainSpec
+from vmlab.hypervisor.embedded import EmbeddedHypervisor
+from vmlab.hypervisor.namespace import host_pids, run_isolated
+
+PREFIX = 15
+
+
+def isolated(module: str) -> None:
+    """Go on only inside a lab's namespaces: outside, run `module` inside with the same arguments, exit as it does."""
+    if host_pids() is not None:
+        return
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit(run_isolated([sys.executable, "-m", module, *sys.argv[1:]], env=os.environ))
+
+
+def guest(name: str, number: int, memory: int = 512 * 2**20) -> DomainSpec:
+    """A guest with one vCPU and a disk of 8 GiB; `number` tells its card from others'."""
+    return DomainSpec(
+        name=name,
+        guest=name,
+        tile=1,
+        vcpus=1,
+        memory_bytes=memory,
+        disk_bytes=8 * 2**30,
+        mac=f"52:54:00:00:03:{number:02x}",
+        cache="none",
+    )
+
+
+@dataclass
+class BenchLab:
+    """An open hypervisor, its image, and keys for guests named beforehand."""
+
+    hypervisor: EmbeddedHypervisor
+    image: BootImage
+    folder: Path
+    keys: RunKeys
+
+    async def freeze(self, spec: DomainSpec, units: Sequence[str]) -> Path:
+        """Boot `spec`, start `units` in it, save it; the folder."""
+        template = replace(spec, name="template", network=False)
+        call: AgentCall = partial(self.hypervisor.agent, template.name)
+        await self.hypervisor.create(self.image, [template])
+        await wait_for_agent(call, template.name, 240)
+        await begin_template(call)
+        if units:
+            await AgentShell(template.name, call).run(["systemctl", "start", *units], deadline=240)
+        await settle_template(call)
+        saved = self.folder / "saved"
+        saved.mkdir()
+        await self.hypervisor.save(template.name, saved)
+        return saved
+
+    async def reach(self, spec: DomainSpec, number: int) -> SshShell:
+        """A running guest's shell, after it was made itself; `number` counts from 0."""
+        call: AgentCall = partial(self.hypervisor.agent, spec.name)
+        await wait_for_agent(call, spec.name, 240)
+        address = f"198.18.0.{number + 2}"
+        private, public = self.keys.host_private(spec.name), self.keys.authorized_line()
+        await identify(call, Identity(spec.name, address, PREFIX, private, public, ""), "bench", 240)
+        key = self.keys.hosts[spec.name]
+        return await SshShell.connect(spec.name, address, key=self.keys.client, host_key=key, deadline=240)
+
+
+@asynccontextmanager
+async def bench_lab(
+    name: str, guests: Sequence[str], kind: type[EmbeddedHypervisor] = EmbeddedHypervisor
+) -> AsyncIterator[BenchLab]:
+    """An open lab with keys for `guests`; everything of it goes at the end."""
+    built = ensure(lambda words: print(words, file=sys.stderr))
+    image = BootImage(built.disk, built.kernel, built.initrd, built.command_line)
+    with tempfile.TemporaryDirectory(prefix=f"vmlab-{name}-", dir="/var/tmp") as scratch:
+        folder = Path(scratch)
+        runtime = Path(f"/run/vmlab-{name}")
+        hypervisor = kind(runtime, folder / "disks", name, kernel=image.kernel)
+        await hypervisor.open()
+        try:
+            yield BenchLab(hypervisor, image, folder, RunKeys.generate(guests))
+        finally:
+            await hypervisor.close()
