@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,11 @@ def loops(disk: Path) -> str:
     return subprocess.run(["losetup", "-j", str(disk)], capture_output=True, text=True, check=True).stdout
 
 
+def attach(disk: Path) -> str:
+    done = subprocess.run(["losetup", "-f", "--show", str(disk)], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
 def test_it_is_read_only_but_for_its_temporary_folders(isolated: Start, disk: Path, tmp_path: Path) -> None:
     before = disk.read_bytes()
     program = isolated("loopback", str(disk), str(tmp_path), "end")
@@ -53,23 +59,23 @@ def test_a_killed_runner_leaves_no_loop_device(isolated: Start, disk: Path, tmp_
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="loop devices need root")
-def test_a_sweep_detaches_the_labs_loop_device_and_no_other(disk: Path, tmp_path: Path) -> None:
-    (tmp_path / "other.raw").write_bytes(bytes(2**20))
-    attached = [
-        subprocess.run(
-            ["losetup", "-f", "--show", str(file)], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        for file in (disk, tmp_path / "other.raw")
-    ]
+def test_a_sweep_detaches_the_labs_loop_device_and_no_other(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
-    # losetup marks a device by its file, as the lab does by its run.
-    journal.add(Entry("loop", str(disk)[:63]))
-    try:
-        assert sweep(journal.path) == attached[:1]
-        assert loops(disk) == ""
-        assert loops(tmp_path / "other.raw") != ""
-    finally:
-        subprocess.run(["losetup", "-d", attached[1]], check=True)
+    # losetup marks a device by its file, as the lab does by its run. The kernel keeps 63 bytes of a mark, and
+    # pytest's folders are longer than that.
+    with tempfile.TemporaryDirectory(prefix="vl-") as short:
+        ours, other = Path(short, "ours.raw"), Path(short, "other.raw")
+        for file in (ours, other):
+            file.write_bytes(bytes(2**20))
+        first, second = attach(ours), attach(other)
+        try:
+            journal.add(Entry("loop", str(ours)))
+            assert sweep(journal.path) == [first]
+            assert loops(ours) == ""
+            assert loops(other) != ""
+        finally:
+            for device in (first, second):
+                subprocess.run(["losetup", "-d", device], capture_output=True, check=False)
 
 
 def test_it_is_refused_outside_of_a_lab(disk: Path, tmp_path: Path) -> None:
