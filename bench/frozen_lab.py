@@ -18,7 +18,7 @@ from vmlab.guests.identity import Identity, identify
 from vmlab.guests.image import ensure
 from vmlab.guests.keys import RunKeys
 from vmlab.guests.ssh import SshShell
-from vmlab.guests.template import begin_template, settle_template
+from vmlab.guests.template import begin_template, empty_template, settle_template
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.namespace import host_pids, run_isolated
@@ -66,6 +66,7 @@ class BenchLab:
         await begin_template(call)
         if units:
             await AgentShell(template.name, call).run(["systemctl", "start", *units], deadline=240)
+        await empty_template(call)
         await settle_template(call)
         saved = self.folder / "saved"
         saved.mkdir()

@@ -45,7 +45,8 @@ class LocalGuest:
     async def launch(self, argv: list[str]) -> Channel:
         """Run the real start line on this machine."""
         program = self.programs / "start_line.py"
-        program.write_bytes(start_line_program())
+        if not program.exists():  # A neighbour may be about to read it.
+            program.write_bytes(start_line_program())
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-I",

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.shell import FakeShell, says
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.contract import Finished, Progress, Site
+from vmlab.workloads.contract import Completed, Finished, Post, Progress, Site
 from vmlab.workloads.http import Http, HttpParams, parse_status
 
 PAGE = {"status": 200, "length": 30000, "generator": "WordPress 6.1.1", "complete": True}
@@ -29,8 +29,8 @@ def load() -> Http:
 
 @pytest.fixture
 def warming(source: FakeShell, target: FakeShell) -> list[str]:
-    """Answers for a preparation that goes well; the list is MariaDB's counters, first to last."""
-    script = [counters(selects=100), counters(selects=125), counters(selects=125 + 21_000)]
+    """Answers for a preparation that goes well; the list is MariaDB's counters, before the start and at the end."""
+    script = [counters(selects=125), counters(selects=125 + 21_000)]
     source.answers["page_fetch.py"] = says(json.dumps(PAGE))
     target.answers["mysql"] = lambda argv: says(script.pop(0))
     return script
@@ -67,10 +67,20 @@ async def test_a_page_that_is_not_wordpress_fails_the_preparation(
         await load.prepare(site)
 
 
-async def test_a_page_without_a_query_fails_the_preparation(load: Http, site: Site, warming: list[str]) -> None:
+@pytest.mark.parametrize("step", ["stage", "rehearse"])
+async def test_a_page_without_a_query_fails_the_servers_own_preparation(
+    load: Http, target: FakeShell, warming: list[str], step: str
+) -> None:
     warming[1] = warming[0]
+    target.answers["page_fetch.py"] = says(json.dumps(PAGE))
     with pytest.raises(WorkloadError, match="without a query"):
-        await load.prepare(site)
+        await getattr(load, step)(Post("load", "target", 7, target))
+
+
+async def test_a_client_rehearses_with_nobody_there(load: Http, source: FakeShell) -> None:
+    source.answers["page_fetch.py"] = Completed(1, "", "ConnectionRefusedError\n")
+    await load.rehearse(Post("load", "source", 7, source))
+    assert any("page_fetch.py" in words and '"port":9' in words for words in source.commands)
 
 
 async def test_verified_requests_give_figures(prepared: Http, site: Site, finished: Finished) -> None:

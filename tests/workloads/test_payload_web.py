@@ -30,11 +30,11 @@ class Pages(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def address() -> Iterator[str]:
+def port() -> Iterator[int]:
     with http.server.HTTPServer(("127.0.0.1", 0), Pages) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield server.server_port
         server.shutdown()
         thread.join()
 
@@ -48,9 +48,10 @@ def address() -> Iterator[str]:
     ],
 )
 def test_a_page_is_fetched_and_described(
-    address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], path: str, answer: dict[str, Any]
+    port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], path: str, answer: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["program", json.dumps({"url": address + path, "agent": "x"})])
+    options = {"address": "127.0.0.1", "port": port, "path": path, "agent": "x"}
+    monkeypatch.setattr("sys.argv", ["program", json.dumps(options)])
     page_fetch.main()
     told = json.loads(capsys.readouterr().out)
     assert told == {**answer, "length": len(PAGES[path][1])}

@@ -1,14 +1,12 @@
 """Running programs in guests, and what becomes of steps that fail side by side."""
 
-import asyncio
-
 import pytest
 
 from tests.fakes.shell import FakeShell, says
 from vmlab.model.errors import GuestError, WorkloadError
 from vmlab.workloads import registry
 from vmlab.workloads.contract import Workload
-from vmlab.workloads.programs import ask, command, install, line_object, objects, together
+from vmlab.workloads.programs import ask, command, install, line_object, objects
 
 
 async def test_a_program_is_installed_where_its_command_looks_for_it(source: FakeShell) -> None:
@@ -34,24 +32,6 @@ async def test_a_program_that_fails_is_the_guests_error(source: FakeShell) -> No
     source.answers["mail_count"] = says("", status=1, stderr="no such folder")
     with pytest.raises(GuestError, match="no such folder"):
         await ask(source, "mail_count", {}, deadline=1)
-
-
-async def test_the_first_failure_ends_the_other_steps() -> None:
-    ended: list[str] = []
-
-    async def wait() -> int:
-        try:
-            await asyncio.sleep(60)
-        finally:
-            ended.append("wait")
-        return 1
-
-    async def fail() -> int:
-        raise WorkloadError("differs")
-
-    with pytest.raises(WorkloadError, match="differs"):
-        await together(wait(), fail())
-    assert ended == ["wait"]
 
 
 def test_lines_that_are_no_objects_are_passed_over() -> None:

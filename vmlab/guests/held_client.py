@@ -63,9 +63,14 @@ class HeldClient:
         channel = await launching.launch(["python3", "-I", "-S", START_LINE])
         held = cls(shell.name, client, channel)
         order = {"argv": list(client.argv), "environment": client.environment, "stdin": client.stdin}
-        async with held._within(deadline, "was not ready"):
-            await channel.send(json.dumps(order))
-            await held._expect("ready")
+        try:
+            async with held._within(deadline, "was not ready"):
+                await channel.send(json.dumps(order))
+                await held._expect("ready")
+        except BaseException:
+            # Nobody else knows of the channel yet, and a neighbour's failure may be what ends this.
+            await channel.close()
+            raise
         return held
 
     def _within(self, deadline: float, what: str) -> _Deadline:

@@ -10,6 +10,7 @@ from vmlab.guests.identity import run_identity
 from vmlab.model.errors import GuestError
 
 _NAME = "template"
+_EMPTY = "empty.sh"
 _SETTLE = "settle.sh"
 
 
@@ -22,12 +23,24 @@ async def begin_template(call: AgentCall, deadline: float = 120.0) -> None:
     await run_identity(call, {"clock": str(-offset), "grow": "1", "hostname": _NAME}, deadline)
 
 
+async def empty_template(call: AgentCall, deadline: float = 300.0) -> None:
+    """Put a prepared guest's files on disk and empty its caches. What is read from now on is saved with the guest.
+
+    Raises GuestError and DeadlineExceeded.
+    """
+    await _run(call, _EMPTY, deadline)
+
+
 async def settle_template(call: AgentCall, deadline: float = 300.0) -> None:
-    """Bring a prepared guest to rest: files on disk, caches empty but for what a clone needs at once, free memory zero.
+    """Bring an emptied guest to rest: what any clone needs at once is read into memory, free memory is zero.
 
     To be followed by `Hypervisor.save` at once. Raises GuestError and DeadlineExceeded.
     """
-    program = resources.files("vmlab.guests.payload").joinpath(_SETTLE).read_text(encoding="utf-8")
+    await _run(call, _SETTLE, deadline)
+
+
+async def _run(call: AgentCall, name: str, deadline: float) -> None:
+    program = resources.files("vmlab.guests.payload").joinpath(name).read_text(encoding="utf-8")
     ended = await run_program(call, ["/bin/sh", "-eu"], program.encode(), deadline)
     if ended.status != 0:
         said = (ended.stderr.strip() or ended.stdout.strip()).splitlines()

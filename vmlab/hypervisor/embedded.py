@@ -22,7 +22,7 @@ from vmlab.hypervisor.domain_xml import DomainFiles, Platform, domain_name, doma
 from vmlab.hypervisor.events import start_event_loop
 from vmlab.hypervisor.journal import Entry, Journal
 from vmlab.hypervisor.kvm_probe import EMULATOR, usable_accelerator
-from vmlab.hypervisor.libvirt_root import LibvirtRoot
+from vmlab.hypervisor.libvirt_root import LibvirtRoot, on_one_cpu
 from vmlab.hypervisor.namespace import require_isolation
 from vmlab.hypervisor.network import make_bridge, remove_bridge
 from vmlab.hypervisor.qmp import qmp
@@ -98,7 +98,8 @@ class EmbeddedHypervisor:
         self._hold_cgroups(mounts)
         self._root.prepare(cgroups.available_controllers(mounts), _known_capabilities())
         start_event_loop()
-        self._connection = libvirt.open(self._root.uri)
+        with on_one_cpu():
+            self._connection = libvirt.open(self._root.uri)
         self._load_schema()
         make_bridge()
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import secrets
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from vmlab.hypervisor.accounts import provide_accounts
@@ -77,6 +79,23 @@ class LibvirtRoot:
                 fresh = known / f"{file.name}.{secrets.token_hex(8)}"
                 shutil.copy2(file, fresh)
                 fresh.replace(kept)
+
+
+@contextlib.contextmanager
+def on_one_cpu() -> Iterator[None]:
+    """Open libvirt on the first CPU, for what it knows of QEMU to stay true; threads that it starts get all CPUs.
+
+    libvirt compares the host's CPUID with the one that it kept, and CPUID names the very CPU that was asked (leaf 1,
+    leaf 11). Asked on another one, libvirt takes the host for a new one and asks QEMU all over.
+    """
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        yield
+    finally:
+        for thread in Path("/proc/self/task").iterdir():
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(int(thread.name), allowed)
 
 
 def configuration(controllers: Iterable[str]) -> str:

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from pyroute2 import IPRoute
-
 from vmlab.hypervisor import kernel
 from vmlab.hypervisor.init import ATTENDED, FORWARDED, attend
 from vmlab.model.errors import HypervisorUnavailable
@@ -124,8 +122,6 @@ def _leave_the_host() -> None:
         raise HypervisorUnavailable(
             f"the lab cannot have namespaces of its own: {error.strerror}", remedy="run it as root"
         ) from error
-    with IPRoute() as route:
-        route.link("set", index=1, state="up")
 
 
 def _become_init(

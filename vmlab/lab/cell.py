@@ -16,7 +16,6 @@ from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.lab.contention import Contention
 from vmlab.lab.freezer import Freezer
-from vmlab.lab.gather import run_all
 from vmlab.lab.guest_set import Connect, GuestSet
 from vmlab.lab.slot import Slot
 from vmlab.lab.start import StartSkew, start_together
@@ -34,6 +33,7 @@ from vmlab.model.event import (
     PhaseStarted,
 )
 from vmlab.model.run import CacheProof, Outcome, Phase, RawOutput, worst
+from vmlab.model.together import together
 from vmlab.plan.terms import CellPlan, GuestPlan, Plan
 from vmlab.workloads.contract import Shell, Site
 from vmlab.workloads.registry import kinds
@@ -146,13 +146,14 @@ class CellRun:
     async def _prepare(self, *, staged: bool) -> None:
         self._slots = [self._slot(index) for index in range(len(self.plan.workloads))]
         if not staged:
-            await run_all(slot.stage() for slot in self._slots)
-        await run_all(slot.prepare() for slot in self._slots)
+            await together(slot.stage() for slot in self._slots)
+        await together([*(slot.make_ready() for slot in self._slots), self._prove_cache()])
+        await self._guests.drop_caches(Path(proof.file) for proof in self._proofs)
+
+    async def _prove_cache(self) -> None:
         self._proofs = await self._guests.prove_cache()
         for proof in self._proofs:
             self._emit(CacheProved(cell=self.plan.index, **asdict(proof)))
-        await self._guests.drop_caches(Path(proof.file) for proof in self._proofs)
-        await run_all(slot.hold() for slot in self._slots)
 
     def _slot(self, index: int) -> Slot:
         plan = self.plan.workloads[index]

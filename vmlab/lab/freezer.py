@@ -12,12 +12,12 @@ from pathlib import Path
 from vmlab.guests.agent import AgentCall, wait_for_agent
 from vmlab.guests.agent_shell import AgentShell
 from vmlab.guests.snapshots import Recipe, Snapshot, discard, find, hold, image_digest, make
-from vmlab.guests.template import begin_template, settle_template
+from vmlab.guests.template import begin_template, empty_template, settle_template
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
 from vmlab.hypervisor.frozen import layout
-from vmlab.lab.gather import run_all
-from vmlab.lab.preparation import preparation_of, prepare_alone
+from vmlab.lab.preparation import preparation_of, prepare_alone, rehearse_alone
 from vmlab.model.event import Event, Notice, SnapshotMade
+from vmlab.model.together import together
 from vmlab.plan.terms import CellPlan, GuestPlan
 
 _BOOT_SECONDS = 240.0
@@ -50,7 +50,7 @@ class Freezer:
         async def ensure(id: str) -> None:
             made[id] = await self._ensure(by_id[id], cell, *of_id[id])
 
-        await run_all(ensure(id) for id in by_id)
+        await together(ensure(id) for id in by_id)
         with ExitStack() as holding:
             for snapshot in made.values():
                 holding.enter_context(hold(snapshot))
@@ -84,7 +84,10 @@ class Freezer:
         try:
             await wait_for_agent(call, guest.guest, _BOOT_SECONDS)
             await begin_template(call)
-            await prepare_alone(AgentShell(guest.guest, call), cell, guest, self._seed)
+            shell = AgentShell(guest.guest, call)
+            await prepare_alone(shell, cell, guest, self._seed)
+            await empty_template(call)
+            await rehearse_alone(shell, cell, guest, self._seed)
             await settle_template(call)
             await self._hypervisor.save(name, folder)
         finally:

@@ -19,8 +19,8 @@ from vmlab.guests.roles import ROLE_UNITS
 from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
 from vmlab.lab.addresses import PREFIX, addresses, macs
-from vmlab.lab.gather import run_all
 from vmlab.model.run import CacheProof
+from vmlab.model.together import together
 from vmlab.plan.terms import CellPlan, GuestPlan
 
 _BOOT_SECONDS = 90.0
@@ -87,9 +87,9 @@ class GuestSet:
         """From nothing running to an SSH connection with each guest, the roles' services running."""
         await self._hypervisor.create(self._image, self.specs)
         self._all_are("created")
-        await run_all(self._connect(guest) for guest in self._cell.guests)
-        await run_all(install_start_line(shell) for shell in self.shells.values())
-        await run_all(self._start_role(guest) for guest in self._cell.guests)
+        await together(self._connect(guest) for guest in self._cell.guests)
+        await together(install_start_line(shell) for shell in self.shells.values())
+        await together(self._start_role(guest) for guest in self._cell.guests)
 
     async def restore(self, frozen: Mapping[str, Path]) -> None:
         """As `boot`, from the frozen guests in the folders of `frozen`, by guest key; prepared as they were.
@@ -98,7 +98,7 @@ class GuestSet:
         """
         await self._hypervisor.restore(self._image, self.specs, frozen)
         self._all_are("restored")
-        await run_all(self._connect(guest) for guest in self._cell.guests)
+        await together(self._connect(guest) for guest in self._cell.guests)
 
     def _all_are(self, state: str) -> None:
         for guest in self._cell.guests:
@@ -145,7 +145,7 @@ class GuestSet:
 
         The host's other pages are not the lab's to drop; both sides of a comparison start from cold files.
         """
-        await run_all(
+        await together(
             shell.run(["sh", "-c", "sync; echo 3 > /proc/sys/vm/drop_caches"], deadline=300)
             for shell in self.shells.values()
         )

@@ -11,7 +11,7 @@ from typing import Any
 from vmlab.guests.channel import START_LINE
 from vmlab.guests.held_client import start_line_program
 from vmlab.guests.roles import ROLE_UNITS
-from vmlab.lab.gather import run_all
+from vmlab.model.together import together
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
 from vmlab.workloads.contract import Post, Shell, Side
 from vmlab.workloads.registry import kinds
@@ -51,11 +51,19 @@ async def prepare_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: in
     units = [unit for role in guest.roles for unit in ROLE_UNITS[role]]
     if units:
         await shell.run(["systemctl", "start", *units], deadline=_START_SECONDS)
-    await run_all(
+    await together(
         kinds()[workload.kind](workload.params).stage(Post(workload.name, side, seed, shell))
         for workload, side in _sides(cell, guest)
     )
     await shell.write(START_LINE, start_line_program())
+
+
+async def rehearse_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: int) -> None:
+    """Have every workload read into memory what it needs of `guest` before the start."""
+    await together(
+        kinds()[workload.kind](workload.params).rehearse(Post(workload.name, side, seed, shell))
+        for workload, side in _sides(cell, guest)
+    )
 
 
 @cache

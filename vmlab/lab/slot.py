@@ -9,10 +9,10 @@ from typing import cast
 
 from vmlab.guests.channel import Launching
 from vmlab.guests.held_client import ClockOffset, HeldClient, TrueStart
-from vmlab.lab.gather import run_all
 from vmlab.model.errors import DeadlineExceeded, GuestError, VmlabError, WorkloadError
 from vmlab.model.event import Event, WorkloadEnded, WorkloadProgressed, WorkloadStarted
 from vmlab.model.run import Outcome
+from vmlab.model.together import together
 from vmlab.plan.terms import WorkloadPlan
 from vmlab.workloads.contract import AnyWorkload, Collected, Finished, Post, Site
 
@@ -51,7 +51,7 @@ class Slot:
 
     async def stage(self) -> None:
         """Make ready what each side needs on its own."""
-        await run_all(self._workload.stage(post) for post in self._posts())
+        await together(self._workload.stage(post) for post in self._posts())
 
     def _posts(self) -> Iterator[Post]:
         name, seed = self.plan.name, self.site.seed
@@ -59,12 +59,11 @@ class Slot:
         if self.site.target is not None:
             yield Post(name, "target", seed, self.site.target)
 
-    async def prepare(self) -> None:
-        """Make ready what needs both sides, of guests that were staged."""
-        await self._workload.prepare(self.site)
+    async def make_ready(self) -> None:
+        """Make ready what needs both sides, of guests that were staged; fork the client up to its exec."""
+        await together([self._workload.prepare(self.site), self._hold()])
 
-    async def hold(self) -> None:
-        """Fork the client up to the moment before its exec."""
+    async def _hold(self) -> None:
         client = self._workload.client(self.site)
         launching = cast(Launching, self.site.source)
         self._held = await HeldClient.hold(self.site.source, launching, client, _HOLD_SECONDS)

@@ -7,11 +7,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vmlab.lab.gather import run_all
 from vmlab.lab.slot import Slot
+from vmlab.model.together import together
 
-_LEAD_SECONDS = 1.0
-_LEAD_SECONDS_A_CLIENT = 0.1
+_LEAD_SECONDS = 0.3
+_LEAD_SECONDS_A_CLIENT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,5 +51,5 @@ async def start_together(slots: Sequence[Slot]) -> CommonStart:
         await slot.measure_clock()
     lead = _LEAD_SECONDS + _LEAD_SECONDS_A_CLIENT * len(slots)
     start = CommonStart(host_wall=time.time() + lead, lead=lead)
-    await run_all(slot.start_at(start.host_wall) for slot in slots)
+    await together(slot.start_at(start.host_wall) for slot in slots)
     return start

@@ -3,6 +3,7 @@
 The engine drives every workload of a cell through the same steps::
 
     stage     what each side makes ready on its own, such as files and tables; it is kept in guests' snapshots
+    rehearse  what `prepare` will do again in each clone, as far as one side can, as the last thing before the snapshot
     prepare   what needs both sides, such as mounts, before the barrier; both count in provision.seconds
     client    the program that the engine starts behind the barrier, at the broadcast time
     progress  each line that the client prints may tell how far it is
@@ -195,13 +196,21 @@ class Workload(ABC, Generic[P]):
         """
         return
 
+    async def rehearse(self, post: Post) -> None:
+        """Do what `prepare` does, as far as one side alone can, and undo it; not called for guests that booted.
+
+        The caches of a guest that is about to be saved are empty. What this reads stays in its memory, and no clone
+        has to read it from the disk. The caches are emptied again before the start, so no figure depends on it.
+        """
+        return
+
     @abstractmethod
     async def prepare(self, site: Site) -> None:
         """Make ready what needs both sides. Both were staged."""
 
     @abstractmethod
     def client(self, site: Site) -> Client:
-        """The program that is timed."""
+        """The program that is timed. Asked for while `prepare` is under way, so it follows from site and parameters."""
 
     def progress(self, line: str) -> Progress | None:
         """What a line of the client's standard output tells of its progress; None when nothing."""

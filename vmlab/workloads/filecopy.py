@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.together import together
 from vmlab.model.units import Bytes, Seconds
 from vmlab.workloads.contract import (
     Client,
@@ -23,7 +24,7 @@ from vmlab.workloads.contract import (
     Workload,
     WorkloadParams,
 )
-from vmlab.workloads.programs import ask, command, install, last_object, line_object, objects, together
+from vmlab.workloads.programs import ask, command, install, last_object, line_object, objects
 from vmlab.workloads.services import LAB_PASSWORD, LAB_USER, SHARE, SHARE_FOLDER
 from vmlab.workloads.tree_listing import first_differences
 from vmlab.workloads.verdict import demand_success
@@ -116,12 +117,16 @@ class Filecopy(Workload[FilecopyParams]):
         made = await ask(post.shell, "tree_make", options, deadline=self._patience())
         await post.shell.write(f"{places.root}/made", json.dumps(made).encode())
 
+    async def rehearse(self, post: Post) -> None:
+        """Mount the near side's own share and let go of it, so that the kernel's modules are loaded."""
+        if post.side == "source":
+            places = _Places.of(post.workload)
+            await _mount(post.shell, post.shell.address, places)
+            await post.shell.run(["umount", places.mount])
+
     async def prepare(self, site: Site) -> None:
         """Mount the far side's share."""
-        places = _Places.of(site.workload)
-        made = (await site.source.run(["cat", f"{places.root}/made"])).stdout
-        self._made = last_object(made, f"{places.root}/made on {site.source.name}")
-        await _mount(site, places)
+        await _mount(site.source, site.peer.address, _Places.of(site.workload))
 
     def _patience(self) -> float:
         """Seconds that no step over all files may exceed, on the slowest machine that still makes sense."""
@@ -153,10 +158,12 @@ class Filecopy(Workload[FilecopyParams]):
         stages = stage_ends(finished.stdout, ("there", "back", "all") if self.params.back else ("there", "all"))
         self._demand_traffic(stages)
         places = _Places.of(site.workload)
+        made = (await site.source.run(["cat", f"{places.root}/made"])).stdout
+        self._made = last_object(made, f"{places.root}/made on {site.source.name}")
         checks = [self._demand_same(site, site.peer, f"{places.far}/tree", places)]
         if self.params.back:
             checks.append(self._demand_same(site, site.source, f"{places.root}/back", places))
-        await together(*checks)
+        await together(checks)
         return Collected(self._readings(stages), {"client": finished.stdout, "stderr": finished.stderr})
 
     def _demand_traffic(self, stages: dict[str, dict[str, float]]) -> None:
@@ -215,6 +222,6 @@ def stage_ends(text: str, wanted: tuple[str, ...]) -> dict[str, dict[str, float]
     return ends
 
 
-async def _mount(site: Site, places: _Places) -> None:
+async def _mount(client: Shell, server: str, places: _Places) -> None:
     options = f"username={LAB_USER},password={LAB_PASSWORD},vers=3.1.1"
-    await site.source.run(["mount", "-t", "cifs", f"//{site.peer.address}/{SHARE}", places.mount, "-o", options])
+    await client.run(["mount", "-t", "cifs", f"//{server}/{SHARE}", places.mount, "-o", options])

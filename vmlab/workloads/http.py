@@ -21,7 +21,7 @@ from vmlab.workloads.contract import (
     Workload,
     WorkloadParams,
 )
-from vmlab.workloads.programs import ask, install
+from vmlab.workloads.programs import ask, command, install
 from vmlab.workloads.services import ACCESS_LOG
 from vmlab.workloads.verdict import demand_equal, demand_success
 
@@ -84,24 +84,36 @@ class Http(Workload[HttpParams]):
         await install(post.shell, "page_fetch")
         if post.side == "target":
             await install(post.shell, "access_count")
-            await self._demand_page(post.shell, f"http://127.0.0.1{self.params.path}", post.shell)
+            await self._demand_page_by_queries(post.shell)
+
+    async def rehearse(self, post: Post) -> None:
+        """Make the page once more on the server; on the client, start the program that fetches it."""
+        if post.side == "target":
+            await self._demand_page_by_queries(post.shell)
+        else:
+            nobody = {"address": "127.0.0.1", "port": 9, "path": "/", "agent": "vmlab-rehearsal"}
+            await post.shell.run(command("page_fetch", nobody), check=False)
 
     async def prepare(self, site: Site) -> None:
-        """One request over the network must be a whole page of WordPress made with queries."""
-        self._queries_before = await self._demand_page(site.source, self._url(site), site.peer)
+        """One request over the network must be a whole page of WordPress."""
+        await self._demand_page(site.source, site.peer.address)
+        self._queries_before = await _queries(site.peer)
 
-    async def _demand_page(self, client: Shell, url: str, server: Shell) -> int:
-        """Fetch `url` from `client` and look at it; the server's count of queries afterwards."""
+    async def _demand_page_by_queries(self, server: Shell) -> None:
         before = await _queries(server)
-        page = await ask(client, "page_fetch", {"url": url, "agent": "vmlab-warm-up"}, deadline=180)
+        await self._demand_page(server, "127.0.0.1")
+        if await _queries(server) <= before:
+            raise WorkloadError(f"{self.params.path} on {server.name} was made without a query to MariaDB")
+
+    async def _demand_page(self, client: Shell, address: str) -> None:
+        """Fetch the page at `address` from `client` and look at it."""
+        url = f"http://{address}{self.params.path}"
+        options = {"address": address, "port": 80, "path": self.params.path, "agent": "vmlab-warm-up"}
+        page = await ask(client, "page_fetch", options, deadline=180)
         if page.get("status") != 200 or page.get("complete") is not True:
             raise WorkloadError(f"{url} is not a whole page: {page}")
         if not str(page.get("generator")).startswith("WordPress"):
             raise WorkloadError(f"{url} was not made by WordPress: {page}")
-        after = await _queries(server)
-        if after <= before:
-            raise WorkloadError(f"{url} was made without a query to MariaDB")
-        return after
 
     def client(self, site: Site) -> Client:
         """ab, with a user agent of this cell's own, by which the server's log knows its requests."""

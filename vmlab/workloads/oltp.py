@@ -62,7 +62,6 @@ class Oltp(Workload[OltpParams]):
     def __init__(self, params: OltpParams) -> None:
         super().__init__(params)
         self._count = IntervalCount(params.transactions)
-        self._commits_before = 0
 
     def footprint(self, accelerator: str) -> Footprint:
         """What the server writes; the client writes nothing."""
@@ -92,7 +91,10 @@ class Oltp(Workload[OltpParams]):
         return {"engine": self.params.engine, "tables": self.params.tables, "rows": self.params.rows}
 
     async def stage(self, post: Post) -> None:
-        """On the server: fill the tables, gather the planner's statistics, and leave no checkpoint for later."""
+        """On the server: fill the tables, gather the planner's statistics, and leave no checkpoint for later.
+
+        How many transactions the server had committed by then is kept in a file.
+        """
         if post.side == "source":
             return
         rows = self.params.tables * self.params.rows
@@ -101,10 +103,10 @@ class Oltp(Workload[OltpParams]):
         await post.shell.run(self._sysbench(_SOCKET_FOLDER, seed, "prepare"), deadline=300 + rows * 0.02)
         tables = ", ".join(self._tables())
         await _sql(post.shell, DATABASE, f"VACUUM ANALYZE {tables}", "CHECKPOINT", deadline=300 + rows * 0.01)
+        await post.shell.write(_commits_file(post.workload), f"{await _commits(post.shell)}\n".encode())
 
     async def prepare(self, site: Site) -> None:
-        """Note how many transactions the server has committed so far."""
-        self._commits_before = await _commits(site.peer)
+        """Nothing is needed that both sides have a part in."""
 
     def client(self, site: Site) -> Client:
         """As many events as transactions; no end by time."""
@@ -128,7 +130,8 @@ class Oltp(Workload[OltpParams]):
         demand_success(finished, "sysbench oltp_read_write")
         report, counts = parse_report(finished.stdout), parse_database_report(finished.stdout)
         demand_equal("transactions of sysbench", counts.transactions, self.params.transactions)
-        commits = await _commits(site.peer) - self._commits_before
+        before = (await site.peer.run(["cat", _commits_file(site.workload)])).stdout.strip()
+        commits = await _commits(site.peer) - _whole("xact_commit before the start", before)
         if commits < self.params.transactions:
             raise WorkloadError(
                 f"PostgreSQL committed {commits} transactions, but {self.params.transactions} were asked for"
@@ -163,6 +166,10 @@ class Oltp(Workload[OltpParams]):
 def _seed(seed: int, tile: int) -> int:
     """sysbench takes 31 bits; 0 would mean the clock."""
     return (seed * 1_000 + tile) % (2**31 - 1) + 1
+
+
+def _commits_file(workload: str) -> str:
+    return f"/srv/{workload}/commits"
 
 
 async def _sql(server: Shell, database: str, *statements: str, deadline: float) -> list[str]:

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Coroutine
 from importlib import resources
-from typing import Any, TypeVar
+from typing import Any
 
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.contract import Shell
 
 _FOLDER = "/run/vmlab/workloads"
 _PYTHON = ("/usr/bin/python3", "-I", "-S")
-
-
-T = TypeVar("T")
-
-
-async def together(*steps: Coroutine[Any, Any, T]) -> list[T]:
-    """Results of steps that run side by side. The first that fails ends the others, and its error is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(step) for step in steps]
-    except ExceptionGroup as failed:
-        raise failed.exceptions[0] from None
-    return [task.result() for task in tasks]
 
 
 def command(name: str, options: dict[str, Any]) -> tuple[str, ...]:

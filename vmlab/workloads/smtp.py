@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.together import together
 from vmlab.model.units import Bytes, Seconds
 from vmlab.workloads.contract import (
     Client,
@@ -21,7 +22,7 @@ from vmlab.workloads.contract import (
     Workload,
     WorkloadParams,
 )
-from vmlab.workloads.programs import ask, command, install, last_object, line_object, together
+from vmlab.workloads.programs import ask, command, install, last_object, line_object
 from vmlab.workloads.services import LAB_USER, MAIL_DOMAIN, MAILDIR
 from vmlab.workloads.verdict import demand_equal, demand_success
 
@@ -119,8 +120,10 @@ class Smtp(Workload[SmtpParams]):
         demand_success(finished, "the mail client")
         patience = 300 + 2.0 * self.params.total
         watched, clocks = await together(
-            ask(site.peer, "queue_watch", {"port": _CLOCK_PORT, "deadline": patience}, deadline=patience + 60),
-            ask(site.source, "clock_difference", {"address": site.peer.address, "port": _CLOCK_PORT}, deadline=120),
+            [
+                ask(site.peer, "queue_watch", {"port": _CLOCK_PORT, "deadline": patience}, deadline=patience + 60),
+                ask(site.source, "clock_difference", {"address": site.peer.address, "port": _CLOCK_PORT}, deadline=120),
+            ]
         )
         if watched.get("empty") is None:
             raise WorkloadError(f"{watched.get('left')} messages were still in the queue after {patience:.0f} s")

@@ -24,7 +24,7 @@ from vmlab.guests.identity import Identity, identify
 from vmlab.guests.image import ensure
 from vmlab.guests.keys import RunKeys
 from vmlab.guests.ssh import SshShell
-from vmlab.guests.template import begin_template, settle_template
+from vmlab.guests.template import begin_template, empty_template, settle_template
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.model.errors import HypervisorError
@@ -56,6 +56,7 @@ class Lab:
         shell = AgentShell(template.name, call)
         await shell.write(PREPARED, bytes(range(256)) * 400)
         said = (await shell.run(["cat", "/etc/hostname", "/sys/class/block/vda/size"])).stdout
+        await empty_template(call)
         await settle_template(call)
         self.saved.mkdir()
         await self.hypervisor.save(template.name, self.saved)

@@ -16,7 +16,7 @@ from vmlab.guests.image.catalog import FILES, read_manifest
 FORMAT = 1
 """Raised when guests are frozen in another way that nothing else shows."""
 
-_PROGRAMS = ("identity.pl", "settle.sh")
+_PROGRAMS = ("identity.pl", "empty.sh", "settle.sh")
 """What runs in every guest before it is frozen, beside its preparation."""
 
 
