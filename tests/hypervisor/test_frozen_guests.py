@@ -61,3 +61,19 @@ def test_a_guest_is_frozen_once_and_cloned(isolated: Start, runtime: Path, tmp_p
     assert said["refused"]["called_off"]["said"] == "called off"
     before, after = said["held"]
     assert after["qemus"] == 0 and after["descriptors"] <= before["descriptors"]
+
+
+def test_two_runs_of_a_cell_begin_with_the_same_data(isolated: Start, runtime: Path, tmp_path: Path) -> None:
+    lab = isolated("same_state", str(runtime), str(tmp_path), "tile")
+    answer, complaints = lab.communicate(timeout=280)
+    assert lab.returncode == 0, complaints
+    first, second = json.loads(answer)
+    assert first.keys() == second.keys() == {"file-a", "file-b", "front", "database"}
+    for guest, held in first.items():
+        own = {what: held.pop(what) for what in ("machine_id", "host_key")}
+        others = {what: second[guest].pop(what) for what in own}
+        assert held == second[guest], guest
+        assert all(own[what] != others[what] for what in own), "a clone has an identity of its own"
+        assert all(" of 0 bytes" not in found for found in held.values()), "a sum of nothing proves nothing"
+    assert "postgresql" in first["database"] and "mariadb" in first["front"]
+    assert len({held["snapshot"] for held in first.values()}) == 4

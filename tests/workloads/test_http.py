@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.shell import FakeShell, says
+from tests.fakes.staging import stage_both
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.contract import Completed, Finished, Post, Progress, Site
 from vmlab.workloads.http import Http, HttpParams, parse_status
@@ -29,9 +30,9 @@ def load() -> Http:
 
 @pytest.fixture
 def warming(source: FakeShell, target: FakeShell) -> list[str]:
-    """Answers for a preparation that goes well; the list is MariaDB's counters, before the start and at the end."""
-    script = [counters(selects=125), counters(selects=125 + 21_000)]
-    source.answers["page_fetch.py"] = says(json.dumps(PAGE))
+    """Answers for a preparation that goes well; the list is MariaDB's counters, first to last."""
+    script = [counters(selects=100), counters(selects=125), counters(selects=125 + 21 * 1001)]
+    source.answers["page_fetch.py"] = target.answers["page_fetch.py"] = says(json.dumps(PAGE))
     target.answers["mysql"] = lambda argv: says(script.pop(0))
     return script
 
@@ -40,6 +41,7 @@ def warming(source: FakeShell, target: FakeShell) -> list[str]:
 async def prepared(
     load: Http, site: Site, warming: list[str], source: FakeShell, target: FakeShell, captured: Path
 ) -> Http:
+    await stage_both(load, site)
     await load.prepare(site)
     source.answers["load.csv"] = says((captured / "ab-percentiles.csv").read_text())
     target.answers["access_count.py"] = says(served({"200": 1000}))
@@ -72,7 +74,6 @@ async def test_a_page_without_a_query_fails_the_servers_own_preparation(
     load: Http, target: FakeShell, warming: list[str], step: str
 ) -> None:
     warming[1] = warming[0]
-    target.answers["page_fetch.py"] = says(json.dumps(PAGE))
     with pytest.raises(WorkloadError, match="without a query"):
         await getattr(load, step)(Post("load", "target", 7, target))
 
@@ -127,8 +128,8 @@ async def test_a_log_that_tells_otherwise_fails(
 async def test_fewer_queries_than_requests_fail(
     prepared: Http, site: Site, finished: Finished, warming: list[str]
 ) -> None:
-    warming[0] = counters(selects=125 + 999)
-    with pytest.raises(WorkloadError, match="999 queries for 1000 requests"):
+    warming[0] = counters(selects=125 + 1000)
+    with pytest.raises(WorkloadError, match="1000 queries for 1001 pages"):
         await prepared.collect(site, finished)
 
 

@@ -16,7 +16,7 @@ from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.lab.contention import Contention
 from vmlab.lab.freezer import Freezer
-from vmlab.lab.guest_set import Connect, GuestSet
+from vmlab.lab.guest_set import Connect, GuestSet, forget_pages
 from vmlab.lab.slot import Slot
 from vmlab.lab.start import StartSkew, start_together
 from vmlab.lab.validity import HostNoise, broken_rules
@@ -147,8 +147,21 @@ class CellRun:
         self._slots = [self._slot(index) for index in range(len(self.plan.workloads))]
         if not staged:
             await together(slot.stage() for slot in self._slots)
-        await together([*(slot.make_ready() for slot in self._slots), self._prove_cache()])
-        await self._guests.drop_caches(Path(proof.file) for proof in self._proofs)
+        await together(
+            [
+                *(slot.make_ready() for slot in self._slots),
+                *(self._drop_caches(guest) for guest in self.plan.guests),
+                self._prove_cache(),
+            ]
+        )
+        await forget_pages(Path(proof.file) for proof in self._proofs)
+
+    async def _drop_caches(self, guest: GuestPlan) -> None:
+        """Empty one guest's caches as soon as nothing more is asked of it."""
+        for slot in self._slots:
+            if guest.key in (slot.plan.source, slot.plan.target):
+                await slot.ready.wait()
+        await self._guests.drop_caches(guest)
 
     async def _prove_cache(self) -> None:
         self._proofs = await self._guests.prove_cache()

@@ -140,16 +140,9 @@ class GuestSet:
         """The cache mode of every disk file, as QEMU's own descriptors and QMP tell it."""
         return await self._hypervisor.prove_cache(self.specs)
 
-    async def drop_caches(self, files: Iterable[Path]) -> None:
-        """Empty the guests' page caches, and the host's pages of the lab's own disk files.
-
-        The host's other pages are not the lab's to drop; both sides of a comparison start from cold files.
-        """
-        await together(
-            shell.run(["sh", "-c", "sync; echo 3 > /proc/sys/vm/drop_caches"], deadline=300)
-            for shell in self.shells.values()
-        )
-        await asyncio.to_thread(_forget_pages, sorted(set(files)))
+    async def drop_caches(self, guest: GuestPlan) -> None:
+        """Empty a guest's page cache, and its caches of names and inodes."""
+        await self.shells[guest.key].run(["sh", "-c", "sync; echo 3 > /proc/sys/vm/drop_caches"], deadline=300)
 
     async def destroy(self) -> None:
         """Drop the connections and destroy the domains with their disks."""
@@ -159,6 +152,14 @@ class GuestSet:
         if self.specs:
             await self._hypervisor.destroy(self.names)
         self._all_are("gone")
+
+
+async def forget_pages(files: Iterable[Path]) -> None:
+    """Empty the host's page cache of the lab's own disk files, so that both sides of a comparison start from cold ones.
+
+    The host's other pages are not the lab's to drop.
+    """
+    await asyncio.to_thread(_forget_pages, sorted(set(files)))
 
 
 def _forget_pages(files: list[Path]) -> None:

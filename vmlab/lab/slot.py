@@ -32,6 +32,8 @@ class Slot:
         self.finished: Finished | None = None
         self.collected: Collected | None = None
         self.notes: list[str] = []
+        self.ready = asyncio.Event()
+        """Set when the client waits before its exec and nothing more is asked of either side until the start."""
         self._cell = cell
         self._workload = workload
         self._emit = emit
@@ -62,6 +64,7 @@ class Slot:
     async def make_ready(self) -> None:
         """Make ready what needs both sides, of guests that were staged; fork the client up to its exec."""
         await together([self._workload.prepare(self.site), self._hold()])
+        self.ready.set()
 
     async def _hold(self) -> None:
         client = self._workload.client(self.site)

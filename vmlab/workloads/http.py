@@ -30,6 +30,8 @@ _REQUEST_SECONDS = {"kvm": 0.03, "tcg": 0.26}
 _LOG_BYTES = 5_000
 _SILENT_BELOW = 200
 """With fewer requests ab tells no or hardly any progress of its own, so it is asked to show each answer's header."""
+_PAGES_BEFORE = 1
+"""Pages that `prepare` asks for, after the queries were counted."""
 _MERGE = ("sh", "-c", 'exec "$@" 2>&1', "ab")
 """ab tells its progress on standard error; the engine looks for it on standard output."""
 
@@ -62,7 +64,6 @@ class Http(Workload[HttpParams]):
 
     def __init__(self, params: HttpParams) -> None:
         super().__init__(params)
-        self._queries_before = 0
         self._count = RequestCount()
 
     def footprint(self, accelerator: str) -> Footprint:
@@ -84,12 +85,12 @@ class Http(Workload[HttpParams]):
         await install(post.shell, "page_fetch")
         if post.side == "target":
             await install(post.shell, "access_count")
-            await self._demand_page_by_queries(post.shell)
+            await self._demand_page_by_queries(post)
 
     async def rehearse(self, post: Post) -> None:
         """Make the page once more on the server; on the client, start the program that fetches it."""
         if post.side == "target":
-            await self._demand_page_by_queries(post.shell)
+            await self._demand_page_by_queries(post)
         else:
             nobody = {"address": "127.0.0.1", "port": 9, "path": "/", "agent": "vmlab-rehearsal"}
             await post.shell.run(command("page_fetch", nobody), check=False)
@@ -97,13 +98,15 @@ class Http(Workload[HttpParams]):
     async def prepare(self, site: Site) -> None:
         """One request over the network must be a whole page of WordPress."""
         await self._demand_page(site.source, site.peer.address)
-        self._queries_before = await _queries(site.peer)
 
-    async def _demand_page_by_queries(self, server: Shell) -> None:
-        before = await _queries(server)
-        await self._demand_page(server, "127.0.0.1")
-        if await _queries(server) <= before:
-            raise WorkloadError(f"{self.params.path} on {server.name} was made without a query to MariaDB")
+    async def _demand_page_by_queries(self, post: Post) -> None:
+        """Fetch the page on the server itself, and keep MariaDB's count of queries in a file."""
+        before = await _queries(post.shell)
+        await self._demand_page(post.shell, "127.0.0.1")
+        after = await _queries(post.shell)
+        if after <= before:
+            raise WorkloadError(f"{self.params.path} on {post.shell.name} was made without a query to MariaDB")
+        await post.shell.write(_queries_file(post.workload), f"{after}\n".encode())
 
     async def _demand_page(self, client: Shell, address: str) -> None:
         """Fetch the page at `address` from `client` and look at it."""
@@ -140,9 +143,11 @@ class Http(Workload[HttpParams]):
         percentile_text = (await site.source.run(["cat", _percentile_file(site)])).stdout
         percentiles = parse_percentiles(percentile_text, report.requests)
         await self._demand_log(site, report)
-        queries = await _queries(site.peer) - self._queries_before
-        if queries < self.params.requests:
-            raise WorkloadError(f"MariaDB answered {queries} queries for {self.params.requests} requests")
+        before = (await site.peer.run(["cat", _queries_file(site.workload)])).stdout
+        queries = await _queries(site.peer) - parse_status(f"Com_select\t{before.strip()}")
+        pages = report.requests + _PAGES_BEFORE
+        if queries < pages:
+            raise WorkloadError(f"MariaDB answered {queries} queries for {pages} pages")
         return Collected(
             readings=(
                 Reading("run_time", report.total_time, "s"),
@@ -151,7 +156,7 @@ class Http(Workload[HttpParams]):
                 Reading("latency_mean", report.latency_mean, "s"),
                 *(Reading(f"latency_p{percent}", percentiles[percent], "s") for percent in (50, 95, 99)),
                 Reading("latency_max", percentiles[100], "s"),
-                Reading("queries_per_request", queries / report.requests, "1"),
+                Reading("queries_per_request", queries / pages, "1"),
                 Reading("bytes", report.transferred, "B"),
             ),
             raw={"ab": finished.stdout, "stderr": finished.stderr, "percentiles": percentile_text},
@@ -178,6 +183,10 @@ class Http(Workload[HttpParams]):
 
 def _agent(site: Site) -> str:
     return f"vmlab-{site.seed}-{site.cell}-{site.tile}-{site.workload}"
+
+
+def _queries_file(workload: str) -> str:
+    return f"/srv/{workload}/queries"
 
 
 def _percentile_file(site: Site) -> str:
