@@ -71,7 +71,7 @@ async def run_identity(call: AgentCall, parts: Mapping[str, str], deadline: floa
     """
     given = {"entropy": os.urandom(_ENTROPY_BYTES).hex(), **parts}
     lines = "".join(f"{key}={value}\n" for key, value in given.items())
-    ended = await run_program(call, ["perl", "-e", _program()], lines.encode(), deadline)
+    ended = await run_program(call, ["perl", "-w", "-e", _program()], lines.encode(), deadline)
     if ended.status != 0 or ended.stdout != "ok\n":
         said = (ended.stderr.strip() or ended.stdout.strip()).splitlines()
         raise GuestError(f"identity: exited with {ended.status}: {said[-1] if said else 'it said nothing'}")

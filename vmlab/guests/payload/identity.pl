@@ -7,17 +7,26 @@
 #   hostname machine_id hosts (hex) address (CIDR) host_key (hex) authorized_key
 #
 # A key that is missing leaves its part out; a guest that is going to be saved has no address.
+#
+# It runs with -w, and without the modules warnings, constant, Socket and File::Glob (which glob loads): together they
+# take a restored guest longer than all that is done here.
 use strict;
-use warnings;
-use Socket qw(AF_INET SOCK_DGRAM inet_aton);
 
-use constant {
-    RNDADDENTROPY => 0x40085203, RNDRESEEDCRNG => 0x5207,
-    SIOCSIFADDR => 0x8916, SIOCSIFBRDADDR => 0x891a, SIOCSIFNETMASK => 0x891c,
-    SIOCGIFFLAGS => 0x8913, SIOCSIFFLAGS => 0x8914, IFF_UP => 0x1,
-    SYS_CLOCK_ADJTIME => 305, CLOCK_REALTIME => 0, ADJ_SETOFFSET => 0x100, ADJ_NANO => 0x2000,
-    SYS_UMOUNT2 => 166,
-};
+sub RNDADDENTROPY() { 0x40085203 }
+sub RNDRESEEDCRNG() { 0x5207 }
+sub AF_INET() { 2 }
+sub SOCK_DGRAM() { 2 }
+sub SIOCSIFADDR() { 0x8916 }
+sub SIOCSIFBRDADDR() { 0x891a }
+sub SIOCSIFNETMASK() { 0x891c }
+sub SIOCGIFFLAGS() { 0x8913 }
+sub SIOCSIFFLAGS() { 0x8914 }
+sub IFF_UP() { 0x1 }
+sub SYS_CLOCK_ADJTIME() { 305 }
+sub CLOCK_REALTIME() { 0 }
+sub ADJ_SETOFFSET() { 0x100 }
+sub ADJ_NANO() { 0x2000 }
+sub SYS_UMOUNT2() { 166 }
 
 my %given;
 while (my $line = <STDIN>) {
@@ -75,10 +84,16 @@ sub set_names {
     put($path, "$given{machine_id}\n", 0644);
 }
 
+sub entries {
+    my ($folder) = @_;
+    opendir(my $open, $folder) or return ();
+    return grep { !/^\./ } readdir($open);
+}
+
 sub network_card {
     for (1 .. 1000) {
-        for my $card (glob '/sys/class/net/*') {
-            return $card =~ s{.*/}{}r if -e "$card/device";
+        for my $card (entries('/sys/class/net')) {
+            return $card if -e "/sys/class/net/$card/device";
         }
         select(undef, undef, undef, 0.01);
     }
@@ -90,7 +105,7 @@ sub internet_address { return pack('S x2 a4 x8', AF_INET, $_[0]) }
 sub set_address {
     my ($address, $prefix) = split m{/}, $given{address};
     my $mask = pack('N', 0xffffffff << (32 - $prefix) & 0xffffffff);
-    my $own = inet_aton($address);
+    my $own = pack('C4', split /\./, $address);
     my $card = network_card();
     socket(my $socket, AF_INET, SOCK_DGRAM, 0) or fail("no socket: $!");
     for my $step ([SIOCSIFADDR, $own], [SIOCSIFNETMASK, $mask], [SIOCSIFBRDADDR, $own | ~$mask]) {
@@ -113,10 +128,11 @@ sub set_keys {
 # The servers of a saved guest already run. sshd reads its keys anew for each connection, and journald goes on with the
 # files that it holds open; under the guest's own machine-id readers find them.
 sub take_over_journal {
-    my ($former) = glob '/run/log/journal/*';
-    my $own = "/run/log/journal/$given{machine_id}";
+    my $journals = '/run/log/journal';
+    my ($former) = entries($journals);
+    my $own = "$journals/$given{machine_id}";
     return if !defined $former || -d $own;
-    rename($former, $own) or fail("$former: $!");
+    rename("$journals/$former", $own) or fail("$journals/$former: $!");
 }
 
 sub sshd_runs {
