@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from vmlab.tui.feed.picks import Pick
     from vmlab.tui.screens.compare import CompareScreen
 
+_MASK_SECONDS = 0.005
 COPIED = "copied.txt"
 """Where a copied table lies too, for terminals that do not take it."""
 
@@ -67,6 +68,10 @@ class Console(App[int]):
             self.theme = self.options.theme
         if self.recording is not None:
             self.call_after_refresh(self.push_screen, replay_screen(self.recording))
+
+    def delay_update(self, delay: float = 0.05) -> None:
+        """Textual masks a change of mode for 50 ms, so that nobody sees a screen fill; these are full at once."""
+        super().delay_update(min(delay, _MASK_SECONDS))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """What the command palette offers: all keys of this screen by name, and the themes."""
