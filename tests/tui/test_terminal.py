@@ -65,7 +65,7 @@ def tmux(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tmux]:
             subprocess.run([sys.executable, "-m", "vmlab", "stop", run.id], check=False, timeout=300)
 
 
-def test_a_killed_terminal_leaves_the_run_going_and_the_next_console_finds_it(tmux: Tmux) -> None:
+def test_the_whole_day_by_keyboard_with_a_terminal_that_is_killed_in_between(tmux: Tmux) -> None:
     tmux.open()
     tmux.shows("LIVE", "CPU", "iowait", "await", "cached", "KSM")
 
@@ -114,3 +114,22 @@ def test_a_killed_terminal_leaves_the_run_going_and_the_next_console_finds_it(tm
         time.sleep(0.1)
     (run,) = list_runs()
     assert (run.outcome, run.cells_done) == ("aborted", 2)
+
+    # Both cells side by side.
+    tmux.press("3")
+    tmux.shows("aborted", run.id[:15])
+    tmux.press("e")
+    tmux.shows("tiles 1, cache none")
+    tmux.press("Down", "Space", "Space", "c")
+    compared = tmux.shows("cell 1: tiles 1", "cell 2: tiles 1", "filecopy", "total wall")
+    assert "(base)" in compared
+
+    # The run once more, as a recording, to its end and back.
+    tmux.press("Escape")
+    tmux.shows("outcome", "tiles 1, cache none")
+    tmux.press("Up", "Up", "Enter")
+    tmux.shows("RECORDING", "cell 1/2")
+    tmux.press("Space", "End")
+    tmux.shows("RECORDING at its end", "aborted")
+    tmux.press("Home", "n", "n")
+    tmux.shows("cell 2/2", "paused", "cache none")

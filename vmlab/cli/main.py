@@ -32,6 +32,7 @@ COMMANDS: dict[str, Entry] = {
     "ls": Entry("vmlab.cli.read_commands:ls", "List runs, or the shipped scenarios."),
     "show": Entry("vmlab.cli.read_commands:show", "Show what a run measured."),
     "compare": Entry("vmlab.cli.read_commands:compare", "Set runs side by side."),
+    "replay": Entry("vmlab.cli.console_words:replay", "Play a recorded run back in the console."),
     "top": Entry("vmlab.cli.top_command:top", "Watch this host live."),
     "plan": Entry("vmlab.cli.plan_commands:plan", "Tell what would run, how long, with how much RAM and disk."),
     "validate": Entry("vmlab.cli.plan_commands:validate", "Check scenarios and start nothing."),
@@ -85,6 +86,8 @@ class LateGroup(click.Group):
 @click.version_option(__version__, prog_name="vmlab", message="%(prog)s %(version)s")
 def cli() -> None:
     """A test lab for this Linux host: real guests load it the way consolidation does, and the figures hold up.
+
+    Without a command the console opens, with --no-mouse and --theme NAME as its options.
 
     SCENARIO is a path, or the name of a shipped scenario such as tile.
     """
