@@ -96,9 +96,13 @@ async def test_a_last_line_that_cannot_be_read_fails(settled: Smtp, site: Site) 
 
 
 def test_a_drain_is_never_below_zero_but_within_the_clocks_uncertainty() -> None:
-    assert drain_seconds(1000.0, {"empty": 1000.495, **CLOCKS}) == 0
-    with pytest.raises(WorkloadError, match="a clock was set"):
-        drain_seconds(1000.0, {"empty": 1000.4, **CLOCKS})
+    sent = {"clock": 1000.0, "burst": 0.3, "sending": 2.0}
+    assert drain_seconds(sent, {"empty": 1000.75, **CLOCKS}) == pytest.approx(0.25)
+    assert drain_seconds(sent, {"empty": 1000.495, **CLOCKS}) == 0
+    assert drain_seconds(sent, {"empty": 1000.21, **CLOCKS}) == 0, "the answer was seen late"
+    with pytest.raises(WorkloadError, match=r"0\.110 s before the last messages were sent: a clock was set"):
+        drain_seconds(sent, {"empty": 1000.09, **CLOCKS})
+    assert drain_seconds({**sent, "burst": 0.0}, {"empty": 999.0, **CLOCKS}) == 0
 
 
 def test_every_cell_has_a_subject_of_its_own(load: Smtp, site: Site) -> None:

@@ -145,7 +145,7 @@ class Smtp(Workload[SmtpParams]):
                 Reading("run_time", sent["seconds"], "s"),
                 Reading("sending_time", sent["sending"], "s"),
                 Reading("burst_time", sent["burst"], "s"),
-                Reading("drain_time", drain_seconds(sent["clock"], self._drain), "s"),
+                Reading("drain_time", drain_seconds(sent, self._drain), "s"),
                 Reading("messages", self.params.total, "1"),
                 Reading("bytes", self.params.total * self.params.size, "B"),
             ),
@@ -171,16 +171,19 @@ def parse_client(text: str) -> dict[str, float]:
     return {key: float(said[key]) for key in wanted}
 
 
-def drain_seconds(ended: float, drain: dict[str, Any]) -> float:
-    """From the last accepted message (`ended`, the source's clock) until the queue was empty (the target's clock).
+def drain_seconds(sent: dict[str, float], drain: dict[str, Any]) -> float:
+    """From the last accepted message (the source's clock) until the queue was empty (the target's clock).
 
-    Raises WorkloadError when the queue was never watched, or was empty before the last message came in.
+    A busy source takes note of the server's answer late, maybe after the message was delivered; the drain was 0 then.
+    Raises WorkloadError when the queue was never watched, or was empty before the last sending even began.
     """
     if not drain:
         raise WorkloadError("the mail queue was not watched")
-    seconds = float(drain["empty"]) - (ended + float(drain["ahead"]))
-    if seconds < -(float(drain["uncertainty"]) + _CLOCK_GRAIN):
+    seconds = float(drain["empty"]) - (sent["clock"] + float(drain["ahead"]))
+    last = sent["burst"] or sent["sending"]
+    if seconds < -(last + float(drain["uncertainty"]) + _CLOCK_GRAIN):
         raise WorkloadError(
-            f"the mail queue was empty {-seconds:.3f} s before the last message: a clock was set meanwhile"
+            f"the mail queue was empty {-seconds - last:.3f} s before the last messages were sent: "
+            "a clock was set meanwhile"
         )
     return max(0.0, seconds)
