@@ -3,7 +3,8 @@
 A partitioned disk with a boot loader (syslinux, without a waiting time), Debian's stock initrd, systemd's usual target,
 ifupdown with a DHCP client, and cloud-init with its NoCloud source, all as their packages set them up. Only the servers
 of the roles are switched off, as in the lab's own image, so that both are timed to the same moment.
-Built once, some two minutes, into the cache. Needs the packages syslinux, mtools, dosfstools and fdisk.
+Built once, some two minutes, into the cache. Needs the packages syslinux, mtools, dosfstools, fdisk and, to hand out
+addresses, dnsmasq-base.
 """
 
 from __future__ import annotations

@@ -183,6 +183,11 @@ def test_more_tiles_and_fewer_cores_take_longer() -> None:
     assert seconds(3, 2) > seconds(3, 8)
 
 
+def test_guests_that_boot_take_longer_than_guests_that_are_restored() -> None:
+    cold, restored = (make_plan(load("tile"), Overrides(cold=cold), HOST).seconds for cold in (True, False))
+    assert cold > restored + 2 * 10
+
+
 def test_the_demo_of_a_tile_is_planned_for_less_than_a_quarter_of_an_hour() -> None:
     made = make_plan(load("tile"), Overrides(), HOST)
     assert [cell.axes for cell in made.cells] == [{"tiles": 1, "cache": mode} for mode in ("none", "writeback")]

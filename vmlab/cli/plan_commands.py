@@ -35,7 +35,7 @@ def plan(scenario: str, overrides: Overrides, as_json: bool) -> None:
     if as_json:
         write_json(plan_document(planned, host, str(refusal) if refusal else None))
     else:
-        write_text(plan_text(planned, host))
+        write_text(plan_text(planned, host, cold=overrides.cold))
     if refusal is not None:
         raise refusal
 

@@ -81,7 +81,7 @@ def _workload(workload: WorkloadPlan) -> dict[str, Any]:
     }
 
 
-def plan_text(plan: Plan, host: HostFacts) -> str:
+def plan_text(plan: Plan, host: HostFacts, *, cold: bool) -> str:
     """The plan for people: totals, what the largest cell holds, the cells in order."""
     largest = max(plan.cells, key=lambda cell: (len(cell.guests), cell.memory_bytes))
     lines = [
@@ -92,7 +92,7 @@ def plan_text(plan: Plan, host: HostFacts) -> str:
         f"guests   {plan.guests} at most, on {host.cpus} CPUs",
         f"memory   {format_bytes(plan.memory_bytes)} at most, {format_bytes(host.memory_available_bytes)} free",
         f"disk     {format_bytes(plan.disk_bytes)} written at most, {format_bytes(host.disk_free_bytes)} free",
-        f"time     about {_about(plan.seconds)}, an estimate for {_accelerator(host)}",
+        f"time     about {_about(plan.seconds)}, an estimate for {_accelerator(host)}{_once(plan, cold=cold)}",
         "",
         *_largest(largest),
         "cells in order",
@@ -100,6 +100,10 @@ def plan_text(plan: Plan, host: HostFacts) -> str:
         *(f"note: {note}" for note in plan.notes),
     ]
     return "\n".join(lines)
+
+
+def _once(plan: Plan, *, cold: bool) -> str:
+    return "" if cold or not plan.guests else "; about a minute more when guests are frozen first"
 
 
 def _accelerator(host: HostFacts) -> str:

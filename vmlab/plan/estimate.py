@@ -16,9 +16,12 @@ from vmlab.workloads.registry import kinds
 BOOT_WRITES_BYTES = 48 * 2**20
 """What a guest writes from its boot until it is ready, and what its overlay needs for itself."""
 _CORES_MEASURED = 2
-_BOOT_ALONE: dict[Accelerator, float] = {"kvm": 6.0, "tcg": 22.0}
-_BOOT_SHARE: dict[Accelerator, float] = {"kvm": 1.5, "tcg": 14.0}
+_BOOT_ALONE: dict[Accelerator, float] = {"kvm": 3.0, "tcg": 9.0}
+_BOOT_SHARE: dict[Accelerator, float] = {"kvm": 1.0, "tcg": 5.0}
 """Seconds of two whole cores that each guest's boot takes."""
+_RESTORE_ALONE: dict[Accelerator, float] = {"kvm": 1.0, "tcg": 3.0}
+_RESTORE_SHARE: dict[Accelerator, float] = {"kvm": 0.5, "tcg": 1.2}
+"""The same for a guest that was frozen before. No KVM was at hand, so its figures are guesses, here and above."""
 _OVERLAP = 0.7
 """Part of a workload's time that is work for the cores, and not waiting for disk, network or a pause."""
 _AROUND_CELL = 4.0
@@ -30,15 +33,19 @@ def footprint(workload: WorkloadPlan, accelerator: Accelerator) -> Footprint:
     return kinds()[workload.kind](workload.params).footprint(where)
 
 
-def cell_seconds(guests: int, footprints: Iterable[Footprint], host: HostFacts) -> float:
-    """Seconds from nothing running to nothing left: boot, prepare, execute, collect, clean up."""
+def cell_seconds(guests: int, footprints: Iterable[Footprint], host: HostFacts, *, cold: bool) -> float:
+    """Seconds from nothing running to nothing left: boot or restore, prepare, execute, collect, clean up.
+
+    Without `cold` guests are taken to be frozen already: the first run takes about a minute more.
+    """
     spread = _CORES_MEASURED / max(host.cpus, 1)
-    boot = 0.0
+    own, share = (_BOOT_ALONE, _BOOT_SHARE) if cold else (_RESTORE_ALONE, _RESTORE_SHARE)
+    start = 0.0
     if guests:
-        boot = max(_BOOT_ALONE[host.accelerator_guess], _BOOT_SHARE[host.accelerator_guess] * guests * spread)
+        start = max(own[host.accelerator_guess], share[host.accelerator_guess] * guests * spread)
     alone = [one.seconds for one in footprints]
     together = max(max(alone, default=0.0), _OVERLAP * sum(alone) * spread)
-    return _AROUND_CELL + boot + together
+    return _AROUND_CELL + start + together
 
 
 def cell_disk(guests: int, footprints: Iterable[Footprint]) -> int:

@@ -50,7 +50,7 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         # A figure carries its configuration, so even a scenario that varies nothing says its cache mode.
         document = document.assigned([("axes",)], {"cache": [_DEFAULT_CACHE]}, ())
     scenario = read_scenario(document)
-    cells = _cells(document, scenario, host)
+    cells = _cells(document, scenario, host, cold=overrides.cold)
     table = _table(scenario)
     layout = Table(columns=table.columns, rows=table.rows, baseline=table.baseline)
     plan = Plan(
@@ -68,9 +68,9 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
     return replace(plan, notes=tuple(_notes(plan, overrides, host)))
 
 
-def _cells(document: Document, scenario: Scenario, host: HostFacts) -> tuple[CellPlan, ...]:
+def _cells(document: Document, scenario: Scenario, host: HostFacts, *, cold: bool) -> tuple[CellPlan, ...]:
     axes = place_axes(document, scenario)
-    once = [_cell(point, host) for point in points(document, axes)]
+    once = [_cell(point, host, cold=cold) for point in points(document, axes)]
     count = len(once) * scenario.repeats
     if count > MOST_CELLS:
         message = f"{scenario.repeats} repeats of {len(once)} cells are {count}; at most {MOST_CELLS} are allowed"
@@ -79,7 +79,7 @@ def _cells(document: Document, scenario: Scenario, host: HostFacts) -> tuple[Cel
     return tuple(replace(cell, index=index) for index, cell in enumerate(every, start=1))
 
 
-def _cell(point: Point, host: HostFacts) -> CellPlan:
+def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
     checked = read_cell(point.document)
     tiles = cast(int, point.values.get("tiles", 1))
     guests = tuple(guest for tile in range(1, tiles + 1) for guest in _guests(checked.scenario, tile, host))
@@ -98,7 +98,7 @@ def _cell(point: Point, host: HostFacts) -> CellPlan:
         workloads=workloads,
         memory_bytes=sum(guest.memory_bytes for guest in guests),
         disk_bytes=cell_disk(len(guests), footprints),
-        seconds=cell_seconds(len(guests), footprints, host),
+        seconds=cell_seconds(len(guests), footprints, host, cold=cold),
     )
 
 
