@@ -45,6 +45,17 @@ async def test_a_failure_is_raised_as_itself_when_the_others_have_cleared_up() -
     assert neighbour.cleared == 1
 
 
+async def test_what_failed_because_of_a_failure_does_not_hide_it() -> None:
+    async def loses_its_connection() -> str:
+        try:
+            return await says("never", 60)
+        except asyncio.CancelledError:
+            raise OSError("connection lost") from None
+
+    with pytest.raises(GuestError, match="it went wrong"):
+        await together([loses_its_connection(), fails(0.01)])
+
+
 async def test_failures_on_two_floors_do_not_tear_a_step_out_of_its_clearing_up() -> None:
     below = [ClearsUp(), ClearsUp()]
     floors = [together([one.wait(), fails(after)]) for one, after in zip(below, (0.0, 0.01), strict=True)]

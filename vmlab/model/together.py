@@ -19,13 +19,14 @@ async def together(steps: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     if not tasks:
         return []
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        first, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
         await _end(tasks)
-    failures = [task.exception() for task in tasks if not task.cancelled()]
-    for failure in failures:
-        if failure is not None:
-            raise failure
+    # Steps that failed because they were cancelled come behind the one that was the cause.
+    in_order = sorted(tasks, key=lambda task: task not in first)
+    failures = [error for task in in_order if not task.cancelled() and (error := task.exception()) is not None]
+    if failures:
+        raise failures[0]
     return [task.result() for task in tasks]
 
 
