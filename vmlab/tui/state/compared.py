@@ -49,11 +49,12 @@ def comparison_rows(sides: Sequence[Side], *, every_metric: bool = False) -> tup
     Raises UsageError where no cells meet.
     """
     compared = compare(sides)
-    rows = [*_time_rows(compared, every_metric), *_host_rows(sides)]
+    emulated = any(side.run["accelerator"] == "tcg" for side in sides)
+    rows = [*_time_rows(compared, every_metric, " under emulation (TCG)" if emulated else ""), *_host_rows(sides)]
     return rows, compared.warnings
 
 
-def _time_rows(compared: Comparison, every_metric: bool) -> list[TableRow]:
+def _time_rows(compared: Comparison, every_metric: bool, how: str) -> list[TableRow]:
     rows: list[TableRow] = []
     place: object = None
     for row in compared.rows:
@@ -62,7 +63,7 @@ def _time_rows(compared: Comparison, every_metric: bool) -> list[TableRow]:
         if row.axes != place:
             place = row.axes
             where = f", {axes_words(row.axes)}" if row.axes else ""
-            rows.append(TableRow(f"Run time in s{where}"))
+            rows.append(TableRow(f"Run time in s{how}{where}"))
         rows.append(TableRow(_label(row), tuple(_entry(row, place) for place in range(len(row.figures)))))
     return rows
 
