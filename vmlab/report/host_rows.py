@@ -41,11 +41,13 @@ def host_lines(document: RunDocument, layout: Layout, block: Block, width: int) 
 
 
 def _text(cells: Sequence[CellDocument], key: str, written: Callable[[float], str]) -> str:
-    figure = figure_of(cells, _mean_of(key))
+    figure = figure_of(cells, mean_of(key))
     return written(figure.spread.mean) if figure.spread else NOT_MEASURED
 
 
-def _mean_of(key: str) -> Value:
+def mean_of(key: str) -> Value:
+    """A host figure's mean, from a cell's document; None where the cell has none."""
+
     def value(cell: CellDocument) -> float | None:
         aggregate = cell["host"].get(key)
         return aggregate["mean"] if aggregate else None

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from vmlab.analysis.compare import WALL_CLOCK, Comparison, Row, Side, compare
-from vmlab.analysis.figure import RUN_TIME, Figure, Value, difference_percent, figure_of
-from vmlab.analysis.shape import CellDocument
+from vmlab.analysis.figure import RUN_TIME, Figure, difference_percent, figure_of
 from vmlab.model.quantities import format_bytes
+from vmlab.report.host_rows import mean_of
 from vmlab.report.words import difference_text, figure_text, number
 from vmlab.tui.state.views import axes_words
 
@@ -97,16 +97,8 @@ def _difference(baseline: Figure, candidate: Figure, *, seconds: bool) -> tuple[
 def _host_rows(sides: Sequence[Side]) -> list[TableRow]:
     rows: list[TableRow] = []
     for label, key, written in HOST_ROWS:
-        figures = [figure_of(side.cells, _mean_of(key)) for side in sides]
+        figures = [figure_of(side.cells, mean_of(key)) for side in sides]
         if any(figure.spread for figure in figures):
             texts = [written(figure.spread.mean) if figure.spread else "-" for figure in figures]
             rows.append(TableRow(label, tuple(Entry(text) for text in texts)))
     return [TableRow("Host, mean while the workloads ran"), *rows] if rows else []
-
-
-def _mean_of(key: str) -> Value:
-    def value(cell: CellDocument) -> float | None:
-        aggregate = cell["host"].get(key)
-        return aggregate["mean"] if aggregate else None
-
-    return value
