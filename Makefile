@@ -1,7 +1,7 @@
 # The two commands that matter: `make run` and `make test`. Both install what is missing first.
 VMLAB = .venv/bin/vmlab
 
-.PHONY: setup run test check unit schema screenshots
+.PHONY: setup run test test-host test-experiments check unit anomalies schema screenshots
 
 setup:  ## Debian packages and .venv; does nothing when nothing is missing
 	@packaging/setup
@@ -10,10 +10,19 @@ run: setup  ## one tile of four real guests, cache none against writeback, times
 	@$(VMLAB) run tile
 
 test: setup  ## every test, real guests included
-	@.venv/bin/python -m pytest
+	@.venv/bin/python -m pytest $(PYTEST)
+
+test-host: setup  ## the program on a Debian host with systemd, cgroup v2, libvirtd and KVM, all of it emulated; about three quarters of an hour
+	@.venv/bin/python -m tests.host $(CHECKS)
+
+test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most an hour
+	@.venv/bin/python -m tests.experiments.run_all $(EXPERIMENTS)
 
 unit: setup  ## the tests that boot no guest
 	@.venv/bin/python -m pytest -m "not guests"
+
+anomalies: setup  ## every call of a run fails, hangs or is stopped at once, over fakes; an hour or more, not timed yet
+	@VMLAB_ANOMALIES=$${VMLAB_ANOMALIES:-all} .venv/bin/python -m pytest tests/anomaly -x
 
 check: setup  ## style, types and the walls of the house
 	@.venv/bin/ruff check .
