@@ -1,1 +1,1 @@
-"""The words of the lab: scenario, run, event, sample, units and errors. Imports nothing of ours."""
+"""The terms of the lab: scenario, run, event, sample, units and errors. Imports nothing of ours."""

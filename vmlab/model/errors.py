@@ -5,28 +5,32 @@
     VmlabError                        1
     ├── UsageError                    2   wrong usage of a command
     │   └── ScenarioError             2   a scenario that cannot be run, with its position
-    ├── RefusedError                  3   not started; says what would mend it
+    ├── RefusedError                  3   not started; says what the user can do about it
     │   ├── ImageError                3   the image could not be built or is damaged
     │   └── HypervisorUnavailable     3   libvirt, QEMU or a privilege is missing
     ├── HypervisorError               1   a libvirt or QEMU call failed
-    │   └── SnapshotError             1   a saved guest does not load
+    │   └── SnapshotError             1   a saved guest is damaged or does not load
     ├── GuestError                    1   a guest did not do what it was asked
+    │   └── GuestLost                 1   a guest died while it was needed, or was stopped by QEMU
     ├── WorkloadError                 1   a workload failed or did not verify
     ├── DeadlineExceeded              1   something took longer than it may
-    ├── StoreError                    1   a run's store could not be written, or is damaged
-    ├── InvalidMeasurement            4   measured, but not to be believed
+    ├── StoreError                    1   a run's store or journal could not be written, or is damaged
     ├── CleanupIncomplete             5   something of the lab was left behind
     └── RunInterrupted                130 / 143
 """
 
 from __future__ import annotations
 
+import signal
 from enum import IntEnum
 from pathlib import Path
 
 
 class ExitCode(IntEnum):
-    """What the process tells its caller; a promise of the command line."""
+    """The exit code of the process; part of the command line's interface.
+
+    READER_GONE means that nobody reads standard output any more: 128 + SIGPIPE, as a shell reports it.
+    """
 
     PASSED = 0
     FAILED = 1
@@ -35,13 +39,30 @@ class ExitCode(IntEnum):
     INVALID = 4
     CLEANUP_INCOMPLETE = 5
     INTERRUPTED = 130
+    READER_GONE = 141
     TERMINATED = 143
+
+    @classmethod
+    def of_signal(cls, number: int) -> ExitCode:
+        """The exit code of a program that was stopped by a signal; Ctrl-C has a code of its own."""
+        return cls.INTERRUPTED if number == signal.SIGINT else cls.TERMINATED
 
 
 class VmlabError(Exception):
     """Base of all errors that a user is meant to read; `str()` is one clear line."""
 
     exit_code: ExitCode = ExitCode.FAILED
+
+    def lines(self) -> tuple[str, ...]:
+        """The lines of the message: one, unless several things are wrong."""
+        return (str(self),)
+
+
+def in_one_line(error: VmlabError | OSError) -> str:
+    """An error as one line for the user; errors of the system begin with the name of the file."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
 
 
 class UsageError(VmlabError):
@@ -92,11 +113,27 @@ class HypervisorError(VmlabError):
 
 
 class SnapshotError(HypervisorError):
-    """A saved guest that does not load: damaged, or saved from another machine. Making it anew mends it."""
+    """A saved guest that does not load: damaged, or saved on another machine. Making a new one solves it.
+
+    `snapshot` is its id, where it is known which one of several it is.
+    """
+
+    def __init__(self, message: str, *, snapshot: str | None = None) -> None:
+        super().__init__(message)
+        self.snapshot = snapshot
 
 
 class GuestError(VmlabError):
-    """A guest did not boot, answer or obey."""
+    """A guest did not boot, did not answer, or failed to do what it was asked."""
+
+
+class GuestLost(GuestError):
+    """Guest `guest` died while it was needed, or its disk made QEMU stop it; `cause` is one line."""
+
+    def __init__(self, guest: str, cause: str) -> None:
+        super().__init__(f"{guest}: {cause}")
+        self.guest = guest
+        self.cause = cause
 
 
 class WorkloadError(VmlabError):
@@ -108,17 +145,11 @@ class DeadlineExceeded(VmlabError):
 
 
 class StoreError(VmlabError):
-    """A run's store could not be written, as on a full disk, or what it holds is damaged."""
-
-
-class InvalidMeasurement(VmlabError):
-    """A figure exists but broke a validity rule; the message is the reason."""
-
-    exit_code = ExitCode.INVALID
+    """A run's store or journal could not be written, for example on a full disk, or its content is damaged."""
 
 
 class CleanupIncomplete(VmlabError):
-    """Something of the lab was left behind; `vmlab clean` finishes the job."""
+    """Something of the lab was left behind; `vmlab clean` removes it."""
 
     exit_code = ExitCode.CLEANUP_INCOMPLETE
 

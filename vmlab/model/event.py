@@ -1,18 +1,39 @@
 """The one stream of a run: every event is a frozen dataclass, written to the store, printed, drawn and replayed.
 
 `wall` is seconds since the epoch, for people; `mono` is seconds of the host's monotonic clock, for durations.
-Events travel as JSON objects with a ``kind`` that names the class.
+Events travel as JSON, see `event_json`.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import time
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from vmlab.model.run import AxisValue
+from vmlab.model.checked import Condition, Keys, Reading
+from vmlab.model.errors import ExitCode
+from vmlab.model.run import AS_WRITTEN, AxisValue
+
+# A run never ends with this code; a command that shows the run does.
+_CODES = frozenset(map(int, ExitCode)) - {ExitCode.READER_GONE}
+TimeOfDay = Annotated[float, Condition(lambda value: 0 <= value < 253402300800)]
+"""Seconds since the epoch, up to the year 9999."""
+Code = Annotated[int, Condition(lambda value: value in _CODES)]
+_Named = dict[str, dict[str, Any]]
+Axes = Annotated[dict[str, AxisValue], Keys({"tiles": int})]
+Settings = Annotated[
+    dict[str, Any],
+    Keys({"tiles": int, "guests": _Named, "workloads": _Named, "host": dict[str, str | int | None]}),
+]
+"""The configuration of the cell, with the values that a named point sets; {} in records of older versions."""
+Provision = Annotated[
+    dict[str, Any],
+    Keys({"how": str | None, "seconds": Reading | None, "guests": int, "snapshots": dict[str, str]}),
+]
+"""How the guests became ready, as in `show --json`."""
+_Boot = Annotated[dict[str, Any], Keys({"units": list[str], "failed": list[str]})]
+_DataDisk = Annotated[dict[str, Any], Keys({"bytes": int, "queues": int, "read_ahead_bytes": int})]
+Seen = Annotated[dict[str, Any], Keys({"boot": _Boot, "data_disk": _DataDisk})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +42,11 @@ class Event:
 
     registry: ClassVar[dict[str, type[Event]]] = {}
 
-    wall: float = field(default_factory=time.time)
+    wall: TimeOfDay = field(default_factory=time.time)
     mono: float = field(default_factory=time.monotonic)
 
     def __init_subclass__(cls) -> None:
-        # The module inspect, which would ask more nicely, costs every command a part of its start-up time.
+        # The module inspect would be cleaner, but importing it slows the start of every command.
         if "kind" in cls.__dict__.get("__annotations__", {}):  # noqa: RUF063
             raise TypeError(f"{cls.__name__} has a field called kind, which names the class where it is stored")
         Event.registry[cls.__name__] = cls
@@ -33,7 +54,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted(Event):
-    """The first event: what will run, where. `cells` is how many are planned."""
+    """The first event: what will run, where. `cells` is how many at most; `order` is theirs in a repeat."""
 
     run: str
     scenario: str
@@ -41,11 +62,12 @@ class RunStarted(Event):
     seed: int
     cells: int
     expected_seconds: float
+    order: str = AS_WRITTEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostProbed(Event):
-    """The accelerator that a probe showed to work, and the host as it is before any load."""
+    """The accelerator that a probe found to work, and the host before any load."""
 
     accelerator: str
     host: dict[str, Any]
@@ -72,12 +94,28 @@ class SnapshotMade(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellStarted(Event):
-    """A cell begins; `index` counts from 1."""
+    """A cell begins; `index` counts from 1. `settings` are in `show --json` as they are here."""
 
     cell: int
-    axes: dict[str, AxisValue]
+    axes: Axes
     repeat: int
     guests: int
+    settings: Settings = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YardstickTaken(Event):
+    """The host's yardstick (`lab.yardstick`) ``before`` or ``after`` a cell.
+
+    `seconds` of the wall clock are those of computing and of moving memory together, `cpu_seconds` their CPU time.
+    """
+
+    cell: int
+    when: str
+    seconds: float
+    compute_seconds: float
+    memory_seconds: float
+    cpu_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +147,18 @@ class GuestStateChanged(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GuestInspected(Event):
+    """What a guest was found to be from inside: its `boot` or its `data_disk`, as in `show --json`."""
+
+    cell: int
+    tile: int
+    guest: str
+    seen: Seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheProved(Event):
-    """The cache mode as QEMU's open files and QMP tell it; fields as in `run.CacheProof`."""
+    """The cache mode as QEMU's open files and QMP show it; fields as in `results.CacheProof`."""
 
     cell: int
     guest: str
@@ -125,7 +173,7 @@ class CacheProved(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadStarted(Event):
-    """A workload really began. `late_ms` is its true start less the broadcast one, in host time, ± `uncertainty_ms`.
+    """A workload has started. `late_ms` is its true start minus the broadcast one, in host time, ± `uncertainty_ms`.
 
     `benchmark` is the workload's kind in the scenario.
     """
@@ -161,34 +209,34 @@ class WorkloadEnded(Event):
     tile: int
     guest: str
     outcome: str
-    seconds: float
+    seconds: Reading
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementTaken(Event):
-    """One figure, as in `run.Measurement`."""
+    """One figure, as in `results.Measurement`."""
 
     cell: int
     workload: str
     tile: int
     guest: str
     metric: str
-    value: float
+    value: Reading
     unit: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellEnded(Event):
-    """A cell ended. `summary` holds what `show --json` tells of it besides its measurements and proofs."""
+    """A cell ended. `summary` is what `show --json` has of it, apart from its measurements and proofs."""
 
     cell: int
     outcome: str
     reasons: list[str]
-    wall_seconds: float | None
-    start_skew_ms: float | None
-    skew_uncertainty_ms: float | None = None
-    provision: dict[str, Any] = field(default_factory=dict)
+    wall_seconds: Reading | None
+    start_skew_ms: Reading | None
+    skew_uncertainty_ms: Reading | None = None
+    provision: Provision = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +245,19 @@ class Notice(Event):
 
     level: str
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnotherRunSeen(Event):
+    """Another run measured on this host at the same time, from this moment or before (``--concurrent``).
+
+    `user` is who started it, `launcher` its process as the host sees it, `folder` the place of its record.
+    """
+
+    run: str
+    user: str
+    launcher: int
+    folder: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,19 +270,33 @@ class CommandReceived(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellsReplanned(Event):
-    """A viewer changed the cells to come: `cells` are planned now in all, `next_axes` is the next one's place."""
+    """A viewer changed the cells to come: `cells` is the new total, `next_axes` the axis values of the next cell."""
 
     cells: int
-    next_axes: dict[str, AxisValue]
+    next_axes: Axes
     expected_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatsEnded(Event):
+    """A run whose scenario names a spread has enough `repeats`, after `cells` cells in all; none follows.
+
+    `widest_percent` is the spread of the least certain figure, None where it is not known; `reached` is whether it is
+    as small as was asked for.
+    """
+
+    repeats: int
+    cells: int
+    widest_percent: Reading | None
+    reached: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerFinished(Event):
-    """The runner's last word; its launcher still clears up behind it and then says RunEnded."""
+    """The last event of the runner; its launcher cleans up afterwards, and RunEnded shows whether something is left."""
 
     outcome: str
-    exit_code: int
+    exit_code: Code
     reason: str = ""
 
 
@@ -230,27 +305,5 @@ class RunEnded(Event):
     """The last event, after clean-up. `exit_code` is what `vmlab run` returns."""
 
     outcome: str
-    exit_code: int
+    exit_code: Code
     reason: str = ""
-
-
-def to_json(event: Event) -> str:
-    """One line of JSON with the class's name under ``kind``."""
-    body = {"kind": type(event).__name__, **dataclasses.asdict(event)}
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
-
-
-def from_json(text: str) -> Event | None:
-    """The event that `to_json` wrote; None for a kind that this version does not know.
-
-    Fields that this version does not know are left out, so that an older viewer reads a newer store.
-    Raises ValueError where the text is not such an object.
-    """
-    body = json.loads(text)
-    if not isinstance(body, dict) or "kind" not in body:
-        raise ValueError("not an event")
-    cls = Event.registry.get(body.pop("kind"))
-    if cls is None:
-        return None
-    known = {f.name for f in dataclasses.fields(cls)}
-    return cls(**{name: value for name, value in body.items() if name in known})

@@ -1,7 +1,8 @@
-"""Quantities with units, read and written: no more than the standard library, so that quick programs stay quick."""
+"""Quantities with units, read and written; only with the standard library, so that small programs start quickly."""
 
 from __future__ import annotations
 
+import math
 import re
 
 _SIZES: dict[str, int] = {
@@ -9,14 +10,17 @@ _SIZES: dict[str, int] = {
     **{f"{p}B": 1000**n for n, p in enumerate(("k", "M", "G", "T"), start=1)},
     **{f"{p}iB": 1024**n for n, p in enumerate(("K", "M", "G", "T"), start=1)},
 }
+_BIT_RATES: dict[str, int] = {f"{prefix}bit/s": 1000**n for n, prefix in enumerate(("", "k", "M", "G"))}
 _DURATIONS: dict[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-_QUANTITY = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[A-Za-z]+)", re.ASCII)
+_QUANTITY = r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[A-Za-z]+(?:/s)?)"
+"""Compiled when a quantity is first read: the console only writes them until its first picture is there."""
 _LARGEST_BYTES = 2**60
 _LONGEST_SECONDS = 30 * 86400.0
+_HIGHEST_RATE = 10**12
 
 
 def _parse(text: object, units: dict[str, int] | dict[str, float], example: str) -> float:
-    match = _QUANTITY.fullmatch(text.strip()) if isinstance(text, str) and len(text) < 40 else None
+    match = re.fullmatch(_QUANTITY, text.strip(), re.ASCII) if isinstance(text, str) and len(text) < 40 else None
     if match is None:
         raise ValueError(f"needs a number and a unit, such as {example}")
     if match["unit"] not in units:
@@ -27,7 +31,7 @@ def _parse(text: object, units: dict[str, int] | dict[str, float], example: str)
 def parse_bytes(text: object) -> int:
     """``"670 MB"`` to bytes. Decimal units are powers of 1000, binary ones of 1024.
 
-    Raises ValueError, with what would be right, for anything else, a plain number included.
+    Raises ValueError, with what would be right, for anything else, including a plain number.
     """
     if isinstance(text, int) and not isinstance(text, bool) and text == 0:
         return 0
@@ -49,6 +53,16 @@ def parse_seconds(text: object) -> float:
     return value
 
 
+def parse_bit_rate(text: object) -> int:
+    """``"1 Gbit/s"`` to bits in a second; units are powers of 1000. Raises ValueError, with what would be right."""
+    value = _parse(text, _BIT_RATES, "100 Mbit/s")
+    if not 1 <= value <= _HIGHEST_RATE:
+        raise ValueError("is out of bounds; at least 1 bit/s and at most 1000 Gbit/s")
+    if value != int(value):
+        raise ValueError("is not a whole number of bits in a second")
+    return int(value)
+
+
 def format_bytes(count: float) -> str:
     """Bytes for people, in binary units with three figures: ``1.20 GiB``."""
     size = float(count)
@@ -59,8 +73,25 @@ def format_bytes(count: float) -> str:
     return f"{size:.3g} TiB"
 
 
+def about_seconds(seconds: float) -> str:
+    """An estimate for people, with no more digits than it is accurate to: ``about 40 s``, ``about 4 min``, ``about 2.5
+    h``.
+    """
+    if not math.isfinite(seconds):
+        return "an unknown time"
+    if seconds < 10:
+        return f"about {max(1, round(seconds))} s"
+    if seconds < 55:
+        return f"about {10 * round(seconds / 10)} s"
+    if seconds < 90 * 60:
+        return f"about {max(1, round(seconds / 60))} min"
+    return f"about {round(seconds / 1800) / 2:g} h"
+
+
 def format_seconds(seconds: float) -> str:
-    """Seconds for people: ``8.4 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    """Seconds for people: ``8.4 s``, ``3 min 20 s``, ``2 h 05 min``; ``- s`` for NaN and infinity."""
+    if not math.isfinite(seconds):
+        return "- s"
     if seconds < 60:
         return f"{seconds:.1f} s"
     whole = round(seconds)

@@ -1,20 +1,31 @@
-"""What a run leaves behind: outcomes, measurements, proofs, cells."""
+"""The words of a run: values of its axes, its phases, and how a workload, a cell or a run ended."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal, get_args
 
 AxisValue = str | int | float | bool
 CacheMode = Literal["none", "writeback", "writethrough", "directsync", "unsafe"]
 Accelerator = Literal["kvm", "tcg"]
-CACHE_MODES: tuple[CacheMode, ...] = ("none", "writeback", "writethrough", "directsync", "unsafe")
+CACHE_MODES: tuple[CacheMode, ...] = get_args(CacheMode)
+
+
+RUNNING = "running"
+"""In place of an outcome, for a run, a cell or a workload that is still under way."""
+AS_WRITTEN = "as written"
+"""The order of cells that is not random."""
+WARM_UP = 0
+"""In place of the number of a repeat: a cell that is measured and shown, and never counted."""
+SETTLING = "settling"
+"""The stage of a workload whose client has ended while the system still finishes the work."""
+DONE = "done"
+"""The last stage of a workload; its figures are verified when all workloads have reached it."""
 
 
 class Outcome(StrEnum):
-    """How a workload, a cell or a run ended; `worst` reduces many to one."""
+    """How a workload, a cell or a run ended; `worst` gives the most severe of several."""
 
     PASSED = "passed"
     INVALID = "invalid"
@@ -38,69 +49,3 @@ class Phase(StrEnum):
     EXECUTE = "execute"
     COLLECT = "collect"
     CLEAN_UP = "clean up"
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """One figure that a workload produced. `tile` counts from 1; `guest` is where the client ran, or ``host``."""
-
-    workload: str
-    tile: int
-    guest: str
-    metric: str
-    value: float
-    unit: str
-
-
-@dataclass(frozen=True, slots=True)
-class RawOutput:
-    """What a tool printed, kept beside every figure that was parsed from it."""
-
-    workload: str
-    tile: int
-    guest: str
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class CacheProof:
-    """What QEMU's own open file says of the cache mode, against what was asked.
-
-    `o_direct` is the flag in ``/proc/PID/fdinfo``; `writeback`, `direct` and `no_flush` are QMP's cache flags.
-    """
-
-    guest: str
-    file: str
-    o_direct: bool
-    writeback: bool
-    direct: bool
-    no_flush: bool
-    expected: str
-    agrees: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedCell:
-    """One point of the axes, one repeat. `index` counts from 1 in the order of execution."""
-
-    index: int
-    axes: dict[str, AxisValue]
-    repeat: int
-    guests: int
-    memory_bytes: int
-    disk_bytes: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class RunHeader:
-    """What is known of a run when it starts."""
-
-    id: str
-    scenario: str
-    size: str
-    seed: int
-    started: float
-    accelerator: str | None = None
-    host: dict[str, Any] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _UNITS = (
     ("_bytes_per_second", "B/s"),
@@ -34,36 +34,40 @@ def unit_of(name: str) -> str:
     return next((unit for ending, unit in _UNITS if metric.endswith(ending)), "1")
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class SampleNames:
     """The names of a sample's values in order; many samples share one. `units` is parallel to `names`."""
 
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    position: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
+    __slots__ = ("names", "position", "units")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "position", {name: place for place, name in enumerate(self.names)})
+    def __init__(self, names: tuple[str, ...], units: tuple[str, ...]) -> None:
+        self.names = names
+        self.units = units
+        self.position = {name: place for place, name in enumerate(names)}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SampleNames) and (self.names, self.units) == (other.names, other.units)
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.units))
 
     @classmethod
-    def of(cls, names: Sequence[str]) -> Layout:
+    def of(cls, names: Sequence[str]) -> SampleNames:
         """The layout of `names`, whose units follow from their endings."""
         return cls(tuple(names), tuple(map(unit_of, names)))
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """All values of one tick; it describes the `length` seconds that ended at `mono`.
 
     `wall` is seconds since the epoch and `mono` seconds of the monotonic clock, both read when the tick began.
-    `lateness` is how many seconds after its deadline that was. A value that could not be had is NaN.
+    `lateness` is how many seconds after its deadline that was. A value that could not be read is NaN.
     """
 
     wall: float
     mono: float
     length: float
     lateness: float
-    layout: Layout
+    layout: SampleNames
     values: Sequence[float]
 
     def get(self, name: str) -> float:
@@ -84,8 +88,7 @@ class Sample:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(NamedTuple):
     """One value over time; `mono` (seconds of the monotonic clock) and `values` are parallel."""
 
     name: str

@@ -2,18 +2,59 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 
-from vmlab.model.quantities import format_bytes, format_seconds, parse_bytes, parse_seconds
+from vmlab.model.quantities import (
+    about_seconds,
+    format_bytes,
+    format_seconds,
+    parse_bit_rate,
+    parse_bytes,
+    parse_seconds,
+)
 
-__all__ = ["Bytes", "Seconds", "format_bytes", "format_seconds", "parse_bytes", "parse_seconds"]
+__all__ = [
+    "BitRate",
+    "Bytes",
+    "Percent",
+    "Seconds",
+    "about_seconds",
+    "format_bytes",
+    "format_seconds",
+    "parse_bytes",
+    "parse_seconds",
+]
 
+_PERCENT = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*%", re.ASCII)
+_AS_PERCENT = WithJsonSchema({"type": "string", "pattern": r"^[0-9.]+\s*%$"})
+_AS_RATE = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*[kMG]?bit/s$"})
 _AS_TEXT = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*[A-Za-z]+$"})
 
-Bytes = Annotated[int, BeforeValidator(parse_bytes), _AS_TEXT]
+
+def _bytes(value: object, validation: ValidationInfo) -> object:
+    """A value from a scenario is text and needs a unit; a value from the program itself is an int of bytes."""
+    return value if validation.mode == "python" and type(value) is int else parse_bytes(value)
+
+
+def _percent(value: object) -> object:
+    """``5 %`` to 5.0."""
+    match = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) and len(value) < 40 else None
+    if match is None:
+        raise ValueError("needs a number of percent, such as 5 %")
+    return float(match["number"])
+
+
+Bytes = Annotated[int, BeforeValidator(_bytes), _AS_TEXT]
 """A field of a model that a scenario writes as a size, such as ``670 MB``; an int of bytes in the program."""
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), _AS_TEXT]
 """A field of a model that a scenario writes as a duration, such as ``1.5 s``; a float of seconds in the program."""
+
+BitRate = Annotated[int, BeforeValidator(parse_bit_rate), _AS_RATE]
+"""A field of a model that a scenario writes as a rate, such as ``100 Mbit/s``; an int of bits in a second."""
+
+Percent = Annotated[float, BeforeValidator(_percent), _AS_PERCENT]
+"""A field of a model that a scenario writes as a share, such as ``2 %``; a float of percent in the program."""

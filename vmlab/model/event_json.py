@@ -1,0 +1,32 @@
+"""Events as JSON objects, with a ``kind`` that names the class."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from vmlab.model.checked import checked
+from vmlab.model.event import Event
+
+
+def to_json(event: Event) -> str:
+    """One line of JSON with the class's name under ``kind``."""
+    body = {"kind": type(event).__name__, **dataclasses.asdict(event)}
+    # ASCII only: bytes of a tool's output that are not UTF-8 become lone surrogates, which SQLite cannot store as text.
+    return json.dumps(body, separators=(",", ":"))
+
+
+def from_json(text: str | bytes) -> Event | None:
+    """The event that `to_json` wrote; None for a kind that this version does not know.
+
+    Fields that this version does not know are left out, so that an older viewer reads a newer store. Raises ValueError
+    where the text is not such an object, or a field has the wrong type.
+    """
+    try:
+        body = json.loads(text)
+    except RecursionError:
+        raise ValueError("is nested too deep") from None
+    if not isinstance(body, dict) or not isinstance(body.get("kind"), str):
+        raise ValueError("is not an event")
+    cls = Event.registry.get(body["kind"])
+    return None if cls is None else cls(**checked(cls, body))

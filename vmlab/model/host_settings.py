@@ -1,0 +1,39 @@
+"""Settings of the whole host that a scenario may change while its cells run; they are put back afterwards."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from vmlab.model.scenario_part import ScenarioPart
+from vmlab.model.units import Bytes
+
+_PAGE_BYTES = 4096
+
+
+def _whole_pages(count: int) -> int:
+    if count % _PAGE_BYTES:
+        raise ValueError("needs a multiple of 4 KiB: the kernel reads ahead in pages")
+    return count
+
+
+class HostSettings(ScenarioPart):
+    """The settings that a cell needs; the others stay as they are on the host. Aliases are the keys in the scenario."""
+
+    ksm: Literal["on", "off"] | None = None
+    """Kernel samepage merging: ``on`` scans 1,000 pages every 20 ms, ``off`` stops merging."""
+    thp: Literal["always", "madvise", "never"] | None = None
+    """Transparent huge pages for anonymous memory: always, madvise or never."""
+    read_ahead_bytes: Annotated[
+        Annotated[Bytes, Field(ge=0, le=2**30), AfterValidator(_whole_pages)] | None, Field(alias="read_ahead")
+    ] = None
+    """How far the host reads ahead on the disk that holds the guests' files, such as 128 KiB; 0 for not at all."""
+
+    def asked(self) -> dict[str, str | int]:
+        """The settings that are given, by the scenario's keys; sizes are ints of bytes."""
+        return {name: value for name, value in self.model_dump(by_alias=True).items() if value is not None}
+
+
+HOST_SETTINGS = tuple(field.alias or name for name, field in HostSettings.model_fields.items())
+"""The scenario's keys for them. Each is the name of an axis, after ``host.``"""

@@ -1,0 +1,56 @@
+"""Names and addresses that several packages use: the lab's network, guests within a cell, their data disks."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network
+
+BRIDGE = "vmlab0"
+"""The lab's bridge, inside the lab's network namespace."""
+NETWORK = IPv4Network("198.18.0.0/15")
+"""The range of the lab's addresses, reserved for benchmarks of network devices (RFC 2544)."""
+PREFIX = NETWORK.prefixlen
+HOST_ADDRESS = str(NETWORK[1])
+"""The host's address on the bridge."""
+FAR_HOST_ADDRESS = str(NETWORK[2])
+"""The host's second address, in a network namespace of its own that a veth pair joins to the bridge."""
+FAR_HOST_CABLE = ("vmlab1", "vmlab2")
+"""The ends of the veth pair: at the bridge, and in the second namespace."""
+DATA_FOLDER = "/data"
+"""Where workloads keep their files, in a guest or on the host: the guest's data disk where it has one."""
+IN_MEMORY = ("tmpfs", "ramfs")
+"""File systems in memory: O_DIRECT succeeds on them, and no disk is measured."""
+WORKLOADS_FOLDER = "/run/vmlab/workloads"
+"""Where workloads have their programs and reports, in a guest or on the host."""
+DATA_SERIAL = "data"
+"""The serial number of a guest's data disk, by which the guest finds it."""
+
+_PREFIX_OF_MACS = "52:54:00"
+"""QEMU's prefix of MAC addresses for virtual network cards."""
+BRIDGE_MAC = f"{_PREFIX_OF_MACS}:c6:12:01"
+"""The bridge's MAC address. A bridge without one takes the lowest of its ports, which changes as guests come and go."""
+
+HOST_PLACE = "host"
+"""Takes the place of a guest's name or key, for a workload that runs on the host itself."""
+
+_FIRST_GUEST = 10
+_IN_A_TILE = 256
+
+
+def guest_key(tile: int, guest: str) -> str:
+    """A guest's name within its cell, such as ``t1-file-a``, which its domain has too. Tiles count from 1."""
+    return f"t{tile}-{guest}"
+
+
+def guest_of(key: str) -> str:
+    """The guest's name in the scenario, from its `guest_key`; ``host`` stays ``host``."""
+    return key if key == HOST_PLACE else key.partition("-")[2]
+
+
+def guest_address(tile: int, position: int) -> str:
+    """The IPv4 address of the guest at a position, from 0, of a tile, from 1; up to 240 guests in each of 255 tiles."""
+    return str(IPv4Address(int(NETWORK[0]) + tile * _IN_A_TILE + _FIRST_GUEST + position))
+
+
+def guest_mac(tile: int, position: int) -> str:
+    """The MAC address of the same guest."""
+    return f"{_PREFIX_OF_MACS}:12:{tile:02x}:{_FIRST_GUEST + position:02x}"

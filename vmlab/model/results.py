@@ -1,0 +1,45 @@
+"""What a cell leaves behind: measurements, the output of tools, proofs of cache modes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One figure that a workload produced. `tile` counts from 1; `guest` is where the client ran, or ``host``."""
+
+    workload: str
+    tile: int
+    guest: str
+    metric: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class RawOutput:
+    """What a tool printed, kept beside every figure that was parsed from it."""
+
+    workload: str
+    tile: int
+    guest: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CacheProof:
+    """What QEMU's open file shows of the cache mode, against what was asked.
+
+    `o_direct` is the flag in ``/proc/PID/fdinfo``; `writeback`, `direct` and `no_flush` are QMP's cache flags.
+    """
+
+    guest: str
+    file: str
+    o_direct: bool
+    writeback: bool
+    direct: bool
+    no_flush: bool
+    expected: str
+    agrees: bool
