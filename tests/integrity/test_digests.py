@@ -1,0 +1,73 @@
+"""Digests and seals notice a single flipped bit, wherever it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from vmlab.integrity import FileDigests, describe, seal, unseal
+from vmlab.integrity.digests import CHUNK
+
+
+def test_a_file_is_described_by_chunks_and_as_a_whole(tmp_path: Path) -> None:
+    file = tmp_path / "disk"
+    file.write_bytes(b"a" * CHUNK + bytes(CHUNK) + b"bc")
+    said = describe(file)
+    assert said.size == 2 * CHUNK + 2
+    assert said.chunks[1] is None and None not in (said.chunks[0], said.chunks[2])
+    assert FileDigests.from_json(json.loads(json.dumps(said.as_json()))) == said
+    assert said.holds(2, b"bc") and not said.holds(2, b"bd") and not said.holds(2, b"bc\0")
+    assert said.holds(1, bytes(CHUNK)) and not said.holds(1, bytes(CHUNK - 1) + b"\1")
+
+
+def test_an_empty_file_has_digests_too(tmp_path: Path) -> None:
+    (tmp_path / "none").touch()
+    said = describe(tmp_path / "none")
+    assert (said.size, said.chunks) == (0, ()) and FileDigests.from_json(said.as_json()) == said
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"size": CHUNK + 1},
+        {"size": "1"},
+        {"sha256": "abc"},
+        {"chunk_bytes": 0},
+        {"chunk_bytes": 1000},
+        {"chunk_bytes": 2**40},
+        {"chunks": ["A" * 64]},
+        {"chunks": None},
+        {"chunks": []},
+    ],
+)
+def test_what_are_no_digests_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(ValueError, match="digests of a file"):
+        FileDigests.from_json({**describe(tmp_path / "file").as_json(), **change})
+
+
+def test_every_flipped_bit_of_a_sealed_text_is_noticed() -> None:
+    values = {"schema": "x/1", "size": 12, "seconds": 0.1, "words": ["a", "ä"], "none": None}
+    text = seal(values).encode()
+    assert unseal(text) == values
+    for at in range(len(text)):
+        for bit in range(8):
+            flipped = bytearray(text)
+            flipped[at] ^= 1 << bit
+            with pytest.raises(ValueError):
+                unseal(bytes(flipped))
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"seal": ""}', b"\xff"])
+def test_what_was_never_sealed_is_refused(text: bytes) -> None:
+    with pytest.raises(ValueError):
+        unseal(text)
+
+
+def test_whatever_stands_around_the_values_is_noticed() -> None:
+    text = seal({"a": 1}).encode()
+    for other in (text + b"\n", b" " + text, text.replace(b"\n", b"\r\n"), text.replace(b": 1", b":  1")):
+        with pytest.raises(ValueError):
+            unseal(other)

@@ -1,0 +1,46 @@
+"""Signals reach the process that is meant, and no other that has its number."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from vmlab.system.processes import command_line, signal_child, signal_process
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A child that sleeps."""
+    child = subprocess.Popen(["sleep", "60"])
+    # The kernel tells of the exec a moment before the new words can be read.
+    while command_line(child.pid) != b"sleep\x0060\x00":
+        time.sleep(0.001)
+    yield child
+    child.kill()
+    child.wait()
+
+
+def test_the_process_that_is_meant_gets_it(sleeper: subprocess.Popen[bytes]) -> None:
+    assert signal_process(sleeper.pid, signal.SIGTERM, lambda words: words == b"sleep\x0060\x00")
+    assert sleeper.wait(timeout=10) == -signal.SIGTERM
+
+
+def test_a_number_that_is_anothers_by_now_is_left_alone(sleeper: subprocess.Popen[bytes]) -> None:
+    assert not signal_process(sleeper.pid, signal.SIGKILL, lambda words: b"vmlab" in words)
+    assert sleeper.poll() is None
+
+
+def test_one_that_is_gone_gets_nothing() -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    assert command_line(child.pid) == b""
+    assert not signal_process(child.pid, signal.SIGKILL, lambda _words: True)
+
+
+def test_a_child_that_is_not_waited_for_gets_it(sleeper: subprocess.Popen[bytes]) -> None:
+    signal_child(sleeper.pid, signal.SIGTERM)
+    assert sleeper.wait(timeout=10) == -signal.SIGTERM
+    assert os.getpid() != sleeper.pid

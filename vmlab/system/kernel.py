@@ -1,0 +1,115 @@
+"""The few system calls that Python 3.11 does not offer, through libc."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+MS_RDONLY = 0x1
+MS_NOSUID = 0x2
+MS_NODEV = 0x4
+MS_NOEXEC = 0x8
+MS_BIND = 0x1000
+MS_REC = 0x4000
+MS_PRIVATE = 0x40000
+MS_REMOUNT = 0x20
+MNT_DETACH = 0x2
+_PR_SET_PDEATHSIG = 1
+_OPENAT2 = 437
+_NO_CROSSING = 0x01 | 0x02 | 0x04 | 0x08
+"""RESOLVE_NO_XDEV (bind mounts of one file system included), _NO_MAGICLINKS, _NO_SYMLINKS and _BENEATH."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), what)
+
+
+def unshare(flags: int) -> None:
+    """Leave the namespaces in `flags` (``CLONE_NEW…``) for fresh ones; raises OSError."""
+    _checked(_libc.unshare(ctypes.c_int(flags)), "unshare")
+
+
+def mount(source: str, target: str, kind: str | None = None, flags: int = 0, options: str | None = None) -> None:
+    """mount(2); `options` is the file system's own text, such as ``noload``. Raises OSError."""
+    _checked(
+        _libc.mount(
+            source.encode(),
+            target.encode(),
+            None if kind is None else kind.encode(),
+            ctypes.c_ulong(flags),
+            None if options is None else options.encode(),
+        ),
+        target,
+    )
+
+
+def unmount(target: str) -> None:
+    """Detach a mount at once, even when it is busy; raises OSError."""
+    _checked(_libc.umount2(target.encode(), ctypes.c_int(MNT_DETACH)), target)
+
+
+def die_with_parent() -> None:
+    """Have the kernel send SIGKILL to this process when the thread that forked it ends."""
+    _checked(_libc.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0), "prctl")
+
+
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_libc.mlock.argtypes = _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_MAP_FAILED = ctypes.c_void_p(-1).value
+
+
+@contextmanager
+def held_in_memory(descriptor: int, size: int) -> Iterator[None]:
+    """Keep the first `size` bytes of an open file in the page cache while the context lasts.
+
+    All of them are read first. Every reader of the file in the meantime, by any descriptor, reads these pages. Raises
+    OSError where the file cannot be read, or memory is short.
+    """
+    if size == 0:
+        yield
+        return
+    place = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
+    _checked(int(place == _MAP_FAILED), "mmap")
+    try:
+        _checked(_libc.mlock(place, size), "mlock")
+        yield
+    finally:
+        _checked(_libc.munmap(place, size), "munmap")
+
+
+class _OpenHow(ctypes.Structure):
+    """``struct open_how`` of openat2(2)."""
+
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def open_folder_beneath(folder: int, name: str) -> int:
+    """A descriptor of the folder `name`, a relative path, found from the open `folder` without leaving it.
+
+    No mount is crossed on the way and no link is followed, the last part of the path included. Raises OSError: EXDEV
+    at a mount or a way out, ELOOP at a link.
+    """
+    how = _OpenHow(os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, 0, _NO_CROSSING)
+    descriptor = _libc.syscall(
+        ctypes.c_long(_OPENAT2),
+        ctypes.c_int(folder),
+        os.fsencode(name),
+        ctypes.byref(how),
+        ctypes.c_size_t(ctypes.sizeof(how)),
+    )
+    if descriptor < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), name)
+    return int(descriptor)

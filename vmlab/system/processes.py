@@ -1,0 +1,42 @@
+"""The one place that sends signals, to a process that is certainly the one meant, not a later one with the same pid."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+
+def signal_process(process: int, number: signal.Signals, is_meant: Callable[[bytes], bool]) -> bool:
+    """Send a signal to `process` if `is_meant` is true of its command line (words end with NUL).
+
+    False where it is gone, or `is_meant` is false. A pidfd is opened before the check, so the signal cannot reach a
+    later process with the same pid. Raises PermissionError.
+    """
+    try:
+        held = os.pidfd_open(process)
+    except ProcessLookupError:
+        return False
+    try:
+        if not is_meant(command_line(process)):
+            return False
+        signal.pidfd_send_signal(held, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(held)
+    return True
+
+
+def signal_child(child: int, number: signal.Signals) -> None:
+    """Send a signal to a child of this process that was not waited for yet, so that its pid cannot have a new owner."""
+    os.kill(child, number)
+
+
+def command_line(process: int) -> bytes:
+    """The command line of a process, each word ended by NUL; empty for one that is gone."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,186 @@
+"""The one module that removes files and folders. No removal crosses a mount or follows a link.
+
+A folder is walked by descriptors that openat2(2) opened with ``RESOLVE_NO_XDEV`` and without links, so that a mount
+that appears half-way stops the removal there. Mounts that can be seen before stop it before it has begun.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmlab.system import kernel
+from vmlab.system.naming import named
+
+MARK_FILE = "vmlab.mark"
+"""The file that names a folder's owner (`marks`); it is removed last."""
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_MOUNT_POINT = 4
+
+
+class MountInTheWay(OSError):
+    """Something is mounted on or below the folder to be removed; nothing in it was removed."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(errno.EBUSY, "something is mounted there, and a removal never crosses a mount", str(path))
+
+
+def mounts_below(folder: Path) -> list[Path]:
+    """Where something is mounted on `folder` or below it, as this process's mount namespace has it."""
+    place = folder.parent.resolve() / folder.name
+    points = (_unescaped(line.split(b" ")[_MOUNT_POINT]) for line in _MOUNTS.read_bytes().splitlines())
+    return sorted({point for point in points if point.is_relative_to(place)})
+
+
+def _unescaped(word: bytes) -> Path:
+    """A path as mountinfo writes it, where spaces and the like are three octal digits behind a backslash."""
+    return Path(os.fsdecode(word.decode("unicode_escape").encode("latin-1")))
+
+
+def remove_tree(folder: Path) -> bool:
+    """Remove `folder` with all that is in it; False where there is none.
+
+    Links in it are removed, not followed. The path to it may contain links, as where the cache is kept on another disk.
+    Raises MountInTheWay, and OSError for a `folder` that is a link itself or not a folder, and for anything that cannot
+    be removed.
+    """
+    for point in mounts_below(folder):
+        raise MountInTheWay(point)
+    with _opened(folder.parent.resolve()) as parent:
+        if parent is None:
+            return False
+        try:
+            return _remove_folder(parent, folder.name, folder)
+        except FileNotFoundError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """What was removed; for what could not be removed, its path and the reason."""
+
+    removed: tuple[Path, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+def remove_trees(folders: Iterable[Path]) -> Removals:
+    """Remove each of `folders` with all that is in it; one that cannot be removed does not stop the others."""
+    removed, left = [], []
+    for folder in folders:
+        try:
+            remove_tree(folder)
+        except OSError as error:
+            where = f" ({error.filename})" if error.filename and str(error.filename) != str(folder) else ""
+            left.append(f"{folder}: {error.strerror or error}{where}")
+        else:
+            removed.append(folder)
+    return Removals(tuple(removed), tuple(left))
+
+
+def remove_cgroup(group: Path) -> bool:
+    """Remove a cgroup with those below it; False where there is none. The kernel removes the files in them.
+
+    Raises OSError where a process is still in one of them.
+    """
+    with _opened(group.parent) as parent:
+        if parent is None:
+            return False
+        try:
+            return _remove_folder(parent, group.name, group, files=False)
+        except FileNotFoundError:
+            return False
+
+
+def _remove_folder(parent: int, name: str, path: Path, *, files: bool = True) -> bool:
+    try:
+        inner = kernel.open_folder_beneath(parent, name)
+    except OSError as error:
+        if error.errno == errno.EXDEV:
+            raise MountInTheWay(path) from error
+        why = "is a link, which a removal never follows" if error.errno == errno.ELOOP else error.strerror
+        raise OSError(error.errno, why, str(path)) from error
+    try:
+        _empty(inner, path, files)
+    finally:
+        os.close(inner)
+    with named(path):
+        os.rmdir(name, dir_fd=parent)
+    return True
+
+
+def _empty(folder: int, path: Path, files: bool) -> None:
+    with os.scandir(folder) as entries:
+        # The mark goes last: after a removal that failed, the rest still names its owner.
+        listed = sorted(entries, key=lambda entry: entry.name == MARK_FILE)
+    for entry in listed:
+        # A file may disappear meanwhile, such as the socket of a process that ends; that is not an error.
+        with contextlib.suppress(FileNotFoundError), named(path / entry.name):
+            if entry.is_dir(follow_symlinks=False):
+                _remove_folder(folder, entry.name, path / entry.name, files=files)
+            elif files:
+                os.unlink(entry.name, dir_fd=folder)
+
+
+def remove_file(file: Path) -> bool:
+    """Remove one file, socket or link by its name; False where there is none.
+
+    Of a link, the link itself is removed, not its target. Raises OSError where the folder of `file` is a link, where
+    `file` is a folder, and where it cannot be removed.
+    """
+    with _opened(file.parent) as parent:
+        return parent is not None and _unlinked(parent, file.name, file)
+
+
+def remove_file_beneath(folder: int, within: str, name: str) -> bool:
+    """Remove the file `name` of the folder `within`, which lies in the open `folder`; False where there is none.
+
+    Raises OSError where a mount or a link stands between `folder` and the file.
+    """
+    try:
+        inner = kernel.open_folder_beneath(folder, within)
+    except FileNotFoundError:
+        return False
+    try:
+        return _unlinked(inner, name, Path(within, name))
+    finally:
+        os.close(inner)
+
+
+def _unlinked(parent: int, name: str, path: Path) -> bool:
+    try:
+        with named(path):
+            os.unlink(name, dir_fd=parent)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def remove_empty_folder(folder: Path) -> bool:
+    """Remove `folder` if it is empty; False where it is not, where it is a mount or a link, or does not exist."""
+    try:
+        with _opened(folder.parent) as parent:
+            if parent is None:
+                return False
+            os.rmdir(folder.name, dir_fd=parent)
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int | None]:
+    """A descriptor of `folder`, which must not be a link itself; None where there is none."""
+    try:
+        descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
