@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.model.sample import Layout, Sample
+from vmlab.model.sample import Sample, SampleNames
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import SampleWriter, read_samples, samples, series
 from vmlab.store.writer import RunWriter
@@ -16,7 +16,7 @@ from vmlab.store.writer import RunWriter
 OWN = ("tick_length_seconds", "tick_lateness_seconds")
 
 
-def sample(tick: int, layout: Layout) -> Sample:
+def sample(tick: int, layout: SampleNames) -> Sample:
     rest = [float(tick * 1000 + place) for place in range(len(layout.names) - 2)]
     return Sample(1000.0 + tick, float(tick), 1.0, 0.25, layout, (1.0, 0.25, *rest))
 
@@ -30,7 +30,7 @@ def keep(path: Path, ticks: list[Sample]) -> None:
 
 
 def test_samples_come_back_as_they_went_in(tmp_path: Path) -> None:
-    first, second = Layout.of([*OWN, "a_ms", "b_bytes"]), Layout.of([*OWN, "a_ms", "c_percent[x]", "b_bytes"])
+    first, second = SampleNames.of([*OWN, "a_ms", "b_bytes"]), SampleNames.of([*OWN, "a_ms", "c_percent[x]", "b_bytes"])
     went = [sample(1, first), sample(2, first), sample(3, second), sample(4, first)]
     keep(tmp_path / "run.db", went)
     with RunReader(tmp_path / "run.db") as reader:
@@ -41,7 +41,7 @@ def test_samples_come_back_as_they_went_in(tmp_path: Path) -> None:
 
 
 def test_seven_figures_are_kept_and_nan_stays_nan(tmp_path: Path) -> None:
-    layout = Layout.of([*OWN, "memory_used_bytes", "disk_await_ms"])
+    layout = SampleNames.of([*OWN, "memory_used_bytes", "disk_await_ms"])
     keep(tmp_path / "run.db", [Sample(1, 1, 1.0, 0.0, layout, (1.0, 0.0, 25276502016.0, math.nan))])
     with RunReader(tmp_path / "run.db") as reader:
         ((_, back),) = samples(reader)
@@ -50,7 +50,7 @@ def test_seven_figures_are_kept_and_nan_stays_nan(tmp_path: Path) -> None:
 
 
 def test_a_span_is_covered_to_its_end(tmp_path: Path) -> None:
-    layout = Layout.of([*OWN, "a_ms"])
+    layout = SampleNames.of([*OWN, "a_ms"])
     keep(tmp_path / "run.db", [sample(tick, layout) for tick in range(1, 10)])
     with RunReader(tmp_path / "run.db") as reader:
         assert [one.mono for one in read_samples(reader, 2.5, 4.5)] == [3, 4, 5]
@@ -59,7 +59,7 @@ def test_a_span_is_covered_to_its_end(tmp_path: Path) -> None:
 
 
 def test_a_series_is_one_value_over_time(tmp_path: Path) -> None:
-    first, second = Layout.of([*OWN, "a_ms", "b_bytes"]), Layout.of([*OWN, "b_bytes"])
+    first, second = SampleNames.of([*OWN, "a_ms", "b_bytes"]), SampleNames.of([*OWN, "b_bytes"])
     keep(tmp_path / "run.db", [sample(1, first), sample(2, second), sample(3, first)])
     with RunReader(tmp_path / "run.db") as reader:
         b = series(reader, "b_bytes")
@@ -71,7 +71,7 @@ def test_a_series_is_one_value_over_time(tmp_path: Path) -> None:
 
 def test_ten_minutes_cost_few_bytes_and_read_back_at_once(tmp_path: Path) -> None:
     """The targets with some room, as a busy machine reads slower; bench/telemetry.py measures them."""
-    layout = Layout.of([*OWN, *(f"value_ms[{number}]" for number in range(271))])
+    layout = SampleNames.of([*OWN, *(f"value_ms[{number}]" for number in range(271))])
     keep(tmp_path / "run.db", [sample(tick, layout) for tick in range(600)])
     assert (tmp_path / "run.db").stat().st_size / 600 / 273 < 9
     with RunReader(tmp_path / "run.db") as reader:

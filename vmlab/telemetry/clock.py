@@ -1,4 +1,4 @@
-"""The recorder's clocks: absolute deadlines on the monotonic clock, and what the other clocks did meanwhile."""
+"""The recorder's clocks: absolute deadlines on the monotonic clock, and steps of the other clocks in between."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class Moment(NamedTuple):
 
 
 class Clocks(Protocol):
-    """Where the time comes from; tests have one of their own."""
+    """The source of the time; tests replace it."""
 
     def now(self) -> Moment:
         """All clocks, read one after the other."""
         ...
 
     def sleep(self, seconds: float) -> bool:
-        """Wait; True when the wait was ended by `stop`."""
+        """Wait `seconds`; True when `stop` ended the wait."""
         ...
 
     def stop(self) -> None:
-        """End the wait that goes on, and every later one."""
+        """End the current wait, and every later one at once."""
         ...
 
 
 class HostClocks:
-    """The host's clocks. A short wait is a plain sleep; a long one is a lock's timeout, which can be ended."""
+    """The host's clocks. A short wait is a plain sleep; a long one is a lock's timeout, so that `stop` can end it."""
 
     def __init__(self) -> None:
         self._stop = threading.Lock()
@@ -49,7 +49,7 @@ class HostClocks:
     def sleep(self, seconds: float) -> bool:
         """See `Clocks.sleep`."""
         if seconds <= _SHORT_WAIT:
-            time.sleep(max(0.0, seconds))  # A third cheaper, which counts ten times a second.
+            time.sleep(max(0.0, seconds))  # A third cheaper, which matters at ten ticks a second.
             return not self._stop.locked()
         if not self._stop.acquire(timeout=seconds):
             return False
@@ -77,7 +77,7 @@ class Tick(NamedTuple):
 
 
 class Ticker:
-    """Ticks at ``start + n * interval``; a tick that is late by more than an interval leaves out those it missed."""
+    """Ticks at ``start + n * interval``; after one that is late by more than an interval, missed ones are skipped."""
 
     def __init__(self, interval: float, clocks: Clocks) -> None:
         self._interval = interval
@@ -87,7 +87,7 @@ class Ticker:
         """When the next tick is due, in seconds of the monotonic clock."""
 
     def wait(self) -> Tick | None:
-        """The next tick, when its time has come; None when the recorder is to stop."""
+        """Wait for the next tick and return it; None when the recorder is to stop."""
         if self._clocks.sleep(self.deadline - self._clocks.now().mono):
             return None
         now, last = self._clocks.now(), self._last
@@ -107,5 +107,5 @@ class Ticker:
 
 
 def _noticeable(seconds: float) -> float:
-    """Clocks that are read one after the other differ by microseconds; that is no step."""
+    """0 for less than the microseconds by which clocks differ that are read one after the other."""
     return seconds if abs(seconds) >= _SMALLEST_STEP else 0.0

@@ -1,4 +1,4 @@
-"""The growth of a kernel counter between two readings, when it wrapped, and when it began anew."""
+"""The growth of a kernel counter between two readings, also where it wrapped or started again from zero."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ NAN = math.nan
 
 
 def growth(new: int, old: int) -> float:
-    """How far a counter went from `old` to `new`; across a wrap at 32 or 64 bits too, NaN where it began anew.
+    """How far a counter went from `old` to `new`, with a wrap at 32 or 64 bits counted in; NaN where it was reset.
 
-    A step back is a wrap when the way over the top is less than half of the counter's range; otherwise the thing that
-    is counted was replaced by another one.
+    A step back is a wrap when the growth over the top is less than half of the counter's range; otherwise the disk, CPU
+    or guest that it counts was replaced.
     """
     if new >= old:
         return new - old
@@ -23,9 +23,9 @@ def growth(new: int, old: int) -> float:
 
 
 def growths(new: Sequence[int], old: Sequence[int]) -> list[float] | None:
-    """The growth of counters that belong to one thing; None where that thing was replaced by another one.
+    """The growth of counters that belong to one device or guest; None where that was replaced by another.
 
-    Counters of one thing do not wrap in the same tick, so two that went back mean that they began anew.
+    Counters of one device do not wrap in the same tick, so two that went back mean a reset.
     """
     grown: list[float] = [n - o for n, o in zip(new, old, strict=True)]
     if min(grown, default=0) >= 0:

@@ -1,12 +1,31 @@
-"""Shares of CPU time, of all CPUs together and of each, from /proc/stat (proc(5), as sysstat's ``sar -u ALL``)."""
+"""Shares of CPU time, of all CPUs together and of each, from /proc/stat (proc(5)); the same as ``sar -u ALL``."""
 
 from __future__ import annotations
 
 from vmlab.telemetry.counter import NAN, growth
+from vmlab.telemetry.figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
 STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 """The columns of /proc/stat in order. The last two are part of ``user`` and ``nice`` already."""
+
+FIGURES = (
+    HostFigure("cpu_user_percent", "CPU user", "user", "CPU", headline=True, chart="CPU", tone="one"),
+    HostFigure("cpu_system_percent", "CPU system", "system", "CPU", headline=True, chart="CPU", tone="two"),
+    HostFigure("cpu_iowait_percent", "CPU iowait", "iowait", "CPU", headline=True, chart="CPU", tone="three"),
+    HostFigure("cpu_steal_percent", "CPU steal", "steal", "CPU", chart="CPU", tone="four"),
+    HostFigure("cpu_idle_percent", "CPU idle", "idle", "CPU"),
+    HostFigure(
+        "cpu_nice_percent",
+        "CPU other",
+        "other",
+        "",
+        chart="CPU",
+        tone="rest",
+        minor=True,
+        added=("cpu_irq_percent", "cpu_softirq_percent"),
+    ),
+)
 
 _ACTIVITY_NAMES = ("context_switches_per_second", "forks_per_second", "processes_running", "processes_blocked")
 _WORDS = 1 + len(STATES)
@@ -16,7 +35,7 @@ _UNKNOWN = [NAN] * len(STATES)
 class CpuShares:
     """CPU states in percent, plus context switches, forks and the processes that run or wait.
 
-    The whole is added up from the CPUs that were there at both ends of the tick: the kernel's own total jumps when a
+    The total is the sum over the CPUs that were online at both ends of the tick: the kernel's own total jumps when a
     CPU is plugged in or out.
     """
 
@@ -66,7 +85,7 @@ class CpuShares:
         return each, [sum(column) for column in zip(*together, strict=True)] or [0.0] * len(STATES)
 
     def _activity(self, text: bytes, length: float) -> list[float]:
-        # These stand behind the long line of interrupts, always in this order.
+        # These lines follow the long line of interrupts, always in this order.
         words = text[text.index(b"\nctxt ") :].split(None, 11)
         switches, forks, running, blocked = int(words[1]), int(words[5]), int(words[7]), int(words[9])
         rates = [NAN, NAN]
@@ -91,6 +110,6 @@ def _percent(grown: list[float]) -> list[float]:
 
 
 def _forward(new: int, old: int) -> float:
-    """The kernel may take a little idle or iowait back (proc(5)); that is no time at all."""
+    """The growth, or 0 where it is negative: the kernel may take a little idle or iowait back (proc(5))."""
     grown = growth(new, old)
     return 0.0 if grown != grown else grown

@@ -1,4 +1,4 @@
-"""Each whole disk, from /proc/diskstats (Documentation/admin-guide/iostats.rst, as sysstat's ``iostat -x``)."""
+"""Each whole disk, from /proc/diskstats (Documentation/admin-guide/iostats.rst); the same as ``iostat -x``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from vmlab.telemetry.counter import NAN, growths
+from vmlab.telemetry.figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
 METRICS = (
@@ -19,6 +20,20 @@ METRICS = (
     "disk_util_percent",
     "disk_queue_depth",
 )
+
+FIGURES = (
+    HostFigure("disk_reads_per_second", "disk reads", "reads/s", "Disk"),
+    HostFigure("disk_writes_per_second", "disk writes", "writes/s", "Disk"),
+    HostFigure("disk_await_ms", "disk await", "await", "Disk", headline=True, chart="Disk wait", tone="three"),
+    HostFigure("disk_read_await_ms", "disk read await", "rd await", "Disk"),
+    HostFigure("disk_write_await_ms", "disk write await", "wr await", "Disk"),
+    HostFigure("disk_util_percent", "disk util", "util", "Disk", headline=True, chart="Disk busy", tone="two"),
+    HostFigure("disk_read_bytes_per_second", "disk read", "read", "Disk", headline=True, chart="Disk rate", tone="one"),
+    HostFigure(
+        "disk_write_bytes_per_second", "disk write", "write", "Disk", headline=True, chart="Disk rate", tone="three"
+    ),
+)
+
 _SECTOR = 512
 # Columns 3… of a line: reads, merged, sectors, ms, writes, merged, sectors, ms, in flight, ms busy, weighted ms.
 _IN_FLIGHT = 8
@@ -28,7 +43,7 @@ _UNKNOWN = [NAN] * len(METRICS)
 
 
 class _Row(NamedTuple):
-    """A line and what it means; `disk` is None where it is of no whole disk."""
+    """A line and its numbers; `disk` is None where the line is not of a whole disk."""
 
     line: bytes
     disk: bytes | None
@@ -40,10 +55,10 @@ _NO_ROW = _Row(b"", None, [], False)
 
 
 class Disks:
-    """Rates, waits and utilisation of every disk that has ever done anything; partitions and idle loops stay out.
+    """Rates, waits and utilisation of every disk that has done I/O; without partitions and idle loop devices.
 
-    The names without an instance stand for the disks that hold the lab's files: rates and queue are added up, a wait
-    is that of the average request, and utilisation is that of the busiest disk.
+    Names without an instance are for the disks that hold the lab's files: rates and queue are added up, a wait is that
+    of the average request, and utilisation is that of the busiest disk.
     """
 
     title = "disks"
@@ -78,7 +93,7 @@ class Disks:
         figures: dict[bytes, list[float]] = {}
         self._rows = []
         for line, row in zip(lines, rows, strict=True):
-            # Most lines are those of a tick before: partitions, loops, idle disks.
+            # Most lines have not changed since the last tick: partitions, loop devices, idle disks.
             now = row if line == row.line else self._row(line)
             self._rows.append(now)
             if now.disk is None or not now.active:
@@ -143,6 +158,6 @@ def _together(disks: list[list[float]]) -> list[float]:
 
 
 def _average(waits: tuple[float, ...], requests: list[float] | tuple[float, ...]) -> float:
-    """The wait of the average request: each disk's wait counts as often as the disk was asked."""
+    """The wait of the average request: each disk's wait is weighted by its number of requests."""
     asked = sum(requests)
     return sum(wait * count for wait, count in zip(waits, requests, strict=True)) / asked if asked else 0.0

@@ -28,14 +28,15 @@ METRICS = (
 _BLOCK = ("rd.bytes", "wr.bytes", "rd.reqs", "wr.reqs", "rd.times", "wr.times")
 _NET = ("rx.bytes", "tx.bytes", "rx.pkts", "tx.pkts")
 _Reading = tuple[int, float]
-"""A counter, and when it was told."""
+"""A counter, and when it was read."""
 _NEVER: list[_Reading | None] = [None] * (2 + len(_BLOCK) + len(_NET))
 
 
 class GuestRates:
-    """Turns answers into rates. An answer carries the time at which it was given, so that a late one is divided by
-    its true length; a guest or a value that an answer left out is NaN and nobody else's loss. When the value comes
-    again, its rate is over the time since it was last told."""
+    """Turns answers into rates. An answer has the time at which it was given, so that a rate is over the true time
+    between two answers. A guest or a value that is missing in an answer is NaN and does not affect others. When it
+    comes back, its rate is over the time since it was last read.
+    """
 
     def __init__(self) -> None:
         self._before: dict[str, list[_Reading | None]] = {}
@@ -45,15 +46,15 @@ class GuestRates:
     def rates(self, stats: GuestStats, mono: float) -> list[float]:
         """Values parallel to `names`, from the answer `stats` that was given at `mono`."""
         values: list[float] = []
-        told: dict[str, list[_Reading | None]] = {}
+        readings: dict[str, list[_Reading | None]] = {}
         for guest, figures in stats.items():
             now, before = self._counters(figures), self._before.get(guest, _NEVER)
             rates = [_rate(n, mono, b) for n, b in zip(now, before, strict=True)]
-            told[guest] = [b if n is None else (n, mono) for n, b in zip(now, before, strict=True)]
+            readings[guest] = [b if n is None else (n, mono) for n, b in zip(now, before, strict=True)]
             values += _values(rates, figures.get("balloon.rss"), figures.get("balloon.current"))
-        if told.keys() != self._before.keys() or not self.names:
-            self.names = tuple(f"{metric}[{guest}]" for guest in told for metric in METRICS)
-        self._before = told
+        if readings.keys() != self._before.keys() or not self.names:
+            self.names = tuple(f"{metric}[{guest}]" for guest in readings for metric in METRICS)
+        self._before = readings
         return values
 
     def unknown(self) -> list[float]:
@@ -78,7 +79,7 @@ def _keys(vcpus: int, blocks: int, nets: int) -> list[list[str]]:
 
 
 def _sum(get: Callable[[str], int | None], keys: list[str]) -> int | None:
-    """The sum over a guest's disks, NICs or vCPUs; None where there is none of them or one is not told."""
+    """The sum over a guest's disks, NICs or vCPUs; None where there are none, or one is unknown."""
     if len(keys) == 1:
         return get(keys[0])
     total = 0
@@ -91,7 +92,7 @@ def _sum(get: Callable[[str], int | None], keys: list[str]) -> int | None:
 
 
 def _rate(now: int | None, mono: float, before: _Reading | None) -> float:
-    """Growth a second; NaN until a counter was told twice."""
+    """Growth per second; NaN until a counter was read twice."""
     if now is None or before is None or mono <= before[1]:
         return NAN
     return (now - before[0] if now >= before[0] else growth(now, before[0])) / (mono - before[1])

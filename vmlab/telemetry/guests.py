@@ -1,4 +1,4 @@
-"""The guests as a group of the recorder."""
+"""The guests' figures as a group of the recorder."""
 
 from __future__ import annotations
 
@@ -18,20 +18,27 @@ def asked_of_loop(
 ) -> Callable[[], GuestStats]:
     """A source for the recorder from a coroutine function of `loop`'s thread, such as ``hypervisor.domain_stats``.
 
-    The source blocks its caller, and never the loop; it raises TimeoutError after `deadline` seconds.
+    The source blocks its caller, but not the loop; it raises TimeoutError after `deadline` seconds.
     """
 
     def source() -> GuestStats:
-        return asyncio.run_coroutine_threadsafe(statistics(), loop).result(deadline)
+        question = statistics()
+        try:
+            asked = asyncio.run_coroutine_threadsafe(question, loop)
+        except RuntimeError:
+            # The loop has ended in the meantime.
+            question.close()
+            raise
+        return asked.result(deadline)
 
     return source
 
 
 class Guests:
-    """Figures of each guest, and how many questions to the hypervisor hang (``guest_questions_stuck``).
+    """Figures of each guest, and how many calls to the hypervisor hang (``guest_questions_stuck``).
 
-    The hypervisor is asked a little ahead of each tick, so that its answer is there when the host has been read and
-    the recorder's thread wakes only once.
+    The hypervisor is asked a little before each tick, so that its answer is there after the host was read, and the
+    recorder's thread wakes only once.
     """
 
     title = "guests"
@@ -45,7 +52,7 @@ class Guests:
         self.names: tuple[str, ...] = ()
 
     def start(self, first_tick: float) -> None:
-        """Begin to ask; the first tick will be at `first_tick` on the monotonic clock."""
+        """Start asking; the first tick is at `first_tick` on the monotonic clock."""
         self._poller.start(first_tick - self._ahead)
 
     def read(self, mono: float, length: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""All groups of figures together: what there is on this host, and one reading of it."""
+"""All groups of figures that this host has, and one reading of all of them."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from vmlab.telemetry.pressure import Pressure
 from vmlab.telemetry.source import Roots
 
 Notify = Callable[[str], None]
-"""Takes one line for people."""
+"""A function that takes one line for people."""
 
 
 class Readings:
-    """Reads groups one after the other; one that fails gives NaN, and is told of once."""
+    """Reads groups one after the other. A group that fails gives NaN and is reported once."""
 
     def __init__(self, groups: Iterable[Group], notify: Notify) -> None:
         self.groups = list(groups)
         self._notify = notify
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._owed = [0.0] * len(self.groups)
 
     def read(self, mono: float, length: float) -> list[float]:
         """The values of all groups in order, parallel to `names` as it is after the call."""
         values: list[float] = []
         for place, group in enumerate(self.groups):
-            # A group that failed has its last reading from earlier, so its differences span more than one tick.
+            # The last reading of a group that failed is older, so its differences span more than one tick.
             owed = self._owed[place] + length
             try:
                 values += group.read(mono, owed)
@@ -43,28 +43,32 @@ class Readings:
             except (OSError, ValueError, IndexError) as error:
                 self._owed[place] = owed
                 values += [NAN] * len(group.names)
-                if group.title not in self._told:
-                    self._told.add(group.title)
+                if group.title not in self._reported:
+                    self._reported.add(group.title)
                     self._notify(f"no figures for {group.title} for now: {error}")
         return values
 
     def parts(self) -> tuple[tuple[str, ...], ...]:
-        """The names of each group; another tuple object in a place means that the layout changed."""
+        """The names of each group; a new tuple object for a group means that its names changed."""
         return tuple(group.names for group in self.groups)
 
 
 def host_groups(
     roots: Roots, lab_folders: Sequence[Path], network: str | None, scope: Scope, notify: Notify
 ) -> list[Group]:
-    """What can be read here. A group whose files are missing is left out, with one notice that says which."""
+    """The groups that can be read here. One whose files are missing is left out, and one notice names it.
+
+    Many hosts have no power figures, so only `vmlab doctor` reports that.
+    """
     found: list[Group] = []
 
-    def add(title: str, make: Callable[[], Group]) -> Group | None:
+    def add(title: str, make: Callable[[], Group], *, usual: bool = True) -> Group | None:
         try:
             group = make()
             group.read(0.0, 1.0)
         except (OSError, ValueError, IndexError) as error:
-            notify(f"no figures for {title} here: {error}")
+            if usual:
+                notify(f"no figures for {title} here: {error}")
             return None
         found.append(group)
         return group
@@ -81,5 +85,5 @@ def host_groups(
     add(Pressure.title, lambda: Pressure(roots))
     if network is not None:
         add(BridgeTraffic.title, lambda: BridgeTraffic(roots, network))
-    add(Power.title, lambda: Power(roots))
+    add(Power.title, lambda: Power(roots), usual=False)
     return found

@@ -1,4 +1,4 @@
-"""Kernel samepage merging, from /sys/kernel/mm/ksm, and what ksmd itself costs."""
+"""Kernel samepage merging, from /sys/kernel/mm/ksm, and the CPU time of ksmd itself."""
 
 from __future__ import annotations
 
@@ -6,16 +6,24 @@ import os
 from pathlib import Path
 
 from vmlab.telemetry.counter import NAN, growth
+from vmlab.telemetry.figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
+
+FIGURES = (
+    HostFigure("ksm_saved_bytes", "KSM saved", "saved", "KSM", headline=True, chart="KSM", tone="one"),
+    HostFigure("ksm_pages_sharing", "KSM sharing", "sharing", "KSM", chart="KSM", tone="rest", drawn=False),
+    HostFigure("ksm_pages_shared", "KSM shared", "shared", "KSM"),
+    HostFigure("ksmd_cpu_percent", "ksmd", "ksmd", "KSM"),
+)
 
 _GAUGES = 5
 
 
 class Ksm:
-    """Pages that KSM shares and what that saves.
+    """The pages that KSM shares, and the memory that this saves.
 
-    Saved memory is ``pages_sharing`` pages: so many more pages would be used without it
-    (Documentation/admin-guide/mm/ksm.rst). ``general_profit``, on newer kernels, takes KSM's own structures off.
+    Saved memory is ``pages_sharing`` pages: without KSM, so many more would be in use
+    (Documentation/admin-guide/mm/ksm.rst). ``general_profit``, on newer kernels, subtracts KSM's own structures.
     """
 
     title = "KSM"
@@ -50,7 +58,7 @@ class Ksm:
         """See `Group.read`."""
         run = self._run.number()
         if run == 0 and self._at_rest:
-            # KSM is off and no page is in its hands, so no other figure can change.
+            # KSM is off and has no page, so no other figure can change.
             return self._last
         values: list[float] = [run, *(file.number() for file in self._files)]
         values.append(values[2] * self._page)
@@ -96,5 +104,5 @@ def _process_called(name: str, proc: Path) -> Path:
             if comm.read_text().strip() == name:
                 return comm.parent
         except OSError:
-            continue  # A process may end between the listing and the look at it.
+            continue  # A process may end after it was listed.
     raise FileNotFoundError(f"no process {name} in {proc}")

@@ -1,4 +1,4 @@
-"""How much CPU the lab itself used, and so how much the host's own other work did."""
+"""How much CPU the lab itself used, and from that, how much all other work on the host used."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from vmlab.telemetry.source import KernelFile, Roots
 
 Scope = Literal["namespace", "process"]
 _SCHEDULER_CLOCK = 2
-# In percent. More than this is no jitter of the clocks, and must not hide a load that comes later.
+# In percent. A larger shortfall is not jitter of the clocks, and must not hide a load that comes later.
 _MOST_OWED = 10.0
 
 
 class NamespaceCpu:
-    """CPU seconds of all processes in this PID namespace, and of those that ended and were reaped by init or by us.
+    """CPU seconds of all processes in this PID namespace, and of those that were reaped by init or by this process.
 
-    Within a lab that is the runner, its QEMUs and what it starts on the host. Each process's own clock is asked
-    (clock_getcpuclockid(3): nanoseconds, one system call), and /proc is listed only when a new pid was given out.
+    In a lab these are the runner, its QEMUs and the programs that it starts on the host. Each process's own clock is
+    asked (clock_getcpuclockid(3): nanoseconds, one system call), and /proc is listed only after a new pid was used.
     """
 
     def __init__(self, roots: Roots, clock_ns: Callable[[int], int] = time.clock_gettime_ns) -> None:
@@ -32,7 +32,7 @@ class NamespaceCpu:
         self._listed_at = b""
         self._clocks: list[int] = []
         self._reaped = 0.0
-        # Where this process is init itself, os.times tells what it reaped.
+        # Where this process is init itself, os.times includes the children that it reaped.
         self._init = None if os.getpid() == 1 else _opened(roots.proc / "1/stat")
         self._ticks_per_second = os.sysconf("SC_CLK_TCK")
 
@@ -48,7 +48,7 @@ class NamespaceCpu:
             try:
                 running += self._clock_ns(clock)
             except OSError:
-                # It has ended, and its time is with who reaped it.
+                # It has ended; its time is counted for the process that reaped it.
                 self._listed_at = b""
                 self._reaped = self._reaped_by_init()
         times = os.times()
@@ -62,8 +62,8 @@ class NamespaceCpu:
         if self._init is None:
             return 0.0
         stat = self._init.read()
-        # proc(5): after the closing bracket of comm come state, which is field 3, and the rest; cutime and cstime are
-        # fields 16 and 17.
+        # proc(5): the text after the closing bracket of comm begins with state, field 3; cutime and cstime are fields
+        # 16 and 17.
         user, system = stat[stat.rindex(b")") + 2 :].split(None, 15)[13:15]
         return (int(user) + int(system)) / self._ticks_per_second
 
@@ -84,8 +84,8 @@ def process_cpu() -> float:
 class OutsideLab:
     """The load that did not come from the lab, in percent of all CPUs.
 
-    It is all busy time less the lab's. The two are counted in ticks of 10 ms by different clocks, so a reading may
-    come out below zero; the shortfall is taken off the next ones, which keeps the mean right.
+    It is all busy time minus the lab's. The two are counted in ticks of 10 ms by different clocks, so a difference may
+    be negative; it is then subtracted from the next ones, which keeps the mean right.
     """
 
     title = "the host's own other work"
@@ -98,7 +98,7 @@ class OutsideLab:
         self._owed = 0.0
 
     def read(self, mono: float, length: float) -> list[float]:
-        """See `Group.read`; reads after the `CpuShares` that it was made with."""
+        """See `Group.read`; must be called after that of its `CpuShares`."""
         now = self._lab()
         before, self._before = self._before, now
         if before is None or self._cpu.busy_percent != self._cpu.busy_percent:

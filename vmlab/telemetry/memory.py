@@ -5,7 +5,29 @@ from __future__ import annotations
 import os
 
 from vmlab.telemetry.counter import NAN, growths
+from vmlab.telemetry.figure import HostFigure
 from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
+
+FIGURES = (
+    HostFigure("memory_used_bytes", "memory used", "used", "Memory", headline=True, chart="Memory", tone="one"),
+    HostFigure(
+        "memory_cached_bytes",
+        "memory cached",
+        "cached",
+        "Memory",
+        headline=True,
+        chart="Memory",
+        tone="two",
+        area=(("memory_cached_bytes", 1), ("memory_reclaimable_slab_bytes", 1), ("memory_dirty_bytes", -1)),
+    ),
+    HostFigure("memory_dirty_bytes", "memory dirty", "dirty", "Pages", chart="Memory", tone="three"),
+    HostFigure("memory_buffers_bytes", "memory buffers", "buffers", "Memory", chart="Memory", tone="four"),
+    HostFigure("memory_free_bytes", "memory free", "free", "Memory", chart="Memory", tone="rest", drawn=False),
+    HostFigure("memory_writeback_bytes", "memory written back", "writeback", "Pages"),
+    HostFigure("memory_reclaimable_slab_bytes", "memory of slab cache", "slab cache", "Pages"),
+    HostFigure("swap_in_bytes_per_second", "swapped in", "in", "Swap"),
+    HostFigure("swap_out_bytes_per_second", "swapped out", "out", "Swap"),
+)
 
 # In the kernel's order.
 _MEMINFO = (
@@ -28,8 +50,9 @@ _RECLAIMABLE = 12
 
 
 class Memory:
-    """What memory is used for. Cache is never part of ``used``: used, cached, buffers, reclaimable slab and free add
-    up to the total."""
+    """What memory is used for. ``used`` is without cache; with cached, buffers, reclaimable slab and free it is the
+    total.
+    """
 
     title = "memory"
     names: tuple[str, ...] = ("memory_used_bytes", *(name for name, _ in _MEMINFO))
@@ -50,7 +73,7 @@ class Memory:
 
 
 class Paging:
-    """Swapping, from /proc/vmstat. On a host without swap it is nothing, and the file stays unread."""
+    """Swapping, from /proc/vmstat. On a host without swap all is 0 and the file is not read."""
 
     title = "paging"
     names: tuple[str, ...] = ("swap_in_bytes_per_second", "swap_out_bytes_per_second")
@@ -63,7 +86,7 @@ class Paging:
         self._before: list[int] = []
 
     def read(self, mono: float, length: float) -> list[float]:
-        """See `Group.read`; reads after the `Memory` that it was made with."""
+        """See `Group.read`; must be called after that of its `Memory`."""
         if not self._memory.swap_total_bytes:
             self._before = []
             return [0.0, 0.0]

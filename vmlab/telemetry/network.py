@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from vmlab.telemetry.counter import NAN, growths
+from vmlab.telemetry.figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
 _NOT_PORTS = frozenset({"lo"})
 # Columns after the colon: rx bytes, packets, errs, drop, 4 more; tx bytes, packets, errs, drop, …
 _WANTED = (0, 1, 3, 8, 9, 11)
 
+FIGURES = (
+    HostFigure(
+        "network_receive_bytes_per_second", "lab network", "between guests", "", chart="Lab network", tone="one"
+    ),
+)
+
 
 class BridgeTraffic:
-    """What guests sent into the bridge and what it delivered to them, added up over its ports.
+    """What guests sent to the bridge and what the bridge delivered to them, added up over its ports.
 
-    A bridge's own counters miss what it forwards from guest to guest, so its ports are counted: every interface of
-    the lab's namespace but the loopback and the bridge itself. Received is what guests sent.
+    A bridge's own counters miss what it forwards from guest to guest, so the counters of its ports are used: every
+    interface of the lab's namespace except the loopback and the bridge. Received is what guests sent.
     """
 
     title = "the lab's network"
@@ -34,7 +41,7 @@ class BridgeTraffic:
         self._before: dict[str, list[int]] | None = None
 
     def read(self, mono: float, length: float) -> list[float]:
-        """See `Group.read`. A port that came during the tick counts from the next one on; NaN without a bridge."""
+        """See `Group.read`. A port that appeared during the tick counts from the next tick on; NaN without a bridge."""
         now: dict[str, list[int]] = {}
         bridged = False
         for line in self._file.read().split(b"\n")[2:]:

@@ -1,19 +1,19 @@
-"""Which whole disk a folder lies on."""
+"""Which whole disk and which file system a folder lies on."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from vmlab.telemetry.source import Roots
 
 
 def disks_under(folders: Sequence[Path], roots: Roots, notify: Callable[[str], None]) -> list[str]:
-    """The kernel's names (``sda``, ``dm-0``) of the whole disks that hold `folders`; one notice where there is none.
+    """The kernel's names (``sda``, ``dm-0``) of the whole disks that hold `folders`; one notice where none is found.
 
-    A folder on a partition lies on the partition's disk; a file system without a device of its own (btrfs) is looked
-    up by what it was mounted from.
+    For a partition this is the disk with that partition. A file system without a device number of its own (btrfs) is
+    found by its mount source.
     """
     disks: list[str] = []
     for folder in folders:
@@ -25,16 +25,32 @@ def disks_under(folders: Sequence[Path], roots: Roots, notify: Callable[[str], N
     return disks
 
 
+def filesystem_of(folder: Path, roots: Roots) -> str | None:
+    """The type of the file system that holds `folder`, such as ``ext4``; None where it is not known (btrfs)."""
+    return next((kind for kind, _ in _mounts(folder.stat().st_dev, roots)), None)
+
+
+def _mounts(device: int, roots: Roots) -> Iterator[tuple[str, str]]:
+    """Type and source of each mount of a file system, as proc_pid_mountinfo(5) has them."""
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    for line in (roots.proc / "self/mountinfo").read_text().splitlines():
+        fields = line.split()
+        if fields[2] == wanted:
+            kind, source = fields[fields.index("-") + 1 :][:2]
+            yield kind, source
+
+
 def _disk_of(folder: Path, roots: Roots) -> str | None:
     nearest = next((place for place in (folder, *folder.absolute().parents) if place.exists()), None)
     if nearest is None:
         return None
     device = nearest.stat().st_dev
-    return _whole_disk(device, roots) or _mounted_from(device, roots)
-
-
-def _whole_disk(device: int, roots: Roots) -> str | None:
     link = roots.sys / "dev/block" / f"{os.major(device)}:{os.minor(device)}"
+    return _whole_disk(link) or _mounted_from(device, roots)
+
+
+def _whole_disk(link: Path) -> str | None:
+    """The name of the disk that a link in sysfs points to, or of the disk with the partition that it points to."""
     if not link.exists():
         return None
     place = link.resolve()
@@ -42,10 +58,8 @@ def _whole_disk(device: int, roots: Roots) -> str | None:
 
 
 def _mounted_from(device: int, roots: Roots) -> str | None:
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    for line in (roots.proc / "self/mountinfo").read_text().splitlines():
-        fields = line.split()
-        source = fields[fields.index("-") + 2]
-        if fields[2] == wanted and source.startswith("/dev/") and Path(source).exists():
-            return _whole_disk(Path(source).stat().st_rdev, roots)
+    for _, source in _mounts(device, roots):
+        if source.startswith("/dev/"):
+            # /dev/mapper/NAME and the like are links to the kernel's own name.
+            return _whole_disk(roots.sys / "class/block" / Path(source).resolve().name)
     return None

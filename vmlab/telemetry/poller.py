@@ -1,4 +1,4 @@
-"""Asks for the guests' figures in a thread of its own, so that a guest that hangs delays nothing."""
+"""Asks for the guests' figures in a separate thread, so that a guest that hangs delays nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATIENCE_SECONDS = 1.0
 
 
 class Answer(NamedTuple):
-    """What the guests' source said at `mono`, or how it failed."""
+    """The answer of the guests' source at `mono`, or its error."""
 
     worker: int
     mono: float
@@ -26,11 +26,11 @@ class Answer(NamedTuple):
 
 
 class GuestPoller:
-    """Asks once when it starts and then at ``first + n * interval``; `answer` takes what has come.
+    """Asks once when it starts and then at ``first + n * interval``; `answer` returns what has arrived.
 
-    A question that has not come back after a second is left behind in its thread and a fresh thread asks again:
-    libvirt's NOWAIT then passes over the guest that holds the first one. At most four are left behind; after that
-    there are no figures until one of them returns.
+    A call that has not returned after a second is abandoned in its thread, and a new thread asks again: libvirt's
+    NOWAIT then skips the guest that blocks the first call. At most four calls are abandoned; then there are no figures
+    until one of them returns.
     """
 
     def __init__(self, source: Callable[[], GuestStats], interval: float) -> None:
@@ -44,21 +44,21 @@ class GuestPoller:
         self._stuck: set[int] = set()
 
     def start(self, first: float) -> None:
-        """Begin; `first` is when to ask for the first tick, on the monotonic clock."""
+        """Start; `first` is when to ask for the first tick, on the monotonic clock."""
         self._first = first
         self._start_worker()
 
     def stop(self) -> None:
-        """Let the thread end, when its question lets it."""
+        """End the thread as soon as its call returns."""
         self._clocks.stop()
 
     @property
     def stuck(self) -> int:
-        """How many questions were left behind and have not come back."""
+        """How many calls were abandoned and have not returned."""
         return len(self._stuck)
 
     def answer(self, seconds: float) -> Answer | None:
-        """The newest answer that has not been taken, waiting up to `seconds` for one; None where none came."""
+        """The newest answer that was not returned before; waits up to `seconds` for one, None where none came."""
         newest = self._take(0.0)
         while newest is not None and (newer := self._take(0.0)) is not None:
             newest = newer

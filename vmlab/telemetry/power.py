@@ -12,7 +12,7 @@ class Power:
     title = "power (RAPL)"
 
     def __init__(self, roots: Roots) -> None:
-        # intel-rapl:0 is a package; intel-rapl:0:1 a part of it that is counted there already.
+        # intel-rapl:0 is a package; intel-rapl:0:1 is a part that the package's counter includes.
         zones = sorted((roots.sys / "class/powercap").glob("intel-rapl:[0-9]*"))
         packages = [zone for zone in zones if zone.name.count(":") == 1]
         if not packages:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from vmlab.telemetry.counter import NAN, growth
+from vmlab.telemetry.figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
 RESOURCES = ("cpu", "io", "memory")
+
+FIGURES = (
+    HostFigure("pressure_cpu_some_percent", "pressure cpu", "cpu", "Stalled", chart="Pressure", tone="one"),
+    HostFigure("pressure_io_some_percent", "pressure io", "io", "Stalled", chart="Pressure", tone="three"),
+    HostFigure("pressure_memory_some_percent", "pressure memory", "mem", "Stalled", chart="Pressure", tone="two"),
+)
 
 
 class Pressure:
@@ -21,7 +28,7 @@ class Pressure:
 
     def __init__(self, roots: Roots) -> None:
         self._files = [KernelFile(roots.proc / "pressure" / resource) for resource in RESOURCES]
-        # The files exist where PSI was built in and is switched off; only reading them fails.
+        # Where PSI is built in but switched off, the files exist; only reading them fails.
         self._before: list[int | None] = [None] * len(self.names)
         for file in self._files:
             file.read()

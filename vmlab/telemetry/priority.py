@@ -1,4 +1,4 @@
-"""The recorder's thread comes first: the lowest real-time priority, where that is allowed."""
+"""Gives the recorder's threads the lowest real-time priority, where that is allowed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _SWITCH_SECONDS = 0.0005
 def take_precedence() -> str | None:
     """Put the calling thread under SCHED_FIFO 1; a line for people where that is refused, else None.
 
-    Every thread of the recorder does so: one that was put off while it holds Python's lock would hold up the others.
-    They work for a fraction of a millisecond at a time. It takes no privilege that the process does not have. Threads
-    of this process also hand over Python's lock within half a millisecond from now on instead of five, as a thread
-    that is awake in time but may not run is late too.
+    Every thread of the recorder calls this: one that loses its CPU while it holds Python's lock would delay the others.
+    They work for a fraction of a millisecond at a time. The process gains no privilege that it did not have. From then
+    on threads of this process also release Python's lock after half a millisecond instead of five, because a thread
+    that is awake in time but waits for the lock is late too.
     """
     sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_SECONDS))
     try:

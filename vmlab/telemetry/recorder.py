@@ -1,4 +1,4 @@
-"""The recorder: what host and guests do, each tick, from a thread of its own, for next to nothing."""
+"""The recorder: samples host and guests at each tick, in a thread of its own, at almost no cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 
-from vmlab.model.sample import Layout, Sample
+from vmlab.model.names import BRIDGE
+from vmlab.model.sample import Sample, SampleNames
 from vmlab.telemetry.clock import Clocks, HostClocks, Tick, Ticker
 from vmlab.telemetry.guest import GuestStats
 from vmlab.telemetry.guests import Guests
@@ -25,8 +26,8 @@ OWN_NAMES = (
     "suspended_seconds",
     "recorder_cpu_percent",
 )
-"""The first values of every sample: about the tick itself."""
-# Waking the sink's thread costs as much as a third of a tick, so faster ticks are handed over a few at a time.
+"""The first values of every sample; they describe the tick itself."""
+# Waking the sink's thread costs a third of a tick, so with short intervals a few ticks are handed over together.
 _HAND_OVER_SECONDS = 0.19
 _FASTEST, _SLOWEST = 0.02, 3600.0
 
@@ -34,11 +35,11 @@ _FASTEST, _SLOWEST = 0.02, 3600.0
 class Recorder:
     """Calls `sink` with a `Sample` every `interval` seconds (0.02 to 3600) between `start` and `stop`.
 
-    `sink` runs in a thread of its own, in order, and may take its time; it gets each sample within 0.2 s. `guests`
-    gives libvirt's bulk statistics and may hang. `network` is the lab's bridge, `disks` are the folders of the lab's
-    disk files. `scope` says whose CPU is the lab's: that of all processes of this PID namespace, or of this process
-    alone. `notify` gets one line for each thing that is not to be had; any thread calls it. Raises ValueError for an
-    interval that makes no sense.
+    `sink` runs in a thread of its own, in order, and may be slow; it gets each sample within 0.2 s. `guests` gives
+    libvirt's bulk statistics and may hang. `network` is the lab's bridge, `disks` are the folders of the lab's disk
+    files. `scope` defines the CPU time of the lab: that of all processes of this PID namespace, or of this process
+    alone. `notify` gets one line for each group that cannot be read; any thread may call it. Raises ValueError for an
+    interval outside these bounds.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Recorder:
         interval: float,
         sink: Callable[[Sample], None],
         guests: Callable[[], GuestStats] | None = None,
-        network: str | None = "vmlab0",
+        network: str | None = BRIDGE,
         disks: Sequence[Path] = (),
         *,
         notify: Notify = lambda line: None,
@@ -63,7 +64,7 @@ class Recorder:
         self._ready: SimpleQueue[list[Sample] | None] = SimpleQueue()
         self._fresh: list[Sample] = []
         self._hand_over_at = 0.0
-        self._loss_told = False
+        self._loss_reported = False
         groups = host_groups(roots or Roots(), disks, network, scope, notify)
         self._guests = None
         if guests is not None:
@@ -71,8 +72,8 @@ class Recorder:
             groups.append(self._guests)
         self._readings = Readings(groups, notify)
         self._parts: tuple[tuple[str, ...], ...] = ()
-        self._layout = Layout((), ())
-        self._layouts: dict[tuple[str, ...], Layout] = {}
+        self._layout = SampleNames((), ())
+        self._layouts: dict[tuple[str, ...], SampleNames] = {}
         self._cpu_before = 0.0
         self._threads = [
             threading.Thread(target=self._record, name="recorder", daemon=True),
@@ -80,16 +81,21 @@ class Recorder:
         ]
 
     def start(self) -> None:
-        """Begin; the first sample comes after one interval."""
+        """Start; the first sample comes after one interval."""
         for thread in self._threads:
             thread.start()
 
-    def stop(self) -> None:
-        """End, after every sample that was taken has gone to the sink. A second call does nothing."""
+    def stop(self, deadline: float | None = None) -> bool:
+        """End, after the sink got every sample that was taken. A second call does nothing.
+
+        After `deadline` seconds, if given, threads that hang are abandoned; returns whether all of them ended.
+        """
         self._clocks.stop()
+        end = None if deadline is None else time.monotonic() + deadline
         for thread in self._threads:
             if thread.is_alive() and thread is not threading.current_thread():
-                thread.join()
+                thread.join(None if end is None else max(0.0, end - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
     def _record(self) -> None:
         try:
@@ -123,12 +129,12 @@ class Recorder:
                     self._tell_loss(error)
 
     def _tell_loss(self, error: Exception) -> None:
-        if not self._loss_told:
-            self._loss_told = True
+        if not self._loss_reported:
+            self._loss_reported = True
             self._notify(f"a sample was lost: {error}")
 
     def _prime(self, ticker: Ticker) -> None:
-        """The readings that the first tick's differences start from."""
+        """Take the readings from which the first tick's differences are counted."""
         self._cpu_before = time.thread_time()
         if self._guests is not None:
             self._guests.start(ticker.deadline)
@@ -147,11 +153,11 @@ class Recorder:
         used = (cpu - before) / tick.length * 100
         return (tick.length, tick.lateness, float(tick.missed), tick.clock_step, tick.suspended, used)
 
-    def _current_layout(self) -> Layout:
+    def _current_layout(self) -> SampleNames:
         parts = self._readings.parts()
         if len(parts) != len(self._parts) or any(a is not b for a, b in zip(parts, self._parts, strict=True)):
             self._parts = parts
             names = OWN_NAMES + tuple(name for part in parts for name in part)
-            # A disk that comes and goes brings back a layout that was there before, and not a new one each time.
-            self._layout = self._layouts.setdefault(names, Layout.of(names))
+            # Layouts are kept, so that a disk that comes and goes does not make a new one each time.
+            self._layout = self._layouts.setdefault(names, SampleNames.of(names))
         return self._layout

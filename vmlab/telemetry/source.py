@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Roots:
-    """Where the kernel's figures are; tests point them at folders of recorded files.
+class Roots(NamedTuple):
+    """Where the kernel's files are; tests use folders of recorded files.
 
-    `host_proc` is a /proc that shows the host's kernel threads (ksmd). Inside a lab's PID namespace it can be a
-    descriptor that was opened before: ``/proc/self/fd/N``.
+    `host_proc` is a /proc that shows the host's kernel threads (ksmd). In a lab's PID namespace it may be a descriptor
+    that was opened before: ``/proc/self/fd/N``.
     """
 
     proc: Path = Path("/proc")
@@ -21,8 +20,12 @@ class Roots:
     host_proc: Path = Path("/proc")
 
 
+THE_HOST = Roots()
+"""Those of the running kernel."""
+
+
 class KernelFile:
-    """A file that the kernel writes anew on every read. Raises OSError where it cannot be opened or read."""
+    """A file whose content the kernel makes at every read. Raises OSError where it cannot be opened or read."""
 
     __slots__ = ("_descriptor", "_size")
 
@@ -49,9 +52,9 @@ class KernelFile:
 
 
 class KeyedLines:
-    """Picks numbers out of a text whose lines are ``key number …``, by searching onward from key to key.
+    """Finds numbers in a text whose lines are ``key number …``, by searching forward from key to key.
 
-    Give the keys in the order in which the kernel writes them: then a text is gone through once.
+    Give the keys in the kernel's order: then the text is searched only once.
     """
 
     __slots__ = ("_keys",)
@@ -60,7 +63,9 @@ class KeyedLines:
         self._keys = [(b"\n" + key, len(key) + 1) for key in keys]
 
     def numbers(self, text: bytes) -> list[int]:
-        """The numbers of all keys in order; 0 for a key that the kernel does not have. ValueError if it has none."""
+        """The numbers of all keys in order; 0 for a key that the kernel does not have. ValueError if it has none of
+        them.
+        """
         text = b"\n" + text
         at = 0
         numbers: list[int] = []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vmlab.model.sample import Sample, split_name, unit_of
@@ -14,27 +15,19 @@ _WEIGHTS = {
     "guest_disk_read_await_ms": ("guest_disk_reads_per_second",),
     "guest_disk_write_await_ms": ("guest_disk_writes_per_second",),
 }
-"""A wait is averaged over requests and not over seconds: a tick counts as often as the disk was asked in it."""
+"""A wait is averaged over requests, not over seconds: a tick is weighted by the number of requests in it."""
 
 _OF_ALL_CPUS = ("cpu_",)
-_AREAS = {
-    "%": ("s", 0.01),
-    "B/s": ("B", 1.0),
-    "1/s": ("1", 1.0),
-    "W": ("J", 1.0),
-    "B": ("B s", 1.0),
-    "ms": ("s", 0.001),
-    "s": ("s s", 1.0),
-    "1": ("s", 1.0),
-}
+_AREA_FACTORS = {"%": 0.01, "ms": 0.001}
+"""Of a value times seconds, by the value's unit; 1 for all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     """One value over a span. `p95` is the value that 95 % of the time (of the requests, for a wait) stayed at or below.
 
-    `area` is in `area_unit(name)`: CPU-seconds for shares of CPU, bytes moved for bytes a second, joules for watts,
-    seconds for other percentages.
+    `area` is in CPU-seconds for shares of CPU, bytes moved for bytes a second, joules for watts, seconds for other
+    percentages, else in the figure's unit times seconds.
     """
 
     mean: float
@@ -43,16 +36,8 @@ class Summary:
     area: float
 
     def as_json(self) -> dict[str, float]:
-        """As it stands in ``show --json``."""
+        """As in ``show --json``."""
         return {"mean": self.mean, "max": self.max, "p95": self.p95, "area": self.area}
-
-
-def area_unit(name: str) -> str:
-    """The unit of `name`'s area: ``CPU s``, ``B``, ``J``, ``s``, …"""
-    metric, _ = split_name(name)
-    if unit_of(metric) == "%" and "cpu" in metric and not metric.startswith("pressure_"):
-        return "CPU s"
-    return _AREAS[unit_of(metric)][0]
 
 
 def summarise(
@@ -60,14 +45,13 @@ def summarise(
 ) -> dict[str, Summary]:
     """Each value from `start_mono` to `end_mono`, by name; those of one CPU, disk or guest only with `instances`.
 
-    A tick that lies partly within the span counts with that part. Maximum and percentile come from the ticks that
-    lie within by half or more, where there are any. A value that was never had is left out.
+    A tick that lies partly in the span counts with that part. Maximum and percentile are those of the ticks that lie in
+    it by half or more, where there are any. A value that was never read is left out.
     """
     columns: dict[str, list[tuple[float, float, float, float]]] = {}
     for sample in samples:
-        begin = sample.mono - sample.length
-        seconds = min(sample.mono, end_mono) - max(begin, start_mono)
-        if seconds <= 0 or sample.length <= 0:
+        seconds = seconds_within(sample, start_mono, end_mono)
+        if seconds <= 0:
             continue
         cpus = sample.get("cpu_count")
         for name, value in zip(sample.layout.names, sample.values, strict=True):
@@ -77,6 +61,33 @@ def summarise(
                     (value, weight, seconds / sample.length, weight * _area_scale(name, cpus))
                 )
     return {name: _summary(ticks) for name, ticks in columns.items()}
+
+
+def mean_over(samples: Iterable[Sample], name: str, start_mono: float, end_mono: float) -> float:
+    """The mean alone that `summarise` gives for one value; NaN for a value that was never read.
+
+    It reads nothing else of the samples, so that it is cheap for many of them.
+    """
+    ticks: list[tuple[float, float]] = []
+    for sample in samples:
+        seconds, value = seconds_within(sample, start_mono, end_mono), sample.get(name)
+        if seconds > 0 and value == value:
+            ticks.append((value, seconds * _requests(name, sample)))
+    return _mean(ticks) if ticks else math.nan
+
+
+def seconds_within(sample: Sample, start_mono: float, end_mono: float) -> float:
+    """How much of a sample's tick lies in a span; 0 for none of it."""
+    if sample.length <= 0:
+        return 0.0
+    return max(0.0, min(sample.mono, end_mono) - max(sample.mono - sample.length, start_mono))
+
+
+def _mean(ticks: Iterable[tuple[float, float]]) -> float:
+    """The mean of values with weights; 0 where all weights are 0."""
+    pairs = list(ticks)
+    weight = sum(weight for _, weight in pairs)
+    return sum(value * weight for value, weight in pairs) / weight if weight else 0.0
 
 
 def _requests(name: str, sample: Sample) -> float:
@@ -90,17 +101,16 @@ def _requests(name: str, sample: Sample) -> float:
 
 
 def _area_scale(name: str, cpus: float) -> float:
-    # Shares of all CPUs together become CPU-seconds with their number; those of one CPU or of a guest have it in.
+    # Shares of all CPUs together are multiplied by the number of CPUs for CPU-seconds; those of one CPU or guest are
+    # not.
     whole = name.startswith(_OF_ALL_CPUS) and name.endswith("_percent")
-    return _AREAS[unit_of(name)][1] * (cpus if whole and cpus == cpus else 1.0)
+    return _AREA_FACTORS.get(unit_of(name), 1.0) * (cpus if whole and cpus == cpus else 1.0)
 
 
 def _summary(ticks: list[tuple[float, float, float, float]]) -> Summary:
     inner = [tick for tick in ticks if tick[2] >= 0.5] or ticks
-    weight = sum(tick[1] for tick in ticks)
-    mean = sum(tick[0] * tick[1] for tick in ticks) / weight if weight else 0.0
     area = sum(tick[0] * tick[3] for tick in ticks)
-    return Summary(mean, max(tick[0] for tick in inner), _percentile(inner, 0.95), area)
+    return Summary(_mean(tick[:2] for tick in ticks), max(tick[0] for tick in inner), _percentile(inner, 0.95), area)
 
 
 def _percentile(ticks: list[tuple[float, float, float, float]], part: float) -> float:
@@ -112,8 +122,3 @@ def _percentile(ticks: list[tuple[float, float, float, float]], part: float) -> 
         if reached >= part * total * (1 - 1e-12):
             return value
     return max(tick[0] for tick in ticks)
-
-
-def means(summaries: Mapping[str, Summary]) -> dict[str, float]:
-    """The means alone, by name."""
-    return {name: summary.mean for name, summary in summaries.items()}

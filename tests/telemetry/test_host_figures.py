@@ -1,0 +1,48 @@
+"""One table of host figures: every label stands in it alone, and everything that is shown is recorded."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.telemetry.recorded import RecordedHost
+from tests.telemetry.test_names import recorded_names
+from vmlab.telemetry.host_figures import HEADLINES, HOST_FIGURES, figures_of_chart, figures_of_group
+
+VMLAB = Path(__file__).parents[2] / "vmlab"
+CHARTS = ["CPU", "Memory", "Disk busy", "Disk wait", "Disk rate", "KSM", "Pressure", "Lab network"]
+
+
+def test_the_headlines_are_those_that_documents_promise() -> None:
+    assert [figure.name for figure in HEADLINES] == [
+        "cpu_user_percent",
+        "cpu_system_percent",
+        "cpu_iowait_percent",
+        "disk_await_ms",
+        "disk_util_percent",
+        "disk_read_bytes_per_second",
+        "disk_write_bytes_per_second",
+        "memory_used_bytes",
+        "memory_cached_bytes",
+        "ksm_saved_bytes",
+    ]
+
+
+def test_what_is_shown_is_recorded(host: RecordedHost) -> None:
+    names = {figure.name for figure in HOST_FIGURES} | {name for figure in HOST_FIGURES for name in figure.added}
+    names |= {name for figure in HOST_FIGURES for name, _ in figure.area or ()}
+    assert names <= recorded_names(host)
+    assert len({figure.name for figure in HOST_FIGURES}) == len(HOST_FIGURES)
+
+
+def test_every_chart_and_line_that_a_figure_names_is_there() -> None:
+    assert {figure.chart for figure in HOST_FIGURES} - {None} == set(CHARTS)
+    assert all(len({figure.unit for figure in figures_of_chart(chart) if figure.drawn}) == 1 for chart in CHARTS)
+    assert figures_of_group("Disk")
+
+
+@pytest.mark.parametrize("label", sorted({figure.label for figure in HEADLINES}))
+def test_a_label_stands_in_one_file(label: str) -> None:
+    quoted = re.compile(rf'"{re.escape(label)}[ "]', re.IGNORECASE)
+    found = [str(file.relative_to(VMLAB)) for file in VMLAB.rglob("*.py") if quoted.search(file.read_text())]
+    assert len(found) == 1, found

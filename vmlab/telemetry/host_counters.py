@@ -1,0 +1,110 @@
+"""Counters of the host that are read before and after a span of work; at each tick they would cost too much."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vmlab.telemetry.source import THE_HOST, Roots
+
+_KERNEL_THREAD = 0x00200000
+"""PF_KTHREAD among the flags of a task (include/linux/sched.h)."""
+_SOFTIRQ = b"ksoftirqd/"
+"""What these threads do is in the kernel's count of softirq already."""
+_THROTTLES = ("core_throttle_count", "package_throttle_count")
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What happened from one reading to the next, which came after `seconds`.
+
+    `kernel_threads_percent` is their share of all CPUs. `heat` is how often the processor lowered its speed because of
+    its temperature, `held_back_percent` the share of the time in which a CPU quota kept this process or its cgroup from
+    running.
+    """
+
+    kernel_threads_percent: float = 0.0
+    heat: int = 0
+    held_back_percent: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostCounters:
+    """One reading. `kernel_threads` are CPU seconds by pid and start time, `quotas` seconds held back by file."""
+
+    mono: float
+    kernel_threads: dict[tuple[int, int], float] = field(default_factory=dict)
+    heat: dict[str, int] = field(default_factory=dict)
+    quotas: dict[str, float] = field(default_factory=dict)
+
+    def until(self, later: HostCounters) -> Between:
+        """What happened from this reading to a later one. Threads and counters that are new count from 0."""
+        seconds = later.mono - self.mono
+        if seconds <= 0:
+            return Between()
+        whole = seconds * (os.cpu_count() or 1) / 100
+        threads = sum(used - self.kernel_threads.get(key, 0.0) for key, used in later.kernel_threads.items())
+        heat = sum(max(0, count - self.heat.get(name, count)) for name, count in later.heat.items())
+        # A group above another one is held back with it, so the largest is taken and not the sum.
+        held = max((max(0.0, now - self.quotas.get(name, now)) for name, now in later.quotas.items()), default=0.0)
+        return Between(max(0.0, threads) / whole, heat, held / whole)
+
+
+def host_counters(roots: Roots = THE_HOST) -> HostCounters:
+    """Read all of them now. What this host does not have is left out."""
+    return HostCounters(
+        mono=time.monotonic(),
+        kernel_threads=dict(_kernel_threads(roots.host_proc)),
+        heat=dict(_heat(roots.sys)),
+        quotas=dict(_quotas(roots)),
+    )
+
+
+def _kernel_threads(proc: Path) -> Iterator[tuple[tuple[int, int], float]]:
+    ticks = os.sysconf("SC_CLK_TCK")
+    for stat in proc.glob("[0-9]*/stat"):
+        try:
+            text = stat.read_bytes()
+        except OSError:
+            continue  # It ended after it was listed.
+        begin, end = text.index(b"("), text.rindex(b")")
+        # proc(5): after the name come the fields from 3 on; 9 is flags, 14 and 15 utime and stime, 22 the start.
+        fields = text[end + 2 :].split()
+        if int(fields[6]) & _KERNEL_THREAD and not text[begin + 1 : end].startswith(_SOFTIRQ):
+            yield (int(text[:begin]), int(fields[19])), (int(fields[11]) + int(fields[12])) / ticks
+
+
+def _heat(sys: Path) -> Iterator[tuple[str, int]]:
+    for name in _THROTTLES:
+        for file in sys.glob(f"devices/system/cpu/cpu[0-9]*/thermal_throttle/{name}"):
+            with suppress(OSError, ValueError):
+                yield str(file), int(file.read_text())
+
+
+def _quotas(roots: Roots) -> Iterator[tuple[str, float]]:
+    """Seconds for which this process's cgroups, and those above them, were held back."""
+    try:
+        lines = (roots.proc / "self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    base = roots.sys / "fs/cgroup"
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        roots_of = [base / controllers] if controllers else [base, base / "unified"]
+        inner = Path(path.lstrip("/"))
+        for root in roots_of:
+            for folder in (inner, *inner.parents):
+                with suppress(OSError, ValueError):
+                    yield from _held_back(root / folder / "cpu.stat")
+
+
+def _held_back(file: Path) -> Iterator[tuple[str, float]]:
+    """From ``throttled_usec`` of version 2, or ``throttled_time`` (ns) of version 1; nothing without a quota."""
+    for line in file.read_text().splitlines():
+        name, _, value = line.partition(" ")
+        if name in ("throttled_usec", "throttled_time"):
+            yield str(file), int(value) / (1e6 if name == "throttled_usec" else 1e9)

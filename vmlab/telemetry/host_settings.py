@@ -1,0 +1,100 @@
+"""The files of /sys behind the host settings of a scenario, their present values, and which cannot be changed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from vmlab.model.host_settings import HOST_SETTINGS, HostSettings
+from vmlab.system.host_setting import KSM, THP, read_ahead_of, read_setting
+from vmlab.telemetry.place import disks_under
+from vmlab.telemetry.source import THE_HOST, Roots
+
+KSM_RUN = f"{KSM}/run"
+_ADVISOR = f"{KSM}/advisor_mode"
+_KSM_ON = {f"{KSM}/pages_to_scan": "1000", f"{KSM}/sleep_millisecs": "20", KSM_RUN: "1"}
+"""Up to 50,000 pages a second, 195 MiB of guests' memory: the default of 100 pages takes minutes for a small tile."""
+InForce = dict[str, str | int | None]
+"""``ksm`` (on or off), ``thp`` and ``read_ahead_bytes``; None for what is not known."""
+
+
+def files_of(wanted: HostSettings, folder: Path, roots: Roots) -> dict[str, str]:
+    """The names of the files and the values to write, in the order of writing.
+
+    Raises ValueError, with the reason, where a setting has no file here. `folder` is where the guests' files are.
+    """
+    files: dict[str, str] = {}
+    if wanted.ksm == "on":
+        # Where the kernel has an advisor, it sets the number of pages itself and refuses other values.
+        files |= {_ADVISOR: "none"} if (roots.sys / _ADVISOR).exists() else {}
+        files |= _KSM_ON
+    elif wanted.ksm == "off":
+        files[KSM_RUN] = "0"
+    if wanted.thp is not None:
+        files[THP] = wanted.thp
+    if wanted.read_ahead_bytes is not None:
+        files[_read_ahead(folder, roots)] = str(wanted.read_ahead_bytes // 1024)
+    return files
+
+
+def _read_ahead(folder: Path, roots: Roots) -> str:
+    disk = next(iter(disks_under([folder], roots, lambda _line: None)), None)
+    if disk is None:
+        raise ValueError(f"{folder} lies on no disk that is known")
+    return read_ahead_of(disk)
+
+
+_EXAMPLES = {
+    "ksm": HostSettings(ksm="on"),
+    "thp": HostSettings(thp="always"),
+    "read_ahead": HostSettings.model_validate({"read_ahead": 0}),
+}
+
+
+def unsettable(folder: Path, roots: Roots = THE_HOST) -> dict[str, str]:
+    """The settings, by the scenario's words, that cannot be changed here, and why; empty where all can."""
+    found = {name: _why_not(_EXAMPLES[name], folder, roots) for name in HOST_SETTINGS}
+    return {name: why for name, why in found.items() if why}
+
+
+def _why_not(wanted: HostSettings, folder: Path, roots: Roots) -> str:
+    try:
+        files = files_of(wanted, folder, roots)
+    except (ValueError, OSError) as error:
+        return str(error)
+    for path in (roots.sys / name for name in files):
+        if not path.exists():
+            return f"{path} is missing: this kernel has no such setting"
+        if not os.access(path, os.R_OK | os.W_OK):
+            return f"{path} cannot be written here"
+    return ""
+
+
+def in_force(folder: Path, roots: Roots = THE_HOST) -> InForce:
+    """The host's present settings."""
+    try:
+        ahead = _number(_text(roots, _read_ahead(folder, roots)))
+    except (ValueError, OSError):
+        ahead = None
+    run = _text(roots, KSM_RUN)
+    return {
+        "ksm": None if run is None else "on" if run == "1" else "off",
+        "thp": _text(roots, THP),
+        "read_ahead_bytes": None if ahead is None else ahead * 1024,
+    }
+
+
+def still_merged(roots: Roots) -> int:
+    """The pages that KSM saves by sharing, by its own count; 0 where that is not known."""
+    return _number(_text(roots, f"{KSM}/pages_sharing")) or 0
+
+
+def _text(roots: Roots, name: str) -> str | None:
+    try:
+        return read_setting(roots.sys, name)
+    except OSError:
+        return None
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() else None
