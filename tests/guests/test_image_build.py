@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -17,9 +18,14 @@ import psutil
 import pytest
 
 from tests.guests.image_stubs import MAKES_A_TREE, path_with, put_stub
+from tests.integrity.damage import flip
 from vmlab.guests import image
+from vmlab.guests.cached import Lock, collection
 from vmlab.guests.image import building
+from vmlab.guests.image.catalog import current_recipe
 from vmlab.model.errors import ImageError, RefusedError
+from vmlab.system.marks import make_marked
+from vmlab.system.removal import Removals
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a build needs root for its namespaces")
 
@@ -79,7 +85,8 @@ def _until(condition: object, seconds: float = 20.0) -> None:
 
 
 def _folders(tmp_path: Path) -> list[str]:
-    return sorted(path.name for path in (tmp_path / "cache/vmlab/images").iterdir() if path.is_dir())
+    found = (path.name for path in (tmp_path / "cache/vmlab/images").iterdir() if path.is_dir())
+    return sorted(name for name in found if name != ".locks")
 
 
 def test_an_image_is_built_once_and_then_found(stubs: Path, tmp_path: Path) -> None:
@@ -103,8 +110,38 @@ def test_the_manifest_tells_what_is_in_it(stubs: Path) -> None:
     assert manifest["files"]["root.raw"]["sha256"] == digest
     assert "mirror" not in built.manifest.read_text()
     assert {path.name for path in built.folder.iterdir()} == {
-        *("root.raw", "vmlinuz", "initrd.img", "manifest.json", "use.lock", "build.log")
+        *("root.raw", "vmlinuz", "initrd.img", "manifest.json", "use.lock", "build.log", "vmlab.mark")
     }
+
+
+def _made_older(built: image.Image) -> None:
+    """Rewrite an image's manifest in the form that it had before there were digests by chunk."""
+    manifest = json.loads(built.manifest.read_text())
+    manifest.pop("seal")
+    files = {name: {what: said[what] for what in ("size", "sha256")} for name, said in manifest["files"].items()}
+    built.manifest.write_text(json.dumps({**manifest, "schema": "vmlab.image/1", "files": files}))
+
+
+def test_an_image_of_the_older_form_gets_digests_once_it_was_read(stubs: Path) -> None:
+    built = image.build(lambda _line: None)
+    _made_older(built)
+    older = image.find()
+    assert older is not None and older.files == {}
+    said: list[str] = []
+    assert image.ensure(said.append) == built == image.find()
+    assert len(said) == 1 and "before images had digests by chunk" in said[0]
+    image.ensure(said.append)
+    assert len(said) == 1, "once is enough"
+
+
+def test_an_image_of_the_older_form_that_is_damaged_gets_none(stubs: Path) -> None:
+    built = image.build(lambda _line: None)
+    _made_older(built)
+    flip(built.disk)
+    with pytest.raises(ImageError, match=r"root.raw is not what was built \(vmlab image build --force\)"):
+        image.ensure(lambda _line: None)
+    older = image.find()
+    assert older is not None and older.files == {}
 
 
 def test_a_failure_names_its_reason_and_leaves_only_the_log(stubs: Path, tmp_path: Path) -> None:
@@ -145,7 +182,7 @@ def test_a_disk_without_room_is_refused_before_anything_starts(
 def test_a_missing_tool_is_named_with_its_package(stubs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(stubs))
     (stubs / "mmdebstrap").unlink()
-    with pytest.raises(ImageError, match=r"apt-get install e2fsprogs mmdebstrap util-linux"):
+    with pytest.raises(ImageError, match=r"apt-get install e2fsprogs gcc mmdebstrap util-linux"):
         image.build(lambda _line: None)
 
 
@@ -171,6 +208,59 @@ def test_after_a_kill_nothing_runs_and_the_next_build_clears_up(
     put_stub(stubs, MAKES_A_TREE)
     assert _folders(tmp_path) != [built := image.build(lambda _line: None).id]
     assert _folders(tmp_path) == [built]
+
+
+def test_a_leftover_that_cannot_be_removed_is_named_once_and_built_beside(stubs: Path, tmp_path: Path) -> None:
+    address = current_recipe().address()
+    stays = tmp_path / f"cache/vmlab/images/.building-{address}-1"
+    make_marked(stays, address)
+    (stays / "mounted").mkdir()
+    # The mount is gone with the namespace of the two builds.
+    twice = 'mount -t tmpfs dummy "$1" && "$2" -c "$3" && "$2" -c "$4"'
+    again = textwrap.dedent(BUILDS).replace("image.ensure(", "image.build(force=True, progress=")
+    command = ["unshare", "--mount", "sh", "-c", twice, "sh", str(stays / "mounted"), sys.executable]
+    done = subprocess.run([*command, textwrap.dedent(BUILDS), again], capture_output=True, text=True, cwd=Path.cwd())
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stdout.splitlines() if str(stays) in line]
+    assert len(told) == 2, "once for each build"
+    assert "cannot be removed, and is passed over" in told[0] and "something is mounted there" in told[0]
+    assert _folders(tmp_path) == [stays.name, address]
+    assert image.clear_unfinished().removed == (stays,)
+
+
+def test_what_remains_of_the_image_before_keeps_no_new_one_from_its_place(
+    stubs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = image.build(lambda _line: None)
+
+    def refuses(folder: Path) -> bool:
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(folder / "root.raw"))
+
+    said: list[str] = []
+    monkeypatch.setattr(collection, "remove_tree", refuses)
+    assert image.build(said.append, force=True) == image.find()
+    assert [line for line in said if "is out of use, but cannot be removed" in line and "not permitted" in line]
+    assert len(_folders(tmp_path)) == 2
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert len(image.clear_unfinished().removed) == 1
+    assert _folders(tmp_path) == [first.id]
+
+
+def test_what_another_version_builds_is_not_cleared(stubs: Path, tmp_path: Path) -> None:
+    under_way = tmp_path / "cache/vmlab/images/.building-vmlab-1-2"
+    make_marked(under_way, "vmlab-1")
+    lock = Lock.try_exclusive(under_way.parent / ".build.lock")
+    assert lock is not None
+    assert image.clear_unfinished() == Removals() and under_way.is_dir()
+    lock.release()
+    assert image.clear_unfinished().removed == (under_way,)
+
+
+def test_a_build_under_way_is_not_cleared(builder: subprocess.Popen[str], tmp_path: Path) -> None:
+    (under_way,) = _folders(tmp_path)
+    assert image.clear_unfinished() == Removals()
+    assert _folders(tmp_path) == [under_way]
 
 
 def test_mounts_of_a_killed_build_are_gone(stubs: Path, tmp_path: Path) -> None:

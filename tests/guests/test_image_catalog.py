@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.integrity.damage import flip
 from vmlab.guests import image
+from vmlab.guests.cached import USE_LOCK, Lock
 from vmlab.guests.image import catalog
-from vmlab.guests.image.locks import Lock
+from vmlab.integrity import describe, seal
 from vmlab.model.errors import ImageError
+from vmlab.system.marks import make_marked
+from vmlab.system.removal import Removals
 
 
 @pytest.fixture(autouse=True)
@@ -25,13 +28,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _put_image(id: str | None = None, created: float = 1.0) -> Path:
     folder = catalog.images_folder() / (id or catalog.current_recipe().address())
-    folder.mkdir(parents=True)
+    make_marked(folder, folder.name)
     for name in catalog.FILES:
         (folder / name).write_bytes(b"x" * 8192)
-    files = {name: {"size": 8192} for name in catalog.FILES}
-    (folder / "manifest.json").write_text(
-        json.dumps({"files": files, "command_line": "root=/dev/vda", "created": created})
-    )
+    files = {name: describe(folder / name).as_json() for name in catalog.FILES}
+    said = {"schema": catalog.SCHEMA, "files": files, "command_line": "root=/dev/vda", "created": created}
+    (folder / "manifest.json").write_text(seal(said))
     return folder
 
 
@@ -54,7 +56,9 @@ def test_a_whole_image_is_found() -> None:
         (lambda folder: os.truncate(folder / "root.raw", 100), "root.raw is 100 bytes long and not 8192"),
         (lambda folder: (folder / "vmlinuz").unlink(), "vmlinuz is missing"),
         (lambda folder: (folder / "manifest.json").write_text("{"), "damaged"),
-        (lambda folder: (folder / "manifest.json").write_text("[]"), "its manifest is not one"),
+        (lambda folder: (folder / "manifest.json").write_text("[]"), "manifest.json is not what was written"),
+        (lambda folder: (folder / "manifest.json").write_text(seal({"schema": "x/1"})), "manifest.json is not one"),
+        (lambda folder: flip(folder / "manifest.json"), "manifest.json is not what was written"),
         (lambda folder: (folder / "manifest.json").unlink(), "damaged"),
     ],
 )
@@ -66,6 +70,27 @@ def test_a_damaged_image_names_what_mends_it(damage: object, word: str) -> None:
         image.find()
     assert caught.value.remedy == "vmlab image build --force"
     assert [listed.id for listed in image.list_images()] == [folder.name]
+
+
+@pytest.mark.parametrize("name", catalog.FILES)
+def test_one_flipped_bit_is_refused_with_what_mends_it(name: str) -> None:
+    folder = _put_image()
+    image.require_whole(catalog.load(folder))
+    flip(folder / name)
+    with pytest.raises(ImageError, match=f"{folder.name} is damaged: {name} is not what it was") as caught:
+        image.require_whole(catalog.load(folder))
+    assert caught.value.remedy == "vmlab image build --force" and caught.value.exit_code == 3
+
+
+def test_every_byte_of_the_manifest_counts() -> None:
+    manifest = _put_image() / "manifest.json"
+    text = manifest.read_bytes()
+    for offset in range(len(text)):
+        flip(manifest, offset)
+        with pytest.raises(ImageError, match="damaged"):
+            image.find()
+        manifest.write_bytes(text)
+    assert image.find() is not None
 
 
 def test_the_list_tells_use_size_and_which_is_current() -> None:
@@ -133,8 +158,20 @@ def test_a_lock_on_a_folder_that_moved_away_is_no_lock(tmp_path: Path) -> None:
 def test_leftovers_are_those_that_nobody_holds() -> None:
     folder = catalog.images_folder()
     for name in (".building-a-1", ".removing-a-1", ".removing-b-2"):
-        (folder / name).mkdir(parents=True)
-    lock = Lock.try_exclusive(folder / ".removing-b-2" / catalog.USE_LOCK)
+        make_marked(folder / name, name.split("-")[1])
+    lock = Lock.try_exclusive(folder / ".removing-b-2" / USE_LOCK)
     assert lock is not None
-    assert {path.name for path in catalog.leftovers()} == {".building-a-1", ".removing-a-1"}
+    assert {path.name for path in image.clear_unfinished().removed} == {".building-a-1", ".removing-a-1"}
     lock.release()
+
+
+@pytest.mark.parametrize("name", ["vmlab-notes", ".building-notes", ".removing-vmlab-notes-1"])
+def test_a_folder_that_only_lies_among_images_is_somebodys_data(name: str) -> None:
+    theirs = catalog.images_folder() / name
+    theirs.mkdir(parents=True)
+    (theirs / "thesis.txt").write_text("precious")
+    assert catalog.list_images() == []
+    assert image.clear_unfinished() == Removals()
+    with pytest.raises(ImageError, match="there is no guest image"):
+        catalog.remove(name)
+    assert (theirs / "thesis.txt").read_text() == "precious"

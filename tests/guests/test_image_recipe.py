@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.guests.image.recipe import COMMAND_LINE, PAYLOAD, Recipe, current, read_payload
-from vmlab.guests.roles import LAB_NETWORK, ROLE_UNITS
+from vmlab.guests.image.recipe import COMMAND_LINE, PAYLOAD, ImageRecipe, current, read_payload
+from vmlab.guests.roles import ROLE_UNITS
 
 RECIPE = current("bookworm")
 
@@ -33,7 +33,7 @@ def test_the_address_is_a_name_and_twelve_digits() -> None:
         dataclasses.replace(RECIPE, format=RECIPE.format + 1),
     ],
 )
-def test_every_part_of_the_recipe_moves_the_address(other: Recipe) -> None:
+def test_every_part_of_the_recipe_moves_the_address(other: ImageRecipe) -> None:
     assert other.address() != RECIPE.address()
 
 
@@ -52,7 +52,7 @@ def test_the_kernel_has_no_word_without_a_reason_and_keeps_its_mitigations() -> 
 def test_the_payload_uses_every_variable_that_it_is_given() -> None:
     text = b"".join(RECIPE.payload.values()).decode()
     assert set(re.findall(r"\$([A-Z]+(?:_[A-Z]+)*)\b", text)) >= RECIPE.environment.keys()
-    assert RECIPE.environment["LAB_NETWORK"] == LAB_NETWORK
+    assert RECIPE.environment["LAB_NETWORK"] == "198.18.0.0/15"
 
 
 def test_each_role_has_units_and_each_step_of_the_set_up_is_a_script() -> None:

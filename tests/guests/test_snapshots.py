@@ -5,21 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.integrity.damage import flip
 from vmlab.guests import snapshots
-from vmlab.guests.snapshots import Recipe, catalog
+from vmlab.guests.cached import USE_LOCK, Lock, collection
+from vmlab.guests.snapshots import SnapshotRecipe, catalog
+from vmlab.integrity import seal, verify
 from vmlab.model.errors import GuestError, HypervisorError, RefusedError, SnapshotError, UsageError
+from vmlab.system.removal import Removals
 
-RECIPE = Recipe(image="1" * 64, machine={"vcpus": 1}, roles=("web", "mail"), preparation={"seed": 1})
+RECIPE = SnapshotRecipe(image="1" * 64, machine={"vcpus": 1}, roles=("web", "mail"), preparation={"seed": 1})
+OLDER = json.dumps({"schema": "vmlab.snapshot/1", "files": {"ram": {"size": 8192, "sha256": "1" * 64}}})
 CHECKOUT = Path(__file__).parents[2]
 
 
@@ -57,7 +63,7 @@ def kept() -> set[str]:
     return {path.name for path in catalog.snapshots_folder().iterdir() if path.name != ".locks"}
 
 
-async def make(recipe: Recipe, base: Path, size: int = 8192) -> snapshots.Snapshot:
+async def make(recipe: SnapshotRecipe, base: Path, size: int = 8192) -> snapshots.Snapshot:
     return await snapshots.make(recipe, base, fill(size), nobody)
 
 
@@ -101,7 +107,11 @@ async def test_the_digest_is_that_of_ram_and_disk(base: Path) -> None:
         (lambda folder: os.truncate(folder / "ram", 100), "ram is 100 bytes long and not 8192"),
         (lambda folder: (folder / "disk.qcow2").unlink(), "disk.qcow2 is missing"),
         (lambda folder: (folder / "manifest.json").write_text("{"), "damaged"),
-        (lambda folder: (folder / "manifest.json").write_text("[]"), "its manifest is not one"),
+        (lambda folder: (folder / "manifest.json").write_text("[]"), "manifest.json is not what was written"),
+        (lambda folder: flip(folder / "manifest.json"), "manifest.json is not what was written"),
+        (lambda folder: flip(folder / "machine.json"), "machine.json is not what was written"),
+        (lambda folder: (folder / "manifest.json").write_text(seal({"schema": "x/1"})), "manifest.json is not one"),
+        (lambda folder: (folder / "manifest.json").write_text(OLDER), "made before snapshots had digests"),
     ],
 )
 async def test_a_damaged_one_is_discarded_with_a_word_and_made_again(
@@ -113,6 +123,23 @@ async def test_a_damaged_one_is_discarded_with_a_word_and_made_again(
     again = await snapshots.make(RECIPE, base, fill(), told.append)
     assert len(told) == 1 and word in told[0] and again.sha256 == made.sha256
     assert kept() == {made.id}
+
+
+@pytest.mark.parametrize("name", ["ram", "disk.qcow2", "machine.json"])
+async def test_one_flipped_bit_differs_from_what_the_manifest_says(base: Path, name: str) -> None:
+    made = await make(RECIPE, base)
+    expected = {made.folder / one: digests for one, digests in made.files.items()}
+    assert made.files.keys() == {"ram", "disk.qcow2", "machine.json"} and verify(expected).faults == {}
+    flip(made.folder / name)
+    assert verify(expected).faults.keys() == {made.folder / name}
+
+
+async def test_the_list_does_not_read_ram_and_disk(base: Path) -> None:
+    made = await make(RECIPE, base)
+    flip(made.folder / "ram")
+    assert [one.whole for one in snapshots.list_snapshots()] == [True]
+    flip(made.folder / "manifest.json")
+    assert [one.whole for one in snapshots.list_snapshots()] == [False]
 
 
 @pytest.mark.parametrize(
@@ -161,6 +188,44 @@ async def test_the_second_maker_waits_and_finds_the_firsts(base: Path) -> None:
     assert len(told) == 1 and "being made by another" in told[0]
 
 
+@pytest.fixture
+def held_gate(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The lock that others have for moments only, held by one who hangs."""
+    monkeypatch.setattr(collection, "GATE_SECONDS", 0.3)
+    path = catalog.snapshots_folder() / ".locks" / "gate"
+    path.parent.mkdir(parents=True)
+    lock = Lock.try_exclusive(path)
+    assert lock is not None
+    yield path
+    lock.release()
+
+
+@pytest.mark.timeout(30)
+async def test_a_gate_whose_holder_hangs_is_named_and_the_loop_goes_on_meanwhile(base: Path, held_gate: Path) -> None:
+    waiting = asyncio.ensure_future(make(RECIPE, base))
+    turns = 0
+    while not waiting.done():
+        await asyncio.sleep(0.01)
+        turns += 1
+    with pytest.raises(RefusedError, match=re.escape(f"another process has held {held_gate} for longer than 0.3 s")):
+        await waiting
+    assert turns > 2, "a stop of the run could be heard"
+    with pytest.raises(RefusedError, match="another process has held"):
+        snapshots.clear_unfinished()
+    assert kept() == set()
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.usefixtures("held_gate")
+async def test_waiting_at_the_gate_can_be_called_off(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collection, "GATE_SECONDS", 3600.0)
+    waiting = asyncio.ensure_future(make(RECIPE, base))
+    await asyncio.sleep(0.1)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
 def another_maker(base: Path) -> subprocess.Popen[str]:
     """Another process that has begun to make RECIPE's snapshot when it says so."""
     program = (
@@ -188,13 +253,21 @@ async def test_what_a_killed_maker_left_goes_with_the_next(base: Path) -> None:
     assert kept() == {other.id, third.id}
 
 
+async def test_a_leftover_that_cannot_be_removed_is_named_once(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collection, "remove_trees", lambda _folders: Removals(left=(f"{base.parent}: busy",)))
+    told: list[str] = []
+    for number in range(2):
+        await snapshots.make(replace(RECIPE, preparation=number), base, fill(), told.append)
+    assert told == [f"what an earlier process left cannot be removed, and is passed over: {base.parent}: busy"]
+
+
 async def test_the_one_used_longest_ago_goes_first_and_never_one_in_use(base: Path) -> None:
     made = [await make(replace(RECIPE, preparation=number), base, 2**20) for number in range(4)]
     for at, one in enumerate(made):
-        os.utime(one.folder / catalog.USE_LOCK, (1000 + at, 1000 + at))
+        os.utime(one.folder / USE_LOCK, (1000 + at, 1000 + at))
     size = snapshots.list_snapshots()[0].bytes
     with snapshots.hold(made[0]):
-        os.utime(made[0].folder / catalog.USE_LOCK, (1, 1))
+        os.utime(made[0].folder / USE_LOCK, (1, 1))
         assert snapshots.evict(2 * size) == [made[1].id, made[2].id]
         assert kept() == {made[0].id, made[3].id}
         with pytest.raises(RefusedError, match="in use"):
@@ -205,7 +278,7 @@ async def test_the_one_used_longest_ago_goes_first_and_never_one_in_use(base: Pa
 
 async def test_holding_counts_as_use_and_fails_on_what_has_gone(base: Path) -> None:
     made = await make(RECIPE, base)
-    os.utime(made.folder / catalog.USE_LOCK, (1, 1))
+    os.utime(made.folder / USE_LOCK, (1, 1))
     with snapshots.hold(made):
         assert snapshots.list_snapshots()[0].used > 1e9
     snapshots.remove(made.id)
@@ -235,5 +308,18 @@ async def test_without_its_image_a_snapshot_is_of_no_use(base: Path) -> None:
 
 def test_an_image_built_anew_has_another_digest(tmp_path: Path) -> None:
     manifest = {"files": {"root.raw": {"size": 1, "sha256": "ab"}}, "command_line": "", "created": 1}
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "manifest.json").write_text(seal({**manifest, "schema": "vmlab.image/2"}))
     assert snapshots.image_digest(tmp_path / "root.raw") == "ab"
+
+
+@pytest.mark.parametrize("name", ["my-notes", ".making-my-notes", ".removing-my-notes-1"])
+async def test_a_folder_that_only_lies_among_snapshots_is_somebodys_data(name: str) -> None:
+    theirs = catalog.snapshots_folder() / name
+    theirs.mkdir(parents=True)
+    (theirs / "thesis.txt").write_text("precious")
+    assert snapshots.list_snapshots() == []
+    assert snapshots.evict(0) == []
+    assert snapshots.clear_unfinished() == Removals()
+    with pytest.raises(RefusedError, match="there is no snapshot"):
+        snapshots.remove(name)
+    assert (theirs / "thesis.txt").read_text() == "precious"

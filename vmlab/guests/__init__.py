@@ -1,1 +1,1 @@
-"""Guests as the lab reaches them: image, identity, shell, and the line behind which clients wait."""
+"""Access to guests: image, identity, shell, and the start line behind which clients wait."""

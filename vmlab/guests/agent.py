@@ -1,4 +1,6 @@
-"""Programs in a guest through its agent alone: no network, no SSH, so that it works from the first moment on."""
+"""Runs programs in a guest through its agent only: without network and SSH, so that it works as soon as the guest is
+up.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ _PING_AGAIN = 0.1
 _SHORTEST_WAIT = 0.02
 _LONGEST_WAIT = 0.5
 _SHARE_OF_WAIT = 0.2
-"""A program that has run for a second is asked after a fifth of a second: late by a fifth at most, and asked seldom,
-because an emulated guest works for some milliseconds on each question."""
+"""The wait between two polls, as a share of the time that the program has run: its end is noticed at most a fifth too
+late, and few polls are made, because each costs an emulated guest some milliseconds.
+"""
 
 _NOT_FOUND = 127
 _NO_SUCH_PROGRAM = "Failed to execute child process"
@@ -34,7 +37,7 @@ _ENVIRONMENT = [
     "SHELL=/bin/sh",
     "LANG=C.UTF-8",
 ]
-"""What a login over SSH gives."""
+"""The environment that a login over SSH gives."""
 
 
 async def wait_for_agent(call: AgentCall, guest: str, deadline: float) -> None:
@@ -56,9 +59,9 @@ async def wait_for_agent(call: AgentCall, guest: str, deadline: float) -> None:
 async def run_program(call: AgentCall, argv: Sequence[str], stdin: bytes, deadline: float) -> Completed:
     """Run `argv` as root to its end, without a shell between, in a login's environment and in ``/``.
 
-    A program that is not there ends with 127, one that a signal killed with 128 + signal. Both outputs together may
-    be 7 MiB. Raises DeadlineExceeded after `deadline` seconds, when the program is killed, and GuestError when
-    the agent fails or more was printed.
+    The status is 127 for a program that does not exist, 128 + signal for one that a signal killed. Both outputs
+    together may be 7 MiB. Raises DeadlineExceeded after `deadline` seconds, when the program is killed, and GuestError
+    when the agent fails or more was printed.
     """
     began = time.monotonic()
     try:
@@ -111,6 +114,6 @@ def _decoded(status: dict[str, Any], key: str) -> str:
 
 
 async def _kill(call: AgentCall, pid: int) -> None:
-    """Nobody waits for it any more; the deadline that it broke is the error to tell, whatever comes of this."""
+    """Kill it without reporting errors: the deadline that it exceeded is the error that is raised."""
     with contextlib.suppress(HypervisorError, DeadlineExceeded):
         await call("guest-exec", {"path": "/bin/kill", "arg": ["-KILL", str(pid)]}, deadline=_PING)

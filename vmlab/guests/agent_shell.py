@@ -9,10 +9,10 @@ from pathlib import PurePosixPath
 from vmlab.guests.agent import AgentCall, run_program
 from vmlab.guests.ssh import describe_failure
 from vmlab.model.errors import DeadlineExceeded, GuestError
-from vmlab.workloads.contract import Completed
+from vmlab.workloads.contract import RUN_DEADLINE, Completed
 
 _PIECE = 32 * 2**10
-"""Bytes in one message. An emulated guest's agent loses its place in messages of 256 KiB and more."""
+"""Bytes in one message. An emulated guest's agent fails on messages of 256 KiB and more."""
 
 _WRITE_SECONDS = 60.0
 _LONG_INPUT = "/run/vmlab/input"
@@ -21,7 +21,7 @@ _LONG_INPUT = "/run/vmlab/input"
 class AgentShell:
     """`workloads.contract.Shell` over ``call``, see `agent.AgentCall`. One command runs for each call of `run`.
 
-    `address` is what the guest calls itself by; without a network nobody else can reach it.
+    `address` is the guest's address for itself; without a network no other guest can reach it.
     """
 
     def __init__(self, name: str, call: AgentCall, address: str = "127.0.0.1") -> None:
@@ -41,7 +41,7 @@ class AgentShell:
         return self._address
 
     async def run(
-        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = 120.0, check: bool = True
+        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
     ) -> Completed:
         """Run a command to its end; see `workloads.contract.Shell.run`."""
         given = (stdin or "").encode()

@@ -26,7 +26,7 @@ class Channel(Protocol):
 
 
 class Launching(Protocol):
-    """A shell that can also start a program and stay connected with it."""
+    """A shell that can also start a program and stay connected to it."""
 
     async def launch(self, argv: list[str]) -> Channel:
         """Start `argv`; raises GuestError when that fails."""
@@ -34,8 +34,8 @@ class Launching(Protocol):
 
 
 class GuestShell(Shell, Launching, Protocol):
-    """The open connection with one guest."""
+    """The open connection to one guest."""
 
     async def close(self) -> None:
-        """Drop it at once."""
+        """Close it at once."""
         ...

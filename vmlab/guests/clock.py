@@ -1,4 +1,4 @@
-"""How far a guest's wall clock is from the host's, asked of its agent."""
+"""How far a guest's wall clock is from the host's, read through its agent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ANSWER = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """The guest's clock minus the host's, in nanoseconds, give or take `uncertainty`: half of the answer's time."""
+    """The guest's clock minus the host's, in nanoseconds, give or take `uncertainty`: half of the round trip."""
 
     offset: int
     uncertainty: int

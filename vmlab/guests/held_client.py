@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Callable
@@ -68,8 +69,10 @@ class HeldClient:
                 await channel.send(json.dumps(order))
                 await held._expect("ready")
         except BaseException:
-            # Nobody else knows of the channel yet, and a neighbour's failure may be what ends this.
-            await channel.close()
+            # Close the channel here: this may be cancelled because another client failed, and no one else has the
+            # channel.
+            with contextlib.suppress(GuestError, DeadlineExceeded):
+                await channel.close()
             raise
         return held
 
@@ -109,7 +112,7 @@ class HeldClient:
         return best
 
     async def start_at(self, host_wall: float) -> None:
-        """Give the order to start at `host_wall`, told in the place's own clock."""
+        """Send the order to start at `host_wall`, converted to the clock of the place."""
         offset = self._offset or await self.measure_clock()
         self._ordered = host_wall
         await self._channel.send(json.dumps({"start": host_wall + offset.seconds}))
@@ -148,13 +151,6 @@ class HeldClient:
             stdout="\n".join(self._out) + "\n" if self._out else "",
             stderr="\n".join(self._err) + "\n" if self._err else "",
         )
-
-    @property
-    def clock_seconds(self) -> float:
-        """From start to end by the place's wall clock."""
-        assert self.started is not None
-        assert self._offset is not None
-        return float(self._ended["clock"] - self._offset.seconds - self.started.host_wall)
 
     async def close(self) -> None:
         """End the client if it still runs."""

@@ -6,16 +6,21 @@ The same binaries and libraries on both sides of the comparison, so that only th
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from vmlab.guests.channel import Channel
 from vmlab.guests.ssh import describe_failure
 from vmlab.model.errors import DeadlineExceeded, GuestError
-from vmlab.workloads.contract import Completed
+from vmlab.model.names import HOST_PLACE
+from vmlab.workloads.contract import RUN_DEADLINE, Completed
 
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/root"}
 _LINE_LIMIT = 2**20
+_SEND_SECONDS = 30.0
+_CLOSE_SECONDS = 5.0
+_KILL_SECONDS = 5.0
 
 
 class HostChannel:
@@ -28,10 +33,13 @@ class HostChannel:
         self._stdin, self._stdout = process.stdin, process.stdout
 
     async def send(self, line: str) -> None:
-        """Write one line. Raises GuestError when the program has ended."""
+        """Write one line. Raises GuestError when the program has ended, DeadlineExceeded when it does not read."""
         try:
-            self._stdin.write(line.encode() + b"\n")
-            await self._stdin.drain()
+            async with asyncio.timeout(_SEND_SECONDS):
+                self._stdin.write(line.encode() + b"\n")
+                await self._stdin.drain()
+        except TimeoutError as error:
+            raise DeadlineExceeded(f"host: a line was not taken within {_SEND_SECONDS:g} s") from error
         except OSError as error:
             raise GuestError(f"host: the program has ended: {error}") from error
 
@@ -40,30 +48,42 @@ class HostChannel:
         return (await self._stdout.readline()).decode("utf-8", "replace").rstrip("\n")
 
     async def close(self) -> None:
-        """Close standard input, which ends the program; kill it when it does not."""
+        """Close standard input, which ends the program; kill it when it does not. Raises DeadlineExceeded."""
         self._stdin.close()
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._process.wait()
         except TimeoutError:
-            self._process.kill()
-            await self._process.wait()
+            await _kill(self._process)
 
 
 class HostShell:
-    """The host behind ``chroot ROOT``; `root` is the mounted root file system of the guest image."""
+    """The host behind ``chroot ROOT``; `root` is the mounted root file system of the guest image.
 
-    name = "host"
+    Its programs run in the lab's own network, or in that of the open descriptor `network`.
+    """
 
-    def __init__(self, root: Path, address: str) -> None:
-        self._root = root
+    name = HOST_PLACE
+
+    def __init__(self, root: Path, address: str, network: int | None = None) -> None:
+        self.root = root
         self.address = address
+        # The program that enters the namespace opens it by this path, so that no workload inherits the descriptor.
+        self._enter = () if network is None else ("/usr/bin/nsenter", f"--net=/proc/{os.getpid()}/fd/{network}", "--")
+
+    def beyond(self, network: int, address: str) -> HostShell:
+        """The same shell in the network namespace of the open descriptor `network`."""
+        return HostShell(self.root, address, network)
+
+    def within(self, root: Path) -> HostShell:
+        """The same shell in the root file system mounted at `root`."""
+        return HostShell(root, self.address)
 
     def _inside(self, argv: Sequence[str]) -> list[str]:
-        return ["/usr/sbin/chroot", str(self._root), *argv]
+        return [*self._enter, "/usr/sbin/chroot", str(self.root), *argv]
 
     async def run(
-        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = 120.0, check: bool = True
+        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
     ) -> Completed:
         """Run a command to its end; see `workloads.contract.Shell.run`."""
         process = await asyncio.create_subprocess_exec(
@@ -80,20 +100,19 @@ class HostShell:
             raise DeadlineExceeded(f"host: {argv[0]} took longer than {deadline:.0f} s") from error
         finally:
             if process.returncode is None:
-                process.kill()
-                await process.wait()
+                await _kill(process)
         completed = Completed(process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
         if check and completed.status != 0:
             raise GuestError(f"host: {describe_failure(argv, completed)}")
         return completed
 
     async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
-        """Write a file below the root; only its temporary folders are writable."""
+        """Write a file below the root; only its temporary folders and /data are writable."""
         self.put(path, content, mode=mode)
 
     def put(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
         """As `write`, without an event loop."""
-        target = self._root / path.lstrip("/")
+        target = self.root / path.lstrip("/")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
@@ -112,3 +131,13 @@ class HostShell:
             limit=_LINE_LIMIT,
         )
         return HostChannel(process)
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    """Does not wait for it: a process that waits for a hanging disk does not end even after SIGKILL."""
+    process.kill()
+    try:
+        async with asyncio.timeout(_KILL_SECONDS):
+            await process.wait()
+    except TimeoutError as error:
+        raise DeadlineExceeded(f"host: process {process.pid} outlived SIGKILL by {_KILL_SECONDS:g} s") from error

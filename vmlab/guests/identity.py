@@ -1,8 +1,8 @@
 """Gives a guest its identity through the guest agent: entropy, clock, name, address, keys.
 
-The agent needs no network, so the same path serves a guest that booted and one that was restored. For the latter it
-has to be the first thing after its processors run again: until then all clones of one saved guest draw the same
-random numbers.
+The agent needs no network, so the same path serves a guest that booted and one that was restored. For a restored guest
+it must be the first action after its vCPUs run again: until then all clones of one saved guest draw the same random
+numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CLOCK_PAUSE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What makes a guest itself. `address` is IPv4, `prefix` its length, `hosts` lines for /etc/hosts."""
+    """The identity of a guest. `address` is IPv4, `prefix` its length, `hosts` lines for /etc/hosts."""
 
     hostname: str
     address: str
@@ -38,7 +38,7 @@ class Identity:
     hosts: str
 
     def parts(self, run: str) -> dict[str, str]:
-        """What the guest's identity program reads; the machine-id follows from the run."""
+        """The input of the guest's identity program; the machine-id is derived from the run."""
         return {
             "hostname": self.hostname,
             "address": f"{self.address}/{self.prefix}",
@@ -50,11 +50,11 @@ class Identity:
 
 
 async def identify(call: AgentCall, identity: Identity, run: str, deadline: float) -> ClockReading:
-    """Make a guest itself and start sshd; what its clock is known to be off by afterwards.
+    """Give a guest its identity and start sshd; returns the deviation of its clock afterwards.
 
     64 bytes of the host's entropy are mixed in before anything else. The clock is stepped until it is within 30 ms, in
-    a few tries; on a host too busy to tell, the reading says so. Raises GuestError, naming the guest, and
-    DeadlineExceeded after `deadline` seconds for the program itself.
+    a few tries; on a host that is too busy for that, the reading has a larger uncertainty. Raises GuestError, naming
+    the guest, and DeadlineExceeded after `deadline` seconds for the program itself.
     """
     try:
         before = await read_clock(call)
@@ -73,8 +73,8 @@ async def run_identity(call: AgentCall, parts: Mapping[str, str], deadline: floa
     lines = "".join(f"{key}={value}\n" for key, value in given.items())
     ended = await run_program(call, ["perl", "-w", "-e", _program()], lines.encode(), deadline)
     if ended.status != 0 or ended.stdout != "ok\n":
-        said = (ended.stderr.strip() or ended.stdout.strip()).splitlines()
-        raise GuestError(f"identity: exited with {ended.status}: {said[-1] if said else 'it said nothing'}")
+        printed = (ended.stderr.strip() or ended.stdout.strip()).splitlines()
+        raise GuestError(f"identity: exited with {ended.status}: {printed[-1] if printed else 'it printed nothing'}")
 
 
 @cache

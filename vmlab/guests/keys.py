@@ -1,4 +1,4 @@
-"""Fresh keys for each run: one that opens the guests, and one for each guest to be known by."""
+"""Fresh keys for each run: one to log in to the guests, and one host key for each guest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import asyncssh
 
 @dataclass(frozen=True, slots=True)
 class RunKeys:
-    """The run's client key and the guests' host keys, by guest key. They live in memory alone."""
+    """The run's client key and the guests' host keys, by guest key. They are kept in memory only."""
 
     client: asyncssh.SSHKey
     hosts: dict[str, asyncssh.SSHKey]

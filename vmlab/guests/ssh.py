@@ -12,15 +12,22 @@ import asyncssh
 
 from vmlab.guests.channel import Channel
 from vmlab.model.errors import DeadlineExceeded, GuestError
-from vmlab.workloads.contract import Completed
+from vmlab.workloads.contract import RUN_DEADLINE, Completed
 
-# Cheap to compute under emulation, and what the image's sshd offers first.
+# Cheap to compute under emulation, and the first choice of the image's sshd.
 _ALGORITHMS: dict[str, Any] = {
     "kex_algs": ["curve25519-sha256"],
     "encryption_algs": ["chacha20-poly1305@openssh.com", "aes128-gcm@openssh.com", "aes128-ctr"],
     "server_host_key_algs": ["ssh-ed25519"],
     "compression_algs": None,
 }
+# TCP alone would wait for a silent guest for ever. Each keepalive costs an emulated guest some milliseconds, also
+# during a measurement, so one is sent only after a minute without any data; after the third one without an answer the
+# connection is lost. A guest that died is found out much sooner, by its QEMU.
+_KEEP_ALIVE: dict[str, Any] = {"keepalive_interval": 60, "keepalive_count_max": 3}
+_LAUNCH_SECONDS = 60.0
+_SEND_SECONDS = 30.0
+_CLOSE_SECONDS = 5.0
 
 
 class SshChannel:
@@ -31,24 +38,38 @@ class SshChannel:
         self._name = name
 
     async def send(self, line: str) -> None:
-        """Write one line. Raises GuestError when the guest has gone."""
+        """Write one line. Raises GuestError when the guest has gone, DeadlineExceeded when it does not read."""
         try:
-            self._process.stdin.write(line + "\n")
-            await self._process.stdin.drain()
+            async with asyncio.timeout(_SEND_SECONDS):
+                self._process.stdin.write(line + "\n")
+                await self._process.stdin.drain()
+        except TimeoutError as error:
+            raise DeadlineExceeded(f"{self._name}: a line was not taken within {_SEND_SECONDS:g} s") from error
         except (OSError, asyncssh.Error) as error:
             raise GuestError(f"{self._name}: connection lost: {error}") from error
 
     async def receive(self) -> str:
-        """Next line; empty at the end of the stream. Raises GuestError when the guest has gone."""
+        """Next line; empty at the end of the stream. Raises GuestError when the guest has gone.
+
+        The caller sets the deadline.
+        """
         try:
             return (await self._process.stdout.readline()).rstrip("\n")
         except (OSError, asyncssh.Error) as error:
             raise GuestError(f"{self._name}: connection lost: {error}") from error
 
     async def close(self) -> None:
-        """Close standard input, which ends the program, and the channel."""
+        """Close standard input, which ends the program, and the channel. Raises DeadlineExceeded.
+
+        The guest must confirm the end of a channel; a guest that does not answer is not waited for.
+        """
         self._process.close()
-        await self._process.wait_closed()
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._process.wait_closed()
+        except TimeoutError as error:
+            self._process.channel.abort()
+            raise DeadlineExceeded(f"{self._name}: a channel did not close within {_CLOSE_SECONDS:g} s") from error
 
 
 class SshShell:
@@ -93,7 +114,7 @@ class SshShell:
             raise DeadlineExceeded(f"{name}: SSH did not answer within {deadline:.0f} s: {last}") from error
 
     async def run(
-        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = 120.0, check: bool = True
+        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
     ) -> Completed:
         """Run a command to its end; see `workloads.contract.Shell.run`."""
         try:
@@ -123,20 +144,23 @@ class SshShell:
         except (OSError, asyncssh.Error) as error:
             raise GuestError(f"{self._name}: writing {path}: connection lost: {error}") from error
         if _status(result) != 0:
-            raise GuestError(f"{self._name}: cannot write {path}: {result.stderr!r}")
+            raise GuestError(f"{self._name}: cannot write {path}: {_text(result.stderr).strip()}")
 
     async def launch(self, argv: list[str]) -> Channel:
-        """Start a program and stay connected with it."""
+        """Start a program and stay connected with it. Raises GuestError, and DeadlineExceeded after a minute."""
         try:
-            process = await self._connection.create_process(
-                shlex.join(argv), encoding="utf-8", errors="replace", stderr=asyncssh.DEVNULL
-            )
+            async with asyncio.timeout(_LAUNCH_SECONDS):
+                process = await self._connection.create_process(
+                    shlex.join(argv), encoding="utf-8", errors="replace", stderr=asyncssh.DEVNULL
+                )
+        except TimeoutError as error:
+            raise DeadlineExceeded(f"{self._name}: {argv[0]} did not start within {_LAUNCH_SECONDS:g} s") from error
         except (OSError, asyncssh.Error) as error:
             raise GuestError(f"{self._name}: cannot start {argv[0]}: {error}") from error
         return SshChannel(process, self._name)
 
     async def close(self) -> None:
-        """Drop the connection at once; the guest is about to go."""
+        """Drop the connection at once; the guest is about to be destroyed."""
         self._connection.abort()
 
 
@@ -151,18 +175,22 @@ async def _open(address: str, key: asyncssh.SSHKey, pinned: asyncssh.SSHKey) -> 
         preferred_auth=["publickey"],
         connect_timeout=20,
         login_timeout=60,
-        keepalive_interval=0,
+        **_KEEP_ALIVE,
         **_ALGORITHMS,
     )
 
 
 def _status(result: asyncssh.SSHCompletedProcess) -> int:
-    """Exit status as a shell tells it: 128 + signal, or 255 where the guest told nothing."""
+    """Exit status as a shell gives it: 128 + signal, or 255 where the guest sent none."""
     return 255 if result.returncode is None else result.returncode
 
 
 def describe_failure(argv: Sequence[str], completed: Completed) -> str:
-    """One line: the command, its status and the last thing that it said."""
-    said = (completed.stderr.strip() or completed.stdout.strip()).splitlines()
-    tail = f": {said[-1][:300]}" if said else ""
+    """One line: the command, its status and the last line that it printed."""
+    lines = (completed.stderr.strip() or completed.stdout.strip()).splitlines()
+    tail = f": {lines[-1][:300]}" if lines else ""
     return f"{shlex.join(argv)[:120]} exited with {completed.status}{tail}"
+
+
+def _text(output: bytes | str | None) -> str:
+    return output.decode("utf-8", "replace") if isinstance(output, bytes) else output or ""

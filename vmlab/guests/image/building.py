@@ -2,51 +2,55 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from vmlab.guests.cached import Lock, Notice, wait_for, write_manifest
 from vmlab.guests.image import catalog
-from vmlab.guests.image.catalog import Image
-from vmlab.guests.image.locks import Lock
-from vmlab.guests.image.recipe import Recipe
+from vmlab.guests.image.catalog import FILES, IMAGES, Image
+from vmlab.guests.image.recipe import ImageRecipe
 from vmlab.guests.image.root_tree import make_tree, package_versions
 from vmlab.guests.image.steps import Stop, run_step, stoppable
-from vmlab.model.errors import ImageError
+from vmlab.integrity import describe
+from vmlab.model.errors import ImageError, in_one_line
 from vmlab.model.units import format_bytes
-
-Progress = Callable[[str], None]
+from vmlab.system.removal import Removals, remove_tree
 
 _NEEDED_BYTES = 4 * 1024**3
 _SPARE_BYTES = 3 * 512 * 1024**2
 _BLOCK = 1024**2
-_TOOLS = {"mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "unshare": "util-linux", "setpriv": "util-linux"}
-
+_TOOLS = {
+    "mmdebstrap": "mmdebstrap",
+    "mke2fs": "e2fsprogs",
+    "unshare": "util-linux",
+    "setpriv": "util-linux",
+    "gcc": "gcc",
+}
 
 _BUILD_LOCK = ".build.lock"
+"""By this lock another version of the program, in another checkout, sees that a build is under way."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Site:
-    """One build under way: its recipe, its folder, and what it listens to and tells."""
+class _BuildJob:
+    """One build under way: its recipe, its folder, its stop signal and its messages."""
 
-    recipe: Recipe
+    recipe: ImageRecipe
     folder: Path
     stop: Stop
-    progress: Progress
+    progress: Notice
 
     @property
     def log(self) -> Path:
         return self.folder / "build.log"
 
     def step(self, argv: list[str]) -> None:
-        # What a tool leaves in its temporary folder when it is killed goes away with the build's own folder.
+        # Tools use a temporary folder inside the build's folder, so that their files are removed with it after a kill.
         environment = {**self.recipe.environment, "TMPDIR": str(self.folder)}
         try:
             run_step(argv, self.log, self.stop, environment=environment, said=self._said)
@@ -60,108 +64,125 @@ class _Site:
             self.progress(line.removeprefix("I: ").removesuffix("..."))
 
 
-def ensure(progress: Progress) -> Image:
-    """The current image, built where it is missing. Raises ImageError, or RunInterrupted on a signal."""
-    return catalog.find() or build(progress)
+def ensure(progress: Notice) -> Image:
+    """The current image, built where it is missing. Raises ImageError, or RunInterrupted on a signal.
+
+    An image from before digests by chunk gets them after all of it was found to agree with its older digests.
+    """
+    found = catalog.find()
+    if found is None:
+        return build(progress)
+    return found if found.files else _with_digests(found.folder, progress)
 
 
-def build(progress: Progress, force: bool = False) -> Image:
+def build(progress: Notice, force: bool = False) -> Image:
     """Build the current image; with `force` also where there is one, which it then replaces.
 
-    One build runs at a time: a second one waits, says so through `progress`, and finds the image there.
+    One build runs at a time: a second one waits, with a line through `progress`, and then uses the first one's image.
     Raises ImageError when it cannot be built or is in use, RunInterrupted on Ctrl-C, SIGTERM or SIGHUP; then nothing
-    half-built is left. A build that was killed outright leaves a folder, which the next one removes.
+    half-built is left. A build that was killed leaves a folder, which the next one removes; where that fails it reports
+    so, and builds beside it.
     """
     recipe = catalog.current_recipe()
     final = catalog.images_folder() / recipe.address()
     _check_tools()
     with stoppable() as stop, _system_errors_are_said(), _only_builder(progress, stop):
-        for left in catalog.leftovers():
-            shutil.rmtree(left)
         if final.is_dir() and not force:
             return catalog.load(final)
-        if final.is_dir() and catalog.in_use(final):
-            raise ImageError(f"guest image {final.name} is in use by a run", remedy="wait for the run, or vmlab stop")
+        if IMAGES.in_use(final):
+            raise IMAGES.used_by_a_run(final.name)
         _check_space()
-        folder = catalog.unfinished_folder(recipe.address())
-        try:
-            _make(_Site(recipe, folder, stop, progress))
-            stop.check()
-            if final.is_dir():
-                catalog.retire(final)
-            folder.rename(final)
-        except BaseException as error:
-            if isinstance(error, ImageError):
+        with IMAGES.begun(recipe.address(), IMAGES.gate(), progress) as folder:
+            try:
+                _make(_BuildJob(recipe, folder, stop, progress))
+            except ImageError:
                 _keep_log(folder)
-            shutil.rmtree(folder)
-            raise
+                raise
+            stop.check()
+            _clear_place(final, progress)
+            IMAGES.keep(folder, final.name)
     return catalog.load(final)
 
 
-def clear_unfinished() -> list[Path]:
-    """Remove what builds that were killed left behind, unless a build runs; what went."""
+def _clear_place(final: Path, progress: Notice) -> None:
+    """Remove the image that the new one replaces. Raises ImageError when a run uses it."""
+    try:
+        if not IMAGES.retire(final):
+            raise IMAGES.used_by_a_run(final.name)
+    except OSError as error:
+        if final.exists():
+            raise
+        progress(f"the image that was there before is out of use, but cannot be removed: {in_one_line(error)}")
+
+
+def _with_digests(folder: Path, progress: Notice) -> Image:
+    """The image in `folder`, with digests by chunk in its manifest."""
+    with stoppable() as stop, _system_errors_are_said(), _only_builder(progress, stop):
+        image = catalog.load(folder)
+        if image.files:
+            return image
+        progress(f"reading guest image {image.id}, which was built before images had digests by chunk")
+        manifest = catalog.read_manifest(folder)
+        for name, said in manifest["files"].items():
+            found = describe(folder / name, stop.check)
+            if found.sha256 != said.get("sha256"):
+                raise catalog.damaged(folder, f"{name} is not what was built")
+            manifest["files"][name] = found.as_json()
+        write_manifest(folder, {**manifest, "schema": catalog.SCHEMA})
+    return catalog.load(folder)
+
+
+def clear_unfinished() -> Removals:
+    """Remove what killed builds left behind, unless a build runs; returns what was removed and what was not.
+
+    Raises RefusedError and OSError as the collection does.
+    """
     if not catalog.images_folder().is_dir():
-        return []
+        return Removals()
     lock = Lock.try_exclusive(catalog.images_folder() / _BUILD_LOCK)
     if lock is None:
-        return []
+        return Removals()
     try:
-        left = catalog.leftovers()
-        for folder in left:
-            shutil.rmtree(folder)
-        return left
+        return IMAGES.clear_unfinished()
     finally:
         lock.release()
 
 
-def _make(site: _Site) -> None:
+def _make(job: _BuildJob) -> None:
     began = time.monotonic()
-    tree = site.folder / "tree"
-    site.progress(f"installing Debian {site.recipe.codename} with {len(site.recipe.packages)} chosen packages")
-    make_tree(site.recipe, tree, site.folder, site.step)
+    tree = job.folder / "tree"
+    job.progress(f"installing Debian {job.recipe.codename} with {len(job.recipe.packages)} chosen packages")
+    make_tree(job.recipe, tree, job.folder, job.step)
     packages = package_versions(tree)
     for name in ("vmlinuz", "initrd.img"):
-        shutil.move(tree / "boot" / name, site.folder / name)
-    site.progress("making the root disk")
-    _make_disk(site, tree)
-    shutil.rmtree(tree)
-    site.progress("checking the files")
+        shutil.move(tree / "boot" / name, job.folder / name)
+    job.progress("making the root disk")
+    _make_disk(job, tree)
+    remove_tree(tree)
+    job.progress("checking the files")
     manifest = {
-        "schema": "vmlab.image/1",
-        "id": site.recipe.address(),
-        "created": time.time(),
         "build_seconds": round(time.monotonic() - began, 1),
-        "command_line": site.recipe.command_line,
-        "files": {name: _described(site.folder / name, site.stop) for name in catalog.FILES},
+        "command_line": job.recipe.command_line,
         "packages": packages,
-        "recipe": site.recipe.described(),
+        "recipe": job.recipe.described(),
     }
-    (site.folder / catalog.MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-    (site.folder / catalog.USE_LOCK).touch()
-    site.folder.chmod(0o755)
+    files = {name: describe(job.folder / name, job.stop.check) for name in FILES}
+    IMAGES.seal(job.folder, job.recipe.address(), files, manifest)
+    job.folder.chmod(0o755)
 
 
-def _make_disk(site: _Site, tree: Path) -> None:
+def _make_disk(job: _BuildJob, tree: Path) -> None:
     used = sum(path.lstat().st_blocks for path in tree.rglob("*")) * 512
-    disk = site.folder / "root.raw"
+    disk = job.folder / "root.raw"
     with disk.open("wb") as file:
         file.truncate((used + _SPARE_BYTES) // _BLOCK * _BLOCK)
     # Inode tables and journal are ready at once: a kernel thread that made them later would disturb a benchmark.
-    site.step(
+    job.step(
         [
             *("mke2fs", "-q", "-t", "ext4", "-b", "4096", "-m", "0", "-L", "vmlab"),
             *("-E", "lazy_itable_init=0,lazy_journal_init=0", "-d", str(tree), str(disk)),
         ]
     )
-
-
-def _described(path: Path, stop: Stop) -> dict[str, object]:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(8 * _BLOCK):
-            stop.check()
-            digest.update(chunk)
-    return {"size": path.stat().st_size, "sha256": digest.hexdigest()}
 
 
 def _check_tools() -> None:
@@ -184,7 +205,7 @@ def _check_space() -> None:
 
 
 def _keep_log(folder: Path) -> None:
-    """Keep what the tools said, beside the images, as the only trace of a build that failed."""
+    """Keep the tools' output beside the images, as the only trace of a build that failed."""
     log = folder / "build.log"
     if log.exists():
         log.replace(catalog.images_folder() / catalog.FAILED_LOG)
@@ -192,7 +213,7 @@ def _keep_log(folder: Path) -> None:
 
 @contextmanager
 def _system_errors_are_said() -> Iterator[None]:
-    """A disk that is full or read-only is told in one line, like everything else that a user can mend."""
+    """Report a full or read-only disk in one line, like all errors that a user can fix."""
     try:
         yield
     except OSError as error:
@@ -201,16 +222,13 @@ def _system_errors_are_said() -> Iterator[None]:
 
 
 @contextmanager
-def _only_builder(progress: Progress, stop: Stop) -> Iterator[None]:
-    catalog.images_folder().mkdir(parents=True, exist_ok=True)
-    path = catalog.images_folder() / _BUILD_LOCK
-    lock = Lock.try_exclusive(path)
-    if lock is None:
-        progress("another build of a guest image is under way; waiting for it")
-    while lock is None:
-        time.sleep(0.2)
-        stop.check()
-        lock = Lock.try_exclusive(path)
+def _only_builder(progress: Notice, stop: Stop) -> Iterator[None]:
+    lock = wait_for(
+        catalog.images_folder() / _BUILD_LOCK,
+        every=0.2,
+        busy=lambda: progress("another build of a guest image is under way; waiting for it"),
+        each=stop.check,
+    )
     try:
         yield
     finally:

@@ -1,37 +1,36 @@
-"""The images on this machine: where they are, which one is current, who uses them, and how one goes away."""
+"""The images on this machine: which one is current, whether each is intact and in use; and their removal."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vmlab.guests.image.locks import Lock
-from vmlab.guests.image.recipe import NAME, Recipe, current
+from vmlab.guests.cached import MANIFEST, Collection, Fault, digests_in, read_bytes, require_sizes
+from vmlab.guests.image.recipe import ImageRecipe, current
 from vmlab.guests.image.sources import running_codename
+from vmlab.integrity import FileDigests, verify
 from vmlab.model.errors import ImageError
-from vmlab.model.places import cache_folder
 
 MEND = "vmlab image build --force"
-MANIFEST = "manifest.json"
+SCHEMA = "vmlab.image/2"
 FAILED_LOG = "failed-build.log"
-USE_LOCK = "use.lock"
 FILES = ("root.raw", "vmlinuz", "initrd.img")
-"""What a guest boots from, beside the manifest."""
+"""The files that a guest boots from, beside the manifest."""
 
-_UNFINISHED = ".building-"
-_LEAVING = ".removing-"
+_OLDER = "vmlab.image/1"
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """One finished image: a raw ext4 root disk, kernel, initrd, and the words that the kernel starts with."""
+    """One finished image: a raw ext4 root disk, kernel, initrd, and the kernel's command line.
+
+    `files` has the digests of the three, by name; it is empty for an image of an older form, to which `ensure` adds
+    them.
+    """
 
     id: str
     folder: Path
@@ -40,6 +39,7 @@ class Image:
     initrd: Path
     command_line: str
     manifest: Path
+    files: Mapping[str, FileDigests]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,113 +56,101 @@ class ImageSummary:
     current: bool
 
 
+class _Images(Collection):
+    name = "images"
+    noun = "guest image"
+    command = "vmlab image ls"
+    schema = SCHEMA
+    needed = frozenset({"files", "command_line", "created"})
+    unfinished = ".building-"
+    refused = ImageError
+
+    def damaged(self, folder: Path, fault: str) -> ImageError:
+        return ImageError(f"guest image {folder.name} is damaged: {fault}", remedy=MEND)
+
+    def gone(self, id: str) -> ImageError:
+        return ImageError(f"guest image {id} was removed just now", remedy="vmlab image build")
+
+    def read(self, folder: Path) -> dict[str, Any]:
+        with self.naming(folder):
+            return self._older(read_bytes(folder, MANIFEST)) or super().read(folder)
+
+    def _older(self, text: bytes) -> dict[str, Any] | None:
+        """A manifest of the older form, which has no seal; one of the newer form without its seal is not accepted."""
+        try:
+            manifest = json.loads(text)
+        except ValueError:
+            return None
+        if not isinstance(manifest, dict) or manifest.get("schema") != _OLDER or "seal" in manifest:
+            return None
+        if not manifest.keys() >= self.needed:
+            raise Fault(f"{MANIFEST} is not one")
+        return manifest
+
+
+IMAGES = _Images()
+
+
 def images_folder() -> Path:
     """Where images are, one folder each."""
-    return cache_folder() / "images"
+    return IMAGES.folder()
 
 
-def current_recipe() -> Recipe:
+def current_recipe() -> ImageRecipe:
     """The recipe that fits this machine. Raises ImageError where Debian does not run."""
     return current(running_codename())
 
 
 def find() -> Image | None:
-    """The current image, whole; None where it was not built yet. Raises ImageError when it is damaged."""
+    """The current image; None where it was not built yet. Raises ImageError as `load` does."""
     folder = images_folder() / current_recipe().address()
     return load(folder) if folder.is_dir() else None
 
 
 def load(folder: Path) -> Image:
-    """The image in `folder`. Raises ImageError, naming the command that mends it, where sizes are wrong."""
+    """The image in `folder`; only its sizes are checked, see `require_whole`.
+
+    Raises ImageError, with the command that repairs it, where sizes are wrong or the manifest was changed.
+    """
     manifest = read_manifest(folder)
-    for name in FILES:
-        expected = manifest["files"][name]["size"]
-        actual = (folder / name).stat().st_size if (folder / name).is_file() else None
-        if actual != expected:
-            found = "missing" if actual is None else f"{actual} bytes long and not {expected}"
-            raise ImageError(f"guest image {folder.name} is damaged: {name} is {found}", remedy=MEND)
+    with IMAGES.naming(folder):
+        require_sizes(folder, {name: manifest["files"][name]["size"] for name in FILES})
+        files = {} if manifest["schema"] == _OLDER else digests_in(manifest)
     disk, kernel, initrd = (folder / name for name in FILES)
-    return Image(folder.name, folder, disk, kernel, initrd, str(manifest["command_line"]), folder / MANIFEST)
+    return Image(folder.name, folder, disk, kernel, initrd, str(manifest["command_line"]), folder / MANIFEST, files)
+
+
+def require_whole(image: Image) -> None:
+    """Read all of an image from the disk itself. Raises ImageError where any byte has changed."""
+    expected = {image.folder / name: digests for name, digests in image.files.items()}
+    for fault in verify(expected).faults.values():
+        raise damaged(image.folder, fault)
+
+
+def damaged(folder: Path, fault: str) -> ImageError:
+    """The error for an image with a fault; it names the command that repairs it."""
+    return IMAGES.damaged(folder, fault)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of an image. Raises ImageError where it cannot be read."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if isinstance(manifest, dict) and manifest.keys() >= {"files", "command_line", "created"}:
-            return manifest
-    except (OSError, ValueError) as error:
-        raise ImageError(f"guest image {folder.name} is damaged: {error}", remedy=MEND) from error
-    raise ImageError(f"guest image {folder.name} is damaged: its manifest is not one", remedy=MEND)
+    """The manifest of an image. Raises ImageError where it cannot be read, or was changed."""
+    return IMAGES.read(folder)
 
 
 def list_images() -> list[ImageSummary]:
     """All images on this machine, the newest first; a damaged one is listed with what is left of it."""
-    folder = images_folder()
     address = current_recipe().address()
-    found = [_summary(path, address) for path in folder.glob(f"{NAME}-*") if path.is_dir()] if folder.is_dir() else []
+    found = [ImageSummary(one.id, one.bytes, one.created, one.in_use, one.id == address) for one in IMAGES.entries()]
     return sorted(found, key=lambda image: image.created, reverse=True)
-
-
-def _summary(folder: Path, address: str) -> ImageSummary:
-    try:
-        created = float(read_manifest(folder)["created"])
-    except ImageError:
-        created = folder.stat().st_mtime
-    taken = sum(path.stat().st_blocks * 512 for path in folder.iterdir() if path.is_file())
-    return ImageSummary(folder.name, taken, created, in_use(folder), folder.name == address)
-
-
-def in_use(folder: Path) -> bool:
-    """Whether somebody holds the image in `folder`."""
-    lock = Lock.try_exclusive(folder / USE_LOCK)
-    if lock is None:
-        return True
-    lock.release()
-    return False
 
 
 @contextmanager
 def hold(image: Image) -> Iterator[Image]:
-    """Keep the image from being removed while the context lasts. Raises ImageError where it has gone already."""
-    lock = Lock.shared(image.folder / USE_LOCK)
-    if lock is None:
-        raise ImageError(f"guest image {image.id} was removed just now", remedy="vmlab image build")
-    try:
+    """Keep the image from being removed while the context lasts. Raises ImageError where it was removed already."""
+    with IMAGES.held(image.folder):
         yield image
-    finally:
-        lock.release()
 
 
 def remove(id: str) -> None:
     """Delete an image. Raises ImageError where there is none of that id, or when a run uses it."""
-    folder = images_folder() / id
-    known = {path.name for path in images_folder().glob(f"{NAME}-*")} if images_folder().is_dir() else set()
-    if id not in known:
-        raise ImageError(f"there is no guest image {id!r}", remedy="vmlab image ls tells which there are")
-    retire(folder)
-
-
-def retire(folder: Path) -> None:
-    """Take an image out of the catalog, then delete it. Raises ImageError when a run uses it."""
-    lock = Lock.try_exclusive(folder / USE_LOCK)
-    if lock is None:
-        raise ImageError(f"guest image {folder.name} is in use by a run", remedy="wait for the run, or vmlab stop")
-    try:
-        leaving = folder.with_name(f"{_LEAVING}{folder.name}-{os.getpid()}")
-        folder.rename(leaving)
-        shutil.rmtree(leaving)
-    finally:
-        lock.release()
-
-
-def unfinished_folder(id: str) -> Path:
-    """A new folder for a build, beside the images; only a holder of the build's lock may ask for one."""
-    return Path(tempfile.mkdtemp(prefix=f"{_UNFINISHED}{id}-", dir=images_folder()))
-
-
-def leftovers() -> list[Path]:
-    """Folders of builds and removals that did not come to their end; for a holder of the build's lock alone."""
-    folder = images_folder()
-    unfinished = list(folder.glob(f"{_UNFINISHED}*"))
-    return unfinished + [path for path in folder.glob(f"{_LEAVING}*") if not in_use(path)]
+    IMAGES.remove(id)

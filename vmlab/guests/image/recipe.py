@@ -1,4 +1,4 @@
-"""What an image is made of. Its address follows from nothing else."""
+"""What an image is made of. Its id is a digest of this and of nothing else."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.guests.roles import LAB_NETWORK
+from vmlab.model.names import NETWORK
 from vmlab.workloads import services
 
 FORMAT = 1
-"""Raised when the build itself changes in a way that packages and payload do not show."""
+"""Increased when the build itself changes in a way that packages and payload do not show."""
 
 NAME = "vmlab"
 PAYLOAD = Path(__file__).resolve().parent / "payload"
@@ -57,13 +57,13 @@ PACKAGES: tuple[str, ...] = (
 )
 
 LEFT_OUT: tuple[str, ...] = (
-    # Nobody reads manuals in a guest.
+    # Manuals are not read in a guest.
     "/usr/share/man/*",
     "/usr/share/doc/*",
     "/usr/share/info/*",
     "/usr/share/locale/*",
     "/usr/share/i18n/*",
-    # PostgreSQL's own compiler is a tenth of the disk, and switched off.
+    # PostgreSQL's JIT compiler takes a tenth of the disk and is switched off.
     "/usr/lib/postgresql/*/lib/bitcode/*",
     "/usr/lib/postgresql/*/lib/llvmjit*",
     "/usr/lib/x86_64-linux-gnu/libLLVM*",
@@ -84,11 +84,13 @@ COMMAND_LINE: tuple[tuple[str, str], ...] = (
     ("cryptomgr.notests", "the kernel need not test its ciphers at every boot"),
     ("panic=-1", "a guest that panics resets at once, which the hypervisor sees"),
 )
-"""The kernel's words, each with its reason. Mitigations stay as the kernel sets them: they are part of the measure."""
+"""The kernel's parameters, each with its reason. Mitigations stay as the kernel sets them: they are part of what is
+measured.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ImageRecipe:
     """All that an image depends on. `payload` maps a file's path to its content, `environment` feeds the set-up."""
 
     codename: str
@@ -101,7 +103,7 @@ class Recipe:
     format: int = FORMAT
 
     def described(self) -> dict[str, object]:
-        """The recipe as JSON values, with a SHA-256 in the place of every payload file."""
+        """The recipe as JSON values, with the SHA-256 of every payload file instead of its content."""
         return {
             "format": self.format,
             "codename": self.codename,
@@ -128,16 +130,16 @@ def read_payload(folder: Path = PAYLOAD) -> dict[str, bytes]:
     }
 
 
-def current(codename: str, architecture: str = "amd64") -> Recipe:
+def current(codename: str, architecture: str = "amd64") -> ImageRecipe:
     """The recipe that this version of the program builds for a Debian release."""
-    return Recipe(
+    return ImageRecipe(
         codename=codename,
         architecture=architecture,
         packages=PACKAGES,
         left_out=LEFT_OUT,
         payload=read_payload(),
         environment={
-            "LAB_NETWORK": LAB_NETWORK,
+            "LAB_NETWORK": str(NETWORK),
             "LAB_USER": services.LAB_USER,
             "LAB_PASSWORD": services.LAB_PASSWORD,
             "SHARE": services.SHARE,

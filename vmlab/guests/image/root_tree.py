@@ -6,13 +6,14 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from vmlab.guests.image.recipe import PAYLOAD, Recipe
+from vmlab.guests.image.recipe import PAYLOAD, ImageRecipe
 from vmlab.guests.image.sources import apt_options, debian_sources
+from vmlab.system.removal import remove_file
 
 RunStep = Callable[[list[str]], None]
 
 
-def make_tree(recipe: Recipe, tree: Path, scratch: Path, step: RunStep) -> None:
+def make_tree(recipe: ImageRecipe, tree: Path, scratch: Path, step: RunStep) -> None:
     """Fill `tree`, which must not exist yet, with the help of two files in `scratch`. Raises ImageError."""
     sources = debian_sources(recipe.codename)
     listed = scratch / "debian.sources"
@@ -35,9 +36,9 @@ def make_tree(recipe: Recipe, tree: Path, scratch: Path, step: RunStep) -> None:
             str(listed),
         ]
     )
-    # They may hold the address of a private mirror, which has no place in an image.
-    listed.unlink()
-    options.unlink()
+    # They may contain the address of a private mirror, which does not belong in an image.
+    remove_file(listed)
+    remove_file(options)
 
 
 def _hooks() -> Iterator[str]:
@@ -48,7 +49,8 @@ def _hooks() -> Iterator[str]:
     for part in ("setup", "initrd"):
         yield f'mkdir -p "$1/usr/lib/vmlab/{part}"'
         yield copy.format(source=PAYLOAD / part, target=f"/usr/lib/vmlab/{part}")
-    # Servers that run for a moment must not meet those of the host, so they have a network of their own.
+    yield f"sh '{PAYLOAD / 'programs' / 'compile'}' \"$1\""
+    # Servers that run during the build must not conflict with those of the host, so they have their own network.
     yield 'unshare --net --mount chroot "$1" sh /usr/lib/vmlab/setup/run'
 
 

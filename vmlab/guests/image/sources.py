@@ -1,4 +1,4 @@
-"""Reads the machine's own Debian package sources, so that an image is built from what the machine is built from."""
+"""Reads the machine's own Debian package sources, so that an image is built from the same packages as the machine."""
 
 from __future__ import annotations
 

@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 import psutil
 
 from vmlab.model.errors import ExitCode, ImageError, RunInterrupted
+from vmlab.system.processes import signal_process
 
 _POLL = 0.1
 _CONTAINED = (
@@ -26,7 +28,7 @@ _CONTAINED = (
 
 
 class Stop:
-    """Whether somebody asked the build to stop; signals are noted and acted upon between and during steps."""
+    """Whether the build was asked to stop; signals are noted, and handled between and during steps."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -36,10 +38,10 @@ class Stop:
         self.signal = number
 
     def check(self) -> None:
-        """Raises RunInterrupted, with the exit code that the signal means, once one has come."""
+        """Raises RunInterrupted, with the signal's exit code, if a signal has come."""
         if self.signal is not None:
             error = RunInterrupted("the image build was interrupted; nothing of it is left")
-            error.exit_code = ExitCode.INTERRUPTED if self.signal == signal.SIGINT else ExitCode.TERMINATED
+            error.exit_code = ExitCode.of_signal(self.signal)
             raise error
 
 
@@ -62,8 +64,8 @@ def stoppable() -> Iterator[Stop]:
         for number, handler in before.items():
             signal.signal(number, handler)
     if late is not None:
-        # It came when the image was there already: whoever is next shall have it.
-        os.kill(os.getpid(), late)
+        # The signal came when the image was finished already: raise it again for the next handler.
+        signal.raise_signal(late)
 
 
 def run_step(
@@ -76,8 +78,8 @@ def run_step(
 ) -> None:
     """Run a program to its end, in namespaces of its own; its output is appended to `log` and given to `said` by line.
 
-    Raises ImageError with its last words when it fails, RunInterrupted when `stop` was noted; either way nothing
-    of it runs any more.
+    Raises ImageError with its last output when it fails, RunInterrupted when `stop` was noted; in both cases none of
+    its processes is left.
     """
     with log.open("ab") as writer, log.open("rb") as reader:
         reader.seek(0, os.SEEK_END)
@@ -113,12 +115,20 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         with suppress(psutil.NoSuchProcess):
             for child in psutil.Process(process.pid).children():
-                child.kill()
+                signal_process(child.pid, signal.SIGKILL, partial(_is_child, child, process.pid))
         try:
             process.wait(timeout=1)
         except subprocess.TimeoutExpired:
             process.kill()
     process.wait()
+
+
+def _is_child(child: psutil.Process, parent: int, _words: bytes) -> bool:
+    """Checked with a pidfd open: the pid may belong to another process since it was listed."""
+    try:
+        return child.is_running() and child.ppid() == parent
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _failure(program: str, status: int, log: Path) -> str:

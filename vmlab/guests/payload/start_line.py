@@ -12,12 +12,16 @@ and out, on standard output::
     {"out": LINE} · {"err": LINE}
     {"ended": {"status": N, "seconds": S, "clock": SECONDS}}
 
+What the client prints is relayed at most every PAUSE seconds, and at once when it ends: each line costs the guest some
+milliseconds of encryption, which the client would wait for where there is one processor.
+
 The client is forked beforehand and stamps the clock just before it calls exec, so that neither the fork nor this
 program's own reading stands between the deadline and the client. When standard input closes, the client is killed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -33,6 +37,9 @@ if TYPE_CHECKING:
 
     Order = dict[str, Any]
 STAMP = struct.Struct("=ddd")
+PAUSE = 0.5
+PIPE_BYTES = 2**20
+F_SETPIPE_SZ = 1031
 
 
 def say(**message: Any) -> None:
@@ -64,6 +71,9 @@ def fork_client(order: Order) -> tuple[int, int, int, int, int, int]:
     in_r, in_w = os.pipe()
     out_r, out_w = os.pipe()
     err_r, err_w = os.pipe()
+    for pipe in (out_r, err_r):
+        # The client must not wait for room during a pause.
+        fcntl.fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES)
     pid = os.fork()
     if pid == 0:
         # A client that still held its own standard input's other end would never see it close.
@@ -80,6 +90,7 @@ class Relay:
 
     def __init__(self, descriptor: int, key: str) -> None:
         self.descriptor, self.key, self.rest = descriptor, key, b""
+        self.resumes = 0.0
 
     def pump(self) -> bool:
         """Relays what there is; False at the end of the stream."""
@@ -91,7 +102,41 @@ class Relay:
         return bool(chunk)
 
 
-class Orders:
+class Streams:
+    """What the client prints; none is read for a while after it was, unless the client has closed it."""
+
+    def __init__(self, poll: select.poll, relays: list[Relay]) -> None:
+        self.poll = poll
+        self.open = {relay.descriptor: relay for relay in relays}
+        for descriptor in self.open:
+            poll.register(descriptor, select.POLLIN)
+
+    def pump(self, descriptor: int, happened: int) -> None:
+        relay = self.open[descriptor]
+        more = relay.pump()
+        while more and happened & (select.POLLHUP | select.POLLERR):
+            more = relay.pump()
+        if not more:
+            self.poll.unregister(descriptor)
+            del self.open[descriptor]
+            return
+        relay.resumes = time.monotonic() + PAUSE
+        # Without an event to wait for, the end of the stream is still reported.
+        self.poll.modify(descriptor, 0)
+
+    def resume(self) -> float | None:
+        """Watches again what has paused for long enough; milliseconds until the next pause ends, None for none."""
+        now, left = time.monotonic(), []
+        for relay in self.open.values():
+            if relay.resumes > now:
+                left.append(relay.resumes - now)
+            elif relay.resumes:
+                relay.resumes = 0.0
+                self.poll.modify(relay.descriptor, select.POLLIN)
+        return 1000 * min(left) + 1 if left else None
+
+
+class CommandLines:
     """Standard input, line by line, without blocking."""
 
     def __init__(self) -> None:
@@ -120,7 +165,7 @@ def kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def serve(orders: Orders, order: Order, queued: list[Order]) -> None:
+def serve(orders: CommandLines, order: Order, queued: list[Order]) -> None:
     pid, start_pipe, stamp_pipe, stdin, out, err = fork_client(order)
     if order.get("stdin"):
         os.write(stdin, order["stdin"].encode())
@@ -128,34 +173,35 @@ def serve(orders: Orders, order: Order, queued: list[Order]) -> None:
     say(ready=True)
     for message in queued:
         obey(message, start_pipe)
-    relays = {out: Relay(out, "out"), err: Relay(err, "err")}
-    watched = {0, stamp_pipe, out, err}
+    poll = select.poll()
+    streams = Streams(poll, [Relay(out, "out"), Relay(err, "err")])
+    for descriptor in (0, stamp_pipe):
+        poll.register(descriptor, select.POLLIN)
     began = None
-    while relays:
-        for ready in select.select(list(watched), [], [])[0]:
+    while streams.open:
+        for ready, happened in poll.poll(streams.resume()):
             if ready == 0:
                 messages = orders.read()
                 if messages is None:
                     kill(pid)
-                    watched.discard(0)
+                    poll.unregister(0)
                 for message in messages or ():
                     obey(message, start_pipe)
             elif ready == stamp_pipe:
-                watched.discard(stamp_pipe)
+                poll.unregister(stamp_pipe)
                 stamp = os.read(stamp_pipe, STAMP.size)
                 if len(stamp) == STAMP.size:
                     clock, began, missed = STAMP.unpack(stamp)
                     say(started=clock, missed=missed)
-            elif not relays[ready].pump():
-                watched.discard(ready)
-                del relays[ready]
+            else:
+                streams.pump(ready, happened)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     ended = time.monotonic()
     say(ended={"status": status, "seconds": ended - began if began is not None else 0.0, "clock": time.time()})
 
 
 def main() -> None:
-    orders = Orders()
+    orders = CommandLines()
     queued: list[Order] = []
     while not queued:
         messages = orders.read()

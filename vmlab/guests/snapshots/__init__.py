@@ -1,4 +1,4 @@
-"""Frozen guests: made on first use, kept by the address of all that they depend on, shared by all runs."""
+"""Frozen guests: made on first use, stored under a digest of all that they depend on, shared by all runs."""
 
 from vmlab.guests.snapshots.catalog import (
     Snapshot,
@@ -12,11 +12,15 @@ from vmlab.guests.snapshots.catalog import (
 )
 from vmlab.guests.snapshots.eviction import evict, size_limit
 from vmlab.guests.snapshots.making import clear_unfinished, make
-from vmlab.guests.snapshots.recipe import Recipe, image_digest
+from vmlab.guests.snapshots.recipe import SnapshotRecipe, image_digest
+from vmlab.model.frozen import DISK, MACHINE, RAM
 
 __all__ = [
-    "Recipe",
+    "DISK",
+    "MACHINE",
+    "RAM",
     "Snapshot",
+    "SnapshotRecipe",
     "SnapshotSummary",
     "clear_unfinished",
     "discard",

@@ -1,51 +1,47 @@
-"""The frozen guests on this machine: where they are, which are whole, who uses them, and how one goes away.
+"""The frozen guests on this machine: which are intact, which are in use, and how one is removed.
 
-Each is a folder with RAM state, disk, description of the machine, and a manifest. It appears at once, by a rename, and
-disappears at once, by another.
+Each is a folder with RAM state, disk, description of the machine, and a manifest.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
-import shutil
-from collections.abc import Callable, Iterator
+import hashlib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vmlab.guests.image.locks import Lock
-from vmlab.guests.snapshots.recipe import Recipe
-from vmlab.model.errors import RefusedError, SnapshotError
-from vmlab.model.places import cache_folder
+from vmlab.guests.cached import MANIFEST, Collection, Entry, Fault, Notice, digests_in, read_bytes, require_sizes
+from vmlab.guests.snapshots.recipe import SnapshotRecipe
+from vmlab.integrity import FileDigests
+from vmlab.model.errors import SnapshotError
+from vmlab.model.frozen import MACHINE
 
-MANIFEST = "manifest.json"
-USE_LOCK = "use.lock"
-"""Held shared by users, alone by whoever makes or removes; its time of change tells when it was last used."""
+SCHEMA = "vmlab.snapshot/2"
 
-MAKING = ".making-"
-LEAVING = ".removing-"
-
-Notice = Callable[[str], None]
+_OLDER = b'"vmlab.snapshot/1"'
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One whole frozen guest. `sha256` covers RAM state and disk, `seconds` is what making it took."""
+    """One frozen guest. `sha256` covers RAM state and disk, `seconds` is how long making it took.
+
+    `files` has the digests of what is in the folder, by name: what RAM state and disk must be compared with.
+    """
 
     id: str
     folder: Path
     sha256: str
     seconds: float
+    files: Mapping[str, FileDigests]
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSummary:
     """A line of `vmlab snapshot ls`. `bytes` is what it takes on disk; `created` and `used` are times of the epoch.
 
-    `whole` is False for one that is damaged, or whose image has gone; it will not be used again.
+    `whole` is False for one that is damaged, or whose image was removed; it will not be used again.
     """
 
     id: str
@@ -57,13 +53,58 @@ class SnapshotSummary:
     whole: bool
 
 
+class _Snapshots(Collection):
+    name = "snapshots"
+    noun = "snapshot"
+    command = "vmlab snapshot ls"
+    schema = SCHEMA
+    needed = frozenset({"files", "key", "created", "seconds", "base", "sha256"})
+    unfinished = ".making-"
+
+    def damaged(self, folder: Path, fault: str) -> SnapshotError:
+        return SnapshotError(f"snapshot {folder.name} is damaged: {fault}", snapshot=folder.name)
+
+    def gone(self, id: str) -> SnapshotError:
+        return SnapshotError(f"snapshot {id} was removed just now")
+
+    def read(self, folder: Path) -> dict[str, Any]:
+        with self.naming(folder):
+            if _OLDER in read_bytes(folder, MANIFEST):
+                raise SnapshotError(
+                    f"snapshot {folder.name} was made before snapshots had digests", snapshot=folder.name
+                )
+        return super().read(folder)
+
+    def usable(self, entry: Entry) -> bool:
+        """False without the image that its disk is based on."""
+        if entry.manifest is None or not Path(entry.manifest["base"]).is_file():
+            return False
+        try:
+            self.require_whole(entry.folder, entry.manifest)
+        except SnapshotError:
+            return False
+        return True
+
+    def require_whole(self, folder: Path, manifest: Mapping[str, Any]) -> dict[str, FileDigests]:
+        """The digests of the files, whose sizes are right. Raises SnapshotError."""
+        with self.naming(folder):
+            files = digests_in(manifest)
+            require_sizes(folder, {name: digests.size for name, digests in files.items()})
+            if hashlib.sha256(read_bytes(folder, MACHINE)).hexdigest() != files[MACHINE].sha256:
+                raise Fault(f"{MACHINE} is not what was written")
+        return files
+
+
+SNAPSHOTS = _Snapshots()
+
+
 def snapshots_folder() -> Path:
     """Where snapshots are, one folder each."""
-    return cache_folder() / "snapshots"
+    return SNAPSHOTS.folder()
 
 
-def find(recipe: Recipe, notice: Notice) -> Snapshot | None:
-    """The snapshot of `recipe`, whole; None where there is none. A damaged one is discarded, and `notice` is told."""
+def find(recipe: SnapshotRecipe, notice: Notice) -> Snapshot | None:
+    """The snapshot of `recipe`, or None. One that `load` refuses is discarded, with a line to `notice`."""
     folder = snapshots_folder() / recipe.id
     if not folder.is_dir():
         return None
@@ -75,117 +116,53 @@ def find(recipe: Recipe, notice: Notice) -> Snapshot | None:
 
 
 def load(folder: Path, key: str | None = None) -> Snapshot:
-    """The snapshot in `folder`; raises SnapshotError where files are missing, short, or of another `key`."""
-    manifest = _read_manifest(folder)
-    for name, described in manifest["files"].items():
-        expected, file = described["size"], folder / name
-        actual = file.stat().st_size if file.is_file() else None
-        if actual != expected:
-            found = "missing" if actual is None else f"{actual} bytes long and not {expected}"
-            raise SnapshotError(f"snapshot {folder.name} is damaged: {name} is {found}")
+    """The snapshot in `folder`. Quick: of RAM state and disk only the sizes are compared, of all else every byte.
+
+    Raises SnapshotError where files are missing, short, changed, or of another `key`.
+    """
+    manifest = SNAPSHOTS.read(folder)
+    files = SNAPSHOTS.require_whole(folder, manifest)
     if key is not None and manifest["key"] != key:
-        raise SnapshotError(f"snapshot {folder.name} is of something else")
-    return Snapshot(folder.name, folder, str(manifest["sha256"]), float(manifest["seconds"]))
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if isinstance(manifest, dict) and manifest.keys() >= {"files", "key", "sha256", "seconds", "created", "base"}:
-            return manifest
-    except (OSError, ValueError) as error:
-        raise SnapshotError(f"snapshot {folder.name} is damaged: {error}") from error
-    raise SnapshotError(f"snapshot {folder.name} is damaged: its manifest is not one")
+        raise SnapshotError(f"snapshot {folder.name} is of something else", snapshot=folder.name)
+    return Snapshot(folder.name, folder, str(manifest["sha256"]), float(manifest["seconds"]), files)
 
 
 @contextmanager
 def hold(snapshot: Snapshot) -> Iterator[Snapshot]:
     """Keep a snapshot from being removed while the context lasts, and note that it was used.
 
-    Raises SnapshotError where it has gone already.
+    Raises SnapshotError where it was removed already.
     """
-    lock = Lock.shared(snapshot.folder / USE_LOCK)
-    if lock is None:
-        raise SnapshotError(f"snapshot {snapshot.id} was removed just now")
-    try:
-        os.utime(snapshot.folder / USE_LOCK)
+    with SNAPSHOTS.held(snapshot.folder):
         yield snapshot
-    finally:
-        lock.release()
 
 
 def discard(folder: Path, why: str, notice: Notice) -> bool:
-    """Delete a snapshot that is of no use any more and tell `why`; False where a run still uses it.
+    """Delete a snapshot that can no longer be used, and report `why`; False where a run still uses it.
 
-    Whoever held it gives it up first.
+    The caller must release it first.
     """
     notice(why)
-    return _retire(folder)
+    return SNAPSHOTS.retire(folder)
 
 
 def list_snapshots() -> list[SnapshotSummary]:
     """All snapshots on this machine, the one used last first."""
-    folder = snapshots_folder()
-    found = [path for path in folder.iterdir() if _is_snapshot(path)] if folder.is_dir() else []
-    return sorted((_summary(path) for path in found), key=lambda one: one.used, reverse=True)
+    return sorted((_summary(entry) for entry in SNAPSHOTS.entries()), key=lambda one: one.used, reverse=True)
 
 
-def _is_snapshot(path: Path) -> bool:
-    return path.is_dir() and not path.name.startswith(".")
-
-
-def _summary(folder: Path) -> SnapshotSummary:
-    try:
-        load(folder)
-        manifest = _read_manifest(folder)
-        created, whole = float(manifest["created"]), Path(manifest["base"]).is_file()
-    except SnapshotError:
-        created, whole = folder.stat().st_mtime, False
-    lock = folder / USE_LOCK
-    used = lock.stat().st_mtime if lock.exists() else created
-    return SnapshotSummary(folder.name, folder, _taken(folder), created, used, in_use(folder), whole)
-
-
-def _taken(folder: Path) -> int:
-    return sum(path.stat().st_blocks * 512 for path in folder.iterdir() if path.is_file())
-
-
-def in_use(folder: Path) -> bool:
-    """Whether somebody holds, makes or removes what is in `folder`."""
-    lock = Lock.try_exclusive(folder / USE_LOCK)
-    if lock is None:
-        return folder.is_dir()
-    lock.release()
-    return False
+def _summary(entry: Entry) -> SnapshotSummary:
+    return SnapshotSummary(
+        id=entry.id,
+        folder=entry.folder,
+        bytes=entry.bytes,
+        created=entry.created,
+        used=entry.used,
+        in_use=entry.in_use,
+        whole=SNAPSHOTS.usable(entry),
+    )
 
 
 def remove(id: str) -> None:
     """Delete a snapshot. Raises RefusedError where there is none of that id, or when a run uses it."""
-    if id not in {one.id for one in list_snapshots()}:
-        raise RefusedError(f"there is no snapshot {id!r}", remedy="vmlab snapshot ls tells which there are")
-    if not _retire(snapshots_folder() / id):
-        raise RefusedError(f"snapshot {id} is in use by a run", remedy="wait for the run, or vmlab stop")
-
-
-def _retire(folder: Path) -> bool:
-    """Take a snapshot out of the catalog, then delete it; False when a run uses it."""
-    lock = Lock.try_exclusive(folder / USE_LOCK)
-    if lock is None:
-        return not folder.is_dir()
-    try:
-        leaving = folder.with_name(f"{LEAVING}{folder.name}-{secrets.token_hex(4)}")
-        folder.rename(leaving)
-        shutil.rmtree(leaving)
-    finally:
-        lock.release()
-    return True
-
-
-def sweep_leftovers() -> list[Path]:
-    """Remove what makers and removers that were killed left half-done; what went."""
-    folder = snapshots_folder()
-    unfinished = [*folder.glob(f"{MAKING}*"), *folder.glob(f"{LEAVING}*")]
-    left = [path for path in unfinished if path.is_dir() and not in_use(path)]
-    for path in left:
-        shutil.rmtree(path, ignore_errors=True)
-    return left
+    SNAPSHOTS.remove(id)

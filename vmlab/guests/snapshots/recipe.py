@@ -1,4 +1,4 @@
-"""What a frozen guest depends on. Its address follows from nothing else."""
+"""What a frozen guest depends on. Its key is a digest of this and of nothing else."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import Any
 from vmlab.guests.image.catalog import FILES, read_manifest
 
 FORMAT = 1
-"""Raised when guests are frozen in another way that nothing else shows."""
+"""Increased when guests are frozen in another way that the other fields do not show."""
 
 _PROGRAMS = ("identity.pl", "empty.sh", "settle.sh")
-"""What runs in every guest before it is frozen, beside its preparation."""
+"""What runs in every guest before it is frozen, apart from its preparation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """All that decides about a frozen guest.
+class SnapshotRecipe:
+    """All that a frozen guest depends on.
 
     `image` is the digest of its root disk, see `image_digest`. `machine` describes its hardware, and `preparation` what
     was done to it and by which code, both as JSON values. `roles` are its own, sorted by this class; they name it, too.
@@ -57,7 +57,7 @@ class Recipe:
 
 
 def image_digest(disk: Path) -> str:
-    """SHA-256 of an image's root disk, as its manifest has it: an image that is built anew has its old address.
+    """SHA-256 of an image's root disk, as its manifest has it: an image that is built again keeps its old id.
 
     Raises ImageError where the manifest beside `disk` cannot be read.
     """

@@ -13,3 +13,6 @@ sed -i 's/^hosts:.*/hosts: files/' /etc/nsswitch.conf
 # "*" is no password at all but, unlike "!", not a locked account, which sshd without PAM would refuse.
 usermod --password '*' --shell /bin/sh root
 useradd --create-home --shell /usr/sbin/nologin "$LAB_USER"
+
+# Workloads that need room find it here; a guest with a data disk has that mounted in its place.
+mkdir /data

@@ -1,0 +1,46 @@
+"""Programs on the host that take nothing, or do not end: they are not waited for either."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from vmlab.guests import host_shell
+from vmlab.guests.host_shell import HostChannel
+from vmlab.model.errors import DeadlineExceeded
+
+SOON = 20.0
+
+
+@pytest.fixture(autouse=True)
+def short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_SEND_SECONDS", "_CLOSE_SECONDS", "_KILL_SECONDS"):
+        monkeypatch.setattr(host_shell, name, 0.3)
+
+
+async def started(*argv: str) -> asyncio.subprocess.Process:
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe)
+
+
+async def test_a_line_that_a_program_does_not_take_is_given_up_and_the_program_is_killed() -> None:
+    process = await started("sleep", "3600")
+    channel = HostChannel(process)
+    async with asyncio.timeout(SOON):
+        with pytest.raises(DeadlineExceeded, match="host: a line was not taken"):
+            for _ in range(100):
+                await channel.send("x" * 2**20)
+        await channel.close()
+    assert process.returncode == -9
+
+
+async def test_a_process_that_outlives_sigkill_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one in an uninterruptible wait for a disk does; here its end is only not told."""
+    process = await started("sleep", "3600")
+    told = process.wait
+    monkeypatch.setattr(process, "wait", lambda: asyncio.sleep(3600))
+    async with asyncio.timeout(SOON):
+        with pytest.raises(DeadlineExceeded, match=r"outlived SIGKILL by 0\.3 s"):
+            await HostChannel(process).close()
+    assert await told() == -9

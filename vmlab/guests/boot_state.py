@@ -1,0 +1,79 @@
+"""What a guest has booted into, as reported by its systemd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from vmlab.model.errors import GuestError
+from vmlab.model.guest import Boot
+from vmlab.workloads.contract import Shell
+
+_SETTLED_SECONDS = 240.0
+_WHOLE = ("running", "degraded")
+_EXPECTED: dict[Boot, tuple[str, tuple[str, ...]]] = {
+    "lab": ("vmlab.target", _WHOLE),
+    "normal": ("multi-user.target", _WHOLE),
+    "rescue": ("rescue.target", ("maintenance",)),
+}
+"""The target of each way to boot, and the states that systemd may be in then; see systemctl(1), is-system-running."""
+
+_LOOK = """\
+systemctl is-system-running || :
+systemctl get-default
+systemctl list-units --plain --no-legend --no-pager --type=service,socket,target,timer --state=active,failed |
+    awk '{ print $1, $3 }'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class BootState:
+    """`state` and `target` are systemd's, `units` those that are active (services, sockets, targets, timers)."""
+
+    mode: Boot
+    state: str
+    target: str
+    units: tuple[str, ...]
+    failed: tuple[str, ...]
+
+    def fault(self) -> str | None:
+        """Why this is not the state that was asked for; None where it is."""
+        target, states = _EXPECTED[self.mode]
+        if self.target != target or target not in self.units:
+            return f"it was to boot as {self.mode}, into {target}, and is in {self.target or 'an unknown target'}"
+        if self.state not in states:
+            return f"it was to boot as {self.mode}, and systemd says {self.state or 'nothing'}"
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """For the cell's document."""
+        names = {"units": list(self.units), "failed": list(self.failed)}
+        return {"mode": self.mode, "state": self.state, "target": self.target, **names}
+
+
+async def look_at_boot(shell: Shell, mode: Boot) -> BootState:
+    """The present state of a guest that should have booted in this `mode`. Raises GuestError where that is unknown."""
+    said = (await shell.run(["sh", "-c", _LOOK])).stdout.splitlines()
+    state, target, *listed = [*said, "", ""][: max(2, len(said))]
+    units = [(name, active) for name, _, active in (line.partition(" ") for line in listed)]
+    return BootState(
+        mode=mode,
+        state=state,
+        target=target,
+        units=tuple(name for name, active in units if active == "active"),
+        failed=tuple(name for name, active in units if active == "failed"),
+    )
+
+
+async def wait_for_boot(shell: Shell, mode: Boot) -> None:
+    """Return when all that `mode` starts has started. Returns at once for the lab's own mode.
+
+    Raises GuestError where the guest has booted into something else, and DeadlineExceeded.
+    """
+    if mode == "lab":
+        return
+    # It exits with 1 in every state but "running".
+    await shell.run(["systemctl", "is-system-running", "--wait"], deadline=_SETTLED_SECONDS, check=False)
+    fault = (await look_at_boot(shell, mode)).fault()
+    if fault is not None:
+        raise GuestError(f"{shell.name}: {fault}")

@@ -1,0 +1,75 @@
+"""The manifest of an entry: sealed JSON that names its kind, when it was made, and the digests of its files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from vmlab.integrity import FileDigests, seal, unseal
+
+MANIFEST = "manifest.json"
+
+
+class Fault(Exception):
+    """What is wrong with an entry, in words that follow ``ENTRY is damaged:``."""
+
+
+def read_manifest(folder: Path, schema: str, needed: Iterable[str]) -> dict[str, Any]:
+    """The manifest in `folder`. Raises Fault unless it is what was written, of this `schema`, with all `needed`."""
+    try:
+        manifest = unseal(read_bytes(folder, MANIFEST))
+    except ValueError as error:
+        raise Fault(f"{MANIFEST} is not what was written") from error
+    if manifest.get("schema") != schema or not manifest.keys() >= set(needed):
+        raise Fault(f"{MANIFEST} is not one")
+    return manifest
+
+
+def write_manifest(folder: Path, values: Mapping[str, Any]) -> None:
+    """Write or replace the manifest, atomically: after a crash there is the old or the new one. Raises OSError."""
+    renewed = folder / f".{MANIFEST}"
+    renewed.write_text(seal(values), encoding="utf-8")
+    _to_disk(renewed)
+    renewed.replace(folder / MANIFEST)
+
+
+def digests_in(manifest: Mapping[str, Any]) -> dict[str, FileDigests]:
+    """The digests of the files that a manifest lists, by name. Raises Fault where there are none."""
+    try:
+        return {name: FileDigests.from_json(described) for name, described in manifest["files"].items()}
+    except (ValueError, AttributeError) as error:
+        raise Fault(str(error)) from error
+
+
+def require_sizes(folder: Path, sizes: Mapping[str, int]) -> None:
+    """Raises Fault where a file of `folder` is missing, or has not as many bytes as `sizes` says."""
+    for name, expected in sizes.items():
+        file = folder / name
+        actual = file.stat().st_size if file.is_file() else None
+        if actual != expected:
+            found = "missing" if actual is None else f"{actual} bytes long and not {expected}"
+            raise Fault(f"{name} is {found}")
+
+
+def read_bytes(folder: Path, name: str) -> bytes:
+    """All of a small file of an entry. Raises Fault where it cannot be read."""
+    try:
+        return (folder / name).read_bytes()
+    except OSError as error:
+        raise Fault(f"{name} cannot be read: {error.strerror or error}") from error
+
+
+def bring_to_disk(folder: Path) -> None:
+    """Return when all files of `folder`, and their names, are on the disk. Raises OSError."""
+    for path in (*folder.iterdir(), folder):
+        _to_disk(path)
+
+
+def _to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,29 @@
+# Makes a file system on the data disk and mounts it, and says what the guest sees of it then.
+# Run with sh -eu as root; arguments: the disk's serial number, the folder, the read-ahead in bytes or nothing.
+serial=$1 folder=$2 read_ahead=$3
+
+# There may be no udev that would name the disk by its serial number, so that the kernel is asked.
+tries=0
+until [ -n "${name:=}" ]; do
+    for disk in /sys/block/vd*; do
+        [ "$(cat "$disk/serial")" != "$serial" ] || name=${disk##*/}
+    done
+    tries=$((tries + 1))
+    [ "$tries" -lt 200 ] || { echo "no disk with the serial number $serial within 20 s" >&2; exit 1; }
+    [ -b "/dev/${name:-none}" ] || { name=; sleep 0.1; }
+done
+
+# Blocks that the host has reserved must not be given back, and nothing is left to be done under a load.
+mkfs.ext4 -q -F -m 0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1 "/dev/$name" </dev/null
+mkdir -p "$folder"
+mount -t ext4 -o noatime,noinit_itable "/dev/$name" "$folder"
+queue=/sys/block/$name/queue
+[ -z "$read_ahead" ] || echo $((read_ahead / 1024)) >"$queue/read_ahead_kb"
+
+echo "device /dev/$name"
+echo "mounted $(awk -v folder="$folder" '$2 == folder { found = $1 } END { print found }' /proc/mounts)"
+echo "bytes $(($(cat "/sys/block/$name/size") * 512))"
+echo "queues $(ls "/sys/block/$name/mq" | wc -l)"
+echo "read_ahead_bytes $(($(cat "$queue/read_ahead_kb") * 1024))"
+echo "write_cache $(cat "$queue/write_cache")"
+echo "cpus $(nproc)"
