@@ -1,36 +1,53 @@
 """Programs that run in namespaces of their own, as a lab does."""
 
+from __future__ import annotations
+
+import contextlib
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from vmlab.hypervisor.contract import DomainSpec
+from vmlab.hypervisor.frozen import RAM
+from vmlab.integrity import FileDigests, describe
+from vmlab.model.guest import GuestResources
 from vmlab.model.run import CacheMode
 
 CHECKOUT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A frozen guest, with the digests that its RAM state has now."""
+
+    folder: Path
+    files: Mapping[str, FileDigests]
+
+    @classmethod
+    def now(cls, folder: Path) -> Saved:
+        return cls(folder, {RAM: describe(folder / RAM)})
+
 
 Start = Callable[..., subprocess.Popen[str]]
 
 
 def spec(
-    name: str = "web-1", cache: CacheMode = "none", *, guest: str = "web", shares: int | None = None
+    name: str = "web-1", cache: CacheMode = "none", *, guest: str = "web", shares: int | None = None, **others: Any
 ) -> DomainSpec:
-    """A guest with everything said."""
+    """A guest with everything said; `others` are more attributes."""
     return DomainSpec(
         name=name,
         guest=guest,
         tile=1,
-        vcpus=1,
-        memory_bytes=512 * 2**20,
-        disk_bytes=8 * 2**30,
+        resources=GuestResources(vcpus=1, memory_bytes=512 * 2**20, cpu_shares=shares, cache=cache, **others),
         mac=f"52:54:00:00:00:{sum(name.encode()) % 256:02x}",
-        cache=cache,
-        queues=1,
-        cpu_shares=shares,
     )
 
 
@@ -48,3 +65,13 @@ def isolated() -> Start:
         )
 
     return start
+
+
+@pytest.fixture
+def runtime() -> Iterator[Path]:
+    """A short runtime folder for a lab of this test, which makes it itself; removed in the end."""
+    folder = Path(f"/run/vmlab-test/{os.getpid()}")
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.parent.rmdir()

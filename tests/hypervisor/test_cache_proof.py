@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
-from vmlab.hypervisor.cache_proof import EXPECTED, CacheFlags, direct_flags, prove
-from vmlab.model.run import CACHE_MODES, CacheMode, CacheProof
+from vmlab.hypervisor import loop
+from vmlab.hypervisor.cache_proof import Qemu, direct_flags
+from vmlab.hypervisor.data_disks import DataDisk
+from vmlab.model.cache import CACHE_FLAGS, CacheFlags
+from vmlab.model.results import CacheProof
+from vmlab.model.run import CACHE_MODES, CacheMode
 
 
 @contextlib.contextmanager
@@ -21,7 +25,7 @@ def opened(file: Path, direct: bool) -> Iterator[None]:
         os.close(descriptor)
 
 
-class Qemu:
+class Monitor:
     """QMP's answers, as QEMU 7.2 gives them: a backing file's write cache is always on."""
 
     def __init__(self, overlay: Path, base: Path, flags: CacheFlags) -> None:
@@ -49,9 +53,9 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def proofs(mode: CacheMode, files: tuple[Path, Path], really: CacheMode) -> list[CacheProof]:
-    flags = EXPECTED[really]
+    flags = CACHE_FLAGS[really]
     with opened(files[0], flags.direct), opened(files[1], flags.direct):
-        return prove("web", mode, files, os.getpid(), Qemu(*files, flags))
+        return Qemu("web", os.getpid(), Monitor(*files, flags)).prove(mode, files)
 
 
 @pytest.mark.parametrize("mode", CACHE_MODES)
@@ -60,14 +64,14 @@ def test_every_mode_agrees_with_itself_alone(mode: CacheMode, really: CacheMode,
     overlay, base = proofs(mode, files, really)
     assert overlay.agrees is (mode == really)
     assert (overlay.file, base.file) == (str(files[0]), str(files[1]))
-    assert overlay.o_direct is EXPECTED[really].direct
+    assert overlay.o_direct is CACHE_FLAGS[really].direct
     if mode == really:
         assert base.agrees, "the write cache of a backing file counts for nothing"
 
 
 def test_a_base_image_read_through_the_hosts_cache_is_not_cache_none(files: tuple[Path, Path]) -> None:
     with opened(files[0], True), opened(files[1], False):
-        overlay, base = prove("web", "none", files, os.getpid(), Qemu(*files, EXPECTED["none"]))
+        overlay, base = Qemu("web", os.getpid(), Monitor(*files, CACHE_FLAGS["none"])).prove("none", files)
     assert (overlay.agrees, base.agrees) == (True, False)
 
 
@@ -79,15 +83,58 @@ def test_one_descriptor_of_two_without_the_flag_is_enough_to_disagree(files: tup
 
 @pytest.mark.parametrize("mode", CACHE_MODES)
 def test_a_file_that_nobody_has_open_does_not_agree(mode: CacheMode, files: tuple[Path, Path]) -> None:
-    for proof in prove("web", mode, files, os.getpid(), Qemu(*files, EXPECTED[mode])):
+    for proof in Qemu("web", os.getpid(), Monitor(*files, CACHE_FLAGS[mode])).prove(mode, files):
         assert not proof.agrees
         assert not proof.o_direct
 
 
 def test_a_device_that_qmp_does_not_know_does_not_agree(files: tuple[Path, Path]) -> None:
     def without_devices(command: str) -> Any:
-        return [] if command == "query-block" else Qemu(*files, EXPECTED["writethrough"])(command)
+        return [] if command == "query-block" else Monitor(*files, CACHE_FLAGS["writethrough"])(command)
 
     with opened(files[0], False), opened(files[1], False):
-        overlay, base = prove("web", "writethrough", files, os.getpid(), without_devices)
+        overlay, base = Qemu("web", os.getpid(), without_devices).prove("writethrough", files)
     assert (overlay.agrees, base.agrees) == (False, True)
+
+
+@pytest.mark.parametrize("mode", CACHE_MODES)
+def test_a_data_disk_is_a_file_with_nothing_below(mode: CacheMode, files: tuple[Path, Path]) -> None:
+    with opened(files[0], CACHE_FLAGS[mode].direct):
+        qemu = Qemu("web", os.getpid(), Monitor(*files, CACHE_FLAGS[mode]))
+        (proof,) = qemu.prove_data(mode, DataDisk(files[0]))
+    assert (proof.agrees, proof.file) == (True, str(files[0]))
+
+
+class BlockMonitor:
+    """QMP's answers for a disk that is a block device."""
+
+    def __init__(self, device: Path, flags: CacheFlags) -> None:
+        cache = {"writeback": flags.writeback, "direct": flags.direct, "no-flush": flags.no_flush}
+        self._node = {"file": str(device), "drv": "host_device", "cache": cache}
+
+    def __call__(self, command: str) -> Any:
+        return [self._node] if command == "query-named-block-nodes" else [{"device": "", "inserted": self._node}]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="loop devices need root")
+@pytest.mark.parametrize("direct_below", [True, False])
+@pytest.mark.parametrize("mode", ["none", "writeback"])
+def test_below_a_block_device_the_hosts_cache_is_part_of_the_proof(
+    mode: CacheMode, direct_below: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "web-1.data.raw"
+    file.write_bytes(bytes(2**20))
+    held = loop.attach(file, "vmlab:test", writable=True, direct=direct_below)
+    device = Path(f"/proc/self/fd/{held}").readlink()
+    try:
+        with opened(device, CACHE_FLAGS[mode].direct):
+            # The test's own descriptor of the device is without the flag; QEMU has none but its own.
+            os.set_inheritable(held, False)
+            qemu = Qemu("web", os.getpid(), BlockMonitor(device, CACHE_FLAGS[mode]))
+            of_device, of_file = qemu.prove_data(mode, DataDisk(file, device, held))
+    finally:
+        loop.detach(held)
+    assert (of_device.file, of_file.file) == (str(device), str(file))
+    assert of_device.agrees is (mode == "writeback"), "the descriptor that keeps the device is seen as well"
+    assert (of_file.agrees, of_file.o_direct) == (direct_below, direct_below)
+    assert "below loop" in of_file.expected

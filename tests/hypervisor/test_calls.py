@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 
 import libvirt
 import pytest
@@ -14,13 +13,12 @@ from vmlab.model.errors import DeadlineExceeded, HypervisorError
 
 async def test_a_stuck_call_is_named_and_others_go_on() -> None:
     stuck = threading.Event()
-    waiting = [asyncio.create_task(call("asking a stuck guest", 0.3, stuck.wait)) for _ in range(40)]
+    waiting = [asyncio.create_task(call("asking a stuck guest", 3, stuck.wait)) for _ in range(40)]
     await asyncio.sleep(0.05)
-    began = time.monotonic()
-    assert await call("adding", 5, lambda left, right: left + right, 2, right=3) == 5
-    assert time.monotonic() - began < 0.25
+    assert await call("adding", 30, lambda left, right: left + right, 2, right=3) == 5
+    assert not any(task.done() for task in waiting)
     for task in waiting:
-        with pytest.raises(DeadlineExceeded, match=r"asking a stuck guest took longer than 0\.3 s"):
+        with pytest.raises(DeadlineExceeded, match=r"asking a stuck guest took longer than 3(\.0)? s"):
             await task
     stuck.set()
 

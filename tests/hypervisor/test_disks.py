@@ -13,6 +13,7 @@ from vmlab.model.errors import HypervisorError
 
 def test_an_overlay_knows_its_base_and_size(tmp_path: Path) -> None:
     base, overlay = tmp_path / "base.raw", tmp_path / "disks" / "web-1.qcow2"
+    overlay.parent.mkdir()
     base.write_bytes(bytes(2**20))
     make_overlay(base, overlay, 2**30)
     argv = ["qemu-img", "info", "--output=json", str(overlay)]

@@ -2,13 +2,22 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lxml import etree
 
 from tests.hypervisor.conftest import spec
 from vmlab.hypervisor.contract import BootImage
-from vmlab.hypervisor.domain_xml import NAMESPACE, DomainFiles, Platform, domain_xml, nic_xml
+from vmlab.hypervisor.domain_xml import (
+    NAMESPACE,
+    DiskSource,
+    DomainFiles,
+    Platform,
+    data_disk_xml,
+    domain_xml,
+    nic_xml,
+)
 from vmlab.model.run import CACHE_MODES, Accelerator, CacheMode
 
 SCHEMA = Path("/usr/share/libvirt/schemas/domain.rng")
@@ -16,6 +25,9 @@ GOLDEN = Path(__file__).parent / "golden" / "domain.xml"
 IMAGE = BootImage(Path("/images/root.raw"), Path("/images/vmlinuz"), Path("/images/initrd.img"), "root=/dev/vda quiet")
 FILES = DomainFiles(Path("/run1/web-1.qcow2"), Path("/run1/web-1.console"), Path("/run/vmlab/run1/v/agent/web-1.sock"))
 FROZEN = replace(FILES, frozen=Path("/snapshots/web-1/disk.qcow2"))
+ON_FILE = DiskSource(Path("/run1/web-1.data.raw"))
+ON_BLOCK = DiskSource(Path("/dev/loop7"), block=True)
+DATA: dict[str, Any] = {"data_bytes": 2**30, "data_queues": 4, "data_cache": "writethrough"}
 TCG = Platform("tcg", "/usr/bin/qemu-system-x86_64", "pc-q35-7.2")
 
 
@@ -33,6 +45,35 @@ def test_libvirts_schema_takes_it(mode: CacheMode, accelerator: Accelerator, fil
     assert schema.validate(etree.fromstring(text)), schema.error_log
 
 
+@pytest.mark.parametrize(
+    ("name", "source", "more"),
+    [("file", ON_FILE, {}), ("block", ON_BLOCK, {"allocation": "full", "backing": "block"})],
+)
+def test_the_data_disk_is_the_one_on_record(name: str, source: DiskSource, more: dict[str, Any]) -> None:
+    text = data_disk_xml(spec(**DATA, **more), source)
+    assert text + "\n" == (GOLDEN.parent / f"data-disk-on-{name}.xml").read_text()
+
+
+def test_a_data_disk_has_the_cache_mode_of_the_first_one_unless_it_has_its_own() -> None:
+    def mode(**data: Any) -> str | None:
+        driver = etree.fromstring(data_disk_xml(spec(cache="directsync", **data), ON_FILE)).find("driver")
+        return None if driver is None else driver.get("cache")
+
+    assert (mode(data_bytes=2**30), mode(data_bytes=2**30, data_cache="none")) == ("directsync", "none")
+
+
+@pytest.mark.skipif(not SCHEMA.exists(), reason="libvirt's schemas are not installed")
+@pytest.mark.parametrize("source", [ON_FILE, ON_BLOCK])
+@pytest.mark.parametrize("mode", CACHE_MODES)
+def test_libvirts_schema_takes_a_data_disk(mode: CacheMode, source: DiskSource) -> None:
+    schema = etree.RelaxNG(etree.parse(SCHEMA))
+    domain = etree.fromstring(domain_xml(spec(), "run1", IMAGE, FILES, TCG))
+    devices = domain.find("devices")
+    assert devices is not None
+    devices.append(etree.fromstring(data_disk_xml(spec(data_bytes=2**30, data_cache=mode), source)))
+    assert schema.validate(domain), schema.error_log
+
+
 def test_what_a_scenario_says_stays_text() -> None:
     hostile = "x\"/><devices/><!-- ' &amp; ]]>"
     image = replace(IMAGE, command_line=hostile)
@@ -42,6 +83,12 @@ def test_what_a_scenario_says_stays_text() -> None:
     assert (mark.get("guest"), mark.get("id"), mark.get("tile")) == (hostile, hostile, "1")
     assert domain.findtext("os/cmdline") == hostile
     assert len(domain.findall("devices")) == 1
+
+
+@pytest.mark.parametrize("mode", ["normal", "rescue"])
+def test_another_way_to_boot_is_a_word_of_the_kernels(mode: str) -> None:
+    text = domain_xml(spec(boot=mode), "run1", IMAGE, FILES, TCG)
+    assert etree.fromstring(text).findtext("os/cmdline") == f"root=/dev/vda quiet vmlab.boot={mode}"
 
 
 def test_a_guest_without_shares_has_libvirts_default() -> None:

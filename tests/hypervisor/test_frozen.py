@@ -49,7 +49,7 @@ def saved(tmp_path: Path, image: BootImage) -> Path:
 
 
 def test_the_same_machine_fits(saved: Path, image: BootImage) -> None:
-    other = replace(spec("other-1"), mac="52:54:00:00:00:99", cpu_shares=100, cache="writeback")
+    other = replace(spec("other-1", "writeback", shares=100), mac="52:54:00:00:00:99")
     require_fitting(saved, layout(other, image, FACTS))
 
 
@@ -66,7 +66,9 @@ def test_the_same_machine_fits(saved: Path, image: BootImage) -> None:
 )
 def test_another_guest_does_not_fit(saved: Path, image: BootImage, change: dict[str, Any], named: str) -> None:
     with pytest.raises(SnapshotError, match=f"web-123 was saved from another machine: {named} differ"):
-        require_fitting(saved, layout(replace(spec(), **change), image, FACTS))
+        require_fitting(
+            saved, layout(replace(spec(), resources=spec().resources.model_copy(update=change)), image, FACTS)
+        )
 
 
 @pytest.mark.parametrize("fact", FACTS)

@@ -1,11 +1,7 @@
 """One real guest frozen, and its clones: the same data, and nothing else in common."""
 
-import contextlib
 import hashlib
 import json
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,15 +9,6 @@ import pytest
 from tests.hypervisor.conftest import Start
 
 pytestmark = pytest.mark.guests
-
-
-@pytest.fixture
-def runtime() -> Iterator[Path]:
-    folder = Path(f"/run/vmlab-test/f{os.getpid()}")
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
-    with contextlib.suppress(OSError):
-        folder.parent.rmdir()
 
 
 def test_a_guest_is_frozen_once_and_cloned(isolated: Start, runtime: Path, tmp_path: Path) -> None:
@@ -56,6 +43,17 @@ def test_a_guest_is_frozen_once_and_cloned(isolated: Start, runtime: Path, tmp_p
         assert refusal["running"] == refusal["overlays"] == [], refusal
     truncated = said["refused"]["truncated"]
     assert truncated["error"] == "SnapshotError" and "clone-2: snapshot cut does not load" in truncated["said"]
+    flipped = said["refused"]["flipped"]
+    assert (
+        flipped["error"] == "SnapshotError" and "snapshot flipped is damaged: ram is not what it was" in flipped["said"]
+    )
+    headless = said["refused"]["headless"]
+    assert headless["error"] == "SnapshotError" and "qemu-img could not make clone-2.qcow2" in headless["said"]
+    assert {what: said["refused"][what]["snapshot"] for what in ("truncated", "flipped", "headless")} == {
+        "truncated": "cut",
+        "flipped": "flipped",
+        "headless": "headless",
+    }
     foreign = said["refused"]["foreign"]
     assert foreign["error"] == "SnapshotError" and "vcpus, write_cache differ" in foreign["said"]
     assert said["refused"]["called_off"]["said"] == "called off"

@@ -1,60 +1,158 @@
-"""KVM counts as usable only when a kernel has run under it."""
+"""KVM counts as usable only when a kernel has run under it, however long that takes on a slow host."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from vmlab.guests.image import ensure
 from vmlab.hypervisor import kvm_probe
+from vmlab.hypervisor.embedded import EmbeddedHypervisor
+from vmlab.hypervisor.kvm_probe import Answer, kernel_runs, probe_kvm
 from vmlab.model.run import Accelerator
+
+PANIC = "echo '[    1.9] Kernel panic - not syncing: VFS: Unable to mount root fs'"
+SLOW = f'for i in 1 2 3 4 5 6 7 8; do echo "[    0.$i] still booting"; sleep 0.15; done; {PANIC}'
+
+Emulator = Callable[[str], None]
 
 
 @pytest.mark.guests
 def test_the_guests_kernel_runs_emulated_and_a_false_one_does_not(tmp_path: Path) -> None:
     kernel = ensure(lambda _text: None).kernel
-    assert kvm_probe.kernel_runs(kernel, "tcg", 60)
-    assert not kvm_probe.kernel_runs(kernel, "tcg", 0.2), "a kernel that is not there in time does not run"
+    assert kernel_runs(kernel, "tcg", patience=60).runs
+    assert not kernel_runs(kernel, "tcg", limit=0.2).runs, "a kernel that is not there in time does not run"
     broken = tmp_path / "vmlinuz"
     broken.write_bytes(kernel.read_bytes()[:4096])
-    assert not kvm_probe.kernel_runs(broken, "tcg", 3)
+    assert not kernel_runs(broken, "tcg", patience=3).runs
 
 
 @pytest.fixture
-def probes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Accelerator]:
-    """Probes that were made; each says that nothing runs. The device opens."""
-    made: list[Accelerator] = []
-
-    def probe(_kernel: Path, accelerator: Accelerator) -> bool:
-        made.append(accelerator)
-        return False
-
+def emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Emulator:
+    """Puts a shell script in the place of QEMU, on a host with a KVM device that opens; patience is half a second."""
     (tmp_path / "kvm").touch()
     (tmp_path / "vmlinuz").write_bytes(b"kernel")
-    monkeypatch.setattr(kvm_probe, "kernel_runs", probe)
-    monkeypatch.setattr(kvm_probe, "_DEVICE", tmp_path / "kvm")
-    monkeypatch.setattr(kvm_probe, "EMULATOR", str(tmp_path / "kvm"))
-    return made
+    monkeypatch.setattr(kvm_probe, "DEVICE", tmp_path / "kvm")
+    monkeypatch.setattr(kvm_probe, "EMULATOR", str(tmp_path / "qemu"))
+    monkeypatch.setattr(kvm_probe, "PATIENCE", 0.5)
+    monkeypatch.setattr(kvm_probe, "_SLOWNESS", 0.0)
+
+    def install(script: str) -> None:
+        (tmp_path / "qemu").write_text(
+            f'#!/bin/sh\n[ "$1" = --version ] && exit\necho . >> {tmp_path}/made\n{script}\n'
+        )
+        (tmp_path / "qemu").chmod(0o755)
+
+    return install
 
 
-def test_a_device_that_opens_proves_nothing_and_the_answer_is_kept(probes: list[Accelerator], tmp_path: Path) -> None:
-    assert kvm_probe.usable_accelerator(tmp_path / "vmlinuz", tmp_path / "cache") == "tcg"
-    assert kvm_probe.usable_accelerator(tmp_path / "vmlinuz", tmp_path / "cache") == "tcg"
-    assert probes == ["kvm"]
+def probe(folder: Path) -> Answer:
+    return probe_kvm(folder / "vmlinuz", folder / "cache")
 
 
-def test_another_kernel_or_a_torn_memory_asks_again(probes: list[Accelerator], tmp_path: Path) -> None:
-    kernel, cache = tmp_path / "vmlinuz", tmp_path / "cache"
-    kvm_probe.usable_accelerator(kernel, cache)
-    kernel.write_bytes(b"another")
-    kvm_probe.usable_accelerator(kernel, cache)
-    (cache / "kvm-probe.json").write_text('{"torn')
-    kvm_probe.usable_accelerator(kernel, cache)
-    assert probes == ["kvm"] * 3
+def made(folder: Path) -> int:
+    return len((folder / "made").read_text().split())
+
+
+def test_a_kernel_that_boots_slowly_but_goes_on_talking_runs(emulator: Emulator, tmp_path: Path) -> None:
+    emulator(SLOW)
+    assert probe(tmp_path) == Answer(True, lasting=True)
+
+
+def test_a_kernel_that_talks_for_ever_is_given_up(emulator: Emulator, tmp_path: Path) -> None:
+    emulator("while echo booting; do sleep 0.05; done")
+    answer = kernel_runs(tmp_path / "vmlinuz", "kvm", limit=1)
+    assert answer == Answer(False, "a kernel was still booting after 1 s")
+
+
+@pytest.mark.parametrize("first", ["", "echo SeaBIOS; ", "echo loud >&2; "])
+def test_a_kernel_that_falls_silent_has_hung(emulator: Emulator, tmp_path: Path, first: str) -> None:
+    emulator(f"{first}exec sleep 100")
+    assert probe(tmp_path) == Answer(False, "a kernel printed nothing for 0 s", lasting=True)
+
+
+def test_a_slow_host_has_more_patience(emulator: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kvm_probe, "_SLOWNESS", 20.0)
+    emulator(f"sleep 0.8; {PANIC}")
+    script = (tmp_path / "qemu").read_text()
+    (tmp_path / "qemu").write_text(script.replace("&& exit", "&& sleep 0.1 && exit"))
+    assert probe(tmp_path).runs
+
+
+def test_an_emulator_that_dies_is_quoted_and_asked_again(emulator: Emulator, tmp_path: Path) -> None:
+    emulator("echo 'qemu: failed to set MSR 0x10a' >&2; echo >&2; exit 1")
+    assert probe(tmp_path) == Answer(False, "QEMU ended: qemu: failed to set MSR 0x10a")
+    emulator("kill -9 $$")
+    assert probe(tmp_path) == Answer(False, "QEMU ended with status -9")
+    emulator(PANIC)
+    assert probe(tmp_path).runs
+
+
+def test_an_emulator_that_cannot_be_started_means_no_kvm(emulator: Emulator, tmp_path: Path) -> None:
+    assert "could not be probed" in probe(tmp_path).why
+    emulator("")
+    (tmp_path / "qemu").chmod(0o644)
+    assert "could not be probed" in probe(tmp_path).why
+
+
+def test_a_cache_that_cannot_be_written_takes_no_answer_away(emulator: Emulator, tmp_path: Path) -> None:
+    (tmp_path / "cache").touch()
+    emulator(PANIC)
+    assert probe(tmp_path).runs
+
+
+def test_a_device_that_opens_proves_nothing_and_the_answer_is_kept(emulator: Emulator, tmp_path: Path) -> None:
+    emulator("exec sleep 100")
+    assert kvm_probe.remembered(tmp_path / "cache") is None
+    first = probe(tmp_path)
+    assert not first.runs
+    assert probe(tmp_path) == first == kvm_probe.remembered(tmp_path / "cache")
+    assert made(tmp_path) == 1
+
+
+def test_another_kernel_or_a_torn_memory_asks_again(emulator: Emulator, tmp_path: Path) -> None:
+    emulator(PANIC)
+    probe(tmp_path)
+    (tmp_path / "vmlinuz").write_bytes(b"another")
+    probe(tmp_path)
+    memory = tmp_path / "cache" / "kvm-probe.json"
+    for torn in ('{"torn', "[1]", memory.read_text().replace('""', "7")):
+        memory.write_text(torn)
+        probe(tmp_path)
+    assert made(tmp_path) == 5
 
 
 def test_without_the_device_nothing_is_probed(
-    probes: list[Accelerator], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    emulator: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kvm_probe, "_DEVICE", tmp_path / "missing")
-    assert kvm_probe.usable_accelerator(tmp_path / "vmlinuz", tmp_path / "cache") == "tcg"
-    assert probes == []
+    monkeypatch.setattr(kvm_probe, "DEVICE", tmp_path / "missing")
+    assert "there is no" in probe(tmp_path).why
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "deadline", "expected", "words"),
+    [
+        (PANIC, 60.0, "kvm", None),
+        ("echo no such luck >&2; exit 1", 60.0, "tcg", "no such luck"),
+        ("sleep 3", 0.2, "tcg", "probing KVM took longer than 0.2 s"),
+    ],
+)
+async def test_a_run_goes_on_whatever_the_probe_finds(
+    emulator: Emulator,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    deadline: float,
+    expected: Accelerator,
+    words: str | None,
+) -> None:
+    emulator(script)
+    monkeypatch.setattr(kvm_probe, "DEADLINE", deadline)
+    monkeypatch.setattr(kvm_probe, "PATIENCE", 5.0)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    notices: list[str] = []
+    lab = EmbeddedHypervisor(tmp_path / "r", tmp_path / "d", "lab", notices.append, kernel=tmp_path / "vmlinuz")
+    assert await lab.accelerator() == expected
+    assert [words in notice for notice in notices if words] == ([True] if words else [])
+    assert len(notices) == (1 if words else 0)

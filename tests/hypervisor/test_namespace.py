@@ -11,8 +11,9 @@ import psutil
 import pytest
 
 from tests.hypervisor.conftest import Start
-from vmlab.hypervisor import kernel, namespace
+from vmlab.hypervisor import namespace
 from vmlab.model.errors import HypervisorUnavailable
+from vmlab.system import kernel
 
 
 def sleepers(seconds: str) -> list[int]:
@@ -124,8 +125,11 @@ def test_a_host_that_forbids_namespaces_is_refused(monkeypatch: pytest.MonkeyPat
 
 def test_outside_of_a_lab_there_is_no_isolation() -> None:
     own = str(namespace.network_namespace())
-    for env in ({}, {namespace.HOST_NETNS: own}, {namespace.HOST_NETNS: "nonsense"}):
+    mounts = namespace.mount_namespace()
+    apart = {namespace.HOST_NETNS: str(int(own) + 1), namespace.HOST_MNTNS: str(mounts + 1)}
+    same = ({namespace.HOST_NETNS: own}, {namespace.HOST_NETNS: "nonsense"}, {namespace.HOST_MNTNS: str(mounts)})
+    for env in ({}, *({**apart, **one} for one in same)):
         with pytest.raises(HypervisorUnavailable):
             namespace.require_isolation(env)
-    namespace.require_isolation({namespace.HOST_NETNS: str(int(own) + 1)})
+    namespace.require_isolation(apart)
     assert namespace.host_pids({}) is None

@@ -6,8 +6,10 @@ import psutil
 import pytest
 
 from tests.hypervisor.conftest import Start
-from vmlab.hypervisor.network import BRIDGE, make_bridge, remove_bridge
+from vmlab.hypervisor.far_host import far_host_network
+from vmlab.hypervisor.network import make_bridge, remove_bridge
 from vmlab.model.errors import HypervisorUnavailable
+from vmlab.model.names import BRIDGE
 
 
 def test_the_bridge_has_an_address_no_delay_and_no_way_out(isolated: Start) -> None:
@@ -27,8 +29,21 @@ def test_the_bridge_has_an_address_no_delay_and_no_way_out(isolated: Start) -> N
     }
 
 
+def test_the_host_answers_itself_over_a_cable_and_nothing_of_it_stays(isolated: Start) -> None:
+    program = isolated("far_host")
+    said, complaints = program.communicate(timeout=30)
+    assert program.returncode == 0, complaints
+    assert json.loads(said) == {
+        "answer": {"peer": "198.18.0.1", "links": ["lo", "vmlab2"]},
+        "during": ["lo", "vmlab0", "vmlab1"],
+        "after": ["lo", "vmlab0"],
+        "descriptors_left": 0,
+        "named": False,
+    }
+
+
 def test_the_hosts_own_network_is_never_touched() -> None:
-    for action in (make_bridge, remove_bridge):
+    for action in (make_bridge, remove_bridge, far_host_network().__enter__):
         with pytest.raises(HypervisorUnavailable, match="vmlab run"):
             action()
     assert BRIDGE not in psutil.net_if_addrs()

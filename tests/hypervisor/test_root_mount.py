@@ -4,13 +4,13 @@ import json
 import os
 import signal
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from tests.hypervisor.conftest import Start
-from vmlab.hypervisor.journal import Entry, Journal
+from vmlab.hypervisor import loop
+from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.root_mount import mounted_root
 from vmlab.hypervisor.sweep import sweep
 from vmlab.model.errors import HypervisorUnavailable
@@ -20,7 +20,7 @@ from vmlab.model.errors import HypervisorUnavailable
 def disk(tmp_path: Path) -> Path:
     """A small ext4 image with the folders of a root file system."""
     tree = tmp_path / "tree"
-    for name in ("etc", "tmp", "run", "proc", "sys", "dev"):
+    for name in ("etc", "tmp", "run", "proc", "sys", "dev", "data"):
         (tree / name).mkdir(parents=True)
     image = tmp_path / "root.raw"
     subprocess.run(["/sbin/mkfs.ext4", "-q", "-d", str(tree), str(image), "16M"], check=True)
@@ -41,10 +41,50 @@ def test_it_is_read_only_but_for_its_temporary_folders(isolated: Start, disk: Pa
     program = isolated("loopback", str(disk), str(tmp_path), "end")
     said, complaints = program.communicate(timeout=30)
     assert program.returncode == 0, complaints
-    assert json.loads(said) == {"writable": False, "proc": True, "loops": 1}
+    assert json.loads(said) == {
+        "writable": False,
+        "proc": True,
+        "loops": 1,
+        "dev": ["full", "null", "random", "shm", "urandom", "zero"],
+        "null": True,
+        "host": [],
+    }
     assert loops(disk) == ""
     assert disk.read_bytes() == before
     assert Journal(tmp_path / "journal.jsonl").open_entries() == []
+
+
+def test_each_view_of_it_has_its_own_data_on_the_disk_and_nothing_else_to_write_to(
+    isolated: Start, disk: Path, tmp_path: Path
+) -> None:
+    program = isolated("data_views", str(disk), str(tmp_path), "end")
+    said, complaints = program.communicate(timeout=30)
+    assert program.returncode == 0, complaints
+    assert json.loads(said) == {
+        "seen": {"1": ["of 1"], "2": ["of 2"]},
+        "written": {"1": ["made 1", "of 1"], "2": ["made 2", "of 2"]},
+        "same disk": True,
+        "root": [],
+        "root writable": False,
+        "flags": ["nodev", "nosuid"],
+        "reports": {"1": ["report"], "2": []},
+        "run": "shared",
+        "left": [],
+        "mounts": [],
+    }
+    assert Journal(tmp_path / "journal.jsonl").open_entries() == []
+
+
+def test_the_files_of_a_killed_runner_go_with_a_sweep(isolated: Start, disk: Path, tmp_path: Path) -> None:
+    program = isolated("data_views", str(disk), str(tmp_path), "hang")
+    assert program.stdout is not None
+    program.stdout.readline()
+    assert (tmp_path / "disks/host.data/t2/made 2").exists()
+    os.kill(program.pid, signal.SIGKILL)
+    program.communicate(timeout=10)
+    sweep(tmp_path / "journal.jsonl", tmp_path / "disks", "test")
+    assert list((tmp_path / "disks").iterdir()) == []
+    assert loops(disk) == ""
 
 
 def test_a_killed_runner_leaves_no_loop_device(isolated: Start, disk: Path, tmp_path: Path) -> None:
@@ -54,28 +94,28 @@ def test_a_killed_runner_leaves_no_loop_device(isolated: Start, disk: Path, tmp_
     assert loops(disk) != ""
     os.kill(program.pid, signal.SIGKILL)
     program.communicate(timeout=10)
-    sweep(tmp_path / "journal.jsonl")
+    sweep(tmp_path / "journal.jsonl", tmp_path / "disks", "test")
     assert loops(disk) == ""
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="loop devices need root")
 def test_a_sweep_detaches_the_labs_loop_device_and_no_other(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
-    # losetup marks a device by its file, as the lab does by its run. The kernel keeps 63 bytes of a mark, and
-    # pytest's folders are longer than that.
-    with tempfile.TemporaryDirectory(prefix="vl-") as short:
-        ours, other = Path(short, "ours.raw"), Path(short, "other.raw")
-        for file in (ours, other):
-            file.write_bytes(bytes(2**20))
-        first, second = attach(ours), attach(other)
-        try:
-            journal.add(Entry("loop", str(ours)))
-            assert sweep(journal.path) == [first]
-            assert loops(ours) == ""
-            assert loops(other) != ""
-        finally:
-            for device in (first, second):
-                subprocess.run(["losetup", "-d", device], capture_output=True, check=False)
+    ours, other = tmp_path / "ours.raw", tmp_path / "other.raw"
+    for file in (ours, other):
+        file.write_bytes(bytes(2**20))
+    held = loop.attach(ours, loop.mark_of("test"))
+    device = str(Path(f"/proc/self/fd/{held}").readlink())
+    second = attach(other)
+    try:
+        for mark in (loop.mark_of("test"), loop.mark_of("another"), str(other)):
+            journal.add(JournalEntry("loop", mark))
+        assert sweep(journal.path, tmp_path / "disks", "test") == [device]
+        os.close(held)
+        assert loops(ours) == ""
+        assert loops(other) != ""
+    finally:
+        subprocess.run(["losetup", "-d", second], capture_output=True, check=False)
 
 
 def test_it_is_refused_outside_of_a_lab(disk: Path, tmp_path: Path) -> None:

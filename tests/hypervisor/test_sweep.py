@@ -1,24 +1,31 @@
 """A dead run's journal is swept: what it names goes, and nothing that does not carry its mark."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from vmlab.hypervisor import cgroups
-from vmlab.hypervisor.journal import Entry, Journal
-from vmlab.hypervisor.sweep import mark_folder, sweep
+from vmlab.hypervisor import cgroups, loop
+from vmlab.hypervisor.journal import Journal, JournalEntry
+from vmlab.hypervisor.sweep import sweep
 from vmlab.model.errors import CleanupIncomplete
+from vmlab.system.marks import make_marked
+
+
+def swept(journal: Journal) -> list[str]:
+    return sweep(journal.path, journal.path.parents[1] / "disks", "test")
 
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
+    (tmp_path / "run").mkdir()
     return Journal(tmp_path / "run" / "journal.jsonl")
 
 
 def test_what_is_struck_off_is_not_open(journal: Journal) -> None:
-    first, second = Entry("file", "/a.qcow2"), Entry("folder", "/b")
+    first, second = JournalEntry("file", "/a.qcow2"), JournalEntry("folder", "/b")
     journal.add(first)
     journal.add(second)
     assert journal.open_entries() == [second, first]
@@ -27,7 +34,7 @@ def test_what_is_struck_off_is_not_open(journal: Journal) -> None:
 
 
 def test_a_torn_line_counts_for_nothing(journal: Journal) -> None:
-    entry = Entry("file", "/a.qcow2")
+    entry = JournalEntry("file", "/a.qcow2")
     journal.add(entry)
     with journal.path.open("a") as file:
         file.write('{"made": {"kind": "fi')
@@ -35,7 +42,7 @@ def test_a_torn_line_counts_for_nothing(journal: Journal) -> None:
 
 
 def test_a_block_that_raises_stays_in_the_journal(journal: Journal) -> None:
-    entry = Entry("loop", "vmlab:x")
+    entry = JournalEntry("loop", "vmlab:x")
     with journal.kept(entry):
         assert journal.open_entries() == [entry]
     assert journal.open_entries() == []
@@ -45,48 +52,95 @@ def test_a_block_that_raises_stays_in_the_journal(journal: Journal) -> None:
 
 
 def test_a_journal_that_was_never_written_sweeps_nothing(journal: Journal) -> None:
-    assert sweep(journal.path) == []
+    assert swept(journal) == []
 
 
 def test_only_what_is_marked_goes(journal: Journal, tmp_path: Path) -> None:
-    marked, foreign, overlay, precious = (tmp_path / name for name in ("v", "home", "web-1.qcow2", "thesis.txt"))
-    mark_folder(marked)
+    marked, foreign, others = (tmp_path / name for name in ("v", "home", "w"))
+    make_marked(marked, "test")
     (marked / "deep").mkdir()
     foreign.mkdir()
-    overlay.touch()
-    precious.touch()
-    for path in (marked, foreign):
-        journal.add(Entry("folder", str(path)))
-    for path in (overlay, precious, tmp_path / "never-made.qcow2"):
-        journal.add(Entry("file", str(path)))
-    assert sorted(sweep(journal.path)) == sorted([str(marked), str(overlay)])
-    assert foreign.is_dir() and precious.exists()
-    assert sweep(journal.path) == []
+    make_marked(others, "another run")
+    overlay, precious, nested = (tmp_path / "disks" / name for name in ("web-1.qcow2", "mine.qcow2", "deep/x.qcow2"))
+    nested.parent.mkdir(parents=True)
+    elsewhere = tmp_path / "thesis.txt"
+    for file in (overlay, precious, nested, elsewhere):
+        file.touch()
+    for path in (marked, foreign, others, tmp_path / "never-made"):
+        journal.add(JournalEntry("folder", str(path)))
+    for path in (overlay, nested, elsewhere, tmp_path / "disks" / "never-made.qcow2"):
+        journal.add(JournalEntry("file", str(path)))
+    assert sorted(swept(journal)) == sorted([str(marked), str(overlay)])
+    assert foreign.is_dir() and others.is_dir()
+    assert precious.exists() and nested.exists() and elsewhere.exists()
+    assert swept(journal) == []
+    assert journal.open_entries() == []
 
 
-def test_a_folder_that_was_moved_under_the_mark_of_another_stays(journal: Journal, tmp_path: Path) -> None:
-    mark_folder(tmp_path / "old")
-    (tmp_path / "old").rename(tmp_path / "new")
-    journal.add(Entry("folder", str(tmp_path / "new")))
-    assert sweep(journal.path) == []
-    assert (tmp_path / "new").is_dir()
+@pytest.mark.parametrize("what", ["copied", "moved", "linked to", "marked by hand"])
+def test_a_folder_that_is_not_the_one_that_was_marked_stays(journal: Journal, tmp_path: Path, what: str) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    make_marked(old, "test")
+    (old / "file").touch()
+    match what:
+        case "copied":
+            shutil.copytree(old, new)
+        case "moved":
+            shutil.copytree(old, new)
+            shutil.rmtree(old)
+        case "linked to":
+            new.symlink_to(old)
+        case _:
+            new.mkdir()
+            (new / "vmlab.mark").write_text('{"owner": ["test"], "inode": true}')
+    journal.add(JournalEntry("folder", str(new)))
+    assert swept(journal) == []
+    assert new.is_dir()
+    assert what in ("moved", "marked by hand") or (old / "file").exists()
+
+
+def test_disks_behind_a_link_stay(journal: Journal, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "x.qcow2").touch()
+    (tmp_path / "disks").symlink_to(tmp_path / "precious")
+    journal.add(JournalEntry("file", str(tmp_path / "disks" / "x.qcow2")))
+    with pytest.raises(CleanupIncomplete, match="link"):
+        swept(journal)
+    assert (tmp_path / "precious" / "x.qcow2").exists()
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "qemu-", "qemu-embed-", "user.slice", "qemu-embed-*-", "qemu-embed-1234567g-", "../x"]
+)
+def test_a_prefix_that_others_have_too_is_none(journal: Journal, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def asks(_partition: Path, prefix: str) -> list[str]:
+        asked.append(prefix)
+        return []
+
+    monkeypatch.setattr(cgroups, "remove_groups", asks)
+    journal.add(JournalEntry("cgroups", prefix))
+    journal.add(JournalEntry("partition", "/sys/fs/cgroup/cpu/docker"))
+    assert swept(journal) == []
+    assert asked == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="cgroups need root")
 def test_cgroups_go_and_those_of_other_labs_stay(journal: Journal) -> None:
-    prefix, other = f"qemu-embed-test{os.getpid()}-", f"qemu-embed-other{os.getpid()}-"
+    prefix, other = f"qemu-embed-{os.getpid():08x}-", f"qemu-embed-{os.getpid() + 2**24:08x}-"
     partitions = cgroups.partitions(cgroups.hierarchies())
     assert partitions
     made = [partition for partition in partitions if not partition.exists()]
     for partition in partitions:
         if not cgroups.is_shared(partition):
-            journal.add(Entry("partition", str(partition)))
+            journal.add(JournalEntry("partition", str(partition)))
         for name in (prefix, other):
             cgroups.hold(partition, name)
         (partition / f"{prefix}1-guest" / "vcpu0").mkdir(parents=True)
-    journal.add(Entry("cgroups", prefix))
+    journal.add(JournalEntry("cgroups", prefix))
     try:
-        removed = sweep(journal.path)
+        removed = swept(journal)
         assert len(removed) == 2 * len(partitions)
         assert all(prefix in path for path in removed)
         assert all((partition / f"{other}lab").is_dir() for partition in partitions)
@@ -99,7 +153,7 @@ def test_cgroups_go_and_those_of_other_labs_stay(journal: Journal) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="cgroups need root")
 def test_a_cgroup_in_use_is_named_and_the_rest_is_swept(journal: Journal, tmp_path: Path) -> None:
-    prefix = f"qemu-embed-busy{os.getpid()}-"
+    prefix = f"qemu-embed-{os.getpid() + 2**25:08x}-"
     partition = cgroups.partitions(cgroups.hierarchies())[0]
     made = not partition.exists()
     group = partition / f"{prefix}1-guest" / "vcpu0"
@@ -107,16 +161,18 @@ def test_a_cgroup_in_use_is_named_and_the_rest_is_swept(journal: Journal, tmp_pa
     sleeper = subprocess.Popen(["sleep", "60"])
     try:
         (group / "cgroup.procs").write_text(str(sleeper.pid))
-        (tmp_path / "web-1.qcow2").touch()
-        journal.add(Entry("file", str(tmp_path / "web-1.qcow2")))
-        journal.add(Entry("cgroups", prefix))
+        overlay = tmp_path / "disks" / "web-1.qcow2"
+        overlay.parent.mkdir()
+        overlay.touch()
+        journal.add(JournalEntry("file", str(overlay)))
+        journal.add(JournalEntry("cgroups", prefix))
         with pytest.raises(CleanupIncomplete, match=prefix):
-            sweep(journal.path)
-        assert not (tmp_path / "web-1.qcow2").exists()
+            swept(journal)
+        assert not overlay.exists()
     finally:
         sleeper.kill()
         sleeper.wait()
-        assert [str(group.parent)] == sweep(journal.path)
+        assert [str(group.parent)] == swept(journal)
         if made:
             partition.rmdir()
 
@@ -134,3 +190,24 @@ def test_hierarchies_of_both_versions_are_read(tmp_path: Path) -> None:
     found = cgroups.hierarchies(mounts)
     assert cgroups.available_controllers(found) == ["cpu", "cpuacct"]
     assert cgroups.partitions(found) == [tmp_path / "machine"]
+
+
+def test_a_journal_cannot_lead_to_the_record_itself_nor_to_a_loop_device_of_somebody(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleared: list[str] = []
+
+    def clears(mark: str) -> list[str]:
+        cleared.append(mark)
+        return []
+
+    monkeypatch.setattr(loop, "clear_marked", clears)
+    record = tmp_path / "record"
+    make_marked(record, "test")
+    (record / "run.sqlite").touch()
+    journal.add(JournalEntry("folder", str(record)))
+    journal.add(JournalEntry("loop", "/srv/backup.img"))
+    journal.add(JournalEntry("loop", loop.mark_of("test")))
+    sweep(journal.path, record / "disks", "test")
+    assert (record / "run.sqlite").exists()
+    assert cleared == [loop.mark_of("test")]

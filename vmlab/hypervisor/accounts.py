@@ -1,4 +1,4 @@
-"""Accounts that libvirt looks up by name before it reads its configuration, seen inside the lab alone.
+"""Accounts that libvirt looks up by name before it reads its configuration; visible only inside the lab.
 
 Debian's QEMU driver refuses to start where the user ``libvirt-qemu`` is missing, even when qemu.conf says root. Only
 the package libvirt-daemon-system makes that user, and it also starts daemons, a default network and firewall rules.
@@ -12,8 +12,8 @@ import pwd
 from collections.abc import Callable
 from pathlib import Path
 
-from vmlab.hypervisor import kernel
 from vmlab.hypervisor.namespace import require_isolation
+from vmlab.system import kernel
 
 _NAME = "libvirt-qemu"
 _UID = 64055

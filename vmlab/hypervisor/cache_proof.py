@@ -1,16 +1,7 @@
 """What a running QEMU really does with its disk files, read from its open descriptors and over QMP.
 
-The XML is a claim. The flag O_DIRECT of an open file is a fact, and so are QMP's cache flags:
-
-=============  ========  =============  ==========
-mode           O_DIRECT  write cache    flushes
-=============  ========  =============  ==========
-none           yes       on             passed on
-writeback      no        on             passed on
-writethrough   no        off            passed on
-directsync     yes       off            passed on
-unsafe         no        on             ignored
-=============  ========  =============  ==========
+The XML only states what was asked. The flag O_DIRECT of an open file and QMP's cache flags show what is in force;
+`model.cache` has their values for each mode.
 
 The write cache is a property of the device that the guest sees. A backing file has no device, is never written,
 and QMP reports its write cache as on in every mode, so that flag is compared for the overlay alone. O_DIRECT and
@@ -25,77 +16,88 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vmlab.model.run import CacheMode, CacheProof
+from vmlab.hypervisor import loop
+from vmlab.hypervisor.data_disks import DataDisk
+from vmlab.model.cache import CACHE_FLAGS, CacheFlags
+from vmlab.model.results import CacheProof
+from vmlab.model.run import CacheMode
+
+_OPENING = ("file", "host_device")
+"""QEMU's drivers for a file and for a block device."""
 
 Query = Callable[[str], Any]
 """One QMP command without arguments; its ``return`` value."""
 
 
 @dataclass(frozen=True, slots=True)
-class CacheFlags:
-    """QMP's flags: `writeback` is the guest-visible write cache, `direct` O_DIRECT, `no_flush` ignored flushes."""
+class Qemu:
+    """The QEMU of a guest: `pid` as this process sees it, `query` asks its monitor."""
 
-    writeback: bool
-    direct: bool
-    no_flush: bool
+    guest: str
+    pid: int
+    query: Query
 
+    def prove(self, mode: CacheMode, chain: Sequence[Path]) -> list[CacheProof]:
+        """The proof for every file of one disk: the first one, then what lies below, in the order of `chain`.
 
-EXPECTED: Mapping[CacheMode, CacheFlags] = {
-    "none": CacheFlags(writeback=True, direct=True, no_flush=False),
-    "writeback": CacheFlags(writeback=True, direct=False, no_flush=False),
-    "writethrough": CacheFlags(writeback=False, direct=False, no_flush=False),
-    "directsync": CacheFlags(writeback=False, direct=True, no_flush=False),
-    "unsafe": CacheFlags(writeback=True, direct=False, no_flush=True),
-}
+        A file that QEMU does not have open gives a failed proof. Raises OSError when the process is gone.
+        """
+        nodes = _file_nodes(self.query("query-named-block-nodes"))
+        first, *below = chain
+        write_cache = _device_write_cache(self.query("query-block"), first), CACHE_FLAGS[mode].writeback
+        return [
+            self._proof(mode, first, nodes.get(first), write_cache),
+            *(self._proof(mode, file, nodes.get(file), None) for file in below),
+        ]
 
+    def prove_data(self, mode: CacheMode, disk: DataDisk) -> list[CacheProof]:
+        """The proof for a data disk; for a block device two, as the loop device's own flag counts as well."""
+        if disk.device is None:
+            return self.prove(mode, [disk.file])
+        return [*self.prove(mode, [disk.device]), self._below(disk.device, disk.file)]
 
-def prove(guest: str, mode: CacheMode, chain: Sequence[Path], pid: int, query: Query) -> list[CacheProof]:
-    """The proof for every file of a guest's disk: its overlay, then what lies below, in the order of `chain`.
+    def _below(self, device: Path, file: Path) -> CacheProof:
+        """The host must not cache the file below QEMU's O_DIRECT on the device, nor in addition to its buffers."""
+        direct = loop.is_direct(device)
+        return CacheProof(
+            guest=self.guest,
+            file=str(file),
+            o_direct=direct,
+            writeback=False,
+            direct=direct,
+            no_flush=False,
+            expected=f"block, below {device.name}: o_direct=yes",
+            agrees=direct and loop.file_of(device) == str(file.resolve()),
+        )
 
-    `pid` is QEMU's as this process sees it. A file that QEMU does not hold open does not agree. Raises OSError when
-    the process is gone.
-    """
-    nodes = _file_nodes(query("query-named-block-nodes"))
-    overlay, *below = chain
-    write_cache = _device_write_cache(query("query-block"), overlay), EXPECTED[mode].writeback
-    return [
-        _proof(guest, mode, overlay, direct_flags(pid, overlay), nodes.get(overlay), write_cache),
-        *(_proof(guest, mode, file, direct_flags(pid, file), nodes.get(file), None) for file in below),
-    ]
-
-
-def _proof(
-    guest: str,
-    mode: CacheMode,
-    file: Path,
-    opened: list[bool],
-    node: CacheFlags | None,
-    write_cache: tuple[bool | None, bool] | None,
-) -> CacheProof:
-    """`write_cache` is the device's (found, expected); None for a backing file, which has no device."""
-    expected = EXPECTED[mode]
-    found = node or CacheFlags(writeback=False, direct=False, no_flush=False)
-    agrees = (
-        node is not None
-        and set(opened) == {expected.direct}
-        and (found.direct, found.no_flush) == (expected.direct, expected.no_flush)
-        and (write_cache is None or write_cache[0] is write_cache[1])
-    )
-    return CacheProof(
-        guest=guest,
-        file=str(file),
-        o_direct=bool(opened) and all(opened),
-        writeback=found.writeback if write_cache is None else bool(write_cache[0]),
-        direct=found.direct,
-        no_flush=found.no_flush,
-        expected=_words(mode, backing=write_cache is None),
-        agrees=agrees,
-    )
+    def _proof(
+        self, mode: CacheMode, file: Path, node: CacheFlags | None, write_cache: tuple[bool | None, bool] | None
+    ) -> CacheProof:
+        """`write_cache` is the device's (found, expected); None for a backing file, which has no device."""
+        opened = direct_flags(self.pid, file)
+        expected = CACHE_FLAGS[mode]
+        found = node or CacheFlags(writeback=False, direct=False, no_flush=False)
+        agrees = (
+            node is not None
+            and set(opened) == {expected.direct}
+            and (found.direct, found.no_flush) == (expected.direct, expected.no_flush)
+            and (write_cache is None or write_cache[0] is write_cache[1])
+        )
+        return CacheProof(
+            guest=self.guest,
+            file=str(file),
+            o_direct=bool(opened) and all(opened),
+            writeback=found.writeback if write_cache is None else bool(write_cache[0]),
+            direct=found.direct,
+            no_flush=found.no_flush,
+            expected=_words(mode, backing=write_cache is None),
+            agrees=agrees,
+        )
 
 
 def _words(mode: CacheMode, backing: bool) -> str:
     """Such as ``none: o_direct=yes writeback=yes no_flush=no``; a backing file promises no write cache."""
-    flags = EXPECTED[mode]
+    flags = CACHE_FLAGS[mode]
     said = {"o_direct": flags.direct, "writeback": flags.writeback, "no_flush": flags.no_flush}
     if backing:
         del said["writeback"]
@@ -122,11 +124,11 @@ def _is_direct(fdinfo: str) -> bool:
 
 
 def _file_nodes(nodes: Iterable[Mapping[str, Any]]) -> dict[Path, CacheFlags]:
-    """Cache flags by file, of the nodes that open files themselves (driver ``file``)."""
+    """Cache flags by file, of the nodes that open files or block devices themselves."""
     return {
         Path(node["file"]): CacheFlags(node["cache"]["writeback"], node["cache"]["direct"], node["cache"]["no-flush"])
         for node in nodes
-        if node["drv"] == "file"
+        if node["drv"] in _OPENING
     }
 
 

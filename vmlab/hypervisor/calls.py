@@ -1,7 +1,7 @@
-"""Calls that may hang: each in a thread of its own, with a deadline, off the event loop.
+"""Calls that may hang: each runs in a thread of its own, with a deadline, outside the event loop.
 
-A call to libvirt can wait for ever on a stuck guest. A pool would run out of threads then, and Python waits for
-a pool's threads at its exit; a daemon thread for each call costs 0.1 ms, and a stuck one costs nothing but itself.
+A call to libvirt can wait for ever on a stuck guest. A pool would run out of threads then, and Python waits for a
+pool's threads at its exit; a daemon thread for each call costs 0.1 ms, and a stuck one blocks no other.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ T = TypeVar("T")
 async def call(what: str, deadline: float, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run `function` in a thread and return what it returns.
 
-    Raises DeadlineExceeded, naming `what`, after `deadline` seconds (the thread is left behind), and HypervisorError
-    for libvirt's own errors; other exceptions pass through.
+    Raises DeadlineExceeded, naming `what`, after `deadline` seconds (the thread is abandoned), and HypervisorError for
+    libvirt's own errors; other exceptions pass through.
     """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()

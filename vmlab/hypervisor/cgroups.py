@@ -1,28 +1,42 @@
-"""The cgroups that libvirt makes for a lab's guests: which controllers there are, and their folders' end.
+"""The cgroups that libvirt makes for a lab's guests: which controllers there are, and how their folders are removed.
 
-They lie beside those of other labs, outside of every namespace, and outlive a killed runner.
+They are beside those of other labs, outside all namespaces, and remain after a runner was killed.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from vmlab.system.removal import remove_cgroup, remove_empty_folder
+
 WANTED = ("cpu", "cpuacct")
-"""Shares, and the time that guests used. What is not needed is not asked for, so that no limit comes unasked."""
+"""Shares, and the time that guests used. Other controllers are not enabled, so that no other limit is set."""
+
+_WANTED_BY_LIBVIRT = ("cpuset",)
+"""In version 2 libvirt wants the controllers of the partition for a guest's threads, but enables only those that it is
+configured to use: where another program has enabled cpuset, such as a libvirtd with a guest, no guest would start.
+"""
+
+_EVERYBODYS_SHARES = 1024
+"""What a guest without CPU shares counts as, which is the kernel's default in version 1 alone."""
+_MOST_WEIGHT = 10000
 
 _PARTITION = "machine"
+_PREFIX = "qemu-embed-"
 _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One mounted hierarchy: its root folder, and the controllers in it."""
+    """One mounted hierarchy: its root folder, the controllers in it, and its version, 1 or 2."""
 
     root: Path
     controllers: frozenset[str]
+    version: int
 
 
 def hierarchies(mounts: Path = Path("/proc/self/mounts")) -> list[Mount]:
@@ -31,21 +45,43 @@ def hierarchies(mounts: Path = Path("/proc/self/mounts")) -> list[Mount]:
     for line in mounts.read_text().splitlines():
         _, root, kind, options = line.split()[:4]
         if kind == "cgroup":
-            found.append(Mount(Path(root), frozenset(options.split(","))))
+            found.append(Mount(Path(root), frozenset(options.split(",")), 1))
         elif kind == "cgroup2":
             names = (Path(root) / "cgroup.controllers").read_text().split()
-            found.append(Mount(Path(root), frozenset({*names, "cpuacct"})))
+            found.append(Mount(Path(root), frozenset({*names, "cpuacct"}), 2))
     return found
 
 
 def available_controllers(mounts: list[Mount]) -> list[str]:
-    """Those of WANTED that this host has."""
-    return [name for name in WANTED if any(name in mount.controllers for mount in mounts)]
+    """Those of WANTED that this host has, and what libvirt wants beside them."""
+    found = [name for name in WANTED if any(name in mount.controllers for mount in mounts)]
+    unified = [mount for mount in mounts if mount.version == 2]
+    return found + [name for name in _WANTED_BY_LIBVIRT if any(name in mount.controllers for mount in unified)]
+
+
+def weights(shares: Mapping[str, int | None], mounts: list[Mount]) -> dict[str, int | None]:
+    """The values to give libvirt for guests' CPU `shares`, by name; the guests run at the same time.
+
+    Version 2 has weights from 1 to 10,000 in the place of shares: the greatest shares are scaled down to fit, all
+    others with them, and a guest without any gets a weight as well, because 100 is what it would have.
+    """
+    if not any(mount.version == 2 and "cpu" in mount.controllers for mount in mounts):
+        return dict(shares)
+    wanted = {name: _EVERYBODYS_SHARES if value is None else value for name, value in shares.items()}
+    most = max(wanted.values(), default=0)
+    if most <= _MOST_WEIGHT:
+        return {**wanted}
+    return {name: max(1, round(value * _MOST_WEIGHT / most)) for name, value in wanted.items()}
 
 
 def prefix_of(root: Path) -> str:
     """How libvirt begins the cgroup names of an embedded driver with this `root`: no two roots share it."""
-    return f"qemu-embed-{hashlib.sha256(str(root).encode()).hexdigest()[:8]}-"
+    return f"{_PREFIX}{hashlib.sha256(str(root).encode()).hexdigest()[:8]}-"
+
+
+def is_prefix(name: str) -> bool:
+    """Whether `name` is exactly such a prefix, which the cgroups of others cannot match."""
+    return re.fullmatch(rf"{_PREFIX}[0-9a-f]{{8}}-", name) is not None
 
 
 def partitions(mounts: list[Mount]) -> list[Path]:
@@ -54,12 +90,12 @@ def partitions(mounts: list[Mount]) -> list[Path]:
 
 
 def is_shared(partition: Path) -> bool:
-    """Whether `partition` belongs to someone who is no lab, and so must stay when it is empty."""
-    return partition.is_dir() and not any(partition.glob("qemu-embed-*-lab"))
+    """Whether `partition` also belongs to others than labs, so that it must stay when it is empty."""
+    return partition.is_dir() and not any(partition.glob(f"{_PREFIX}*-lab"))
 
 
 def hold(partition: Path, prefix: str) -> None:
-    """Put an empty folder into `partition`, so that no other lab's end removes it under a starting guest."""
+    """Put an empty folder into `partition`, so that another lab that ends does not remove it while a guest starts."""
     for _ in range(_TRIES):
         try:
             (partition / f"{prefix}lab").mkdir(parents=True, exist_ok=True)
@@ -75,23 +111,18 @@ def remove_groups(partition: Path, prefix: str) -> list[str]:
     """
     removed = []
     for group in sorted(partition.glob(f"{prefix}*")):
-        for folder in _deepest_first(group):
-            folder.rmdir()
-        removed.append(str(group))
+        if remove_cgroup(group):
+            removed.append(str(group))
     return removed
+
+
+def remove_everywhere(prefix: str) -> list[str]:
+    """As `remove_groups`, in all partitions. Nothing is removed for a prefix that is not a lab's."""
+    if not is_prefix(prefix):
+        return []
+    return [path for partition in partitions(hierarchies()) for path in remove_groups(partition, prefix)]
 
 
 def remove_partition(partition: Path) -> bool:
     """Remove an empty partition; False where it is in use or gone."""
-    try:
-        partition.rmdir()
-    except OSError:
-        return False
-    return True
-
-
-def _deepest_first(folder: Path) -> Iterator[Path]:
-    for child in folder.iterdir():
-        if child.is_dir():
-            yield from _deepest_first(child)
-    yield folder
+    return remove_empty_folder(partition)

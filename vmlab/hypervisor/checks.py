@@ -1,4 +1,4 @@
-"""What a host needs to run a lab, and the command that mends what is missing."""
+"""What a host needs to run a lab, and the command that installs or repairs what is missing."""
 
 from __future__ import annotations
 
@@ -8,25 +8,32 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.hypervisor import cgroups
+from vmlab.hypervisor import cgroups, kvm_probe
 from vmlab.hypervisor.disks import supports_direct
-from vmlab.model.places import cache_folder, state_folder
+from vmlab.model.host_settings import HOST_SETTINGS
+from vmlab.model.places import cache_folder, runs_folder, state_folder
+from vmlab.telemetry.host_settings import unsettable
+from vmlab.telemetry.power import Power
+from vmlab.telemetry.source import Roots
 
 _ENOUGH_FREE = 10 * 2**30
-"""An image and its build take 5 GiB, the guests of a few tiles what they write."""
+"""An image and its build take 5 GiB; the rest is for what the guests of a few tiles write."""
 
 _DRIVER = "libvirt/connection-driver/libvirt_driver_qemu.so"
-_PROGRAMS = {
+PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86",
     "qemu-img": "qemu-utils",
     "mmdebstrap": "mmdebstrap",
     "mkfs.ext4": "e2fsprogs",
+    "gcc": "gcc",
 }
+"""The programs that a lab needs, each with Debian's package for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at. `required` is False for what a lab runs without; `remedy` is a command, where there is one.
+    """The result of one check. `required` is False for what a lab can run without; `remedy` is a command, where there
+    is one.
 
     A lab can run when every required check is `ok`.
     """
@@ -39,7 +46,7 @@ class Check:
 
 
 def checks() -> list[Check]:
-    """Everything that a lab needs, in the order in which a user would mend it. Starts nothing, changes nothing."""
+    """Everything that a lab needs, in the order in which a user would repair it. Starts nothing, changes nothing."""
     return list(_checks())
 
 
@@ -47,7 +54,7 @@ def _checks() -> Iterator[Check]:
     root = os.geteuid() == 0
     yield Check("root", root, "running as root" if root else "namespaces and bridges need root", "sudo vmlab doctor")
     yield _libvirt_driver()
-    for program, package in _PROGRAMS.items():
+    for program, package in PROGRAMS.items():
         path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
         yield Check(program, path is not None, path or "not installed", f"apt-get install {package}")
     yield from _kernel_features()
@@ -57,6 +64,8 @@ def _checks() -> Iterator[Check]:
     yield _free_space("runs", state_folder())
     yield _kvm()
     yield _ksm()
+    yield _rapl()
+    yield from _host_settings()
 
 
 def _libvirt_driver() -> Check:
@@ -122,15 +131,36 @@ def _free_space(what: str, folder: Path) -> Check:
 
 def _existing(folder: Path) -> Path:
     """`folder`, or the nearest folder above it that is there."""
-    return next(place for place in (folder, *folder.parents) if place.is_dir())
+    return next(place for place in (folder.absolute(), *folder.absolute().parents) if _is_folder(place))
+
+
+def _is_folder(place: Path) -> bool:
+    """Also False for one that this user may not read."""
+    try:
+        return place.is_dir()
+    except OSError:
+        return False
 
 
 def _kvm() -> Check:
-    usable = os.access("/dev/kvm", os.R_OK | os.W_OK)
-    detail = (
-        "/dev/kvm opens; a run probes whether a kernel boots under it" if usable else "none: guests are emulated (TCG)"
-    )
-    return Check("KVM", usable, detail, "modprobe kvm_intel or kvm_amd", required=False)
+    """The line that a run will show: the answer of the last probe since the host booted, if there is one."""
+    unusable = kvm_probe.without_device()
+    if unusable is not None:
+        return Check("KVM", False, unusable.sentence, "modprobe kvm_intel or kvm_amd", required=False)
+    answer = kvm_probe.remembered(cache_folder())
+    if answer is None:
+        detail = f"{kvm_probe.DEVICE} opens; the next run tries whether a kernel boots under it"
+        return Check("KVM", True, detail, required=False)
+    return Check("KVM", answer.runs, answer.sentence, required=False)
+
+
+def _rapl() -> Check:
+    """Whether the CPUs' power can be sampled: most virtual machines cannot, so a run says nothing about it."""
+    try:
+        packages = len(Power(Roots()).names) - 1
+    except (OSError, ValueError):
+        return Check("RAPL", False, "this host has no counters of its CPUs' power: no figures of it", required=False)
+    return Check("RAPL", True, f"power of {packages} CPU package{'s' * (packages > 1)}", required=False)
 
 
 def _ksm() -> Check:
@@ -138,3 +168,11 @@ def _ksm() -> Check:
     if not switch.exists():
         return Check("KSM", False, "the kernel has none", required=False)
     return Check("KSM", True, "on" if switch.read_text().strip() == "1" else "off", required=False)
+
+
+def _host_settings() -> Iterator[Check]:
+    """What scenarios may change of the host while they run."""
+    why = unsettable(_existing(runs_folder()))
+    for name in HOST_SETTINGS:
+        detail = why.get(name, "scenarios can change it")
+        yield Check(f"host.{name}", name not in why, detail, required=False)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
-from vmlab.model.run import Accelerator, CacheMode, CacheProof
+from vmlab.integrity import FileDigests
+from vmlab.model.guest import GuestResources
+from vmlab.model.results import CacheProof
+from vmlab.model.run import Accelerator
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +27,26 @@ class BootImage:
 class DomainSpec:
     """One guest as the hypervisor needs it. `name` is unique within the lab and safe (``[a-z0-9-]``).
 
-    `guest` and `tile` are the scenario's words for it. `memory_bytes` and `disk_bytes` are what the guest sees;
-    `queues` counts virtio-blk queues; `cpu_shares` is the cgroup weight, None for the default of 1024.
-    A guest that will be saved has no `network`: the card and its address would be part of what is saved.
+    `guest` is its name in the scenario, `tile` its tile, `resources` what it is given apart from the network. A guest
+    that will be saved has no `network`: the card and its address would be part of what is saved.
     """
 
     name: str
     guest: str
     tile: int
-    vcpus: int
-    memory_bytes: int
-    disk_bytes: int
+    resources: GuestResources
     mac: str
-    cache: CacheMode
-    queues: int = 1
-    cpu_shares: int | None = None
     network: bool = True
+
+
+class SavedGuest(Protocol):
+    """What `save` left in `folder`, and by name the digests that its files were found to have then."""
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def files(self) -> Mapping[str, FileDigests]: ...
 
 
 class Hypervisor(Protocol):
@@ -53,7 +60,7 @@ class Hypervisor(Protocol):
         ...
 
     async def accelerator(self) -> Accelerator:
-        """``kvm`` where a tiny kernel really booted under it within a second or two, else ``tcg``. Cached."""
+        """``kvm`` where the guests' kernel came up under it, see `kvm_probe`, else ``tcg``. Cached."""
         ...
 
     async def facts(self) -> dict[str, Any]:
@@ -72,19 +79,28 @@ class Hypervisor(Protocol):
         """
         ...
 
-    async def restore(self, image: BootImage, specs: list[DomainSpec], saved: Mapping[str, Path]) -> None:
-        """Start all `specs` from the folders of `saved` (by the spec's name), side by side; they run when this returns.
+    async def restore(self, image: BootImage, specs: list[DomainSpec], saved: Mapping[str, SavedGuest]) -> None:
+        """Start all `specs` from those of `saved` (by the spec's name), side by side; they run when this returns.
 
-        Each gets an overlay of its own on the saved disk and a network card of its own. On an error, or a cancellation,
-        none of them is left. Raises SnapshotError when a saved state is damaged or does not fit.
+        Each gets an overlay of its own on the saved disk and a network card of its own. No guest runs from a RAM state
+        that differs from its digests; the saved disk is not compared. On an error, or a cancellation, none of them is
+        left. Raises SnapshotError when a saved state is damaged, does not fit, or is refused by QEMU.
+        """
+        ...
+
+    async def plug_data_disks(self, specs: list[DomainSpec]) -> None:
+        """Make the data disks of those guests that have one in their resources, and plug them in.
+
+        The guests run, and their kernels are up. The disks go with their guests. Raises RefusedError where there is
+        no room.
         """
         ...
 
     async def prove_cache(self, specs: list[DomainSpec]) -> list[CacheProof]:
-        """Read O_DIRECT of every disk file (overlay and all below it) from /proc, and QMP's cache flags.
+        """Read O_DIRECT of every disk file (overlay, all below it, data disk) from /proc, and QMP's cache flags.
 
-        Only once the guests' own drivers are up, as when the agent answers: until then the firmware drives the disk,
-        and firmware that asks for no flushes turns the device's write cache off.
+        To be called when the guests' own drivers run, as when the agent answers: until then the firmware uses the disk,
+        and firmware that does not negotiate flushes turns the device's write cache off.
         """
         ...
 
@@ -102,10 +118,27 @@ class Hypervisor(Protocol):
         """libvirt's bulk statistics, by domain name; without waiting for busy domains."""
         ...
 
+    async def until_lost(self, names: Collection[str]) -> NoReturn:
+        """Raise GuestLost as soon as one of these guests has died, or its disk has made QEMU stop it; else wait.
+
+        It has no deadline and never returns: cancel it. A guest that does not run yet is waited for; one that was ended
+        by `destroy`, `save` or `close` is not lost. Within a second of the death, and at once where a guest was lost
+        before this was asked. Until a guest of that name starts again, or is destroyed, it stays lost.
+        """
+        ...
+
+    async def standstill(self, names: Collection[str]) -> dict[str, float]:
+        """Seconds for which each guest's QEMU was stopped (SIGSTOP) since it started, a stop that still lasts included.
+
+        The difference between the values before and after a span is the time that the guest missed in it. A guest that
+        does not run has 0.
+        """
+        ...
+
     async def destroy(self, names: list[str]) -> None:
-        """Stop domains at once and delete their overlays; those that are gone already are no error."""
+        """Stop domains at once and delete their overlays; guests that have ended already are ignored."""
         ...
 
     async def close(self) -> None:
-        """Destroy whatever of the lab still runs, remove bridge and cgroup folders, close the connection."""
+        """Destroy all guests that still run, remove bridge and cgroup folders, close the connection."""
         ...

@@ -10,11 +10,10 @@ import subprocess
 from pathlib import Path
 from typing import Literal
 
+from vmlab.model.cache import CACHE_FLAGS
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable, RefusedError
 from vmlab.model.run import CacheMode
-
-DIRECT_MODES: frozenset[CacheMode] = frozenset({"none", "directsync"})
-"""Cache modes that open files with O_DIRECT."""
+from vmlab.system.removal import remove_file
 
 BackingFormat = Literal["raw", "qcow2"]
 """An image is raw, a saved guest's disk qcow2."""
@@ -26,7 +25,7 @@ _LEAST_FREE = 64 * 2**20
 
 def supports_direct(folder: Path) -> bool:
     """Whether the file system of `folder` takes O_DIRECT; tmpfs, for one, may not. Raises OSError."""
-    probe = folder / f".direct-{secrets.token_hex(8)}"
+    probe = folder.resolve() / f".direct-{secrets.token_hex(8)}"
     try:
         descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_DIRECT, 0o600)
     except OSError as error:
@@ -34,14 +33,14 @@ def supports_direct(folder: Path) -> bool:
             return False
         raise
     finally:
-        probe.unlink(missing_ok=True)
+        remove_file(probe)
     os.close(descriptor)
     return True
 
 
 def require_direct(folder: Path, cache: CacheMode) -> None:
     """Raise RefusedError where `cache` needs O_DIRECT and the file system of `folder` has none."""
-    if cache in DIRECT_MODES and not supports_direct(folder):
+    if CACHE_FLAGS[cache].direct and not supports_direct(folder):
         raise RefusedError(
             f"cache={cache} needs O_DIRECT, which the file system of {folder} does not have",
             remedy="set XDG_STATE_HOME to a folder on a disk",
@@ -53,7 +52,6 @@ def make_overlay(base: Path, overlay: Path, size: int, kind: BackingFormat = "ra
 
     Raises RefusedError when the disk is full, HypervisorError when qemu-img fails.
     """
-    overlay.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(overlay.parent).free
     if free < _LEAST_FREE:
         raise RefusedError(f"no room for guests' disks: {free / 2**20:.0f} MiB free in {overlay.parent}")
@@ -66,5 +64,5 @@ def make_overlay(base: Path, overlay: Path, size: int, kind: BackingFormat = "ra
     except subprocess.TimeoutExpired as error:
         raise HypervisorError(f"qemu-img took longer than {_DEADLINE:.0f} s for {overlay.name}") from error
     if made.returncode != 0:
-        overlay.unlink(missing_ok=True)
+        remove_file(overlay)
         raise HypervisorError(f"qemu-img could not make {overlay.name}: {made.stderr.strip()}")

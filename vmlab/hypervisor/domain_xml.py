@@ -8,8 +8,9 @@ from pathlib import Path
 from lxml import etree
 
 from vmlab.hypervisor.contract import BootImage, DomainSpec
-from vmlab.hypervisor.network import BRIDGE
-from vmlab.model.run import Accelerator
+from vmlab.model.guest import Boot
+from vmlab.model.names import BRIDGE, DATA_SERIAL
+from vmlab.model.run import Accelerator, CacheMode
 
 NAMESPACE = "urn:vmlab:lab:1"
 """The XML namespace of the lab's mark in a domain's metadata; no address."""
@@ -49,6 +50,14 @@ class DomainFiles:
     frozen: Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class DiskSource:
+    """What QEMU opens as a disk: a file, or with `block` the node of a block device."""
+
+    path: Path
+    block: bool = False
+
+
 def domain_name(lab: str, name: str) -> str:
     """The name that libvirt knows a guest of the lab by."""
     return f"{lab}-{name}"
@@ -64,11 +73,11 @@ def domain_xml(spec: DomainSpec, lab: str, image: BootImage, files: DomainFiles,
     domain = etree.Element("domain", {"type": "kvm" if kvm else "qemu"}, nsmap=extra)
     _text(domain, "name", domain_name(lab, spec.name))
     _mark(domain, spec, lab)
-    _text(domain, "memory", str(spec.memory_bytes), unit="b")
-    _text(domain, "vcpu", str(spec.vcpus))
-    if spec.cpu_shares is not None:
-        _text(_child(domain, "cputune"), "shares", str(spec.cpu_shares))
-    _boot(domain, image, platform)
+    _text(domain, "memory", str(spec.resources.memory_bytes), unit="b")
+    _text(domain, "vcpu", str(spec.resources.vcpus))
+    if spec.resources.cpu_shares is not None:
+        _text(_child(domain, "cputune"), "shares", str(spec.resources.cpu_shares))
+    _boot(domain, spec.resources.boot, image, platform)
     features = _child(domain, "features")
     _child(features, "acpi")
     _child(features, "apic")
@@ -99,12 +108,13 @@ def _mark(domain: etree._Element, spec: DomainSpec, lab: str) -> None:
     mark.set("tile", str(spec.tile))
 
 
-def _boot(domain: etree._Element, image: BootImage, platform: Platform) -> None:
+def _boot(domain: etree._Element, mode: Boot, image: BootImage, platform: Platform) -> None:
     boot = _child(domain, "os")
     _text(boot, "type", "hvm", arch="x86_64", machine=platform.machine_type)
     _text(boot, "kernel", str(image.kernel))
     _text(boot, "initrd", str(image.initrd))
-    _text(boot, "cmdline", image.command_line)
+    # The image's own initial RAM disk reads this word; without it the guest boots as the lab has it.
+    _text(boot, "cmdline", image.command_line if mode == "lab" else f"{image.command_line} vmlab.boot={mode}")
 
 
 def _cpu(domain: etree._Element, kvm: bool) -> None:
@@ -154,26 +164,35 @@ def _nic(spec: DomainSpec) -> etree._Element:
     return nic
 
 
+def data_disk_xml(spec: DomainSpec, source: DiskSource) -> str:
+    """The guest's data disk alone, to be plugged in; the guest knows it by its serial number."""
+    disk = etree.Element("disk", type="block" if source.block else "file", device="disk")
+    given = spec.resources
+    # A file that was allocated before stays so: what the guest discards would punch holes into it.
+    discard = "unmap" if given.allocation == "thin" else "ignore"
+    _driver(disk, kind="raw", cache=given.data_mode, discard=discard, queues=given.data_queues)
+    _child(disk, "source", **{"dev" if source.block else "file": str(source.path)})
+    _child(disk, "target", dev="vdb", bus="virtio")
+    _text(disk, "serial", DATA_SERIAL)
+    return etree.tostring(disk, encoding="unicode")
+
+
 def _disk(devices: etree._Element, spec: DomainSpec, image: BootImage, files: DomainFiles) -> None:
     disk = _child(devices, "disk", type="file", device="disk")
-    # io=native is legal with O_DIRECT alone. Threads, QEMU's default, work in every mode, so that a comparison of
-    # cache modes changes the cache mode and nothing else.
-    _child(
-        disk,
-        "driver",
-        name="qemu",
-        type="qcow2",
-        cache=spec.cache,
-        io="threads",
-        discard="unmap",
-        queues=str(spec.queues),
-    )
+    _driver(disk, kind="qcow2", cache=spec.resources.cache, discard="unmap", queues=spec.resources.queues)
     _child(disk, "source", file=str(files.overlay))
     below = disk
     if files.frozen is not None:
         below = _backing(below, "qcow2", files.frozen)
     _child(_backing(below, "raw", image.disk), "backingStore")
     _child(disk, "target", dev="vda", bus="virtio")
+
+
+def _driver(disk: etree._Element, *, kind: str, cache: CacheMode, discard: str, queues: int) -> None:
+    # io=native is legal with O_DIRECT alone. Threads, QEMU's default, work in every mode, so that a comparison of
+    # cache modes changes the cache mode and nothing else.
+    of = {"name": "qemu", "type": kind, "cache": cache, "io": "threads", "discard": discard, "queues": str(queues)}
+    _child(disk, "driver", **of)
 
 
 def _backing(above: etree._Element, kind: str, file: Path) -> etree._Element:

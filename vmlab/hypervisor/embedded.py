@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import math
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import libvirt
 import libvirt_qemu
-from lxml import etree
 
 from vmlab.hypervisor import cache_proof, cgroups, frozen
 from vmlab.hypervisor.calls import call
-from vmlab.hypervisor.contract import BootImage, DomainSpec
+from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
+from vmlab.hypervisor.data_disks import DataDisks
 from vmlab.hypervisor.disks import BackingFormat, make_overlay, require_direct
+from vmlab.hypervisor.domain_watch import DomainWatch
 from vmlab.hypervisor.domain_xml import DomainFiles, Platform, domain_name, domain_xml, nic_xml
-from vmlab.hypervisor.events import start_event_loop
-from vmlab.hypervisor.journal import Entry, Journal
-from vmlab.hypervisor.kvm_probe import EMULATOR, usable_accelerator
-from vmlab.hypervisor.libvirt_root import LibvirtRoot, on_one_cpu
+from vmlab.hypervisor.journal import Journal, JournalEntry
+from vmlab.hypervisor.libvirt_root import LibvirtRoot, root_folder
 from vmlab.hypervisor.namespace import require_isolation
-from vmlab.hypervisor.network import make_bridge, remove_bridge
+from vmlab.hypervisor.network import remove_bridge
+from vmlab.hypervisor.opening import known_capabilities, open_libvirt
+from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
 from vmlab.hypervisor.qmp import qmp
 from vmlab.hypervisor.ram_state import read_state, write_state
-from vmlab.hypervisor.sweep import mark_folder, sweep
-from vmlab.model.errors import HypervisorError, HypervisorUnavailable, SnapshotError
-from vmlab.model.places import cache_folder
-from vmlab.model.run import Accelerator, CacheProof
+from vmlab.hypervisor.statistics import DomainStatistics
+from vmlab.hypervisor.sweep import sweep
+from vmlab.model.concurrency import run_all, shielded
+from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, HypervisorUnavailable, SnapshotError
+from vmlab.model.results import CacheProof
+from vmlab.model.run import Accelerator
+from vmlab.system.removal import remove_file
 
 _OPEN = 60.0
 _START = 120.0
@@ -39,17 +43,8 @@ _STOP = 40.0
 _ASK = 10.0
 
 
-_WITHOUT_QEMU = (
-    libvirt.VIR_DOMAIN_STATS_STATE
-    | libvirt.VIR_DOMAIN_STATS_CPU_TOTAL
-    | libvirt.VIR_DOMAIN_STATS_VCPU
-    | libvirt.VIR_DOMAIN_STATS_INTERFACE
-)
-_FROM_QEMU = libvirt.VIR_DOMAIN_STATS_BLOCK | libvirt.VIR_DOMAIN_STATS_BALLOON
-
-
 class EmbeddedHypervisor:
-    """`contract.Hypervisor` by ``qemu:///embed``; to be used inside `namespace.run_isolated` alone.
+    """`contract.Hypervisor` by ``qemu:///embed``; to be used only inside `namespace.run_isolated`.
 
     `runtime` is a short folder for sockets, `disks` takes overlays and console logs, `lab` is the run's id.
     `kernel` is what KVM is probed with when `accelerator` is asked before anything was created. `journal` is
@@ -67,157 +62,112 @@ class EmbeddedHypervisor:
         journal: Journal | None = None,
     ) -> None:
         self.journal = journal or Journal(disks.parent / "journal.jsonl")
-        self._runtime = runtime
-        self._root = LibvirtRoot(runtime / "v")
+        self._root = LibvirtRoot(root_folder(runtime))
         self._disks = disks
         self._lab = lab
         self._notice = on_notice or (lambda _words: None)
-        self._kernel = kernel
+        self._platform_facts = PlatformFacts(lambda: self._connection, self._notice, kernel)
+        self._data_disks = DataDisks(disks, lab, self.journal)
         self._images: dict[str, BootImage] = {}
         self._specs: dict[str, DomainSpec] = {}
+        self._weights: dict[str, int | None] = {}
         self._files: dict[str, DomainFiles] = {}
         self._connection: Any = None
-        self._asking: asyncio.Future[dict[str, dict[str, int]]] | None = None
-        self._accelerator: Accelerator | None = None
-        self._platform: Platform | None = None
+        self._domain_watch = DomainWatch(self._root)
+        self._statistics = DomainStatistics(lambda: self._connection, self._short)
 
     async def open(self) -> None:
         """Connect and make the lab's bridge. Raises HypervisorUnavailable, also outside the lab's namespaces."""
         require_isolation()
         try:
-            await call("opening libvirt", _OPEN, self._open)
+            events = self._domain_watch.begin()
+            self._connection = await call(
+                "opening libvirt", _OPEN, open_libvirt, self._root, self._lab, self.journal, events
+            )
         except (HypervisorError, OSError) as error:
             raise HypervisorUnavailable(str(error), remedy="vmlab doctor") from error
         if "cpu" not in cgroups.available_controllers(cgroups.hierarchies()):
             self._notice("this host has no cpu cgroup controller: CPU shares cannot be set")
 
-    def _open(self) -> None:
-        mounts = cgroups.hierarchies()
-        self.journal.add(Entry("folder", str(self._root.folder)))
-        mark_folder(self._root.folder)
-        self._hold_cgroups(mounts)
-        self._root.prepare(cgroups.available_controllers(mounts), _known_capabilities())
-        start_event_loop()
-        with on_one_cpu():
-            self._connection = libvirt.open(self._root.uri)
-        self._load_schema()
-        make_bridge()
-
-    def _load_schema(self) -> None:
-        """Have libxml2 set up its types of values: where several starts side by side are the first to, some fail."""
-        with contextlib.suppress(libvirt.libvirtError):
-            self._connection.createXML("<domain/>", libvirt.VIR_DOMAIN_START_VALIDATE)
-
-    def _hold_cgroups(self, mounts: list[cgroups.Mount]) -> None:
-        prefix = cgroups.prefix_of(self._root.folder)
-        partitions = cgroups.partitions(mounts)
-        for partition in partitions:
-            if not cgroups.is_shared(partition):
-                self.journal.add(Entry("partition", str(partition)))
-        self.journal.add(Entry("cgroups", prefix))
-        for partition in partitions:
-            cgroups.hold(partition, prefix)
-
     async def accelerator(self) -> Accelerator:
         """``kvm`` where the guests' own kernel boots under it, else ``tcg``. Asked once."""
-        if self._accelerator is None:
-            if self._kernel is None:
-                raise HypervisorError("no kernel to probe KVM with: give one, or create guests first")
-            found = await call("probing KVM", _OPEN, usable_accelerator, self._kernel, cache_folder())
-            if found == "tcg":
-                self._notice("KVM does not run a kernel here: guests are emulated (TCG)")
-            self._accelerator = found
-        return self._accelerator
+        return await self._platform_facts.accelerator()
 
     async def facts(self) -> dict[str, Any]:
-        """libvirt's and QEMU's versions, accelerator, machine type, CPU model."""
-        platform = await self._offer()
-        qemu, own = await call("libvirt version", _ASK, self._versions)
-        return {
-            "hypervisor": "embedded",
-            "libvirt": _version(own),
-            "qemu": _version(qemu),
-            "accelerator": platform.accelerator,
-            "machine_type": platform.machine_type,
-            "cpu_model": "host-passthrough" if platform.accelerator == "kvm" else "maximum",
-            "host_cpu_flags": frozen.host_cpu_flags() if platform.accelerator == "kvm" else None,
-        }
-
-    def _versions(self) -> tuple[int, int]:
-        return self._connection.getVersion(), self._connection.getLibVersion()
-
-    async def _offer(self) -> Platform:
-        if self._platform is None:
-            accelerator = await self.accelerator()
-            machine = await call("domain capabilities", _OPEN, self._machine_type, accelerator)
-            self._platform = Platform(accelerator, EMULATOR, machine)
-        return self._platform
-
-    def _machine_type(self, accelerator: Accelerator) -> str:
-        """The versioned name behind QEMU's alias ``q35``, which is the newest one it has."""
-        kind = "kvm" if accelerator == "kvm" else "qemu"
-        text: str = self._connection.getDomainCapabilities(EMULATOR, "x86_64", "q35", kind)
-        return str(etree.fromstring(text).findtext("machine"))
+        """libvirt's and QEMU's versions, accelerator, machine type, CPU model. Asked once, as they do not change."""
+        return await self._platform_facts.facts()
 
     async def create(self, image: BootImage, specs: list[DomainSpec]) -> None:
         """Make overlays and start all domains, side by side. On an error, or a cancellation, none stays."""
         platform = await self._ready_for(image, specs)
-        await self._all_or_none(specs, [self._start(image, spec, platform, None) for spec in specs])
+        await self._all_or_none(specs, [self._boot(image, spec, platform) for spec in specs])
 
-    async def restore(self, image: BootImage, specs: list[DomainSpec], saved: Mapping[str, Path]) -> None:
+    async def restore(self, image: BootImage, specs: list[DomainSpec], saved: Mapping[str, SavedGuest]) -> None:
         """Start all domains from saved states, side by side. On an error, or a cancellation, none stays."""
         platform = await self._ready_for(image, specs)
         facts = await self.facts()
         for spec in specs:
-            folder, expected = saved[spec.name], frozen.layout(spec, image, facts)
+            folder, expected = saved[spec.name].folder, frozen.layout(spec, image, facts)
             await call(f"{spec.name}: looking at its snapshot", _ASK, frozen.require_fitting, folder, expected)
         await self._all_or_none(specs, [self._thaw(image, spec, platform, saved[spec.name]) for spec in specs])
-        # Together, once all are loaded: those that ran would take the processors from those that load.
+        # All together, when all are loaded: guests that run would take CPU time from those that load.
         await self._all_or_none(specs, [self._resume(spec) for spec in specs])
 
     async def _ready_for(self, image: BootImage, specs: list[DomainSpec]) -> Platform:
-        self._kernel = self._kernel or image.kernel
-        self._disks.mkdir(parents=True, exist_ok=True)
-        for mode in {spec.cache for spec in specs}:
+        self._platform_facts.kernel = self._platform_facts.kernel or image.kernel
+        self._disks.mkdir(exist_ok=True)
+        for mode in {spec.resources.cache for spec in specs}:
             require_direct(self._disks, mode)
             require_direct(image.disk.parent, mode)
-        return await self._offer()
+        shares = {spec.name: spec.resources.cpu_shares for spec in specs}
+        self._weights |= cgroups.weights(shares, cgroups.hierarchies())
+        return await self._platform_facts.platform()
 
     async def _all_or_none(self, specs: list[DomainSpec], starts: list[Coroutine[Any, Any, None]]) -> None:
-        starting = asyncio.gather(*starts, return_exceptions=True)
         try:
-            results = await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            # A start that is under way in libvirt cannot be called off; a domain would appear after the clean-up.
-            await starting
-            await self.destroy([spec.name for spec in specs])
+            await run_all(starts)
+        except BaseException:
+            await shielded(self.destroy([spec.name for spec in specs]))
             raise
-        failures = [result for result in results if isinstance(result, BaseException)]
-        if failures:
-            await self.destroy([spec.name for spec in specs])
-            raise next((one for one in failures if isinstance(one, SnapshotError)), failures[0])
 
-    async def _start(self, image: BootImage, spec: DomainSpec, platform: Platform, disk: Path | None) -> None:
-        """Start one domain; on a saved `disk` it stays paused and waits for its state."""
+    async def _boot(self, image: BootImage, spec: DomainSpec, platform: Platform) -> None:
+        domain = await self._start(image, spec, platform, None)
+        self._domain_watch.watch(spec.name, domain, self._domain_watch.pid_of(spec.name, domain))
+
+    async def _start(self, image: BootImage, spec: DomainSpec, platform: Platform, disk: Path | None) -> Any:
+        """Start one domain, which is returned; on a saved `disk` it stays paused and waits for its state."""
+        # A start in libvirt cannot be cancelled; the domain would appear after the clean-up.
+        return await shielded(self._made(image, spec, platform, disk))
+
+    async def _made(self, image: BootImage, spec: DomainSpec, platform: Platform, disk: Path | None) -> Any:
         files = self._files_of(spec.name, disk)
         self._images[spec.name], self._specs[spec.name], self._files[spec.name] = image, spec, files
-        self.journal.add(Entry("file", str(files.overlay)))
+        for file in (files.overlay, files.console):
+            self.journal.add(JournalEntry("file", str(file)))
         below: tuple[Path, BackingFormat] = (image.disk, "raw") if disk is None else (disk, "qcow2")
-        await call(
-            f"{spec.name}: making its disk", _START, make_overlay, below[0], files.overlay, spec.disk_bytes, below[1]
-        )
-        text = domain_xml(spec, self._lab, image, files, platform)
+        size = spec.resources.disk_bytes
+        await call(f"{spec.name}: making its disk", _START, make_overlay, below[0], files.overlay, size, below[1])
+        weighted = replace(spec, resources=spec.resources.with_cpu_shares(self._weights[spec.name]))
+        text = domain_xml(weighted, self._lab, image, files, platform)
         flags = libvirt.VIR_DOMAIN_START_VALIDATE | (0 if disk is None else libvirt.VIR_DOMAIN_START_PAUSED)
-        await call(f"{spec.name}: starting", _START, self._connection.createXML, text, flags)
+        return await call(f"{spec.name}: starting", _START, self._connection.createXML, text, flags)
 
-    async def _thaw(self, image: BootImage, spec: DomainSpec, platform: Platform, folder: Path) -> None:
-        await self._start(image, spec, platform, folder / frozen.DISK)
-        domain = await call(f"{spec.name}: looking it up", _ASK, self._lookup, spec.name)
+    async def _thaw(self, image: BootImage, spec: DomainSpec, platform: Platform, saved: SavedGuest) -> None:
+        folder = saved.folder
+        pid: int | None = None
         try:
-            await read_state(domain, spec.name, folder / frozen.RAM, _STATE)
-        except HypervisorError as error:
-            why = self._root.last_words_of(domain.name()) or str(error)
-            raise SnapshotError(f"{spec.name}: snapshot {folder.name} does not load: {why}") from error
+            domain = await self._start(image, spec, platform, folder / frozen.DISK)
+            pid = self._domain_watch.pid_of(spec.name, domain)
+            await read_state(domain, spec.name, folder / frozen.RAM, saved.files[frozen.RAM], _STATE)
+        except SnapshotError:
+            raise
+        except (HypervisorError, DeadlineExceeded) as error:
+            if pid is not None and (ending := await self._domain_watch.kill_of(pid)) is not None:
+                raise GuestLost(spec.name, f"its QEMU died while its state was loaded: {ending}") from error
+            why = self._root.last_words_of(domain_name(self._lab, spec.name)) or str(error)
+            text = f"{spec.name}: snapshot {folder.name} does not load: {why}"
+            raise SnapshotError(text, snapshot=folder.name) from error
+        self._domain_watch.watch(spec.name, domain, pid)
         if spec.network:
             live = libvirt.VIR_DOMAIN_AFFECT_LIVE
             await call(f"{spec.name}: plugging in its network", _ASK, domain.attachDeviceFlags, nic_xml(spec), live)
@@ -234,7 +184,7 @@ class EmbeddedHypervisor:
         )
 
     async def save(self, name: str, folder: Path) -> None:
-        """Freeze a guest into `folder`; it is gone afterwards, whatever comes of it."""
+        """Save a guest into `folder`; afterwards it is gone, also on an error."""
         try:
             if self._specs[name].network:
                 raise HypervisorError(f"{name}: a guest with a network cannot be saved")
@@ -243,16 +193,22 @@ class EmbeddedHypervisor:
             xml = await call(f"{name}: its description", _ASK, domain.XMLDesc, 0)
             await call(f"{name}: stopping its processors", _ASK, domain.suspend)
             await write_state(domain, name, folder / frozen.RAM, _STATE)
+            self._domain_watch.leave(name)
             await call(f"{name}: stopping", _STOP, self._stop, name)
             await call(f"{name}: keeping its disk", _STATE, frozen.keep_disk, self._files[name].overlay, folder)
-            frozen.write_machine(folder, described, _version(self._connection.getLibVersion()), xml)
+            frozen.write_machine(folder, described, version_words(self._connection.getLibVersion()), xml)
         except OSError as error:
             raise HypervisorError(f"{name}: cannot be saved: {error}") from error
         finally:
-            await asyncio.shield(self.destroy([name]))
+            await shielded(self.destroy([name]))
+
+    async def plug_data_disks(self, specs: list[DomainSpec]) -> None:
+        """Plug in the data disk of each guest that has one; its kernel sees it some moments later."""
+        having = [spec for spec in specs if spec.resources.data_bytes is not None]
+        await run_all(self._data_disks.plug(spec, self._lookup) for spec in having)
 
     async def prove_cache(self, specs: list[DomainSpec]) -> list[CacheProof]:
-        """Two proofs a guest, overlay and image, and between them a restored one's saved disk; see `cache_proof`."""
+        """For each guest overlay, a restored one's saved disk, image, and its data disk; see `cache_proof`."""
         proofs = await asyncio.gather(
             *(call(f"{spec.name}: proving its cache mode", _ASK, self._prove, spec) for spec in specs)
         )
@@ -261,10 +217,12 @@ class EmbeddedHypervisor:
     def _prove(self, spec: DomainSpec) -> list[CacheProof]:
         domain = self._lookup(spec.name)
         try:
-            pid = self._root.pid_of(domain.name())
-            files = self._files[spec.name]
-            chain = [file for file in (files.overlay, files.frozen, self._images[spec.name].disk) if file is not None]
-            return cache_proof.prove(spec.guest, spec.cache, chain, pid, lambda name: qmp(domain, name))
+            qemu = cache_proof.Qemu(spec.guest, self._root.pid_of(domain.name()), lambda name: qmp(domain, name))
+            files, image = self._files[spec.name], self._images[spec.name]
+            chain = [file for file in (files.overlay, files.frozen, image.disk) if file is not None]
+            proofs = qemu.prove(spec.resources.cache, chain)
+            data = self._data_disks.of(spec.name)
+            return proofs if data is None else [*proofs, *qemu.prove_data(spec.resources.data_mode, data)]
         except (OSError, KeyError) as error:
             raise HypervisorError(f"{spec.name}: cannot look into its QEMU: {error}") from error
 
@@ -283,41 +241,24 @@ class EmbeddedHypervisor:
 
     async def cpu_seconds(self, names: list[str]) -> dict[str, float]:
         """CPU time by guest, in seconds. Raises HypervisorError where one does not run."""
-        stats = await call("CPU times", _ASK, self._bulk, libvirt.VIR_DOMAIN_STATS_CPU_TOTAL)
-        try:
-            return {name: stats[name]["cpu.time"] / 1e9 for name in names}
-        except KeyError as error:
-            raise HypervisorError(f"no CPU time of {', '.join(set(names) - stats.keys()) or error}") from error
+        return await self._statistics.cpu_seconds(names)
 
     async def domain_stats(self) -> dict[str, dict[str, int]]:
-        """libvirt's bulk statistics, its numbers alone, by the guest's name.
+        """libvirt's bulk statistics, its numbers alone, by the guest's name; see `DomainStatistics`."""
+        return await self._statistics.domain_stats()
 
-        What QEMU itself must be asked for, disks and balloon, takes seconds where many guests are busy: it is asked
-        in the background and is in the answer when it has come, each reading once.
-        """
-        quick = await call("domain statistics", _ASK, self._bulk, _WITHOUT_QEMU)
-        slow = self._slow_stats()
-        return {name: {**slow.get(name, {}), **numbers} for name, numbers in quick.items()}
+    async def until_lost(self, names: Collection[str]) -> NoReturn:
+        """Raise GuestLost for the first of these guests that dies or is stopped by a disk error; see `DomainWatch`."""
+        await self._domain_watch.until_lost(names)
 
-    def _slow_stats(self) -> dict[str, dict[str, int]]:
-        """What the last question to all QEMUs brought, once; starts the next one."""
-        found: dict[str, dict[str, int]] = {}
-        if self._asking is not None:
-            if not self._asking.done():
-                return found
-            # A question that failed is asked again; the guests' own figures are told without it.
-            if not self._asking.cancelled() and self._asking.exception() is None:
-                found = self._asking.result()
-        self._asking = asyncio.ensure_future(call("disk statistics", _ASK, self._bulk, _FROM_QEMU))
-        return found
-
-    def _bulk(self, which: int) -> dict[str, dict[str, int]]:
-        flags = libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
-        found = self._connection.getAllDomainStats(which, flags)
-        return {self._short(domain.name()): _numbers(stats) for domain, stats in found}
+    async def standstill(self, names: Collection[str]) -> dict[str, float]:
+        """Seconds for which each guest's QEMU was stopped since it started."""
+        return {name: self._domain_watch.standstill(name) for name in names}
 
     async def destroy(self, names: list[str]) -> None:
-        """Stop domains at once and delete their overlays; those that are gone already are no error."""
+        """Stop domains at once and delete their overlays; guests that have ended already are ignored."""
+        for name in names:
+            self._domain_watch.leave(name)
         results = await asyncio.gather(
             *(call(f"{name}: stopping", _STOP, self._destroy, name) for name in names), return_exceptions=True
         )
@@ -335,43 +276,36 @@ class EmbeddedHypervisor:
     def _destroy(self, name: str) -> None:
         self._stop(name)
         self._root.forget(domain_name(self._lab, name))
-        overlay = self._files_of(name, None).overlay
-        overlay.unlink(missing_ok=True)
-        self.journal.strike(Entry("file", str(overlay)))
+        files = self._files_of(name, None)
+        for file in (files.overlay, files.console):
+            remove_file(file)
+            self.journal.strike(JournalEntry("file", str(file)))
+        self._data_disks.release(name)
 
     async def close(self) -> None:
-        """Destroy what still runs, take back everything that the journal names, close the connection.
+        """Destroy what still runs, undo everything that the journal names, close the connection.
 
-        Raises CleanupIncomplete when something stays.
+        Raises CleanupIncomplete when something is left.
         """
-        if self._asking is not None:
-            self._asking.cancel()
+        self._statistics.stop()
         if self._connection is not None:
-            running = await call("list of domains", _ASK, self._bulk, libvirt.VIR_DOMAIN_STATS_STATE)
-            await self.destroy(list(running))
-            self._root.remember(_known_capabilities())
+            await self.destroy(await self._statistics.running())
+            self._remember()
+            self._domain_watch.end()
             await call("closing libvirt", _ASK, self._connection.close)
             self._connection = None
             await call("removing the bridge", _ASK, remove_bridge)
-        await call("clearing up", _STOP, sweep, self.journal.path)
-        with contextlib.suppress(OSError):
-            self._runtime.rmdir()
+        await call("clearing up", _STOP, sweep, self.journal.path, self._disks, self._lab)
+
+    def _remember(self) -> None:
+        try:
+            self._root.remember(known_capabilities())
+        except OSError as error:
+            # Without it the next run takes a second longer to begin.
+            self._notice(f"what libvirt learned about QEMU cannot be kept: {error}")
 
     def _lookup(self, name: str) -> Any:
         return self._connection.lookupByName(domain_name(self._lab, name))
 
     def _short(self, domain: str) -> str:
         return domain.removeprefix(domain_name(self._lab, ""))
-
-
-def _known_capabilities() -> Path:
-    return cache_folder() / "libvirt"
-
-
-def _numbers(stats: dict[str, Any]) -> dict[str, int]:
-    return {key: value for key, value in stats.items() if isinstance(value, int)}
-
-
-def _version(number: int) -> str:
-    """libvirt's packed number, such as 7002022, as ``7.2.22``."""
-    return f"{number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"

@@ -1,8 +1,8 @@
 """The files of a frozen guest, and the description of the machine that they fit.
 
-RAM state loads into a machine of exactly the same layout alone. QEMU finds out some differences while it loads, and
-others never: a guest saved with its write cache on goes on believing in it. So what decides about the layout is
-written down beside the state and compared before anything starts.
+RAM state loads only into a machine of exactly the same layout. QEMU detects some differences while it loads, but not
+all: a guest that was saved with a write cache still assumes one. So everything that affects the layout is stored beside
+the state and compared before anything starts.
 """
 
 from __future__ import annotations
@@ -16,16 +16,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vmlab.hypervisor.cache_proof import EXPECTED
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.model.errors import SnapshotError
+from vmlab.model.frozen import DISK, FILES, MACHINE, RAM
+from vmlab.system.removal import remove_file
 
-RAM = "ram"
-DISK = "disk.qcow2"
-MACHINE = "machine.json"
-FILES = (RAM, DISK, MACHINE)
-"""What `contract.Hypervisor.save` leaves in a folder: RAM and devices as QEMU streams them, the overlay, this module's
-description as JSON."""
+__all__ = [
+    "DISK",
+    "FILES",
+    "MACHINE",
+    "RAM",
+    "host_cpu_flags",
+    "keep_disk",
+    "layout",
+    "require_fitting",
+    "write_machine",
+]
 
 _COMPARED_FACTS = ("qemu", "libvirt", "accelerator", "machine_type", "cpu_model", "host_cpu_flags")
 _CPUINFO = Path("/proc/cpuinfo")
@@ -35,11 +41,7 @@ def layout(spec: DomainSpec, image: BootImage, facts: Mapping[str, Any]) -> dict
     """All that must be equal for a saved state to load, as JSON values. `facts` are the hypervisor's own."""
     return {
         **{name: facts[name] for name in _COMPARED_FACTS},
-        "vcpus": spec.vcpus,
-        "memory_bytes": spec.memory_bytes,
-        "disk_bytes": spec.disk_bytes,
-        "queues": spec.queues,
-        "write_cache": EXPECTED[spec.cache].writeback,
+        **spec.resources.seen(),
         "base": str(image.disk.resolve()),
         "kernel": _digest(image.kernel),
         "initrd": _digest(image.initrd),
@@ -49,11 +51,11 @@ def layout(spec: DomainSpec, image: BootImage, facts: Mapping[str, Any]) -> dict
 
 def host_cpu_flags() -> str:
     """Names the host's processor: twelve digits of the SHA-256 of its model and flags, which KVM hands to guests."""
-    said: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in _CPUINFO.read_text().splitlines():
         name, _, value = line.partition(":")
-        said.setdefault(name.strip(), value.strip())
-    known = "\n".join(said.get(name, "") for name in ("vendor_id", "cpu family", "model", "stepping", "flags"))
+        fields.setdefault(name.strip(), value.strip())
+    known = "\n".join(fields.get(name, "") for name in ("vendor_id", "cpu family", "model", "stepping", "flags"))
     return hashlib.sha256(known.encode()).hexdigest()[:12]
 
 
@@ -64,17 +66,21 @@ def write_machine(folder: Path, described: Mapping[str, Any], libvirt: str, xml:
 
 
 def require_fitting(folder: Path, expected: Mapping[str, Any]) -> None:
-    """Raise SnapshotError unless the state in `folder` is all there and was saved from a machine like `expected`."""
+    """Raise SnapshotError unless the state in `folder` is complete and was saved from a machine like `expected`."""
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
-        raise SnapshotError(f"snapshot {folder.name} is damaged: {' and '.join(missing)} missing")
+        raise _useless(folder, f"is damaged: {' and '.join(missing)} missing")
     try:
         found = json.loads((folder / MACHINE).read_text(encoding="utf-8"))["layout"]
         differing = sorted(name for name in {*expected, *found} if found.get(name) != expected.get(name))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SnapshotError(f"snapshot {folder.name} is damaged: {MACHINE} is not one") from error
+        raise _useless(folder, f"is damaged: {MACHINE} is not one") from error
     if differing:
-        raise SnapshotError(f"snapshot {folder.name} was saved from another machine: {', '.join(differing)} differ")
+        raise _useless(folder, f"was saved from another machine: {', '.join(differing)} differ")
+
+
+def _useless(folder: Path, why: str) -> SnapshotError:
+    return SnapshotError(f"snapshot {folder.name} {why}", snapshot=folder.name)
 
 
 def keep_disk(overlay: Path, folder: Path) -> None:
@@ -85,7 +91,7 @@ def keep_disk(overlay: Path, folder: Path) -> None:
         if error.errno != errno.EXDEV:
             raise
         shutil.copyfile(overlay, folder / DISK)
-        overlay.unlink()
+        remove_file(overlay)
 
 
 def _digest(file: Path) -> str:
@@ -95,6 +101,6 @@ def _digest(file: Path) -> str:
 
 @functools.cache
 def _digest_of(file: Path, _size: int, _changed: int) -> str:
-    """Twelve guests boot from one kernel, which is read once."""
+    """Cached: all guests boot from one kernel, which is read once."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -1,6 +1,6 @@
-"""What outlives the lab's namespace, written down before it is made and struck off when it is gone.
+"""Lists what outlives the lab's namespaces: an entry is added before it is made and closed when it is gone.
 
-One JSON object a line, flushed to the disk. An entry without its strike is what a dead run left behind.
+One JSON object a line, flushed to the disk. An entry that was not closed is something that a dead run left behind.
 """
 
 from __future__ import annotations
@@ -14,15 +14,23 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["cgroups", "partition", "loop", "folder", "file"]
+from vmlab.model.errors import StoreError
+
+Kind = Literal["cgroups", "partition", "loop", "folder", "file", "setting"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One thing that was made. `what` identifies it: a cgroup name's prefix, a loop device's backing file, a path."""
+class JournalEntry:
+    """One thing that was made, or a setting of the host that was changed.
+
+    `what` identifies it: a cgroup name's prefix, a loop device's mark, a path, a setting's file below /sys. A setting
+    also has the value that it `was` before the run, and `ours`, which the run gave it.
+    """
 
     kind: Kind
     what: str
+    was: str = ""
+    ours: str = ""
 
 
 class Journal:
@@ -32,48 +40,58 @@ class Journal:
         self.path = path
         self._lock = threading.Lock()
 
-    def add(self, entry: Entry) -> None:
-        """Write down what is about to be made; returns once it is on the disk."""
+    def add(self, entry: JournalEntry) -> None:
+        """Add what is about to be made; returns when it is on the disk. Raises StoreError, as on a full disk."""
         self._append({"made": asdict(entry)})
 
-    def strike(self, entry: Entry) -> None:
-        """Write down that it is gone."""
+    def strike(self, entry: JournalEntry) -> None:
+        """Close the entry: it is gone. Raises StoreError."""
         self._append({"gone": asdict(entry)})
 
     @contextlib.contextmanager
-    def kept(self, entry: Entry) -> Iterator[None]:
-        """Entry while the block runs; stays in the journal when the block raises."""
+    def kept(self, entry: JournalEntry) -> Iterator[None]:
+        """An entry while the block runs; it stays in the journal when the block raises."""
         self.add(entry)
         yield
         self.strike(entry)
 
-    def open_entries(self) -> list[Entry]:
-        """What was made and is not known to be gone, newest first. A torn last line counts for nothing."""
+    def open_entries(self) -> list[JournalEntry]:
+        """What was made and is not known to be gone, newest first. An incomplete last line is ignored.
+
+        Raises StoreError where the journal is there and cannot be read.
+        """
         try:
             lines = self.path.read_text(errors="replace").splitlines()
         except FileNotFoundError:
             return []
-        standing: list[Entry] = []
+        except OSError as error:
+            raise StoreError(f"cannot read {self.path}: {error.strerror or error}") from error
+        standing: list[JournalEntry] = []
         for line in lines:
             _apply(line, standing)
         return standing[::-1]
 
     def _append(self, record: dict[str, dict[str, str]]) -> None:
         line = json.dumps(record, separators=(",", ":")) + "\n"
-        with self._lock:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
-                os.write(descriptor, line.encode())
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        try:
+            with self._lock:
+                self._write(line.encode())
+        except OSError as error:
+            raise StoreError(f"cannot write {self.path}: {error.strerror or error}") from error
+
+    def _write(self, line: bytes) -> None:
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, line)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
-def _apply(line: str, standing: list[Entry]) -> None:
+def _apply(line: str, standing: list[JournalEntry]) -> None:
     try:
         ((verb, fields),) = json.loads(line).items()
-        entry = Entry(**fields)
+        entry = JournalEntry(**fields)
     except (ValueError, TypeError, AttributeError):
         return
     if verb == "made":

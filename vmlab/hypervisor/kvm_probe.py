@@ -1,82 +1,171 @@
-"""Whether KVM works here: a kernel has to run under it, and quickly.
+"""Whether KVM works here: a kernel has to run under it.
 
-The device node proves nothing, nor does KVM_CREATE_VM: some clouds run guests whose KVM takes both and then hangs, or
-aborts, on any ordinary kernel. So the image's own kernel is booted without a disk, up to its panic.
+The device node proves nothing, and neither does KVM_CREATE_VM: some clouds run guests whose KVM takes both and then
+hangs, or aborts, on any ordinary kernel. So the image's own kernel is booted without a disk, up to its panic. That
+takes half a second on most hosts and half a minute on one that is emulated itself, so that no time limit can
+distinguish a slow kernel from a hung one. The serial line can: a kernel that makes progress prints something new.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import secrets
 import subprocess
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.model.errors import HypervisorUnavailable
+from vmlab.hypervisor.serial_watch import Watched, watch_serial
 from vmlab.model.run import Accelerator
 
 EMULATOR = "/usr/bin/qemu-system-x86_64"
-DEADLINE = 4.0
-"""Seconds. Under working KVM a kernel reaches its panic in well under one; nested KVM is slower."""
+PATIENCE = 4.0
+"""Seconds without output after which a kernel counts as hung, on a host that is not slow.
 
-_DEVICE = Path("/dev/kvm")
+A slow host gets _SLOWNESS times the time that its QEMU takes to print its version: 0.03 s here, 0.3 s where it is
+emulated.
+"""
+LIMIT = 120.0
+"""Seconds after which a kernel that still boots is given up: guests on such a host would be useless."""
+DEADLINE = LIMIT + 60.0
+"""Seconds within which `probe_kvm` returns, unless the host's file systems hang."""
+
+_SLOWNESS = 20.0
+_MOST_PATIENCE = 30.0
+_ASK = 20.0
+_MEMORY = "kvm-probe.json"
+DEVICE = Path("/dev/kvm")
 _PROOF = b"Kernel panic - not syncing: VFS"
-"""Printed by a kernel that came all the way to looking for its root disk."""
+"""Printed by a kernel that has booted as far as looking for its root disk."""
 
 _CPU = {"kvm": "host", "tcg": "max"}
 
 
-def kernel_runs(kernel: Path, accelerator: Accelerator, deadline: float = DEADLINE) -> bool:
-    """Whether `kernel` boots under `accelerator` up to its missing root disk, within `deadline` seconds.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Whether a kernel runs; where it does not, `why` is the reason in a few words.
 
-    Raises HypervisorUnavailable when QEMU is missing.
+    A `lasting` answer holds until the host boots again; another one may be different at the next try.
     """
-    argv = [EMULATOR, "-machine", "q35", "-accel", accelerator, "-cpu", _CPU[accelerator], "-m", "192"]
+
+    runs: bool
+    why: str = ""
+    lasting: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """The line that `vmlab doctor` and a run both show."""
+        return "guests run under KVM" if self.runs else f"guests are emulated (TCG): {self.why}"
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """What guests run under, when the answer is about KVM."""
+        return "kvm" if self.runs else "tcg"
+
+
+def kernel_runs(kernel: Path, accelerator: Accelerator, patience: float | None = None, limit: float = LIMIT) -> Answer:
+    """Whether `kernel` boots under `accelerator` up to its missing root disk.
+
+    It is given up when it prints nothing new for `patience` seconds (measured on this host if None), and after `limit`
+    seconds. Raises OSError or SubprocessError when QEMU cannot be started.
+    """
+    argv = [EMULATOR, "-machine", "q35,graphics=off", "-accel", accelerator, "-cpu", _CPU[accelerator], "-m", "192"]
     argv += ["-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot"]
-    argv += ["-kernel", str(kernel), "-append", "console=ttyS0 panic=-1"]
-    try:
-        ended = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=deadline, check=False)
-    except FileNotFoundError as error:
-        raise HypervisorUnavailable(f"{EMULATOR} is missing", remedy="apt-get install qemu-system-x86") from error
-    except subprocess.TimeoutExpired:
-        return False
-    return _PROOF in ended.stdout
+    # Firmware and kernel print from the start, so that no part of the boot is silent.
+    argv += ["-kernel", str(kernel), "-append", "earlyprintk=ttyS0 console=ttyS0 panic=-1"]
+    patience = _patience() if patience is None else patience
+    seen = watch_serial(argv, _PROOF, patience, limit)
+    if seen.end == "found":
+        return Answer(True, lasting=True)
+    return Answer(False, _reason(seen, patience, limit), lasting=seen.end == "silent")
 
 
-def usable_accelerator(kernel: Path, cache: Path) -> Accelerator:
-    """``kvm`` when `kernel` runs under it here, else ``tcg``.
+def _reason(seen: Watched, patience: float, limit: float) -> str:
+    if seen.end == "silent":
+        return f"a kernel printed nothing for {patience:.0f} s"
+    if seen.end == "late":
+        return f"a kernel was still booting after {limit:.0f} s"
+    return f"QEMU ended: {seen.last_words}" if seen.last_words else f"QEMU ended with status {seen.status}"
 
-    The answer is kept in the folder `cache` for this QEMU and kernel, until the host boots again.
+
+def _patience() -> float:
+    """How long a kernel may be silent on this host, in seconds."""
+    began = time.monotonic()
+    subprocess.run([EMULATOR, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ASK, check=False)
+    return min(max(PATIENCE, _SLOWNESS * (time.monotonic() - began)), _MOST_PATIENCE)
+
+
+def probe_kvm(kernel: Path, cache: Path) -> Answer:
+    """Whether `kernel` runs under KVM here; any fault of KVM or QEMU is a negative answer with its reason.
+
+    A lasting answer is kept in the folder `cache` for this QEMU and kernel, until the host boots again.
     """
-    if not os.access(_DEVICE, os.R_OK | os.W_OK):
-        return "tcg"
-    memory = cache / "kvm-probe.json"
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    key = f"{boot}/{_version(kernel)}"
-    known = {old: answer for old, answer in _read(memory).items() if old.startswith(boot)}
-    if key not in known:
-        known[key] = kernel_runs(kernel, "kvm")
-        _write(memory, known)
-    return "kvm" if known[key] else "tcg"
+    try:
+        return without_device() or _probed(kernel, cache)
+    except (OSError, subprocess.SubprocessError) as error:
+        return Answer(False, f"it could not be probed: {error}")
 
 
-def _version(kernel: Path) -> str:
-    """Names this QEMU and this kernel by what they are, without asking either."""
+def without_device() -> Answer | None:
+    """The answer where KVM's device cannot be used at all; None where only a probe can tell."""
+    if not DEVICE.exists():
+        return Answer(False, f"there is no {DEVICE}")
+    if not os.access(DEVICE, os.R_OK | os.W_OK):
+        return Answer(False, f"{DEVICE} does not open")
+    return None
+
+
+def remembered(cache: Path) -> Answer | None:
+    """The newest lasting answer for the QEMU that is installed, since the host booted; None where there is none."""
+    try:
+        known = [*_known(cache / _MEMORY, f"{_boot()}/{_emulator()}/").values()]
+    except OSError:
+        return None
+    return _answer(known[-1]) if known else None
+
+
+def _probed(kernel: Path, cache: Path) -> Answer:
+    memory = cache / _MEMORY
+    key = f"{_boot()}/{_emulator()}/{hashlib.sha256(kernel.read_bytes()).hexdigest()[:16]}"
+    known = _known(memory, _boot())
+    if key in known:
+        return _answer(known[key])
+    answer = kernel_runs(kernel, "kvm")
+    if answer.lasting:
+        with contextlib.suppress(OSError):
+            _write(memory, {**known, key: answer.why})
+    return answer
+
+
+def _answer(why: str) -> Answer:
+    return Answer(not why, why, lasting=True)
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _emulator() -> str:
+    """Identifies the installed QEMU without starting it."""
     emulator = Path(EMULATOR).stat()
-    digest = hashlib.sha256(kernel.read_bytes()).hexdigest()[:16]
-    return f"{emulator.st_size}-{emulator.st_mtime_ns}/{digest}"
+    return f"{emulator.st_size}-{emulator.st_mtime_ns}"
 
 
-def _read(memory: Path) -> dict[str, bool]:
+def _known(memory: Path, beginning: str) -> dict[str, str]:
+    """The stored answers under keys with that `beginning`: why KVM cannot be used, or the empty string."""
     try:
         known = json.loads(memory.read_text())
     except (OSError, ValueError):
         return {}
-    return {str(key): bool(value) for key, value in known.items()} if isinstance(known, dict) else {}
+    if not isinstance(known, dict):
+        return {}
+    return {key: why for key, why in known.items() if key.startswith(beginning) and isinstance(why, str)}
 
 
-def _write(memory: Path, known: dict[str, bool]) -> None:
+def _write(memory: Path, known: dict[str, str]) -> None:
     """Replace the file at once, as another lab may be reading it."""
     memory.parent.mkdir(parents=True, exist_ok=True)
     fresh = memory.with_suffix(f".{secrets.token_hex(8)}")

@@ -1,4 +1,4 @@
-"""The folder that an embedded libvirt lives in: its configuration, its sockets, what it knows of QEMU."""
+"""The folder that an embedded libvirt lives in: its configuration, its sockets, its cache of QEMU's capabilities."""
 
 from __future__ import annotations
 
@@ -10,11 +10,27 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from vmlab.hypervisor.accounts import provide_accounts
+from vmlab.hypervisor.private_run import provide_run
 from vmlab.model.errors import HypervisorUnavailable
+from vmlab.system.marks import mark
+from vmlab.system.removal import remove_file
 
 _SOCKET_LIMIT = 107
 _LONGEST_WITHIN = len("/lib/qemu/domain-999-12345678901234567890/monitor.sock")
 _CAPABILITIES = Path("cache/qemu/capabilities")
+
+
+def root_folder(runtime: Path) -> Path:
+    """Where in a run's runtime folder libvirt lives; short, because of the sockets below it."""
+    return runtime / "v"
+
+
+def check_length(folder: Path) -> None:
+    """Raises HypervisorUnavailable when the path of libvirt's root `folder` is too long for sockets below it."""
+    if len(os.fsencode(folder)) + _LONGEST_WITHIN > _SOCKET_LIMIT:
+        raise HypervisorUnavailable(
+            f"{folder} is too long a path for sockets", remedy="set VMLAB_RUNTIME_DIR to a shorter one"
+        )
 
 
 class LibvirtRoot:
@@ -25,7 +41,7 @@ class LibvirtRoot:
 
     @property
     def uri(self) -> str:
-        """What to open."""
+        """The URI to open."""
         return f"qemu:///embed?root={self.folder}"
 
     def agent_socket(self, name: str) -> Path:
@@ -44,21 +60,24 @@ class LibvirtRoot:
         return own[-1] if own else ""
 
     def forget(self, domain: str) -> None:
-        """Remove the log of a domain that is gone: libvirt adds to it with every start of that name."""
-        self._log_of(domain).unlink(missing_ok=True)
+        """Remove the log of a domain that is gone: libvirt appends to it at every start of that name."""
+        remove_file(self._log_of(domain))
 
     def _log_of(self, domain: str) -> Path:
         return self.folder / "log/qemu" / f"{domain}.log"
+
+    def make(self, owner: str) -> None:
+        """Make the folder and mark it as `owner`'s; the rest of /run is hidden from libvirt. Raises OSError."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        provide_run(self.folder.parent)
+        mark(self.folder, owner)
 
     def prepare(self, controllers: Iterable[str], known: Path) -> None:
         """Write qemu.conf, provide libvirt's accounts, and copy what an earlier run learned about QEMU from `known`.
 
         Raises HypervisorUnavailable when the folder's path is too long for sockets below it.
         """
-        if len(str(self.folder)) + _LONGEST_WITHIN > _SOCKET_LIMIT:
-            raise HypervisorUnavailable(
-                f"{self.folder} is too long a path for sockets", remedy="set VMLAB_RUNTIME_DIR to a shorter one"
-            )
+        check_length(self.folder)
         (self.folder / "agent").mkdir(parents=True, exist_ok=True)
         etc = self.folder / "etc"
         provide_accounts(etc)
@@ -74,7 +93,7 @@ class LibvirtRoot:
         known.mkdir(parents=True, exist_ok=True)
         for file in (self.folder / _CAPABILITIES).glob("*.xml"):
             kept = known / file.name
-            # Every runner is pid 2 of its namespace, so that a pid would tell no two of them apart.
+            # Every runner is pid 2 of its namespace, so a pid would not be unique.
             if not kept.exists() or kept.stat().st_mtime_ns < file.stat().st_mtime_ns:
                 fresh = known / f"{file.name}.{secrets.token_hex(8)}"
                 shutil.copy2(file, fresh)
@@ -83,10 +102,10 @@ class LibvirtRoot:
 
 @contextlib.contextmanager
 def on_one_cpu() -> Iterator[None]:
-    """Open libvirt on the first CPU, for what it knows of QEMU to stay true; threads that it starts get all CPUs.
+    """Open libvirt on the first CPU, so that its cache on QEMU stays valid; threads that it starts get all CPUs.
 
     libvirt compares the host's CPUID with the one that it kept, and CPUID names the very CPU that was asked (leaf 1,
-    leaf 11). Asked on another one, libvirt takes the host for a new one and asks QEMU all over.
+    leaf 11). On another CPU, libvirt takes the host for a different one and queries QEMU again.
     """
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
@@ -101,8 +120,9 @@ def on_one_cpu() -> Iterator[None]:
 def configuration(controllers: Iterable[str]) -> str:
     """The text of qemu.conf: no daemon for logs, no security driver, QEMU as root, as the lab's user is.
 
-    The namespace for /dev is libvirt's own and of no use to a lab that has namespaces already. QEMU's seccomp
-    sandbox stays on, which is the default.
+    libvirt's own namespace for /dev is off, because the lab has namespaces already. QEMU's seccomp sandbox stays on,
+    which is the default. Without a word on huge pages libvirt makes a folder for its guests in the host's
+    /dev/hugepages, and leaves it there.
     """
     named = ", ".join(f'"{name}"' for name in controllers)
     return (
@@ -112,5 +132,6 @@ def configuration(controllers: Iterable[str]) -> str:
         'group = "root"\n'
         "remember_owner = 0\n"
         "namespaces = []\n"
+        "hugetlbfs_mount = []\n"
         f"cgroup_controllers = [ {named} ]\n"
     )

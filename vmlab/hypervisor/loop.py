@@ -1,4 +1,4 @@
-"""Read-only loop devices that clear themselves, through the kernel's own interface (linux/loop.h)."""
+"""Loop devices that the kernel removes after use (autoclear), through its own interface (linux/loop.h)."""
 
 from __future__ import annotations
 
@@ -15,40 +15,80 @@ _GET_STATUS = 0x4C05
 _CLEAR = 0x4C01
 _READ_ONLY = 1
 _AUTOCLEAR = 4
+_DIRECT_IO = 16
 _INFO = struct.Struct("=5Q4I64s64s32s2Q")
 _CONFIG_HEAD = struct.Struct("=2I")
 _CONFIG_TAIL = bytes(64)
 _NAME_FIELD = 9
 _TRIES = 10
+_LONGEST_MARK = 63
+_SECTORS = (512, 4096)
 
 
-def attach(file: Path, mark: str) -> int:
-    """Open a fresh loop device on `file`, read-only; a file descriptor of the device.
+def attach(file: Path, mark: str, *, writable: bool = False, direct: bool = False) -> int:
+    """Open a fresh loop device on `file`; a file descriptor of the device.
 
-    The device goes by itself when it is neither open nor mounted any more. `mark` (at most 63 bytes) is kept in the
-    device and tells the lab's from others'. Raises OSError.
+    The device is removed when it is neither open nor mounted any more. `mark` (at most 63 bytes) is kept in the device
+    and distinguishes the lab's devices from others. With `direct` it reads and writes the file past the page cache.
+    Raises OSError, EINVAL where the file cannot be opened in that way.
     """
-    backing = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    access = os.O_RDWR if writable else os.O_RDONLY
+    backing = os.open(file, access | os.O_CLOEXEC)
+    flags = _AUTOCLEAR | (0 if writable else _READ_ONLY) | (_DIRECT_IO if direct else 0)
     try:
-        return _configure_any(backing, _config(backing, mark))
+        # A device with smaller sectors than the disk's gets no direct I/O, without an error from the kernel.
+        for sector in _SECTORS:
+            device = _configure_any(backing, access, _config(backing, mark, flags, sector))
+            if not direct or is_direct(Path(f"/proc/self/fd/{device}").readlink()):
+                return device
+            detach(device)
+        raise OSError(errno.EINVAL, "no direct I/O for a loop device", str(file))
     finally:
         os.close(backing)
 
 
-def _config(backing: int, mark: str) -> bytes:
-    flags = _READ_ONLY | _AUTOCLEAR
-    information = _INFO.pack(0, 0, 0, 0, 0, 0, 0, 0, flags, mark.encode()[:63], b"", b"", 0, 0)
-    return _CONFIG_HEAD.pack(backing, 0) + information + _CONFIG_TAIL
+def detach(device: int) -> None:
+    """Close the descriptor of a device from `attach` and have the device removed after its last use. Raises OSError."""
+    try:
+        fcntl.ioctl(device, _CLEAR)
+    except OSError as error:
+        # It was removed already.
+        if error.errno != errno.ENXIO:
+            raise
+    finally:
+        os.close(device)
 
 
-def _configure_any(backing: int, config: bytes) -> int:
+def is_direct(device: Path) -> bool:
+    """Whether a loop device reads and writes its file past the page cache. False for one that is not attached."""
+    return _attribute(device, "dio") == "1"
+
+
+def file_of(device: Path) -> str:
+    """The path of the file that a loop device is on, as the kernel gives it; empty for one that is not attached."""
+    return _attribute(device, "backing_file")
+
+
+def _attribute(device: Path, name: str) -> str:
+    try:
+        return Path("/sys/block", device.name, "loop", name).read_text().rstrip("\n")
+    except OSError:
+        return ""
+
+
+def _config(backing: int, mark: str, flags: int, sector: int) -> bytes:
+    information = _INFO.pack(0, 0, 0, 0, 0, 0, 0, 0, flags, mark.encode()[:_LONGEST_MARK], b"", b"", 0, 0)
+    return _CONFIG_HEAD.pack(backing, sector) + information + _CONFIG_TAIL
+
+
+def _configure_any(backing: int, access: int, config: bytes) -> int:
     for _ in range(_TRIES):
-        device = os.open(_free_device(), os.O_RDONLY | os.O_CLOEXEC)
+        device = os.open(_free_device(), access | os.O_CLOEXEC)
         try:
             fcntl.ioctl(device, _CONFIGURE, config)
         except OSError as error:
             os.close(device)
-            # Someone else took the device between the two calls.
+            # Another program took the device between the two calls.
             if error.errno != errno.EBUSY:
                 raise
         else:
@@ -64,8 +104,13 @@ def _free_device() -> str:
         os.close(control)
 
 
+def mark_of(lab: str) -> str:
+    """The mark of the devices of `lab`, as long as the kernel keeps one."""
+    return f"vmlab:{lab}"[:_LONGEST_MARK]
+
+
 def clear_marked(mark: str) -> list[str]:
-    """Detach the loop devices that carry `mark`; their paths. A device in use goes with its last user."""
+    """Detach the loop devices that carry `mark`; their paths. A device in use is removed after its last use."""
     cleared = []
     for name in sorted(path.parent.parent.name for path in Path("/sys/block").glob("loop*/loop/backing_file")):
         device = os.open(f"/dev/{name}", os.O_RDONLY | os.O_CLOEXEC)

@@ -6,7 +6,9 @@
     └─ init    PID 1 inside: reaps, forwards signals; its end makes the kernel kill everything inside
        └─ runner   the program; its end ends the init
 
-No clean-up code is needed for processes, bridges and taps: the kernel does it, whoever was killed.
+No clean-up code is needed for processes, mounts, bridges and taps: the kernel removes them, whichever process was
+killed. The launcher stays with the host's own mounts and network: what the runner mounts does not exist for it, so that
+clearing up after a dead runner cannot reach anything that was mounted.
 """
 
 from __future__ import annotations
@@ -19,14 +21,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from vmlab.hypervisor import kernel
+from vmlab.hypervisor.children import CHILDREN
 from vmlab.hypervisor.init import ATTENDED, FORWARDED, attend
 from vmlab.model.errors import HypervisorUnavailable
+from vmlab.system import kernel
 
 HOST_PID = "VMLAB_HOST_PID"
 INIT_PID = "VMLAB_INIT_PID"
 LAUNCHER_PID = "VMLAB_LAUNCHER_PID"
 HOST_NETNS = "VMLAB_HOST_NETNS"
+HOST_MNTNS = "VMLAB_HOST_MNTNS"
 HOST_PROC = "VMLAB_HOST_PROC"
 
 _CANNOT_EXECUTE = 126
@@ -63,82 +67,116 @@ def network_namespace() -> int:
     return Path("/proc/self/ns/net").stat().st_ino
 
 
-def require_isolation(env: Mapping[str, str] = os.environ) -> None:
-    """Raise HypervisorUnavailable unless this process runs under `run_isolated`, off the host's own network.
+def mount_namespace() -> int:
+    """The inode that names the calling process's mount namespace."""
+    return Path("/proc/self/ns/mnt").stat().st_ino
 
-    Inside, /proc shows no process of the host to compare with, so the launcher hands its namespace over.
+
+def require_isolation(env: Mapping[str, str] = os.environ) -> None:
+    """Raise HypervisorUnavailable unless this process runs under `run_isolated`, off the host's network and mounts.
+
+    Inside, /proc shows no process of the host to compare with, so the launcher passes the identities of its own
+    namespaces.
     """
-    host = env.get(HOST_NETNS, "")
-    if not host.isdigit() or int(host) == network_namespace():
-        raise HypervisorUnavailable(
-            "the lab belongs in namespaces of its own, and this process is in the host's",
-            remedy="start it through `vmlab run`",
-        )
+    for name, own in ((HOST_NETNS, network_namespace()), (HOST_MNTNS, mount_namespace())):
+        host = env.get(name, "")
+        if not host.isdigit() or int(host) == own:
+            raise HypervisorUnavailable(
+                "the lab belongs in namespaces of its own, and this process is in the host's",
+                remedy="start it through `vmlab run`",
+            )
 
 
 def run_isolated(argv: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> int:
     """Run `argv` isolated and return its exit status (128 + signal when killed); blocks until then.
 
-    For a launcher process of a single thread that does nothing else: it stays in the new namespaces. SIGTERM and
-    SIGINT go on to the runner; SIGHUP is ignored, so that a dropped terminal ends nothing. The runner finds
-    the pids that the host sees in its environment, see `host_pids`. File descriptors beside 0, 1, 2 and `pass_fds`
-    are closed. Raises HypervisorUnavailable where namespaces are not allowed.
+    For a launcher process of a single thread that does nothing else: it can start no other process or thread
+    afterwards. SIGTERM and SIGINT go on to the runner; SIGHUP is ignored, so that a dropped terminal ends nothing.
+    The runner begins with the caller's signal mask: what the caller blocks waits until the runner is ready for it. It
+    finds the pids that the host sees in its environment, see `host_pids`. File descriptors beside 0, 1, 2 and
+    `pass_fds` are closed. Raises HypervisorUnavailable where namespaces are not allowed.
     """
     environment = {
         **env,
         **_NO_SYSTEM_BUS,
         **_ERRORS_ONLY,
         HOST_NETNS: str(network_namespace()),
+        HOST_MNTNS: str(mount_namespace()),
         LAUNCHER_PID: _pid_by_old_proc(),
     }
-    _leave_the_host()
+    try:
+        # This affects only children; the init leaves network and mounts for itself and all its children.
+        kernel.unshare(kernel.CLONE_NEWPID)
+    except OSError as error:
+        raise _no_namespaces(str(error.strerror)) from error
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ATTENDED)
     alive, kept = os.pipe()
+    refused, refusal = os.pipe()
     init = os.fork()
     if init == 0:
-        os.close(kept)
-        _become_init(argv, environment, pass_fds, alive, before)
-    os.close(alive)
+        for end in (kept, refused):
+            os.close(end)
+        _become_init(argv, environment, pass_fds, alive, refusal, before)
+    for end in (alive, refusal):
+        os.close(end)
     try:
-        return attend(init)
+        with os.fdopen(refused, encoding="utf-8", errors="replace") as words:
+            said = words.read()
+        status = attend(init)
     finally:
         os.close(kept)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        _uncover_proc()
+    if said:
+        raise _no_namespaces(said)
+    return status
 
 
-def _uncover_proc() -> None:
-    """Take the ended namespace's /proc off the launcher's own: in it not even /proc/self exists any more."""
-    if not Path("/proc/self").exists():
-        kernel.unmount("/proc")
+def _no_namespaces(why: str) -> HypervisorUnavailable:
+    return HypervisorUnavailable(f"the lab cannot have namespaces of its own: {why}", remedy="run it as root")
 
 
-def _leave_the_host() -> None:
+def _leave_the_host(refusal: int) -> None:
+    """New network and mounts for this process; what is mounted from now on is not visible outside.
+
+    Why that is not allowed is written to `refusal`, which is closed in any case.
+    """
     try:
-        kernel.unshare(kernel.CLONE_NEWNET | kernel.CLONE_NEWNS | kernel.CLONE_NEWPID)
+        kernel.unshare(kernel.CLONE_NEWNET | kernel.CLONE_NEWNS)
         kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     except OSError as error:
-        raise HypervisorUnavailable(
-            f"the lab cannot have namespaces of its own: {error.strerror}", remedy="run it as root"
-        ) from error
+        os.write(refusal, str(error.strerror).encode())
+        raise
+    finally:
+        os.close(refusal)
 
 
 def _become_init(
-    argv: Sequence[str], env: dict[str, str], pass_fds: Sequence[int], alive: int, mask: Iterable[int]
+    argv: Sequence[str],
+    env: dict[str, str],
+    pass_fds: Sequence[int],
+    alive: int,
+    refusal: int,
+    mask: Iterable[int],
 ) -> NoReturn:
-    """The child's life. `alive` reads end-of-file once the launcher is gone."""
+    """What the child does. `alive` reads end-of-file when the launcher is gone; for `refusal` see `_leave_the_host`."""
     status = _CANNOT_EXECUTE
     try:
         kernel.die_with_parent()
-        # A launcher that died before the line above sent no signal; its end of the pipe is closed then.
+        _leave_the_host(refusal)
+        # A launcher that died before the line above caused no signal, but then its end of the pipe is closed.
         if not select.select([alive], [], [], 0)[0]:
             os.setsid()
             env[INIT_PID] = _pid_by_old_proc()
+            heard, report = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+            env[CHILDREN] = str(heard)
             runner = os.fork()
             if runner == 0:
-                _become_runner(argv, env, pass_fds, mask)
-            status = attend(runner)
+                _become_runner(argv, env, (*pass_fds, heard), mask)
+            os.close(heard)
+            # A report to a runner that has ended must not cause SIGPIPE.
+            signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+            status = attend(runner, report)
     except OSError as error:
         _complain(f"the lab's init failed: {error}")
     finally:

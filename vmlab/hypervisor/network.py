@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from vmlab.hypervisor.namespace import require_isolation
 from vmlab.model.errors import HypervisorUnavailable
+from vmlab.model.names import BRIDGE, BRIDGE_MAC, HOST_ADDRESS, PREFIX
 
-BRIDGE = "vmlab0"
-HOST_ADDRESS = "198.18.0.1"
-PREFIX = 15
-"""198.18.0.0/15 is set aside for benchmarks of network devices (RFC 2544)."""
-
-_LOOPBACK = 1
+LOOPBACK = 1
 """The kernel's number for it in every network namespace."""
-
-# A bridge without an address of its own takes the lowest of its ports', which changes as guests come and go.
-_HARDWARE_ADDRESS = "52:54:00:c6:12:01"
 
 
 def make_bridge() -> None:
@@ -28,10 +23,10 @@ def make_bridge() -> None:
     require_isolation()
     try:
         with IPRoute() as route:
-            route.link("set", index=_LOOPBACK, state="up")
+            route.link("set", index=LOOPBACK, state="up")
             route.link("add", ifname=BRIDGE, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0)
-            index = _index(route)
-            route.link("set", index=index, address=_HARDWARE_ADDRESS)
+            index = link_index(route, BRIDGE)
+            route.link("set", index=index, address=BRIDGE_MAC)
             route.addr("add", index=index, address=HOST_ADDRESS, prefixlen=PREFIX)
             route.link("set", index=index, state="up")
     except (NetlinkError, OSError) as error:
@@ -39,13 +34,16 @@ def make_bridge() -> None:
 
 
 def remove_bridge() -> None:
-    """Remove the lab's bridge; none is no error."""
+    """Remove the lab's bridge; nothing happens where there is none."""
     require_isolation()
     with IPRoute() as route:
         if route.link_lookup(ifname=BRIDGE):
-            route.link("del", index=_index(route))
+            route.link("del", index=link_index(route, BRIDGE))
 
 
-def _index(route: IPRoute) -> int:
-    found: list[int] = route.link_lookup(ifname=BRIDGE)
+def link_index(route: IPRoute, name: str) -> int:
+    """The number of the link `name`. Raises OSError where there is none."""
+    found: list[int] = route.link_lookup(ifname=name)
+    if not found:
+        raise OSError(errno.ENODEV, f"no network link is called {name}")
     return found[0]

@@ -18,10 +18,10 @@ def qmp(domain: Any, command: str, arguments: dict[str, Any] | None = None, *, f
     request = {"execute": command} if arguments is None else {"execute": command, "arguments": arguments}
     text = json.dumps(request)
     if file is None:
-        said = libvirt_qemu.qemuMonitorCommand(domain, text, 0)
+        reply = libvirt_qemu.qemuMonitorCommand(domain, text, 0)
     else:
-        said, _ = libvirt_qemu.qemuMonitorCommandWithFiles(domain, text, [file], 0)
-    answer = json.loads(said)
+        reply, _ = libvirt_qemu.qemuMonitorCommandWithFiles(domain, text, [file], 0)
+    answer = json.loads(reply)
     if "error" in answer:
         raise HypervisorError(f"{command}: {answer['error'].get('desc', answer['error'])}")
     return answer["return"]

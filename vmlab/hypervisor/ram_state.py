@@ -1,7 +1,8 @@
-"""A guest's RAM and devices, out to a file and in again: QEMU's migration with a file in the place of a peer.
+"""Saves a guest's RAM and devices to a file and loads them: QEMU's migration, with a file in place of the other QEMU.
 
-QEMU is handed the open file itself, so that no byte goes through this process. Its sandbox allows that, while it kills
-QEMU for starting a program to pipe through. Pages of zeros take nine bytes in the file.
+QEMU gets the open file, so that no byte goes through this process. Its sandbox allows that; it would kill QEMU for
+starting a program as a pipe. Pages of zeros take nine bytes in the file. What is loaded is compared with its digests
+beside QEMU, see `ram_check`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import Any
 
 from vmlab.hypervisor.calls import call
 from vmlab.hypervisor.qmp import qmp
+from vmlab.hypervisor.ram_check import HeldState
+from vmlab.integrity import FileDigests
+from vmlab.model.concurrency import shielded
 from vmlab.model.errors import DeadlineExceeded, HypervisorError
 
 _ASK = 20.0
@@ -23,9 +27,9 @@ _NO_LIMIT = 0
 
 
 async def write_state(domain: Any, name: str, file: Path, deadline: float) -> None:
-    """Write the state of a guest whose vCPUs stand to a new `file`, within `deadline` seconds.
+    """Write the state of a guest whose vCPUs are stopped to a new `file`, within `deadline` seconds.
 
-    Raises HypervisorError or DeadlineExceeded. The guest cannot go on afterwards: its disk is given up.
+    Raises HypervisorError or DeadlineExceeded. The guest cannot continue afterwards: QEMU has released its disk.
     """
     await call(f"{name}: saving", _ASK, _begin_writing, domain, file)
     await _finished(domain, name, "saving", deadline)
@@ -33,20 +37,32 @@ async def write_state(domain: Any, name: str, file: Path, deadline: float) -> No
 
 def _begin_writing(domain: Any, file: Path) -> None:
     qmp(domain, "migrate-set-parameters", {"max-bandwidth": _NO_LIMIT})
-    _with_file(domain, file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, "migrate")
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    _hand_over(domain, descriptor, "migrate")
 
 
-async def read_state(domain: Any, name: str, file: Path, deadline: float) -> None:
+async def read_state(domain: Any, name: str, file: Path, expected: FileDigests, deadline: float) -> None:
     """Load the state in `file` into a QEMU that was started with ``-incoming defer``; it stays paused.
 
-    Raises HypervisorError when QEMU does not take it, which ends QEMU, and DeadlineExceeded.
+    Raises SnapshotError when the file is not what was saved, even if QEMU loads it, RefusedError without the memory to
+    hold it, HypervisorError when QEMU refuses it, which ends QEMU, and DeadlineExceeded.
     """
-    await call(f"{name}: loading", _ASK, _with_file, domain, file, os.O_RDONLY, "migrate-incoming")
-    await _finished(domain, name, "loading", deadline)
+    held = HeldState(file, expected)
+    try:
+        # Neither this nor the release may be cancelled: memory would stay locked.
+        await shielded(call(f"{name}: reading its RAM", deadline, held.hold))
+        comparing = asyncio.ensure_future(call(f"{name}: comparing its RAM", deadline, held.compare))
+        try:
+            await call(f"{name}: loading", _ASK, _hand_over, domain, os.dup(held.descriptor), "migrate-incoming")
+            await _finished(domain, name, "loading", deadline)
+        finally:
+            await comparing
+    finally:
+        await shielded(call(f"{name}: releasing its RAM", _ASK, held.release))
 
 
-def _with_file(domain: Any, file: Path, flags: int, command: str) -> None:
-    descriptor = os.open(file, flags | os.O_CLOEXEC, 0o600)
+def _hand_over(domain: Any, descriptor: int, command: str) -> None:
+    """Give QEMU an open file to stream to or from; this process keeps it open no longer."""
     try:
         qmp(domain, "getfd", {"fdname": _FILE}, file=descriptor)
     finally:

@@ -4,9 +4,9 @@ import json
 import sys
 from pathlib import Path
 
-from vmlab.hypervisor import kernel
 from vmlab.hypervisor.disks import make_overlay, require_direct, supports_direct
 from vmlab.model.errors import RefusedError
+from vmlab.system import kernel
 
 
 def refusal_of_direct(folder: Path) -> str:

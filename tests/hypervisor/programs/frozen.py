@@ -17,7 +17,8 @@ from typing import Any
 
 import psutil
 
-from tests.hypervisor.conftest import spec
+from tests.hypervisor.conftest import Saved, spec
+from tests.integrity.damage import flip
 from vmlab.guests.agent import AgentCall, wait_for_agent
 from vmlab.guests.agent_shell import AgentShell
 from vmlab.guests.identity import Identity, identify
@@ -71,7 +72,7 @@ class Lab:
     async def clone(self) -> dict[str, Any]:
         """Three clones, each made itself, side by side."""
         began = time.monotonic()
-        await self.hypervisor.restore(self.image, self.specs, {one.name: self.saved for one in self.specs})
+        await self.hypervisor.restore(self.image, self.specs, self._saved_for_all())
         seconds = time.monotonic() - began
         told = await asyncio.gather(*(self._awaken(at, one) for at, one in enumerate(self.specs)))
         proofs = await self.hypervisor.prove_cache(self.specs)
@@ -116,21 +117,32 @@ class Lab:
 
     async def refusals(self) -> dict[str, Any]:
         """What a damaged, a foreign and a called-off state say, and what is left of them."""
-        cut = self.saved.with_name("cut")
-        shutil.copytree(self.saved, cut)
-        os.truncate(cut / "ram", (cut / "ram").stat().st_size * 2 // 3)
         good, bad = self.specs[:2]
-        foreign = replace(good, cache="writethrough", vcpus=2)
-        saved = {one.name: self.saved for one in self.specs}
+        foreign = replace(good, resources=good.resources.model_copy(update={"cache": "writethrough", "vcpus": 2}))
+        saved = self._saved_for_all()
+        # The first is given digests of what it is now, so that QEMU itself has to find out.
+        cut = self._copy("cut")
+        os.truncate(cut / "ram", (cut / "ram").stat().st_size * 2 // 3)
+        damaged = {"truncated": Saved.now(cut)}
+        for name, file, offset in (("flipped", "ram", None), ("headless", "disk.qcow2", 0)):
+            damaged[name] = Saved.now(self._copy(name))
+            flip(damaged[name].folder / file, offset)
         return {
-            "truncated": await self._refused(
-                self.hypervisor.restore(self.image, [good, bad], {**saved, bad.name: cut})
-            ),
+            **{
+                name: await self._refused(self.hypervisor.restore(self.image, [good, bad], {**saved, bad.name: one}))
+                for name, one in damaged.items()
+            },
             "foreign": await self._refused(self.hypervisor.restore(self.image, [foreign], saved)),
             "called_off": await self._refused(self._called_off(saved)),
         }
 
-    async def _called_off(self, saved: dict[str, Path]) -> None:
+    def _saved_for_all(self) -> dict[str, Saved]:
+        return {one.name: Saved.now(self.saved) for one in self.specs}
+
+    def _copy(self, name: str) -> Path:
+        return Path(shutil.copytree(self.saved, self.saved.with_name(name)))
+
+    async def _called_off(self, saved: dict[str, Saved]) -> None:
         restoring = asyncio.ensure_future(self.hypervisor.restore(self.image, self.specs, saved))
         await asyncio.sleep(0.3)
         restoring.cancel()
@@ -144,7 +156,13 @@ class Lab:
             await attempt
         except HypervisorError as error:
             left = sorted(await self.hypervisor.domain_stats())
-            return {"error": type(error).__name__, "said": str(error), "running": left, "overlays": self.overlays()}
+            return {
+                "error": type(error).__name__,
+                "said": str(error),
+                "running": left,
+                "overlays": self.overlays(),
+                "snapshot": getattr(error, "snapshot", None),
+            }
         return {"error": "", "said": "it worked"}
 
     def overlays(self) -> list[str]:

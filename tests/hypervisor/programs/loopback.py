@@ -1,6 +1,7 @@
 """Mounts an ext4 image for workloads on the host, and tells what is seen; ``hang`` waits inside to be killed."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -8,6 +9,13 @@ from pathlib import Path
 
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.root_mount import mounted_root
+
+
+def writes(folder: Path, original: Path) -> bool:
+    """Whether what is done below `folder` could reach `original`: the same folder, or one that can be written to."""
+    if folder.stat().st_dev == original.stat().st_dev and folder.name == "dev":
+        return True
+    return not os.statvfs(folder).f_flag & os.ST_RDONLY
 
 
 def main(disk: str, folder: str, end: str) -> None:
@@ -21,7 +29,14 @@ def main(disk: str, folder: str, end: str) -> None:
             writable = False
         (root / "tmp" / "new").write_text("fresh")
         loops = subprocess.run(["losetup", "-j", disk], capture_output=True, text=True, check=True).stdout
-        said = {"writable": writable, "proc": (root / "proc/self").exists(), "loops": loops.count("\n")}
+        said = {
+            "writable": writable,
+            "proc": (root / "proc/self").exists(),
+            "loops": loops.count("\n"),
+            "dev": sorted(path.name for path in (root / "dev").iterdir()),
+            "null": (root / "dev/null").read_bytes() == b"" and len((root / "dev/zero").open("rb").read(4)) == 4,
+            "host": sorted(name for name in ("dev", "proc", "sys") if writes(root / name, Path("/", name))),
+        }
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
         if end == "hang":

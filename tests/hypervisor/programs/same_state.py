@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.guests.image import ensure
+from vmlab.guests.image import load as load_image
 from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
-from vmlab.lab.freezer import Freezer
 from vmlab.lab.guest_set import GuestSet
-from vmlab.model.together import together
+from vmlab.lab.integrity import Integrity
+from vmlab.lab.snapshot_provider import SnapshotProvider
+from vmlab.model.concurrency import run_all
 from vmlab.plan.loading import load
 from vmlab.plan.planning import make_plan, read_host_facts
 from vmlab.plan.terms import Overrides, Plan
@@ -55,13 +57,14 @@ async def one_run(name: str, plan: Plan, hypervisor: EmbeddedHypervisor, image: 
     """Restore the guests of the plan's first cell and look into each."""
     cell = plan.cells[0]
     guests = GuestSet(name, cell, hypervisor, image, lambda _guest, _state: None)
-    freezer = Freezer(hypervisor, image, plan.seed, lambda _event: None)
-    async with freezer.frozen(cell, guests.specs) as snapshots:
-        await guests.restore({key: one.folder for key, one in snapshots.items()})
+    integrity = Integrity(load_image(image.disk.parent), lambda _event: None)
+    snapshot_provider = SnapshotProvider(hypervisor, image, plan.seed, lambda _event: None, integrity)
+    async with snapshot_provider.frozen(cell, guests.specs) as snapshots:
+        await guests.restore(snapshots)
         shells = [guests.shells[guest.key] for guest in cell.guests]
         assert all(isinstance(shell, SshShell) for shell in shells)
         looks = (look(shell, guest.roles) for shell, guest in zip(shells, cell.guests, strict=True))  # type: ignore[arg-type]
-        held = await together(looks)
+        held = await run_all(looks)
         await guests.destroy()
     return {
         guest.guest: {"snapshot": snapshots[guest.key].sha256, **found}

@@ -1,0 +1,178 @@
+"""The watch over QEMUs, with small processes in their place, and what the lab's init tells of its children."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+
+from vmlab.hypervisor.children import CHILDREN, Change, Children
+from vmlab.hypervisor.domain_watch import DomainWatch
+from vmlab.hypervisor.libvirt_root import LibvirtRoot
+from vmlab.model.errors import GuestLost
+
+SOON = 20.0
+STOPPED, GOES_ON = 0x137F, 0xFFFF
+"""wait(2)'s status of a process that SIGSTOP stopped, and of one that goes on."""
+
+
+@dataclass
+class Root:
+    """What QEMU said last, and no domain's process."""
+
+    words: str = ""
+
+    def last_words_of(self, _domain: str) -> str:
+        return self.words
+
+    def pid_of(self, domain: str) -> int:
+        raise FileNotFoundError(domain)
+
+
+@dataclass
+class Domain:
+    """libvirt's object, as far as it is asked."""
+
+    uuid: str
+
+    def name(self) -> str:
+        return "lab-web"
+
+    def UUIDString(self) -> str:
+        return self.uuid
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "3600"]) as started:
+        yield started
+        started.kill()
+
+
+def watch_of(root: Root) -> DomainWatch:
+    return DomainWatch(cast(LibvirtRoot, root))
+
+
+async def cause(domain_watch: DomainWatch, *names: str) -> str:
+    async with asyncio.timeout(SOON):
+        with pytest.raises(GuestLost) as lost:
+            await domain_watch.until_lost(names)
+    assert lost.value.guest == "web"
+    return lost.value.cause
+
+
+async def test_a_death_is_heard_of_without_libvirt_and_without_init(process: subprocess.Popen[bytes]) -> None:
+    domain_watch = watch_of(Root("could not allocate memory"))
+    domain_watch.watch("web", Domain("1"), process.pid)
+    waiting = asyncio.ensure_future(cause(domain_watch, "database", "web"))
+    await asyncio.sleep(0)
+    process.kill()
+    assert await waiting == "its QEMU died, could not allocate memory"
+    assert await cause(domain_watch, "web") == "its QEMU died, could not allocate memory", "it stays lost"
+
+
+@pytest.mark.parametrize("first", ["pidfd", "libvirt", "init"])
+async def test_whoever_is_first_the_whole_cause_is_told(process: subprocess.Popen[bytes], first: str) -> None:
+    domain_watch = watch_of(Root())
+    domain_watch.watch("web", Domain("1"), process.pid)
+    killed = Change(process.pid, signal.SIGKILL, time.monotonic())
+    if first == "init":
+        domain_watch._on_child(killed)
+    if first == "libvirt":
+        domain_watch._on_stopped("1", "the guest crashed")
+    process.kill()
+    await asyncio.sleep(0.05)
+    domain_watch._on_stopped("1", "the guest crashed")
+    domain_watch._on_child(killed)
+    assert await cause(domain_watch, "web") == "its QEMU died: killed by SIGKILL, the guest crashed"
+
+
+async def test_a_process_that_is_gone_before_it_is_watched_is_lost(process: subprocess.Popen[bytes]) -> None:
+    domain_watch = watch_of(Root())
+    process.kill()
+    process.wait()
+    domain_watch.watch("web", Domain("1"), process.pid)
+    assert (await cause(domain_watch, "web")).startswith("its QEMU died")
+    with pytest.raises(GuestLost, match="web: its QEMU died at its start: it said nothing"):
+        domain_watch.pid_of("web", Domain("1"))
+
+
+async def test_what_the_lab_ends_itself_and_what_an_earlier_domain_tells_is_no_loss(
+    process: subprocess.Popen[bytes],
+) -> None:
+    domain_watch = watch_of(Root())
+    domain_watch.watch("web", Domain("1"), process.pid)
+    domain_watch.leave("web")
+    domain_watch.watch("web", Domain("2"), process.pid)
+    domain_watch._on_stopped("1", "")
+    domain_watch._on_disk_error("1", "the host's disk is full")
+    waiting = asyncio.ensure_future(domain_watch.until_lost(["web"]))
+    await asyncio.sleep(0.5)
+    assert not waiting.done()
+    domain_watch.leave("web")
+    process.kill()
+    await asyncio.sleep(0.5)
+    assert not waiting.done()
+    waiting.cancel()
+
+
+async def test_a_full_disk_is_told_at_once_also_when_it_was_full_before_anybody_watched(
+    process: subprocess.Popen[bytes],
+) -> None:
+    full = "QEMU stopped it because its disk cannot be written: the host's disk is full"
+    for early in (True, False):
+        domain_watch = watch_of(Root())
+        if early:
+            domain_watch._on_disk_error("1", "the host's disk is full")
+        domain_watch.watch("web", Domain("1"), process.pid)
+        if not early:
+            domain_watch._on_disk_error("1", "the host's disk is full")
+        assert await cause(domain_watch, "web") == full
+        domain_watch.leave("web")
+
+
+async def test_time_in_which_a_process_was_stopped_adds_up(process: subprocess.Popen[bytes]) -> None:
+    domain_watch = watch_of(Root())
+    domain_watch.watch("web", Domain("1"), process.pid)
+    assert (domain_watch.standstill("web"), domain_watch.standstill("nobody")) == (0, 0)
+    now = time.monotonic()
+    for at, status in ((10, STOPPED), (12, GOES_ON), (20, STOPPED), (21, GOES_ON), (22, GOES_ON)):
+        domain_watch._on_child(Change(process.pid, status, now - 100 + at))
+        domain_watch._on_child(Change(process.pid + 1, STOPPED, now - 100 + at))
+    assert domain_watch.standstill("web") == pytest.approx(3)
+    domain_watch._on_child(Change(process.pid, STOPPED, now - 5))
+    assert domain_watch.standstill("web") >= 8
+    domain_watch.leave("web")
+
+
+@pytest.mark.parametrize(("number", "by_others"), [(signal.SIGKILL, True), (signal.SIGSEGV, False)])
+async def test_a_qemu_that_fell_over_its_snapshot_was_not_killed_by_others(number: int, by_others: bool) -> None:
+    domain_watch = watch_of(Root())
+    domain_watch._on_child(Change(4242, number, 0.0))
+    assert (await domain_watch.kill_of(4242) is not None) is by_others
+    assert await domain_watch.kill_of(4243) is None
+
+
+async def test_the_inits_lines_are_read_however_they_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard, report = os.pipe2(os.O_NONBLOCK)
+    changes: list[Change] = []
+    children = Children(changes.append, {CHILDREN: str(heard)})
+    children.start()
+    for piece in (b"7 9 1000000000\n8 25", b"6 2000000000\nhalf a line\n9 4991 3\n10 65535 4\n"):
+        os.write(report, piece)
+        await asyncio.sleep(0.05)
+    os.close(report)
+    await asyncio.sleep(0.05)
+    told: list[Any] = [(one.pid, one.mono, one.ended, one.stopped, one.goes_on) for one in changes[:2]]
+    assert told == [(7, 1.0, True, False, False), (8, 2.0, True, False, False)]
+    assert [one.ending() for one in changes[:2]] == ["killed by SIGKILL", "exit status 1"]
+    assert [(one.stopped, one.goes_on) for one in changes[2:]] == [(True, False), (False, True)]
+    children.stop()
+    os.close(heard)

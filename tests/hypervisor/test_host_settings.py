@@ -1,0 +1,203 @@
+"""Settings of the host are changed with their old value written down, and put back; on dummies of /sys."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from vmlab.hypervisor.host_settings import SettingsKeeper
+from vmlab.hypervisor.journal import Journal, JournalEntry
+from vmlab.hypervisor.sweep import sweep
+from vmlab.model.errors import HypervisorError
+from vmlab.model.host_settings import HostSettings
+from vmlab.system.host_setting import write_setting
+from vmlab.telemetry.host_settings import in_force, unsettable
+from vmlab.telemetry.source import Roots
+
+
+class Host:
+    """A dummy of /sys with the settings, and a run's folder on a disk of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.sys = folder / "sys"
+        self.run = folder / "run"
+        (self.run / "disks").mkdir(parents=True)
+        for name, value in {
+            "kernel/mm/ksm/run": "0",
+            "kernel/mm/ksm/pages_to_scan": "100",
+            "kernel/mm/ksm/sleep_millisecs": "500",
+            "kernel/mm/ksm/pages_sharing": "0",
+            "kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
+            "block/sdz/queue/read_ahead_kb": "4096",
+        }.items():
+            self.write(name, value)
+        device = folder.stat().st_dev
+        link = self.sys / "dev/block" / f"{os.major(device)}:{os.minor(device)}"
+        link.parent.mkdir(parents=True)
+        link.symlink_to(self.sys / "block/sdz")
+        self.roots = Roots(sys=self.sys)
+        self.journal = Journal(self.run / "journal.jsonl")
+        self.told: list[str] = []
+        self.warned: list[str] = []
+
+    def write(self, name: str, value: str) -> None:
+        path = self.sys / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{value}\n")
+
+    def keeper(self) -> SettingsKeeper:
+        return SettingsKeeper(self.journal, self.run / "disks", self.told.append, self.warned.append, self.roots)
+
+    def now(self) -> tuple[str, ...]:
+        names = ("kernel/mm/ksm/run", "kernel/mm/ksm/pages_to_scan", "kernel/mm/transparent_hugepage/enabled")
+        return tuple((self.sys / name).read_text().strip() for name in (*names, "block/sdz/queue/read_ahead_kb"))
+
+    def swept(self) -> list[str]:
+        lines: list[str] = []
+        sweep(self.journal.path, self.run / "disks", "test", roots=self.roots, tell=lines.append)
+        assert self.journal.open_entries() == []
+        return lines
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+BEFORE = ("0", "100", "madvise", "4096")
+ALL = HostSettings.model_validate({"ksm": "on", "thp": "always", "read_ahead": 2**17})
+
+
+def before(host: Host) -> tuple[str, ...]:
+    """What was there, as the dummies have it once it is written back: without the words that were not chosen."""
+    run, pages, thp, ahead = host.now()
+    return run, pages, thp.replace("always [madvise] never", "madvise"), ahead
+
+
+def test_settings_are_changed_and_put_back(host: Host) -> None:
+    keeper = host.keeper()
+    keeper.apply(ALL)
+    assert host.now() == ("1", "1000", "always", "128")
+    assert keeper.in_force() == {"ksm": "on", "thp": "always", "read_ahead_bytes": 131072}
+    assert {entry.what: entry.was for entry in host.journal.open_entries()} == {
+        "kernel/mm/ksm/run": "0",
+        "kernel/mm/ksm/pages_to_scan": "100",
+        "kernel/mm/ksm/sleep_millisecs": "500",
+        "kernel/mm/transparent_hugepage/enabled": "madvise",
+        "block/sdz/queue/read_ahead_kb": "4096",
+    }
+    keeper.put_back()
+    assert before(host) == BEFORE
+    assert host.journal.open_entries() == []
+    assert host.warned == []
+
+
+def test_what_the_next_cell_does_not_ask_for_goes_back_at_once(host: Host) -> None:
+    keeper = host.keeper()
+    keeper.apply(ALL)
+    keeper.apply(HostSettings(thp="never"))
+    assert host.now() == ("0", "100", "never", "4096")
+    keeper.apply(HostSettings(thp="madvise"))
+    assert before(host) == BEFORE
+    assert host.journal.open_entries() == []
+
+
+@pytest.mark.parametrize("cells", [[ALL], [HostSettings(thp="always"), HostSettings(thp="never")]])
+def test_a_run_that_was_killed_is_put_back_by_who_sweeps(host: Host, cells: list[HostSettings]) -> None:
+    keeper = host.keeper()
+    for cell in cells:
+        keeper.apply(cell)
+    assert host.swept() == []
+    assert before(host) == BEFORE
+
+
+def test_a_run_that_was_killed_between_two_values_is_put_back(host: Host) -> None:
+    host.keeper().apply(HostSettings(thp="always"))
+    host.journal.add(JournalEntry("setting", "kernel/mm/transparent_hugepage/enabled", "madvise", "never"))
+    assert host.swept() == []
+    assert before(host) == BEFORE
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_somebody_else_has_changed_stays_and_is_said_once(host: Host, killed: bool) -> None:
+    keeper = host.keeper()
+    keeper.apply(ALL)
+    host.write("block/sdz/queue/read_ahead_kb", "64")
+    if not killed:
+        keeper.put_back()
+        keeper.put_back()
+    lines = host.swept() if killed else host.warned
+    assert before(host) == ("0", "100", "madvise", "64")
+    (line,) = lines
+    assert line.endswith("read_ahead_kb is 64 by somebody else's hand and stays so; it was 4096 before the run")
+    assert host.swept() == []
+
+
+def test_pages_that_stay_merged_are_told(host: Host) -> None:
+    keeper = host.keeper()
+    keeper.apply(HostSettings(ksm="on"))
+    host.write("kernel/mm/ksm/pages_sharing", "37")
+    keeper.put_back()
+    assert host.now()[0] == "0"
+    (line,) = host.warned
+    assert "counts 37 pages as merged" in line
+
+
+def test_ksm_that_was_on_before_stays_on(host: Host) -> None:
+    host.write("kernel/mm/ksm/run", "1")
+    keeper = host.keeper()
+    keeper.apply(HostSettings(ksm="off"))
+    assert host.now()[0] == "0"
+    keeper.put_back()
+    assert host.now()[0] == "1"
+
+
+def test_the_advisor_is_switched_off_where_there_is_one(host: Host) -> None:
+    host.write("kernel/mm/ksm/advisor_mode", "none [scan-time]")
+    keeper = host.keeper()
+    keeper.apply(HostSettings(ksm="on"))
+    assert (host.sys / "kernel/mm/ksm/advisor_mode").read_text() == "none"
+    keeper.put_back()
+    assert (host.sys / "kernel/mm/ksm/advisor_mode").read_text() == "scan-time"
+
+
+def test_a_file_that_went_is_told_and_holds_nothing_up(host: Host) -> None:
+    host.keeper().apply(ALL)
+    (host.sys / "block/sdz/queue/read_ahead_kb").unlink()
+    (line,) = host.swept()
+    assert line.endswith("read_ahead_kb is gone: it could not be put back to 4096")
+    assert (host.sys / "kernel/mm/ksm/run").read_text() == "0"
+
+
+def test_a_journal_that_names_another_file_writes_nothing(host: Host) -> None:
+    for name in ("kernel/mm/ksm/../../../x", "block/../x/queue/read_ahead_kb", "x", "/etc/passwd"):
+        host.write("x", "mine")
+        host.journal.add(JournalEntry("setting", name, "was", "mine"))
+        assert host.swept() == []
+        assert (host.sys / "x").read_text() == "mine\n"
+        with pytest.raises(ValueError, match="no setting of the host"):
+            write_setting(host.sys, name, "was")
+
+
+def test_a_value_that_the_host_does_not_take_is_an_error_and_goes_back(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rounds(sys: Path, name: str, value: str) -> None:
+        write_setting(sys, name, "120" if value == "128" else value)
+
+    monkeypatch.setattr("vmlab.hypervisor.host_settings.write_setting", rounds)
+    with pytest.raises(HypervisorError, match="took 120 instead of 128"):
+        host.keeper().apply(ALL)
+    assert host.now()[3] == "4096"
+
+
+def test_what_cannot_be_changed_here_is_known_before(host: Host) -> None:
+    assert unsettable(host.run, host.roots) == {}
+    (host.sys / "kernel/mm/ksm/run").unlink()
+    (host.sys / "dev/block").rename(host.sys / "dev/gone")
+    found = unsettable(host.run, host.roots)
+    assert sorted(found) == ["ksm", "read_ahead"]
+    assert found["ksm"] == f"{host.sys}/kernel/mm/ksm/run is missing: this kernel has no such setting"
+    assert in_force(host.run, host.roots)["ksm"] is None

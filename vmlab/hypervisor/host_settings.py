@@ -1,0 +1,134 @@
+"""Changes settings of the host for a cell and restores them; the journal has each old value beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from vmlab.hypervisor.journal import Journal, JournalEntry
+from vmlab.model.errors import HypervisorError
+from vmlab.model.host_settings import HostSettings
+from vmlab.system.host_setting import is_known, read_setting, write_setting
+from vmlab.telemetry.host_settings import KSM_RUN, InForce, files_of, in_force, still_merged
+from vmlab.telemetry.source import THE_HOST, Roots
+
+Tell = Callable[[str], object]
+"""Takes a line for people."""
+
+
+class SettingsKeeper:
+    """Sets the host's settings as cells ask for them; `folder` is where the guests' files are.
+
+    `tell` takes a line for each change, `warn` one for each setting that differs from its value before the run.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        folder: Path,
+        tell: Tell,
+        warn: Tell,
+        roots: Roots = THE_HOST,
+    ) -> None:
+        self._journal = journal
+        self._folder = folder
+        self._tell = tell
+        self._warn = warn
+        self._roots = roots
+        self._held: dict[str, JournalEntry] = {}
+        self._warned: set[str] = set()
+
+    def apply(self, wanted: HostSettings) -> None:
+        """Change the host to `wanted`, and all other settings to their values before the run.
+
+        Raises HypervisorError where the host refuses a value, StoreError where the journal cannot be written.
+        """
+        try:
+            files = files_of(wanted, self._folder, self._roots)
+            for name in [name for name in reversed(self._held) if name not in files]:
+                self._let_go(name)
+            for name, value in files.items():
+                self._set(name, value)
+        except (OSError, ValueError) as error:
+            raise HypervisorError(f"the host's settings cannot be changed: {error}") from error
+
+    def put_back(self) -> None:
+        """Restore everything to its value before the run; what others have changed meanwhile stays, with a warning.
+
+        Raises HypervisorError, after everything else was put back, where something cannot be.
+        """
+        troubles = []
+        for name in list(reversed(self._held)):
+            try:
+                self._let_go(name)
+            except OSError as error:
+                troubles.append(f"{name}: {error.strerror or error}")
+        if troubles:
+            raise HypervisorError(f"settings of the host could not be put back: {'; '.join(troubles)}")
+
+    def in_force(self) -> InForce:
+        """The host's present settings."""
+        return in_force(self._folder, self._roots)
+
+    def _set(self, name: str, value: str) -> None:
+        current = read_setting(self._roots.sys, name)
+        before = self._held.get(name)
+        if before is not None and (value == before.was or current != before.ours):
+            self._let_go(name)
+            current, before = read_setting(self._roots.sys, name), None
+        if current == value:
+            return
+        entry = JournalEntry("setting", name, was=before.was if before else current, ours=value)
+        self._journal.add(entry)
+        write_setting(self._roots.sys, name, value)
+        self._held[name] = entry
+        if before is not None:
+            self._journal.strike(before)
+        taken = read_setting(self._roots.sys, name)
+        if taken != value:
+            write_setting(self._roots.sys, name, entry.was)
+            self._strike(name)
+            raise HypervisorError(f"{self._roots.sys / name} took {taken} instead of {value}")
+        self._tell(f"{self._roots.sys / name} is {value} now, {entry.was} before the run")
+
+    def _let_go(self, name: str) -> None:
+        entry = self._held[name]
+        lines = put_back(entry, {entry.ours}, self._roots)
+        self._strike(name)
+        if name not in self._warned:
+            for line in lines:
+                self._warned.add(name)
+                self._warn(line)
+
+    def _strike(self, name: str) -> None:
+        self._journal.strike(self._held.pop(name))
+
+
+def put_back(entry: JournalEntry, ours: Collection[str], roots: Roots) -> list[str]:
+    """Restore a setting that still has one of the values `ours`; returns lines for people on what differs.
+
+    An entry that names no setting of the host is passed over. Raises OSError.
+    """
+    if not is_known(entry.what):
+        return []
+    path = roots.sys / entry.what
+    try:
+        current = read_setting(roots.sys, entry.what)
+    except FileNotFoundError:
+        return [f"{path} is gone: it could not be put back to {entry.was}"]
+    if current != entry.was:
+        if current not in ours:
+            return [f"{path} is {current} by somebody else's hand and stays so; it was {entry.was} before the run"]
+        write_setting(roots.sys, entry.what, entry.was)
+    return _left_merged(entry, roots)
+
+
+def _left_merged(entry: JournalEntry, roots: Roots) -> list[str]:
+    """KSM that is switched off keeps merged pages merged, those of other programs too."""
+    merged = still_merged(roots) if entry.what == KSM_RUN and entry.was == "0" and entry.ours == "1" else 0
+    if not merged:
+        return []
+    return [
+        f"KSM is off again, as it was; it still counts {merged} pages as merged, which stay so until their programs"
+        f" end or somebody writes 2 to {roots.sys / KSM_RUN}, which unmerges everybody's"
+    ]

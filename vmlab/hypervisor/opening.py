@@ -1,0 +1,54 @@
+"""How an embedded libvirt is opened, with all that it needs around it: its folder, its cgroups, the lab's bridge."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import libvirt
+
+from vmlab.hypervisor import cgroups
+from vmlab.hypervisor.events import DomainEvents, start_event_loop
+from vmlab.hypervisor.journal import Journal, JournalEntry
+from vmlab.hypervisor.libvirt_root import LibvirtRoot, on_one_cpu
+from vmlab.hypervisor.network import make_bridge
+from vmlab.model.places import cache_folder
+
+
+def open_libvirt(root: LibvirtRoot, lab: str, journal: Journal, events: DomainEvents) -> Any:
+    """The connection of lab `lab`, with `events` registered; blocks. Raises libvirtError, HypervisorError, OSError."""
+    mounts = cgroups.hierarchies()
+    journal.add(JournalEntry("folder", str(root.folder)))
+    root.make(lab)
+    _hold_cgroups(root, journal, mounts)
+    root.prepare(cgroups.available_controllers(mounts), known_capabilities())
+    start_event_loop()
+    with on_one_cpu():
+        connection = libvirt.open(root.uri)
+    events.register(connection)
+    _load_schema(connection)
+    make_bridge()
+    return connection
+
+
+def known_capabilities() -> Path:
+    """The folder that keeps libvirt's cache on QEMU from run to run."""
+    return cache_folder() / "libvirt"
+
+
+def _hold_cgroups(root: LibvirtRoot, journal: Journal, mounts: list[cgroups.Mount]) -> None:
+    prefix = cgroups.prefix_of(root.folder)
+    partitions = cgroups.partitions(mounts)
+    for partition in partitions:
+        if not cgroups.is_shared(partition):
+            journal.add(JournalEntry("partition", str(partition)))
+    journal.add(JournalEntry("cgroups", prefix))
+    for partition in partitions:
+        cgroups.hold(partition, prefix)
+
+
+def _load_schema(connection: Any) -> None:
+    """Have libxml2 set up its types of values: if several starts use them first at the same time, some fail."""
+    with contextlib.suppress(libvirt.libvirtError):
+        connection.createXML("<domain/>", libvirt.VIR_DOMAIN_START_VALIDATE)

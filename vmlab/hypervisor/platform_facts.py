@@ -1,0 +1,91 @@
+"""Facts on libvirt, QEMU and KVM of this host. They do not change while a lab runs, so each is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+
+from vmlab.hypervisor import frozen, kvm_probe
+from vmlab.hypervisor.calls import call
+from vmlab.hypervisor.domain_xml import Platform
+from vmlab.hypervisor.kvm_probe import EMULATOR
+from vmlab.model.errors import DeadlineExceeded, HypervisorError
+from vmlab.model.places import cache_folder
+from vmlab.model.run import Accelerator
+
+_OPEN = 60.0
+
+
+class PlatformFacts:
+    """Asks `connection`, which gives libvirt's connection; `kernel` is what KVM is probed with, when there is one."""
+
+    def __init__(self, connection: Callable[[], Any], notice: Callable[[str], None], kernel: Path | None) -> None:
+        self.kernel = kernel
+        self._connection = connection
+        self._notice = notice
+        self._accelerator: Accelerator | None = None
+        self._platform: Platform | None = None
+        self._facts: dict[str, Any] | None = None
+
+    async def accelerator(self) -> Accelerator:
+        """``kvm`` where the guests' own kernel boots under it, else ``tcg``."""
+        if self._accelerator is None:
+            if self.kernel is None:
+                raise HypervisorError("no kernel to probe KVM with: give one, or create guests first")
+            self._accelerator = await self._probe(self.kernel)
+        return self._accelerator
+
+    async def _probe(self, kernel: Path) -> Accelerator:
+        try:
+            answer = await call("probing KVM", kvm_probe.DEADLINE, kvm_probe.probe_kvm, kernel, cache_folder())
+        except DeadlineExceeded as late:
+            answer = kvm_probe.Answer(False, str(late))
+        if not answer.runs:
+            self._notice(answer.sentence)
+        return answer.accelerator
+
+    async def facts(self) -> dict[str, Any]:
+        """libvirt's and QEMU's versions, accelerator, machine type, CPU model: JSON values of the caller's own."""
+        if self._facts is None:
+            self._facts = await self._ask()
+        return dict(self._facts)
+
+    async def _ask(self) -> dict[str, Any]:
+        platform = await self.platform()
+        # libvirt may have to query QEMU again for this, which takes seconds on a slow host.
+        qemu, own = await call("libvirt version", _OPEN, self._versions)
+        return {
+            "hypervisor": "embedded",
+            "libvirt": version_words(own),
+            "qemu": version_words(qemu),
+            "accelerator": platform.accelerator,
+            "machine_type": platform.machine_type,
+            "cpu_model": "host-passthrough" if platform.accelerator == "kvm" else "maximum",
+            "host_cpu_flags": frozen.host_cpu_flags() if platform.accelerator == "kvm" else None,
+        }
+
+    def _versions(self) -> tuple[int, int]:
+        connection = self._connection()
+        return connection.getVersion(), connection.getLibVersion()
+
+    async def platform(self) -> Platform:
+        """The platform that guests are defined for."""
+        if self._platform is None:
+            accelerator = await self.accelerator()
+            machine = await call("domain capabilities", _OPEN, self._machine_type, accelerator)
+            self._platform = Platform(accelerator, EMULATOR, machine)
+        return self._platform
+
+    def _machine_type(self, accelerator: Accelerator) -> str:
+        """The versioned name behind QEMU's alias ``q35``, which is the newest one it has."""
+        kind = "kvm" if accelerator == "kvm" else "qemu"
+        text: str = self._connection().getDomainCapabilities(EMULATOR, "x86_64", "q35", kind)
+        return str(etree.fromstring(text).findtext("machine"))
+
+
+def version_words(number: int) -> str:
+    """libvirt's packed number, such as 7002022, as ``7.2.22``."""
+    return f"{number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"
