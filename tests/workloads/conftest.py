@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.shell import FakeShell
-from vmlab.workloads.contract import Site
+from vmlab.workloads.contract import WorkloadContext
 
 
 @pytest.fixture
@@ -25,5 +25,5 @@ def target() -> FakeShell:
 
 
 @pytest.fixture
-def site(source: FakeShell, target: FakeShell) -> Site:
-    return Site(workload="load", tile=2, cell=3, seed=7, source=source, target=target)
+def context(source: FakeShell, target: FakeShell) -> WorkloadContext:
+    return WorkloadContext(workload="load", tile=2, cell=3, seed=7, source=source, target=target)

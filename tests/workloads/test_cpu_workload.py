@@ -6,8 +6,8 @@ import pytest
 
 from tests.fakes.shell import FakeShell
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.contract import Finished, Site
-from vmlab.workloads.cpu import Cpu, CpuParams
+from vmlab.workloads.contract import Finished, WorkloadContext
+from vmlab.workloads.kinds.cpu import Cpu, CpuParams
 
 
 @pytest.fixture
@@ -16,28 +16,28 @@ def finished(captured: Path) -> Finished:
 
 
 @pytest.fixture
-def alone(source: FakeShell) -> Site:
-    return Site(workload="primes", tile=1, cell=1, seed=1, source=source)
+def alone(source: FakeShell) -> WorkloadContext:
+    return WorkloadContext(workload="primes", tile=1, cell=1, seed=1, source=source)
 
 
-async def test_all_events_give_figures(alone: Site, finished: Finished) -> None:
+async def test_all_events_give_figures(alone: WorkloadContext, finished: Finished) -> None:
     collected = await Cpu(CpuParams(threads=2, events=2500)).collect(alone, finished)
-    figures = {reading.metric: reading.value for reading in collected.readings}
+    figures = collected.values
     assert figures["events"] == 2500
     assert figures["run_time"] * figures["events_per_second"] == pytest.approx(2500)
 
 
-async def test_an_event_less_fails(alone: Site, finished: Finished) -> None:
+async def test_an_event_less_fails(alone: WorkloadContext, finished: Finished) -> None:
     with pytest.raises(WorkloadError, match="events of sysbench cpu: 2500, but 2501"):
         await Cpu(CpuParams(threads=2, events=2501)).collect(alone, finished)
 
 
-async def test_a_killed_client_fails(alone: Site, finished: Finished) -> None:
+async def test_a_killed_client_fails(alone: WorkloadContext, finished: Finished) -> None:
     with pytest.raises(WorkloadError, match="exited with -9"):
         await Cpu(CpuParams(threads=2, events=2500)).collect(alone, Finished(-9, 5.2, finished.stdout, ""))
 
 
-def test_the_client_is_sysbench_and_nothing_else(alone: Site) -> None:
+def test_the_client_is_sysbench_and_nothing_else(alone: WorkloadContext) -> None:
     argv = Cpu(CpuParams(threads=6)).client(alone).argv
     assert argv[:2] == ("sysbench", "cpu")
     assert {"--threads=6", "--cpu-max-prime=50000", "--events=10000", "--time=0"} <= set(argv)

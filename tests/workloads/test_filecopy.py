@@ -8,8 +8,8 @@ import pytest
 from tests.fakes.shell import FakeShell, says
 from tests.fakes.staging import stage_both
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.contract import Finished, Progress, Site
-from vmlab.workloads.filecopy import Filecopy, FilecopyParams
+from vmlab.workloads.contract import Finished, Progress, WorkloadContext
+from vmlab.workloads.kinds.filecopy import Filecopy, FilecopyParams
 
 TREE = {"files": 2, "bytes": 1000, "digest": "abc"}
 MANIFEST = "d0000/f000000.bin\t400\t11\nd0000/f000001.bin\t600\t22\n"
@@ -32,13 +32,13 @@ def load() -> Filecopy:
 
 
 @pytest.fixture
-async def prepared(load: Filecopy, site: Site, source: FakeShell, target: FakeShell) -> Filecopy:
+async def prepared(load: Filecopy, context: WorkloadContext, source: FakeShell, target: FakeShell) -> Filecopy:
     """Its tree is made; both sides' digests agree with it until a test says otherwise."""
     source.answers["tree_make.py"] = says(json.dumps(TREE) + "\n")
     source.answers["tree_digest.py"] = target.answers["tree_digest.py"] = says(json.dumps(TREE) + "\n")
     source.answers["/manifest"] = says(MANIFEST)
-    await stage_both(load, site)
-    await load.prepare(site)
+    await stage_both(load, context)
+    await load.prepare(context)
     return load
 
 
@@ -50,9 +50,9 @@ async def test_the_tree_is_made_alone_and_the_peers_share_is_mounted_after(
     assert any(words.startswith("mount -t cifs //198.18.0.12/tree /mnt/load") for words in source.commands)
 
 
-async def test_verified_copies_give_figures_without_the_idle_time(prepared: Filecopy, site: Site) -> None:
-    collected = await prepared.collect(site, finished())
-    figures = {reading.metric: (reading.value, reading.unit) for reading in collected.readings}
+async def test_verified_copies_give_figures_without_the_idle_time(prepared: Filecopy, context: WorkloadContext) -> None:
+    collected = await prepared.collect(context, finished())
+    figures = {reading.metric: (reading.value, reading.unit) for reading in prepared.readings(collected)}
     assert figures == {
         "run_time": (10.0, "s"),
         "copy_there_time": (4.0, "s"),
@@ -66,35 +66,37 @@ async def test_verified_copies_give_figures_without_the_idle_time(prepared: File
 
 
 @pytest.mark.parametrize("side", ["near", "far"])
-async def test_a_copy_that_differs_fails_and_names_the_file(prepared: Filecopy, site: Site, side: str) -> None:
-    shell = site.source if side == "near" else site.peer
+async def test_a_copy_that_differs_fails_and_names_the_file(
+    prepared: Filecopy, context: WorkloadContext, side: str
+) -> None:
+    shell = context.source if side == "near" else context.peer
     assert isinstance(shell, FakeShell)
     shell.answers["tree_digest.py"] = says(json.dumps({**TREE, "digest": "abd"}))
     shell.answers[".listing"] = says(MANIFEST.replace("22", "23"))
     with pytest.raises(WorkloadError, match=rf"on {side} .*d0000/f000001.bin has other content"):
-        await prepared.collect(site, finished())
+        await prepared.collect(context, finished())
 
 
-async def test_a_copy_with_a_file_less_fails(prepared: Filecopy, site: Site, target: FakeShell) -> None:
+async def test_a_copy_with_a_file_less_fails(prepared: Filecopy, context: WorkloadContext, target: FakeShell) -> None:
     target.answers["tree_digest.py"] = says(json.dumps({"files": 1, "bytes": 400, "digest": "x"}))
     target.answers[".listing"] = says(MANIFEST.splitlines()[0] + "\n")
     with pytest.raises(WorkloadError, match=r"has 1 files and 400 bytes.*f000001.bin is missing"):
-        await prepared.collect(site, finished())
+        await prepared.collect(context, finished())
 
 
 @pytest.mark.parametrize(("amounts", "word"), [({"there": 999}, "there sent"), ({"back": 10}, "back received")])
 async def test_a_way_that_did_not_cross_the_network_fails(
-    prepared: Filecopy, site: Site, amounts: dict[str, Any], word: str
+    prepared: Filecopy, context: WorkloadContext, amounts: dict[str, Any], word: str
 ) -> None:
     with pytest.raises(WorkloadError, match=f"the way {word} only"):
-        await prepared.collect(site, finished(**amounts))
+        await prepared.collect(context, finished(**amounts))
 
 
-async def test_a_client_that_failed_or_stopped_early_fails(prepared: Filecopy, site: Site) -> None:
+async def test_a_client_that_failed_or_stopped_early_fails(prepared: Filecopy, context: WorkloadContext) -> None:
     with pytest.raises(WorkloadError, match="exited with 1: cp: no space left"):
-        await prepared.collect(site, finished(status=1))
+        await prepared.collect(context, finished(status=1))
     with pytest.raises(WorkloadError, match="did not say that its stage 'all' ended"):
-        await prepared.collect(site, finished(last=False))
+        await prepared.collect(context, finished(last=False))
 
 
 def test_progress_tells_the_stage(load: Filecopy) -> None:

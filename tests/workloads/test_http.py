@@ -9,8 +9,9 @@ import pytest
 from tests.fakes.shell import FakeShell, says
 from tests.fakes.staging import stage_both
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.contract import Completed, Finished, Post, Progress, Site
-from vmlab.workloads.http import Http, HttpParams, parse_status
+from vmlab.workloads.contract import Completed, Finished, Progress, StagingContext, WorkloadContext
+from vmlab.workloads.kinds.http import Http, HttpParams
+from vmlab.workloads.mariadb import parse_selects
 
 PAGE = {"status": 200, "length": 30000, "generator": "WordPress 6.1.1", "complete": True}
 
@@ -33,16 +34,16 @@ def warming(source: FakeShell, target: FakeShell) -> list[str]:
     """Answers for a preparation that goes well; the list is MariaDB's counters, first to last."""
     script = [counters(selects=100), counters(selects=125), counters(selects=125 + 21 * 1001)]
     source.answers["page_fetch.py"] = target.answers["page_fetch.py"] = says(json.dumps(PAGE))
-    target.answers["mysql"] = lambda argv: says(script.pop(0))
+    target.answers["mariadb --batch"] = lambda argv: says(script.pop(0))
     return script
 
 
 @pytest.fixture
 async def prepared(
-    load: Http, site: Site, warming: list[str], source: FakeShell, target: FakeShell, captured: Path
+    load: Http, context: WorkloadContext, warming: list[str], source: FakeShell, target: FakeShell, captured: Path
 ) -> Http:
-    await stage_both(load, site)
-    await load.prepare(site)
+    await stage_both(load, context)
+    await load.prepare(context)
     source.answers["load.csv"] = says((captured / "ab-percentiles.csv").read_text())
     target.answers["access_count.py"] = says(served({"200": 1000}))
     return load
@@ -62,11 +63,11 @@ def finished(captured: Path) -> Finished:
     ],
 )
 async def test_a_page_that_is_not_wordpress_fails_the_preparation(
-    load: Http, site: Site, warming: list[str], source: FakeShell, page: dict[str, Any], word: str
+    load: Http, context: WorkloadContext, warming: list[str], source: FakeShell, page: dict[str, Any], word: str
 ) -> None:
     source.answers["page_fetch.py"] = says(json.dumps({**PAGE, **page}))
     with pytest.raises(WorkloadError, match=word):
-        await load.prepare(site)
+        await load.prepare(context)
 
 
 @pytest.mark.parametrize("step", ["stage", "rehearse"])
@@ -75,18 +76,18 @@ async def test_a_page_without_a_query_fails_the_servers_own_preparation(
 ) -> None:
     warming[1] = warming[0]
     with pytest.raises(WorkloadError, match="without a query"):
-        await getattr(load, step)(Post("load", "target", 7, target))
+        await getattr(load, step)(StagingContext("load", "target", 7, target))
 
 
 async def test_a_client_rehearses_with_nobody_there(load: Http, source: FakeShell) -> None:
     source.answers["page_fetch.py"] = Completed(1, "", "ConnectionRefusedError\n")
-    await load.rehearse(Post("load", "source", 7, source))
+    await load.rehearse(StagingContext("load", "source", 7, source))
     assert any("page_fetch.py" in words and '"port":9' in words for words in source.commands)
 
 
-async def test_verified_requests_give_figures(prepared: Http, site: Site, finished: Finished) -> None:
-    collected = await prepared.collect(site, finished)
-    figures = {reading.metric: reading.value for reading in collected.readings}
+async def test_verified_requests_give_figures(prepared: Http, context: WorkloadContext, finished: Finished) -> None:
+    collected = await prepared.collect(context, finished)
+    figures = collected.values
     assert (figures["requests"], figures["run_time"], figures["queries_per_request"]) == (1000, 0.164, 21)
     assert figures["latency_p50"] < figures["latency_p95"] < figures["latency_p99"] < figures["latency_max"] == 0.004039
 
@@ -101,11 +102,11 @@ async def test_verified_requests_give_figures(prepared: Http, site: Site, finish
     ],
 )
 async def test_every_kind_of_bad_request_fails(
-    prepared: Http, site: Site, finished: Finished, old: str, new: str, word: str
+    prepared: Http, context: WorkloadContext, finished: Finished, old: str, new: str, word: str
 ) -> None:
     assert old in finished.stdout
     with pytest.raises(WorkloadError, match=word):
-        await prepared.collect(site, Finished(0, 0.3, finished.stdout.replace(old, new), ""))
+        await prepared.collect(context, Finished(0, 0.3, finished.stdout.replace(old, new), ""))
 
 
 @pytest.mark.parametrize(
@@ -118,28 +119,28 @@ async def test_every_kind_of_bad_request_fails(
     ],
 )
 async def test_a_log_that_tells_otherwise_fails(
-    prepared: Http, site: Site, finished: Finished, target: FakeShell, log: str, word: str
+    prepared: Http, context: WorkloadContext, finished: Finished, target: FakeShell, log: str, word: str
 ) -> None:
     target.answers["access_count.py"] = says(log)
     with pytest.raises(WorkloadError, match=word):
-        await prepared.collect(site, finished)
+        await prepared.collect(context, finished)
 
 
 async def test_fewer_queries_than_requests_fail(
-    prepared: Http, site: Site, finished: Finished, warming: list[str]
+    prepared: Http, context: WorkloadContext, finished: Finished, warming: list[str]
 ) -> None:
     warming[0] = counters(selects=125 + 1000)
     with pytest.raises(WorkloadError, match="1000 queries for 1001 pages"):
-        await prepared.collect(site, finished)
+        await prepared.collect(context, finished)
 
 
-async def test_a_refused_ab_fails_with_its_word(prepared: Http, site: Site, captured: Path) -> None:
+async def test_a_refused_ab_fails_with_its_word(prepared: Http, context: WorkloadContext, captured: Path) -> None:
     with pytest.raises(WorkloadError, match=r"ab exited with 111: apr_socket_recv: Connection refused"):
-        await prepared.collect(site, Finished(111, 0.1, (captured / "ab-refused.txt").read_text(), ""))
+        await prepared.collect(context, Finished(111, 0.1, (captured / "ab-refused.txt").read_text(), ""))
 
 
-def test_the_client_marks_its_requests_as_this_cells(load: Http, site: Site) -> None:
-    argv = load.client(site).argv
+def test_the_client_marks_its_requests_as_this_cells(load: Http, context: WorkloadContext) -> None:
+    argv = load.client(context).argv
     assert "User-Agent: vmlab-7-3-2-load" in argv
     assert argv[-1] == "http://198.18.0.12/"
 
@@ -156,8 +157,8 @@ def test_a_path_cannot_smuggle_anything() -> None:
 
 
 def test_counters_that_cannot_be_read_fail() -> None:
-    assert parse_status("Com_select\t5\nQcache_hits\t2\n") == 7
+    assert parse_selects("Com_select\t5\nQcache_hits\t2\n") == 7
     with pytest.raises(WorkloadError, match="cannot be read: 'ERROR 2002"):
-        parse_status("ERROR 2002 (HY000)\n")
+        parse_selects("ERROR 2002 (HY000)\n")
     with pytest.raises(WorkloadError, match="did not tell"):
-        parse_status("")
+        parse_selects("")

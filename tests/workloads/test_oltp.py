@@ -7,8 +7,8 @@ import pytest
 from tests.fakes.shell import FakeShell, says
 from tests.fakes.staging import stage_both
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.contract import Finished, Site
-from vmlab.workloads.oltp import Oltp, OltpParams
+from vmlab.workloads.contract import Finished, WorkloadContext
+from vmlab.workloads.kinds.oltp import Oltp, OltpParams
 
 
 @pytest.fixture
@@ -17,10 +17,10 @@ def load() -> Oltp:
 
 
 @pytest.fixture
-async def prepared(load: Oltp, site: Site, target: FakeShell) -> Oltp:
+async def prepared(load: Oltp, context: WorkloadContext, target: FakeShell) -> Oltp:
     target.answers.update({"xact_commit": says("0\n40\n"), "count(*) FROM sbtest": says("1000\n1000\n")})
-    await stage_both(load, site)
-    await load.prepare(site)
+    await stage_both(load, context)
+    await load.prepare(context)
     target.answers["xact_commit"] = says("0\n345\n")
     return load
 
@@ -40,30 +40,30 @@ async def test_the_server_alone_fills_vacuums_and_checkpoints_in_this_order(
 
 
 async def test_a_server_that_leaves_out_a_table_fails(
-    site: Site, prepared: Oltp, finished: Finished, target: FakeShell
+    context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
 ) -> None:
     target.answers["count(*) FROM sbtest"] = says("1000\n")
     with pytest.raises(WorkloadError, match="counted tables: 1, but 2"):
-        await prepared.collect(site, finished)
+        await prepared.collect(context, finished)
 
 
 async def test_counts_are_taken_when_the_sessions_have_ended(
-    site: Site, prepared: Oltp, finished: Finished, target: FakeShell
+    context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
 ) -> None:
     answers = ["1\n300\n", "0\n345\n"]
     target.answers["xact_commit"] = lambda argv: says(answers.pop(0))
-    collected = await prepared.collect(site, finished)
+    collected = await prepared.collect(context, finished)
     assert collected.raw["xact_commit"] == "305\n"
 
 
-def test_the_client_ends_by_events_not_by_time(load: Oltp, site: Site) -> None:
-    argv = load.client(site).argv
+def test_the_client_ends_by_events_not_by_time(load: Oltp, context: WorkloadContext) -> None:
+    argv = load.client(context).argv
     assert {"--events=300", "--time=0", "--threads=4", "--pgsql-host=198.18.0.12"} <= set(argv)
 
 
-async def test_verified_transactions_give_figures(prepared: Oltp, site: Site, finished: Finished) -> None:
-    collected = await prepared.collect(site, finished)
-    figures = {reading.metric: reading.value for reading in collected.readings}
+async def test_verified_transactions_give_figures(prepared: Oltp, context: WorkloadContext, finished: Finished) -> None:
+    collected = await prepared.collect(context, finished)
+    figures = collected.values
     assert figures["run_time"] == 11.4497
     assert figures["transactions"] == 300
     assert figures["transactions_per_second"] == pytest.approx(26.2, abs=0.01)
@@ -71,34 +71,36 @@ async def test_verified_transactions_give_figures(prepared: Oltp, site: Site, fi
     assert collected.raw["sysbench"] == finished.stdout
 
 
-async def test_fewer_transactions_than_asked_fail(site: Site, prepared: Oltp, finished: Finished) -> None:
+async def test_fewer_transactions_than_asked_fail(context: WorkloadContext, prepared: Oltp, finished: Finished) -> None:
     short = Finished(0, 1, finished.stdout.replace("transactions:                        300", "transactions: 299"), "")
     with pytest.raises(WorkloadError, match="transactions of sysbench: 299, but 300"):
-        await prepared.collect(site, short)
+        await prepared.collect(context, short)
 
 
 async def test_a_server_that_committed_less_fails(
-    site: Site, prepared: Oltp, finished: Finished, target: FakeShell
+    context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
 ) -> None:
     target.answers["xact_commit"] = says("0\n339\n")
     with pytest.raises(WorkloadError, match="committed 299 transactions, but 300"):
-        await prepared.collect(site, finished)
+        await prepared.collect(context, finished)
 
 
-async def test_a_lost_row_fails(site: Site, prepared: Oltp, finished: Finished, target: FakeShell) -> None:
+async def test_a_lost_row_fails(
+    context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
+) -> None:
     target.answers["count(*) FROM sbtest"] = says("1000\n999\n")
     with pytest.raises(WorkloadError, match="rows in table sbtest2: 999, but 1000"):
-        await prepared.collect(site, finished)
+        await prepared.collect(context, finished)
 
 
 async def test_a_counter_that_is_no_number_fails(
-    site: Site, prepared: Oltp, finished: Finished, target: FakeShell
+    context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
 ) -> None:
     target.answers["xact_commit"] = says("0\n\n")
     with pytest.raises(WorkloadError, match="xact_commit cannot be read"):
-        await prepared.collect(site, finished)
+        await prepared.collect(context, finished)
 
 
-async def test_a_client_that_was_refused_fails(site: Site, prepared: Oltp) -> None:
+async def test_a_client_that_was_refused_fails(context: WorkloadContext, prepared: Oltp) -> None:
     with pytest.raises(WorkloadError, match="exited with 1: FATAL: Thread initialization failed!"):
-        await prepared.collect(site, Finished(1, 0.1, "", "FATAL: x\nFATAL: Thread initialization failed!\n"))
+        await prepared.collect(context, Finished(1, 0.1, "", "FATAL: x\nFATAL: Thread initialization failed!\n"))

@@ -8,8 +8,8 @@ import pytest
 from tests.fakes.shell import FakeShell, says
 from tests.fakes.staging import stage_both
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.contract import Finished, Progress, Site
-from vmlab.workloads.smtp import Smtp, SmtpParams, drain_seconds
+from vmlab.workloads.contract import Finished, Progress, WorkloadContext
+from vmlab.workloads.kinds.smtp import Smtp, SmtpParams, drain_seconds
 
 CLOCKS = {"ahead": 0.5, "uncertainty": 0.001}
 SENT = {"ended": "all", "accepted": 20, "seconds": 9.0, "sending": 5.0, "burst": 2.0, "clock": 1000.0}
@@ -30,19 +30,19 @@ def load() -> Smtp:
 
 
 @pytest.fixture
-async def settled(load: Smtp, site: Site, source: FakeShell, target: FakeShell) -> Smtp:
+async def settled(load: Smtp, context: WorkloadContext, source: FakeShell, target: FakeShell) -> Smtp:
     target.answers["queue_watch.py"] = says(json.dumps({"left": 0, "empty": 1004.25}))
     target.answers["mail_count.py"] = says(mailbox(20))
     source.answers["clock_difference.py"] = says(json.dumps(CLOCKS))
-    await stage_both(load, site)
-    await load.prepare(site)
-    await load.settle(site, finished())
+    await stage_both(load, context)
+    await load.prepare(context)
+    await load.settle(context, finished())
     return load
 
 
-async def test_delivered_mail_gives_figures_with_the_drain_apart(settled: Smtp, site: Site) -> None:
-    collected = await settled.collect(site, finished())
-    figures = {reading.metric: reading.value for reading in collected.readings}
+async def test_delivered_mail_gives_figures_with_the_drain_apart(settled: Smtp, context: WorkloadContext) -> None:
+    collected = await settled.collect(context, finished())
+    figures = collected.values
     assert figures == {
         "run_time": 9.0,
         "sending_time": 5.0,
@@ -53,46 +53,50 @@ async def test_delivered_mail_gives_figures_with_the_drain_apart(settled: Smtp, 
     }
 
 
-async def test_a_queue_that_does_not_drain_fails(settled: Smtp, site: Site, target: FakeShell) -> None:
+async def test_a_queue_that_does_not_drain_fails(settled: Smtp, context: WorkloadContext, target: FakeShell) -> None:
     target.answers["queue_watch.py"] = says(json.dumps({"left": 3, "empty": None}))
     with pytest.raises(WorkloadError, match="3 messages were still in the queue after 340 s"):
-        await settled.settle(site, finished())
+        await settled.settle(context, finished())
 
 
-async def test_mail_that_was_not_delivered_fails(settled: Smtp, site: Site, target: FakeShell) -> None:
+async def test_mail_that_was_not_delivered_fails(settled: Smtp, context: WorkloadContext, target: FakeShell) -> None:
     target.answers["mail_count.py"] = says(mailbox(19))
     with pytest.raises(WorkloadError, match="delivered messages: 19, but 20"):
-        await settled.collect(site, finished())
+        await settled.collect(context, finished())
 
 
-async def test_mail_that_was_not_accepted_fails(settled: Smtp, site: Site) -> None:
+async def test_mail_that_was_not_accepted_fails(settled: Smtp, context: WorkloadContext) -> None:
     with pytest.raises(WorkloadError, match="accepted messages: 19, but 20"):
-        await settled.collect(site, finished(accepted=19))
+        await settled.collect(context, finished(accepted=19))
 
 
-async def test_mail_that_arrived_short_fails(settled: Smtp, site: Site, target: FakeShell) -> None:
+async def test_mail_that_arrived_short_fails(settled: Smtp, context: WorkloadContext, target: FakeShell) -> None:
     target.answers["mail_count.py"] = says(mailbox(20, 55_000))
     with pytest.raises(WorkloadError, match=r"56000 bytes were sent; delivered .*55000"):
-        await settled.collect(site, finished())
+        await settled.collect(context, finished())
 
 
-async def test_a_client_that_failed_fails_before_any_waiting(load: Smtp, site: Site, target: FakeShell) -> None:
+async def test_a_client_that_failed_fails_before_any_waiting(
+    load: Smtp, context: WorkloadContext, target: FakeShell
+) -> None:
     with pytest.raises(WorkloadError, match="exited with 1: smtp-source: fatal: 550"):
-        await load.settle(site, finished(status=1))
+        await load.settle(context, finished(status=1))
     assert target.commands == []
 
 
-async def test_a_queue_that_nobody_watched_has_no_drain_time(load: Smtp, site: Site, target: FakeShell) -> None:
+async def test_a_queue_that_nobody_watched_has_no_drain_time(
+    load: Smtp, context: WorkloadContext, target: FakeShell
+) -> None:
     target.answers["mail_count.py"] = says(mailbox(20))
     with pytest.raises(WorkloadError, match="not watched"):
-        await load.collect(site, finished())
+        await load.collect(context, finished())
 
 
-async def test_a_last_line_that_cannot_be_read_fails(settled: Smtp, site: Site) -> None:
+async def test_a_last_line_that_cannot_be_read_fails(settled: Smtp, context: WorkloadContext) -> None:
     with pytest.raises(WorkloadError, match=r"not '12\.'"):
-        await settled.collect(site, Finished(0, 1, "12.\n", ""))
+        await settled.collect(context, Finished(0, 1, "12.\n", ""))
     with pytest.raises(WorkloadError, match="cannot be read"):
-        await settled.collect(site, finished(burst=None))
+        await settled.collect(context, finished(burst=None))
 
 
 def test_a_drain_is_never_below_zero_but_within_the_clocks_uncertainty() -> None:
@@ -105,8 +109,8 @@ def test_a_drain_is_never_below_zero_but_within_the_clocks_uncertainty() -> None
     assert drain_seconds({**sent, "burst": 0.0}, {"empty": 999.0, **CLOCKS}) == 0
 
 
-def test_every_cell_has_a_subject_of_its_own(load: Smtp, site: Site) -> None:
-    options = json.loads(load.client(site).argv[-1])
+def test_every_cell_has_a_subject_of_its_own(load: Smtp, context: WorkloadContext) -> None:
+    options = json.loads(load.client(context).argv[-1])
     assert options["subject"] == "vmlab-7-3-2-load"
     assert (options["server"], options["size"], options["pause"]) == ("198.18.0.12:25", 56_000, 1.0)
 

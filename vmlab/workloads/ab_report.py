@@ -26,14 +26,16 @@ class AbReport:
 
 
 def parse_ab(text: str) -> AbReport:
-    """Read ab's report, behind the answers that it may show. Raises WorkloadError that quotes what it cannot read."""
+    """Read ab's report, which may follow the answers that it prints. Raises WorkloadError that quotes what it cannot
+    read.
+    """
     text = text[max(0, text.rfind("\nServer Software:")) :]
 
     def field(label: str, pattern: str) -> float:
         return float(labelled(text, label, pattern, "ab")[1])
 
     def rare(label: str) -> int:
-        """ab leaves these lines out where there is nothing to tell."""
+        """ab omits these lines when their count is 0."""
         return int(field(label, _NUMBER)) if f"\n{label}:" in text else 0
 
     return AbReport(

@@ -1,4 +1,4 @@
-"""What a workload is to the engine, and what the engine gives a workload.
+"""The interface between workloads and the engine.
 
 The engine drives every workload of a cell through the same steps::
 
@@ -6,9 +6,9 @@ The engine drives every workload of a cell through the same steps::
     rehearse  what `prepare` will do again in each clone, as far as one side can, as the last thing before the snapshot
     prepare   what needs both sides, such as mounts, before the barrier; both count in provision.seconds
     client    the program that the engine starts behind the barrier, at the broadcast time
-    progress  each line that the client prints may tell how far it is
-    settle    work that the system still owes when the client has ended, such as a queue that drains;
-              runs at once, while other workloads may still run, so it must be light
+    progress  each line that the client prints may show how far it is
+    settle    work that the system has not finished when the client ends, such as a queue that drains; runs at once,
+              while other workloads may still run, so it must be light
     collect   after every workload of the cell has ended: verify the work, then give the figures
 
 A workload that did not do all of its work raises WorkloadError from `settle` or `collect`; it never returns
@@ -17,12 +17,16 @@ a smaller figure.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
+
+from vmlab.model.errors import WorkloadError
+from vmlab.workloads.metrics import Metric, Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,13 @@ class Completed:
 
 
 Side = Literal["source", "target"]
+
+RUN_DEADLINE = 300.0
+"""Seconds that a command in a guest may take where nothing else is said.
+
+A dead guest is noticed within seconds by other means, so that this ends only what hangs. On a host that is emulated
+itself, with four guests on one processor, a command took more than two minutes.
+"""
 
 
 class Shell(Protocol):
@@ -51,7 +62,7 @@ class Shell(Protocol):
         ...
 
     async def run(
-        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = 120.0, check: bool = True
+        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
     ) -> Completed:
         """Run `argv` as root, without a shell between. Raises GuestError when it exits non-zero and `check` holds,
         and DeadlineExceeded after `deadline` seconds."""
@@ -63,10 +74,11 @@ class Shell(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class WorkloadContext:
     """Where one workload of one tile runs. `target` is None for workloads with one side.
 
-    `seed` is the run's; `tile` counts from 1; `cell` too. Draw random numbers from ``(seed, tile, workload)``
+    `seed` is the run's; `tile` counts from 1; `cell` too; `position` from 0, over all workloads of the cell, for what
+    must be different where several share an address, such as ports. Draw random numbers from ``(seed, tile, workload)``
     alone, so that both sides of a comparison do the same work.
     """
 
@@ -76,17 +88,18 @@ class Site:
     seed: int
     source: Shell
     target: Shell | None = None
+    position: int = 0
 
     @property
     def peer(self) -> Shell:
-        """The target; for workloads that declare ``sides = 2`` the plan has made sure of one."""
+        """The target; for workloads with ``sides = 2`` the plan ensures that there is one."""
         if self.target is None:
             raise ValueError(f"workload {self.workload} has no target")
         return self.target
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class StagingContext:
     """One side of a workload, alone: its guest may have no network yet, and become many guests later.
 
     Draw random data from ``(seed, workload)`` alone, so that the guests of all tiles and cells begin equal.
@@ -129,28 +142,22 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """One figure: the metric's name in snake_case, its value and its unit (``s``, ``1``, ``1/s``, ``B``, ``B/s``)."""
-
-    metric: str
-    value: float
-    unit: str
-
-
-@dataclass(frozen=True, slots=True)
 class Collected:
-    """The figures of a verified workload, and the raw text of every tool behind them, by a name."""
+    """What a verified workload gives: metric to value, and the raw text of every tool behind them, by a name.
 
-    readings: tuple[Reading, ...]
-    raw: dict[str, str] = field(default_factory=dict)
+    Units are not given here: `Workload.metrics` has them.
+    """
+
+    values: Mapping[str, float]
+    raw: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
     """What one instance of a workload costs, for the plan.
 
-    `disk_bytes` is what it writes to guests' disks; `seconds` is an honest guess of preparation and execution
-    together under the accelerator that is asked for, alone on an idle host with two cores.
+    `disk_bytes` is what it writes to guests' disks, or to the host's; `seconds` is an honest guess of preparation and
+    execution together under the accelerator that is asked for, alone on an idle host with two cores.
     """
 
     disk_bytes: int
@@ -174,9 +181,18 @@ class Workload(ABC, Generic[P]):
     """1: the scenario says ``on: GUEST`` (or ``on: host``); 2: it says ``from: GUEST`` and ``to: GUEST``."""
     roles: ClassVar[tuple[str | None, str | None]] = (None, None)
     """Roles that (source, target) must have, such as ``(None, "database")``; None where any will do."""
+    host_sides: ClassVar[frozenset[Side]] = frozenset()
+    """Of a kind with two sides: which may be the host. All tiles share its /run, and each has its own /data."""
     Params: ClassVar[type[WorkloadParams]]
     summary: ClassVar[str]
     """One sentence for ``vmlab schema`` and the console."""
+    metrics: ClassVar[Mapping[str, Metric]]
+    """Every metric that `collect` may give, by its name, in the order of tables; see `with_run_time`.
+
+    The only place for units, labels and which end is better. Code that shows or compares figures reads it through
+    ``registry.kinds()[kind].metrics``, without making an instance. A metric that some parameters leave out, such as the
+    reads of a workload that writes alone, is declared all the same and not given then.
+    """
 
     def __init__(self, params: P) -> None:
         self.params: P = params
@@ -189,14 +205,14 @@ class Workload(ABC, Generic[P]):
         """The parameters that `stage` depends on; guests whose stages agree share a snapshot."""
         return {}
 
-    async def stage(self, post: Post) -> None:
+    async def stage(self, context: StagingContext) -> None:
         """Make ready what one side needs on its own. Roles' services run already; the peer may not exist yet.
 
-        Nothing that is kept on this instance is there in `prepare`, which may come in another run.
+        Nothing that is stored on this instance is available in `prepare`, which may be called in another run.
         """
         return
 
-    async def rehearse(self, post: Post) -> None:
+    async def rehearse(self, context: StagingContext) -> None:
         """Do what `prepare` does, as far as one side alone can, and undo it; not called for guests that booted.
 
         The caches of a guest that is about to be saved are empty. What this reads stays in its memory, and no clone
@@ -205,24 +221,45 @@ class Workload(ABC, Generic[P]):
         return
 
     @abstractmethod
-    async def prepare(self, site: Site) -> None:
+    async def prepare(self, context: WorkloadContext) -> None:
         """Make ready what needs both sides. Both were staged."""
 
     @abstractmethod
-    def client(self, site: Site) -> Client:
-        """The program that is timed. Asked for while `prepare` is under way, so it follows from site and parameters."""
+    def client(self, context: WorkloadContext) -> Client:
+        """The program that is timed. Called while `prepare` is under way, so it may depend only on context and
+        parameters.
+        """
 
     def progress(self, line: str) -> Progress | None:
-        """What a line of the client's standard output tells of its progress; None when nothing."""
+        """The progress that a line of the client's standard output shows; None when it shows none."""
         return None
 
-    async def settle(self, site: Site, finished: Finished) -> None:
-        """Wait for, and time, what the system still owes after the client's end."""
+    async def settle(self, context: WorkloadContext, finished: Finished) -> None:
+        """Wait for, and time, the work that the system still has after the client's end."""
         return
 
     @abstractmethod
-    async def collect(self, site: Site, finished: Finished) -> Collected:
+    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """Verify and give figures, ``run_time`` in seconds among them. Raises WorkloadError."""
+
+    def readings(self, collected: Collected) -> tuple[Reading, ...]:
+        """What was collected as readings, in the order of `metrics`.
+
+        Raises WorkloadError for a metric that the kind does not declare, a value that is not finite, and where
+        ``run_time`` is missing.
+        """
+        for name, value in collected.values.items():
+            if name not in self.metrics:
+                raise WorkloadError(f"kind {self.kind} gave a metric that it does not declare: {name}")
+            if not math.isfinite(value):
+                raise WorkloadError(f"kind {self.kind} gave {value} for {name}")
+        if "run_time" not in collected.values:
+            raise WorkloadError(f"kind {self.kind} gave no run_time")
+        return tuple(
+            Reading(name, float(collected.values[name]), metric.unit, metric.better)
+            for name, metric in self.metrics.items()
+            if name in collected.values
+        )
 
 
 AnyWorkload = Workload[Any]

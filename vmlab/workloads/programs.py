@@ -7,22 +7,22 @@ from importlib import resources
 from typing import Any
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.names import WORKLOADS_FOLDER
 from vmlab.workloads.contract import Shell
 
-_FOLDER = "/run/vmlab/workloads"
 _PYTHON = ("/usr/bin/python3", "-I", "-S")
 
 
 def command(name: str, options: dict[str, Any]) -> tuple[str, ...]:
     """The argv of the installed program `name`; its options travel as one JSON argument."""
-    return (*_PYTHON, f"{_FOLDER}/{name}.py", json.dumps(options, separators=(",", ":")))
+    return (*_PYTHON, f"{WORKLOADS_FOLDER}/{name}.py", json.dumps(options, separators=(",", ":")))
 
 
 async def install(shell: Shell, *names: str) -> None:
     """Write programs into a guest. Raises GuestError."""
     for name in names:
         source = resources.files("vmlab.workloads").joinpath("payload", f"{name}.py")
-        await shell.write(f"{_FOLDER}/{name}.py", source.read_bytes())
+        await shell.write(f"{WORKLOADS_FOLDER}/{name}.py", source.read_bytes())
 
 
 async def ask(shell: Shell, name: str, options: dict[str, Any], *, deadline: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Every workload kind, found by looking into this folder: a new file with a Workload in it is all that is needed."""
+"""Every workload kind, found in the folder `kinds`: a new kind needs only a new file with a Workload in it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import importlib
 import pkgutil
 from functools import cache
 
-import vmlab.workloads as package
+import vmlab.workloads.kinds as package
 from vmlab.workloads.contract import AnyWorkload, Workload
-
-_NOT_KINDS = {"contract", "registry"}
 
 
 @cache
@@ -17,8 +15,6 @@ def kinds() -> dict[str, type[AnyWorkload]]:
     """Kind to class, in alphabetical order. Raises ImportError when two files claim the same kind."""
     found: dict[str, type[AnyWorkload]] = {}
     for module_info in pkgutil.iter_modules(package.__path__):
-        if module_info.name in _NOT_KINDS:
-            continue
         module = importlib.import_module(f"{package.__name__}.{module_info.name}")
         for candidate in vars(module).values():
             if _is_kind(candidate, module.__name__):

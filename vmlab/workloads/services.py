@@ -1,4 +1,4 @@
-"""What the guests' services offer to a workload; the guest image is built to it."""
+"""What the guests' services offer to a workload; the guest image is built accordingly."""
 
 from __future__ import annotations
 

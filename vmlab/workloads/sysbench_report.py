@@ -10,6 +10,7 @@ from vmlab.workloads.verdict import labelled
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _RATED = rf"{_NUMBER}\s+\({_NUMBER} per sec\.\)"
 _INTERVAL = re.compile(rf"\[ {_NUMBER}s \] thds: [0-9]+ (?:tps|eps): {_NUMBER} ")
+_MEMORY_INTERVAL = re.compile(rf"\[ {_NUMBER}s \] {_NUMBER} MiB/sec")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +63,48 @@ def parse_database_report(text: str) -> DatabaseReport:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryReport:
+    """What the test of the memory prints besides, without its rounded rates; `block_kib` is rounded down."""
+
+    operations: int
+    operation: str
+    scope: str
+    block_kib: int
+    threads: int
+
+
+def parse_memory_report(text: str) -> MemoryReport:
+    """Read ``Total operations`` and the options that sysbench repeats. Raises WorkloadError."""
+    return MemoryReport(
+        operations=int(labelled(text, "Total operations", rf"([0-9]+) \( *{_NUMBER} per second\)", "sysbench")[1]),
+        operation=labelled(text, "operation", "(read|write)", "sysbench")[1],
+        scope=labelled(text, "scope", "(local|global)", "sysbench")[1],
+        block_kib=int(labelled(text, "block size", "([0-9]+)KiB", "sysbench")[1]),
+        threads=int(labelled(text, "Number of threads", "([0-9]+)", "sysbench")[1]),
+    )
+
+
 class IntervalCount:
-    """Adds up what ``--report-interval=1`` tells: rates of events, whose sum is about the count so far."""
+    """Adds up the rates that ``--report-interval=1`` prints, of events or of MiB; the sum is about what was done so
+    far.
+
+    The total and what `feed` returns are events, or bytes.
+    """
 
     def __init__(self, total: int) -> None:
-        self._total = total
+        self.total = float(total)
         self._done = 0.0
         self._at = 0.0
 
     def feed(self, line: str) -> float | None:
-        """Events done so far, never more than the total; None for a line of another sort."""
-        match = _INTERVAL.match(line)
+        """What was done so far, never more than the total; None for a line of another sort."""
+        events, moved = _INTERVAL.match(line), _MEMORY_INTERVAL.match(line)
+        match = events or moved
         if match is None:
             return None
         at = float(match[1])
-        self._done = min(self._done + float(match[2]) * max(0.0, at - self._at), float(self._total))
+        rate = float(match[2]) * (2**20 if moved else 1)
+        self._done = min(self._done + rate * max(0.0, at - self._at), self.total)
         self._at = at
         return self._done

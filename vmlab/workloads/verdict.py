@@ -1,4 +1,4 @@
-"""What all workloads ask of a client that ended, and of the text that a tool printed."""
+"""Checks of a client that ended, and of the text that a tool printed, for all workloads."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from vmlab.workloads.contract import Finished
 
 
 def demand_success(finished: Finished, tool: str) -> None:
-    """Raises WorkloadError with the last thing that the tool said when its status is not 0."""
+    """Raises WorkloadError with the last line that the tool printed when its status is not 0."""
     if finished.status == 0:
         return
-    said = (finished.stderr.strip() or finished.stdout.strip()).splitlines()
-    tail = f": {said[-1].strip()[:300]}" if said else ""
+    lines = (finished.stderr.strip() or finished.stdout.strip()).splitlines()
+    tail = f": {lines[-1].strip()[:300]}" if lines else ""
     raise WorkloadError(f"{tool} exited with {finished.status}{tail}")
 
 
@@ -21,6 +21,15 @@ def demand_equal(what: str, found: float, asked: float) -> None:
     """Raises WorkloadError when a count is not what was asked for."""
     if found != asked:
         raise WorkloadError(f"{what}: {found:.0f}, but {asked:.0f} were asked for")
+
+
+def demand_within(what: str, seconds: float, finished: Finished) -> None:
+    """Raises WorkloadError where a tool claims more time than its client ran, by the clock of the client's place.
+
+    A clock that went wrong meanwhile makes rates that are too low or too high, and no count shows it.
+    """
+    if seconds > finished.seconds:
+        raise WorkloadError(f"{what} took {seconds:.3f} s together, but the client ran for {finished.seconds:.3f} s")
 
 
 def labelled(text: str, label: str, pattern: str, tool: str) -> re.Match[str]:

@@ -28,7 +28,7 @@ def ask(client: socket.socket, question: bytes) -> tuple[float, float] | None:
 
 
 def compare(client: socket.socket) -> list[tuple[float, float]]:
-    """Several answers, and then a farewell; none where nobody answers in time."""
+    """Several answers, then the packet that ends the exchange; none where no answer comes in time."""
     end = time.monotonic() + SECONDS_TO_TRY
     answers: list[tuple[float, float]] = []
     while len(answers) < ROUNDS and time.monotonic() < end:
@@ -37,7 +37,7 @@ def compare(client: socket.socket) -> list[tuple[float, float]]:
             time.sleep(0.1)
         else:
             answers.append(found)
-    # The farewell may be lost like any packet, and so may its answer, after which nobody listens any more.
+    # That packet, or its answer, may be lost like any other; after its answer the other side has ended.
     for _ in range(5 if answers else 0):
         if ask(client, b"bye") is not None:
             break

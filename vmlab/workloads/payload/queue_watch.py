@@ -1,4 +1,4 @@
-"""Runs inside a guest with Postfix: waits until the mail queue is empty, and tells since when it has been.
+"""Runs inside a guest with Postfix: waits until the mail queue is empty, and prints since when it has been.
 
 One JSON argument: ``port`` and ``deadline`` (seconds). Removing a message's file stamps its queue's folder, so the
 moment is exact however seldom this program looks. Meanwhile it answers every UDP packet at ``port`` with this

@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 
-class Teller:
+class ProgressPrinter:
     """Prints how far the client is, at most once a second. `accepted_at` is the clock at the last accepted message."""
 
     def __init__(self, total: int) -> None:
@@ -36,7 +36,7 @@ def say(**message: Any) -> None:
     sys.stdout.flush()
 
 
-def send(options: dict[str, Any], stage: str, messages: int, teller: Teller) -> float:
+def send(options: dict[str, Any], stage: str, messages: int, teller: ProgressPrinter) -> float:
     """One call of smtp-source; the seconds it took. Ends the program where a message was not taken."""
     argv = ["smtp-source", "-c", "-l", str(options["size"]), "-m", str(messages), "-S", options["subject"]]
     argv += ["-f", options["sender"], "-t", options["recipient"], options["server"]]
@@ -50,7 +50,7 @@ def send(options: dict[str, Any], stage: str, messages: int, teller: Teller) -> 
     return seconds
 
 
-def follow(process: "subprocess.Popen[bytes]", stage: str, teller: Teller) -> int:
+def follow(process: "subprocess.Popen[bytes]", stage: str, teller: ProgressPrinter) -> int:
     """The last count that ``smtp-source -c`` shows: messages that the server has accepted."""
     assert process.stdout is not None
     accepted, rest = 0, b""
@@ -66,7 +66,7 @@ def follow(process: "subprocess.Popen[bytes]", stage: str, teller: Teller) -> in
 def main() -> None:
     options = json.loads(sys.argv[1])
     batches, messages, burst = options["batches"], options["messages"], options["burst"]
-    teller = Teller(batches * messages + burst)
+    teller = ProgressPrinter(batches * messages + burst)
     began = time.monotonic()
     sending = burst_seconds = 0.0
     for number in range(batches):

@@ -1,4 +1,4 @@
-"""Runs inside a guest: tells what a folder really holds, read from this guest's own disk.
+"""Runs inside a guest: prints what a folder really contains, read from this guest's own disk.
 
 One JSON argument: ``folder`` and ``listing`` (path of the file to write). Everything is synced and the page cache
 dropped first, so that what is read was on the disk. Prints ``{"files": N, "bytes": N, "digest": HEX}`` as

@@ -1,4 +1,4 @@
-"""Prime numbers by sysbench: the processor alone, with no memory, disk or network to speak of."""
+"""Prime numbers by sysbench: the processor alone, with hardly any memory, disk or network."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from vmlab.workloads.contract import (
     Finished,
     Footprint,
     Progress,
-    Reading,
-    Site,
     Workload,
+    WorkloadContext,
     WorkloadParams,
 )
+from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.sysbench_report import IntervalCount, parse_report
 from vmlab.workloads.verdict import demand_equal, demand_success
 
@@ -46,6 +46,13 @@ class Cpu(Workload[CpuParams]):
     sides = 1
     Params = CpuParams
     summary = "sysbench looks for prime numbers with a number of threads."
+    metrics = with_run_time(
+        events=Metric("1", None, "events"),
+        events_per_second=Metric("1/s", "more", "events per second"),
+        latency_avg=Metric("s", "less", "mean latency"),
+        latency_p95=Metric("s", "less", "95th percentile of latency"),
+        latency_max=Metric("s", "less", "highest latency"),
+    )
 
     def __init__(self, params: CpuParams) -> None:
         super().__init__(params)
@@ -56,11 +63,11 @@ class Cpu(Workload[CpuParams]):
         event = _EVENT_SECONDS[accelerator] * (self.params.max_prime / 50_000) ** _PRIME_EXPONENT
         return Footprint(disk_bytes=0, seconds=1 + self.params.events * event / min(self.params.threads, 2))
 
-    async def prepare(self, site: Site) -> None:
+    async def prepare(self, context: WorkloadContext) -> None:
         """Load program and libraries once, so that the first cell does not pay for reading them."""
-        await site.source.run(["sysbench", "cpu", "--cpu-max-prime=100", "--events=1", "--time=0", "run"])
+        await context.source.run(["sysbench", "cpu", "--cpu-max-prime=100", "--events=1", "--time=0", "run"])
 
-    def client(self, site: Site) -> Client:
+    def client(self, context: WorkloadContext) -> Client:
         """sysbench itself, with nothing around it."""
         params = self.params
         return Client(
@@ -82,19 +89,19 @@ class Cpu(Workload[CpuParams]):
         done = self._count.feed(line)
         return None if done is None else Progress(done, self.params.events, "events")
 
-    async def collect(self, site: Site, finished: Finished) -> Collected:
+    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """All events were done, or WorkloadError."""
         demand_success(finished, "sysbench cpu")
         report = parse_report(finished.stdout)
         demand_equal("events of sysbench cpu", report.events, self.params.events)
         return Collected(
-            readings=(
-                Reading("run_time", report.total_time, "s"),
-                Reading("events", report.events, "1"),
-                Reading("events_per_second", report.events / report.total_time, "1/s"),
-                Reading("latency_avg", report.latency_avg, "s"),
-                Reading("latency_p95", report.latency_p95, "s"),
-                Reading("latency_max", report.latency_max, "s"),
-            ),
+            values={
+                "run_time": report.total_time,
+                "events": report.events,
+                "events_per_second": report.events / report.total_time,
+                "latency_avg": report.latency_avg,
+                "latency_p95": report.latency_p95,
+                "latency_max": report.latency_max,
+            },
             raw={"sysbench": finished.stdout, "stderr": finished.stderr},
         )

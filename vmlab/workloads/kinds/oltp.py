@@ -13,14 +13,14 @@ from vmlab.workloads.contract import (
     Collected,
     Finished,
     Footprint,
-    Post,
     Progress,
-    Reading,
     Shell,
-    Site,
+    StagingContext,
     Workload,
+    WorkloadContext,
     WorkloadParams,
 )
+from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.services import DATABASE
 from vmlab.workloads.sysbench_report import IntervalCount, parse_database_report, parse_report
 from vmlab.workloads.verdict import demand_equal, demand_success
@@ -58,6 +58,14 @@ class Oltp(Workload[OltpParams]):
     roles = (None, "database")
     Params = OltpParams
     summary = "sysbench runs read/write transactions against PostgreSQL."
+    metrics = with_run_time(
+        transactions=Metric("1", None, "transactions"),
+        transactions_per_second=Metric("1/s", "more", "transactions per second"),
+        latency_avg=Metric("s", "less", "mean latency"),
+        latency_p95=Metric("s", "less", "95th percentile of latency"),
+        errors=Metric("1", "less", "transactions done again"),
+        reconnects=Metric("1", "less", "connections made again"),
+    )
 
     def __init__(self, params: OltpParams) -> None:
         super().__init__(params)
@@ -90,25 +98,25 @@ class Oltp(Workload[OltpParams]):
         """Number and size of the tables."""
         return {"engine": self.params.engine, "tables": self.params.tables, "rows": self.params.rows}
 
-    async def stage(self, post: Post) -> None:
+    async def stage(self, context: StagingContext) -> None:
         """On the server: fill the tables, gather the planner's statistics, and leave no checkpoint for later.
 
         How many transactions the server had committed by then is kept in a file.
         """
-        if post.side == "source":
+        if context.side == "source":
             return
         rows = self.params.tables * self.params.rows
-        seed = _seed(post.seed, 0)
-        await post.shell.run(self._sysbench(_SOCKET_FOLDER, seed, "cleanup"), check=False)
-        await post.shell.run(self._sysbench(_SOCKET_FOLDER, seed, "prepare"), deadline=300 + rows * 0.02)
+        seed = _seed(context.seed, 0)
+        await context.shell.run(self._sysbench(_SOCKET_FOLDER, seed, "cleanup"), check=False)
+        await context.shell.run(self._sysbench(_SOCKET_FOLDER, seed, "prepare"), deadline=300 + rows * 0.02)
         tables = ", ".join(self._tables())
-        await _sql(post.shell, DATABASE, f"VACUUM ANALYZE {tables}", "CHECKPOINT", deadline=300 + rows * 0.01)
-        await post.shell.write(_commits_file(post.workload), f"{await _commits(post.shell)}\n".encode())
+        await _sql(context.shell, DATABASE, f"VACUUM ANALYZE {tables}", "CHECKPOINT", deadline=300 + rows * 0.01)
+        await context.shell.write(_commits_file(context.workload), f"{await _commits(context.shell)}\n".encode())
 
-    async def prepare(self, site: Site) -> None:
-        """Nothing is needed that both sides have a part in."""
+    async def prepare(self, context: WorkloadContext) -> None:
+        """Does nothing: `stage` has prepared all."""
 
-    def client(self, site: Site) -> Client:
+    def client(self, context: WorkloadContext) -> Client:
         """As many events as transactions; no end by time."""
         options = (
             f"--threads={self.params.concurrency}",
@@ -117,7 +125,7 @@ class Oltp(Workload[OltpParams]):
             "--report-interval=1",
             "run",
         )
-        argv = self._sysbench(site.peer.address, _seed(site.seed, site.tile), *options)
+        argv = self._sysbench(context.peer.address, _seed(context.seed, context.tile), *options)
         return Client(argv=argv, deadline=600 + 4.0 * self.params.transactions)
 
     def progress(self, line: str) -> Progress | None:
@@ -125,28 +133,28 @@ class Oltp(Workload[OltpParams]):
         done = self._count.feed(line)
         return None if done is None else Progress(done, self.params.transactions, "transactions")
 
-    async def collect(self, site: Site, finished: Finished) -> Collected:
+    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """sysbench's count is the one asked for, the server committed as many, and no row was lost."""
         demand_success(finished, "sysbench oltp_read_write")
         report, counts = parse_report(finished.stdout), parse_database_report(finished.stdout)
         demand_equal("transactions of sysbench", counts.transactions, self.params.transactions)
-        before = (await site.peer.run(["cat", _commits_file(site.workload)])).stdout.strip()
-        commits = await _commits(site.peer) - _whole("xact_commit before the start", before)
+        before = (await context.peer.run(["cat", _commits_file(context.workload)])).stdout.strip()
+        commits = await _commits(context.peer) - _whole("xact_commit before the start", before)
         if commits < self.params.transactions:
             raise WorkloadError(
                 f"PostgreSQL committed {commits} transactions, but {self.params.transactions} were asked for"
             )
-        await self._demand_rows(site.peer)
+        await self._demand_rows(context.peer)
         return Collected(
-            readings=(
-                Reading("run_time", report.total_time, "s"),
-                Reading("transactions", counts.transactions, "1"),
-                Reading("transactions_per_second", counts.transactions / report.total_time, "1/s"),
-                Reading("latency_avg", report.latency_avg, "s"),
-                Reading("latency_p95", report.latency_p95, "s"),
-                Reading("errors", counts.ignored_errors, "1"),
-                Reading("reconnects", counts.reconnects, "1"),
-            ),
+            values={
+                "run_time": report.total_time,
+                "transactions": counts.transactions,
+                "transactions_per_second": counts.transactions / report.total_time,
+                "latency_avg": report.latency_avg,
+                "latency_p95": report.latency_p95,
+                "errors": counts.ignored_errors,
+                "reconnects": counts.reconnects,
+            },
             raw={"sysbench": finished.stdout, "stderr": finished.stderr, "xact_commit": f"{commits}\n"},
         )
 
@@ -189,7 +197,7 @@ async def _commits(server: Shell) -> int:
     sessions = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{DATABASE}' AND usename = '{DATABASE}'"
     commits = f"SELECT xact_commit FROM pg_stat_database WHERE datname = '{DATABASE}'"
     for _ in range(60):
-        answer = await _sql(server, "postgres", sessions, commits, deadline=60)
+        answer = await _sql(server, "postgres", sessions, commits, deadline=600)
         if answer[:1] == ["0"]:
             return _whole("xact_commit", answer[-1])
         await asyncio.sleep(0.5)

@@ -7,21 +7,21 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from vmlab.model.concurrency import run_all
 from vmlab.model.errors import WorkloadError
-from vmlab.model.together import together
 from vmlab.model.units import Bytes, Seconds
 from vmlab.workloads.contract import (
     Client,
     Collected,
     Finished,
     Footprint,
-    Post,
     Progress,
-    Reading,
-    Site,
+    StagingContext,
     Workload,
+    WorkloadContext,
     WorkloadParams,
 )
+from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.programs import ask, command, install, last_object, line_object
 from vmlab.workloads.services import LAB_USER, MAIL_DOMAIN, MAILDIR
 from vmlab.workloads.verdict import demand_equal, demand_success
@@ -71,6 +71,13 @@ class Smtp(Workload[SmtpParams]):
     roles = (None, "mail")
     Params = SmtpParams
     summary = "smtp-source sends mail to Postfix in batches and a burst, until all of it is delivered."
+    metrics = with_run_time(
+        sending_time=Metric("s", "less", "sending time"),
+        burst_time=Metric("s", "less", "burst time"),
+        drain_time=Metric("s", "less", "drain time"),
+        messages=Metric("1", None, "messages"),
+        bytes=Metric("B", None, "bytes"),
+    )
 
     def __init__(self, params: SmtpParams) -> None:
         super().__init__(params)
@@ -85,24 +92,24 @@ class Smtp(Workload[SmtpParams]):
             seconds=3 + pauses + params.total * _MESSAGE_SECONDS[accelerator],
         )
 
-    async def stage(self, post: Post) -> None:
+    async def stage(self, context: StagingContext) -> None:
         """Put the programs in place; on the server, empty the mailbox."""
-        if post.side == "source":
-            await install(post.shell, "smtp_client", "clock_difference")
+        if context.side == "source":
+            await install(context.shell, "smtp_client", "clock_difference")
             return
-        await install(post.shell, "queue_watch", "mail_count")
-        await post.shell.run(["find", f"{MAILDIR}/new", "-type", "f", "-delete"], deadline=600)
+        await install(context.shell, "queue_watch", "mail_count")
+        await context.shell.run(["find", f"{MAILDIR}/new", "-type", "f", "-delete"], deadline=600)
 
-    async def prepare(self, site: Site) -> None:
-        """Nothing is needed that both sides have a part in."""
+    async def prepare(self, context: WorkloadContext) -> None:
+        """Does nothing: `stage` has prepared all."""
 
-    def client(self, site: Site) -> Client:
+    def client(self, context: WorkloadContext) -> Client:
         """The sending program."""
         options = {
-            "server": f"{site.peer.address}:25",
+            "server": f"{context.peer.address}:25",
             "sender": f"{LAB_USER}@{MAIL_DOMAIN}",
             "recipient": f"{LAB_USER}@{MAIL_DOMAIN}",
-            "subject": _subject(site),
+            "subject": _subject(context),
             **self.params.model_dump(),
         }
         pauses = self.params.pause * self.params.batches
@@ -115,40 +122,45 @@ class Smtp(Workload[SmtpParams]):
             return None
         return Progress(float(said["done"]), float(said["total"]), "messages", str(said["stage"]))
 
-    async def settle(self, site: Site, finished: Finished) -> None:
+    async def settle(self, context: WorkloadContext, finished: Finished) -> None:
         """Wait until Postfix's queue is empty, and measure how far the two guests' clocks are apart."""
         demand_success(finished, "the mail client")
         patience = 300 + 2.0 * self.params.total
-        watched, clocks = await together(
+        watched, clocks = await run_all(
             [
-                ask(site.peer, "queue_watch", {"port": _CLOCK_PORT, "deadline": patience}, deadline=patience + 60),
-                ask(site.source, "clock_difference", {"address": site.peer.address, "port": _CLOCK_PORT}, deadline=120),
+                ask(context.peer, "queue_watch", {"port": _CLOCK_PORT, "deadline": patience}, deadline=patience + 60),
+                ask(
+                    context.source,
+                    "clock_difference",
+                    {"address": context.peer.address, "port": _CLOCK_PORT},
+                    deadline=120,
+                ),
             ]
         )
         if watched.get("empty") is None:
             raise WorkloadError(f"{watched.get('left')} messages were still in the queue after {patience:.0f} s")
         self._drain = {**watched, **clocks}
 
-    async def collect(self, site: Site, finished: Finished) -> Collected:
+    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """Every message was accepted and lies in the mailbox, whole."""
         demand_success(finished, "the mail client")
         sent = parse_client(finished.stdout)
         demand_equal("accepted messages", sent["accepted"], self.params.total)
-        mail = await ask(site.peer, "mail_count", {"maildir": MAILDIR, "subject": _subject(site)}, deadline=300)
+        mail = await ask(context.peer, "mail_count", {"maildir": MAILDIR, "subject": _subject(context)}, deadline=300)
         demand_equal("delivered messages", float(mail.get("delivered", 0)), self.params.total)
         if mail.get("sizes") != {str(self.params.size + _FINAL_LINE_END): self.params.total}:
             raise WorkloadError(
                 f"messages of {self.params.size} bytes were sent; delivered (bytes: messages): {mail['sizes']}"
             )
         return Collected(
-            readings=(
-                Reading("run_time", sent["seconds"], "s"),
-                Reading("sending_time", sent["sending"], "s"),
-                Reading("burst_time", sent["burst"], "s"),
-                Reading("drain_time", drain_seconds(sent, self._drain), "s"),
-                Reading("messages", self.params.total, "1"),
-                Reading("bytes", self.params.total * self.params.size, "B"),
-            ),
+            values={
+                "run_time": sent["seconds"],
+                "sending_time": sent["sending"],
+                "burst_time": sent["burst"],
+                "drain_time": drain_seconds(sent, self._drain),
+                "messages": self.params.total,
+                "bytes": self.params.total * self.params.size,
+            },
             raw={
                 "client": finished.stdout,
                 "stderr": finished.stderr,
@@ -158,8 +170,8 @@ class Smtp(Workload[SmtpParams]):
         )
 
 
-def _subject(site: Site) -> str:
-    return f"vmlab-{site.seed}-{site.cell}-{site.tile}-{site.workload}"
+def _subject(context: WorkloadContext) -> str:
+    return f"vmlab-{context.seed}-{context.cell}-{context.tile}-{context.workload}"
 
 
 def parse_client(text: str) -> dict[str, float]:
@@ -174,8 +186,8 @@ def parse_client(text: str) -> dict[str, float]:
 def drain_seconds(sent: dict[str, float], drain: dict[str, Any]) -> float:
     """From the last accepted message (the source's clock) until the queue was empty (the target's clock).
 
-    A busy source takes note of the server's answer late, maybe after the message was delivered; the drain was 0 then.
-    Raises WorkloadError when the queue was never watched, or was empty before the last sending even began.
+    A busy source may see the server's answer only after the message was delivered; then the drain took 0 s. Raises
+    WorkloadError when the queue was never watched, or was empty before the last sending even began.
     """
     if not drain:
         raise WorkloadError("the mail queue was not watched")

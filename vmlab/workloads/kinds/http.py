@@ -7,20 +7,22 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.names import WORKLOADS_FOLDER
 from vmlab.workloads.ab_report import AbReport, RequestCount, parse_ab, parse_percentiles
 from vmlab.workloads.contract import (
     Client,
     Collected,
     Finished,
     Footprint,
-    Post,
     Progress,
-    Reading,
     Shell,
-    Site,
+    StagingContext,
     Workload,
+    WorkloadContext,
     WorkloadParams,
 )
+from vmlab.workloads.mariadb import parse_selects, selects
+from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.programs import ask, command, install
 from vmlab.workloads.services import ACCESS_LOG
 from vmlab.workloads.verdict import demand_equal, demand_success
@@ -29,11 +31,11 @@ _REQUEST_SECONDS = {"kvm": 0.03, "tcg": 0.26}
 """Measured on two idle cores under TCG; no KVM was at hand, so its figure is a guess."""
 _LOG_BYTES = 5_000
 _SILENT_BELOW = 200
-"""With fewer requests ab tells no or hardly any progress of its own, so it is asked to show each answer's header."""
+"""With fewer requests ab prints little or no progress, so it is run with an option to print each answer's header."""
 _PAGES_BEFORE = 1
 """Pages that `prepare` asks for, after the queries were counted."""
 _MERGE = ("sh", "-c", 'exec "$@" 2>&1', "ab")
-"""ab tells its progress on standard error; the engine looks for it on standard output."""
+"""ab prints its progress to standard error; the engine reads standard output."""
 
 
 class HttpParams(WorkloadParams):
@@ -61,6 +63,17 @@ class Http(Workload[HttpParams]):
     roles = (None, "web")
     Params = HttpParams
     summary = "ab asks Apache for a page that WordPress makes from a database."
+    metrics = with_run_time(
+        requests=Metric("1", None, "requests"),
+        requests_per_second=Metric("1/s", "more", "requests per second"),
+        latency_mean=Metric("s", "less", "mean latency"),
+        latency_p50=Metric("s", "less", "median latency"),
+        latency_p95=Metric("s", "less", "95th percentile of latency"),
+        latency_p99=Metric("s", "less", "99th percentile of latency"),
+        latency_max=Metric("s", "less", "highest latency"),
+        queries_per_request=Metric("1", None, "queries per request"),
+        bytes=Metric("B", None, "bytes"),
+    )
 
     def __init__(self, params: HttpParams) -> None:
         super().__init__(params)
@@ -73,40 +86,40 @@ class Http(Workload[HttpParams]):
             seconds=3 + self.params.requests * _REQUEST_SECONDS[accelerator],
         )
 
-    def _url(self, site: Site) -> str:
-        return f"http://{site.peer.address}{self.params.path}"
+    def _url(self, context: WorkloadContext) -> str:
+        return f"http://{context.peer.address}{self.params.path}"
 
     def staged_by(self) -> dict[str, Any]:
         """The page that is asked for."""
         return {"path": self.params.path}
 
-    async def stage(self, post: Post) -> None:
+    async def stage(self, context: StagingContext) -> None:
         """Put the programs in place; on the server, have the page made once, so that PHP and MariaDB are warm."""
-        await install(post.shell, "page_fetch")
-        if post.side == "target":
-            await install(post.shell, "access_count")
-            await self._demand_page_by_queries(post)
+        await install(context.shell, "page_fetch")
+        if context.side == "target":
+            await install(context.shell, "access_count")
+            await self._demand_page_by_queries(context)
 
-    async def rehearse(self, post: Post) -> None:
+    async def rehearse(self, context: StagingContext) -> None:
         """Make the page once more on the server; on the client, start the program that fetches it."""
-        if post.side == "target":
-            await self._demand_page_by_queries(post)
+        if context.side == "target":
+            await self._demand_page_by_queries(context)
         else:
             nobody = {"address": "127.0.0.1", "port": 9, "path": "/", "agent": "vmlab-rehearsal"}
-            await post.shell.run(command("page_fetch", nobody), check=False)
+            await context.shell.run(command("page_fetch", nobody), check=False)
 
-    async def prepare(self, site: Site) -> None:
+    async def prepare(self, context: WorkloadContext) -> None:
         """One request over the network must be a whole page of WordPress."""
-        await self._demand_page(site.source, site.peer.address)
+        await self._demand_page(context.source, context.peer.address)
 
-    async def _demand_page_by_queries(self, post: Post) -> None:
+    async def _demand_page_by_queries(self, context: StagingContext) -> None:
         """Fetch the page on the server itself, and keep MariaDB's count of queries in a file."""
-        before = await _queries(post.shell)
-        await self._demand_page(post.shell, "127.0.0.1")
-        after = await _queries(post.shell)
+        before = await selects(context.shell)
+        await self._demand_page(context.shell, "127.0.0.1")
+        after = await selects(context.shell)
         if after <= before:
-            raise WorkloadError(f"{self.params.path} on {post.shell.name} was made without a query to MariaDB")
-        await post.shell.write(_queries_file(post.workload), f"{after}\n".encode())
+            raise WorkloadError(f"{self.params.path} on {context.shell.name} was made without a query to MariaDB")
+        await context.shell.write(_queries_file(context.workload), f"{after}\n".encode())
 
     async def _demand_page(self, client: Shell, address: str) -> None:
         """Fetch the page at `address` from `client` and look at it."""
@@ -118,7 +131,7 @@ class Http(Workload[HttpParams]):
         if not str(page.get("generator")).startswith("WordPress"):
             raise WorkloadError(f"{url} was not made by WordPress: {page}")
 
-    def client(self, site: Site) -> Client:
+    def client(self, context: WorkloadContext) -> Client:
         """ab, with a user agent of this cell's own, by which the server's log knows its requests."""
         show = ("-v", "2") if self.params.requests < _SILENT_BELOW else ()
         argv = (
@@ -126,7 +139,7 @@ class Http(Workload[HttpParams]):
             "ab",
             *show,
             *("-n", str(self.params.requests), "-c", str(self.params.concurrency), "-l", "-s", "300"),
-            *("-H", f"User-Agent: {_agent(site)}", "-e", _percentile_file(site), self._url(site)),
+            *("-H", f"User-Agent: {_agent(context)}", "-e", _percentile_file(context), self._url(context)),
         )
         return Client(argv, deadline=600 + 10.0 * self.params.requests)
 
@@ -135,30 +148,30 @@ class Http(Workload[HttpParams]):
         done = self._count.feed(line)
         return None if done is None else Progress(done, self.params.requests, "requests")
 
-    async def collect(self, site: Site, finished: Finished) -> Collected:
+    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """ab, Apache's log and MariaDB's counter agree that every request was served, and by queries."""
         demand_success(finished, "ab")
         report = parse_ab(finished.stdout)
         self._demand_all(report)
-        percentile_text = (await site.source.run(["cat", _percentile_file(site)])).stdout
+        percentile_text = (await context.source.run(["cat", _percentile_file(context)])).stdout
         percentiles = parse_percentiles(percentile_text, report.requests)
-        await self._demand_log(site, report)
-        before = (await site.peer.run(["cat", _queries_file(site.workload)])).stdout
-        queries = await _queries(site.peer) - parse_status(f"Com_select\t{before.strip()}")
+        await self._demand_log(context, report)
+        before = (await context.peer.run(["cat", _queries_file(context.workload)])).stdout
+        queries = await selects(context.peer) - parse_selects(f"Com_select\t{before.strip()}")
         pages = report.requests + _PAGES_BEFORE
         if queries < pages:
             raise WorkloadError(f"MariaDB answered {queries} queries for {pages} pages")
         return Collected(
-            readings=(
-                Reading("run_time", report.total_time, "s"),
-                Reading("requests", report.requests, "1"),
-                Reading("requests_per_second", report.requests / report.total_time, "1/s"),
-                Reading("latency_mean", report.latency_mean, "s"),
-                *(Reading(f"latency_p{percent}", percentiles[percent], "s") for percent in (50, 95, 99)),
-                Reading("latency_max", percentiles[100], "s"),
-                Reading("queries_per_request", queries / pages, "1"),
-                Reading("bytes", report.transferred, "B"),
-            ),
+            values={
+                "run_time": report.total_time,
+                "requests": report.requests,
+                "requests_per_second": report.requests / report.total_time,
+                "latency_mean": report.latency_mean,
+                **{f"latency_p{percent}": percentiles[percent] for percent in (50, 95, 99)},
+                "latency_max": percentiles[100],
+                "queries_per_request": queries / pages,
+                "bytes": report.transferred,
+            },
             raw={"ab": finished.stdout, "stderr": finished.stderr, "percentiles": percentile_text},
         )
 
@@ -168,10 +181,10 @@ class Http(Workload[HttpParams]):
         demand_equal("write errors of ab", report.write_errors, 0)
         demand_equal("responses other than 2xx", report.non_2xx, 0)
 
-    async def _demand_log(self, site: Site, report: AbReport) -> None:
+    async def _demand_log(self, context: WorkloadContext, report: AbReport) -> None:
         """ab takes a connection that closes without an answer for a complete request; the server's log does not."""
-        options = {"log": ACCESS_LOG, "agent": _agent(site)}
-        log = await ask(site.peer, "access_count", options, deadline=300)
+        options = {"log": ACCESS_LOG, "agent": _agent(context)}
+        log = await ask(context.peer, "access_count", options, deadline=300)
         if log.get("statuses") != {"200": self.params.requests}:
             raise WorkloadError(
                 f"Apache's log has {log.get('statuses')} (status: requests), "
@@ -181,34 +194,13 @@ class Http(Workload[HttpParams]):
             raise WorkloadError(f"Apache sent {log.get('bytes')} bytes, but ab received {report.transferred}")
 
 
-def _agent(site: Site) -> str:
-    return f"vmlab-{site.seed}-{site.cell}-{site.tile}-{site.workload}"
+def _agent(context: WorkloadContext) -> str:
+    return f"vmlab-{context.seed}-{context.cell}-{context.tile}-{context.workload}"
 
 
 def _queries_file(workload: str) -> str:
     return f"/srv/{workload}/queries"
 
 
-def _percentile_file(site: Site) -> str:
-    return f"/run/vmlab/workloads/{site.workload}.csv"
-
-
-async def _queries(server: Shell) -> int:
-    """SELECTs that MariaDB has answered since it started, from its query cache or not."""
-    statement = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_select', 'Qcache_hits')"
-    text = (await server.run(["mysql", "--batch", "--skip-column-names", "-e", statement])).stdout
-    return parse_status(text)
-
-
-def parse_status(text: str) -> int:
-    """The sum of the counters in lines of name and value. Raises WorkloadError."""
-    total, names = 0, set()
-    for line in text.splitlines():
-        name, _, value = line.partition("\t")
-        if not value.isdigit():
-            raise WorkloadError(f"MariaDB's counter cannot be read: {line[:200]!r}")
-        names.add(name)
-        total += int(value)
-    if "Com_select" not in names:
-        raise WorkloadError("MariaDB did not tell its Com_select")
-    return total
+def _percentile_file(context: WorkloadContext) -> str:
+    return f"{WORKLOADS_FOLDER}/{context.workload}.csv"

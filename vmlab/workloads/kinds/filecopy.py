@@ -8,22 +8,23 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from vmlab.model.concurrency import run_all
 from vmlab.model.errors import WorkloadError
-from vmlab.model.together import together
+from vmlab.model.names import WORKLOADS_FOLDER
 from vmlab.model.units import Bytes, Seconds
 from vmlab.workloads.contract import (
     Client,
     Collected,
     Finished,
     Footprint,
-    Post,
     Progress,
-    Reading,
     Shell,
-    Site,
+    StagingContext,
     Workload,
+    WorkloadContext,
     WorkloadParams,
 )
+from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.programs import ask, command, install, last_object, line_object, objects
 from vmlab.workloads.services import LAB_PASSWORD, LAB_USER, SHARE, SHARE_FOLDER
 from vmlab.workloads.tree_listing import first_differences
@@ -77,6 +78,14 @@ class Filecopy(Workload[FilecopyParams]):
     roles = ("fileserver", "fileserver")
     Params = FilecopyParams
     summary = "A tree of small files is copied over SMB to another guest and back."
+    metrics = with_run_time(
+        copy_there_time=Metric("s", "less", "time there"),
+        copy_back_time=Metric("s", "less", "time back"),
+        elapsed=Metric("s", "less", "time with the idle time"),
+        files=Metric("1", None, "files"),
+        bytes=Metric("B", None, "bytes"),
+        throughput_bytes_per_second=Metric("B/s", "more", "throughput"),
+    )
 
     def __init__(self, params: FilecopyParams) -> None:
         super().__init__(params)
@@ -96,48 +105,48 @@ class Filecopy(Workload[FilecopyParams]):
         """Size and number of the tree's files."""
         return {"files": self.params.files, "bytes": self.params.bytes}
 
-    async def stage(self, post: Post) -> None:
+    async def stage(self, context: StagingContext) -> None:
         """Make the tree on the near side, and an empty folder on the far one."""
-        places = _Places.of(post.workload)
-        if post.side == "target":
-            await install(post.shell, "tree_digest")
-            await post.shell.run(["rm", "-rf", places.far], deadline=600)
-            await post.shell.run(["install", "-d", "-o", LAB_USER, "-g", LAB_USER, places.far])
+        places = _Places.of(context.workload)
+        if context.side == "target":
+            await install(context.shell, "tree_digest")
+            await context.shell.run(["rm", "-rf", places.far], deadline=600)
+            await context.shell.run(["install", "-d", "-o", LAB_USER, "-g", LAB_USER, places.far])
             return
-        await install(post.shell, "tree_make", "tree_digest", "filecopy_client")
-        await post.shell.run(["rm", "-rf", places.root], deadline=600)
-        await post.shell.run(["mkdir", "-p", places.root, places.mount])
+        await install(context.shell, "tree_make", "tree_digest", "filecopy_client")
+        await context.shell.run(["rm", "-rf", places.root], deadline=600)
+        await context.shell.run(["mkdir", "-p", places.root, places.mount])
         options = {
             "folder": f"{places.root}/tree",
             "manifest": f"{places.root}/manifest",
             "files": self.params.files,
             "bytes": self.params.bytes,
-            "seed": f"{post.seed}-{post.workload}",
+            "seed": f"{context.seed}-{context.workload}",
         }
-        made = await ask(post.shell, "tree_make", options, deadline=self._patience())
-        await post.shell.write(f"{places.root}/made", json.dumps(made).encode())
+        made = await ask(context.shell, "tree_make", options, deadline=self._patience())
+        await context.shell.write(f"{places.root}/made", json.dumps(made).encode())
 
-    async def rehearse(self, post: Post) -> None:
+    async def rehearse(self, context: StagingContext) -> None:
         """Mount the near side's own share and let go of it, so that the kernel's modules are loaded."""
-        if post.side == "source":
-            places = _Places.of(post.workload)
-            await _mount(post.shell, post.shell.address, places)
-            await post.shell.run(["umount", places.mount])
+        if context.side == "source":
+            places = _Places.of(context.workload)
+            await _mount(context.shell, context.shell.address, places)
+            await context.shell.run(["umount", places.mount])
 
-    async def prepare(self, site: Site) -> None:
+    async def prepare(self, context: WorkloadContext) -> None:
         """Mount the far side's share."""
-        await _mount(site.source, site.peer.address, _Places.of(site.workload))
+        await _mount(context.source, context.peer.address, _Places.of(context.workload))
 
     def _patience(self) -> float:
-        """Seconds that no step over all files may exceed, on the slowest machine that still makes sense."""
+        """Deadline in seconds of a step over all files, enough for the slowest machine that is useful."""
         return 300 + self.params.files * 0.25 + self.params.bytes / 200e3
 
-    def client(self, site: Site) -> Client:
+    def client(self, context: WorkloadContext) -> Client:
         """The copying program."""
-        places = _Places.of(site.workload)
+        places = _Places.of(context.workload)
         options = {
             "tree": f"{places.root}/tree",
-            "there": f"{places.mount}/{site.workload}/tree",
+            "there": f"{places.mount}/{context.workload}/tree",
             "back": f"{places.root}/back" if self.params.back else "",
             "idle": self.params.idle,
             "files": self.params.files,
@@ -152,19 +161,19 @@ class Filecopy(Workload[FilecopyParams]):
         unit = "s" if said["stage"] == "idle" else "files"
         return Progress(float(said["done"]), float(said["total"]), unit, str(said["stage"]))
 
-    async def collect(self, site: Site, finished: Finished) -> Collected:
+    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """Both copies hold what the manifest says, and both ways crossed the network."""
         demand_success(finished, "the file copy")
         stages = stage_ends(finished.stdout, ("there", "back", "all") if self.params.back else ("there", "all"))
         self._demand_traffic(stages)
-        places = _Places.of(site.workload)
-        made = (await site.source.run(["cat", f"{places.root}/made"])).stdout
-        self._made = last_object(made, f"{places.root}/made on {site.source.name}")
-        checks = [self._demand_same(site, site.peer, f"{places.far}/tree", places)]
+        places = _Places.of(context.workload)
+        made = (await context.source.run(["cat", f"{places.root}/made"])).stdout
+        self._made = last_object(made, f"{places.root}/made on {context.source.name}")
+        checks = [self._demand_same(context, context.peer, f"{places.far}/tree", places)]
         if self.params.back:
-            checks.append(self._demand_same(site, site.source, f"{places.root}/back", places))
-        await together(checks)
-        return Collected(self._readings(stages), {"client": finished.stdout, "stderr": finished.stderr})
+            checks.append(self._demand_same(context, context.source, f"{places.root}/back", places))
+        await run_all(checks)
+        return Collected(self._values(stages), {"client": finished.stdout, "stderr": finished.stderr})
 
     def _demand_traffic(self, stages: dict[str, dict[str, float]]) -> None:
         for stage, direction in (("there", "sent"), ("back", "received")):
@@ -174,38 +183,38 @@ class Filecopy(Workload[FilecopyParams]):
                     f"the tree has {self.params.bytes}"
                 )
 
-    async def _demand_same(self, site: Site, where: Shell, folder: str, places: _Places) -> None:
-        listing = f"/run/vmlab/workloads/{site.workload}.listing"
+    async def _demand_same(self, context: WorkloadContext, where: Shell, folder: str, places: _Places) -> None:
+        listing = f"{WORKLOADS_FOLDER}/{context.workload}.listing"
         options = {"folder": folder, "listing": listing}
         found = await ask(where, "tree_digest", options, deadline=self._patience())
         if found == self._made:
             return
-        manifest = (await site.source.run(["cat", f"{places.root}/manifest"])).stdout
+        manifest = (await context.source.run(["cat", f"{places.root}/manifest"])).stdout
         differences = first_differences(manifest, (await where.run(["cat", listing])).stdout)
         raise WorkloadError(
             f"{folder} on {where.name} has {found.get('files')} files and {found.get('bytes')} bytes, "
             f"the tree {self._made.get('files')} and {self._made.get('bytes')}: {differences}"
         )
 
-    def _readings(self, stages: dict[str, dict[str, float]]) -> tuple[Reading, ...]:
+    def _values(self, stages: dict[str, dict[str, float]]) -> dict[str, float]:
         times = {stage: end["seconds"] for stage, end in stages.items()}
         ways = [stage for stage in ("there", "back") if stage in times]
         run_time = sum(times[way] for way in ways)
         moved = self.params.bytes * len(ways)
-        return (
-            Reading("run_time", run_time, "s"),
-            *(Reading(f"copy_{way}_time", times[way], "s") for way in ways),
-            Reading("elapsed", times["all"], "s"),
-            Reading("files", self.params.files * len(ways), "1"),
-            Reading("bytes", moved, "B"),
-            Reading("throughput_bytes_per_second", moved / run_time, "B/s"),
-        )
+        return {
+            "run_time": run_time,
+            **{f"copy_{way}_time": times[way] for way in ways},
+            "elapsed": times["all"],
+            "files": self.params.files * len(ways),
+            "bytes": moved,
+            "throughput_bytes_per_second": moved / run_time,
+        }
 
 
 def stage_ends(text: str, wanted: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """What the client said at the end of each stage: seconds, and bytes sent and received.
+    """What the client printed at the end of each stage: seconds, and bytes sent and received.
 
-    Raises WorkloadError where a stage is missing or a number is none.
+    Raises WorkloadError where a stage is missing or a value is not a number.
     """
     ends: dict[str, dict[str, float]] = {}
     for said in objects(text):

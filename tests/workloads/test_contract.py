@@ -1,0 +1,61 @@
+"""What a kind declares of its metrics, and figures that do not agree with it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from vmlab.model.errors import WorkloadError
+from vmlab.workloads.contract import Collected
+from vmlab.workloads.kinds.cpu import Cpu, CpuParams
+from vmlab.workloads.metrics import Reading
+from vmlab.workloads.registry import kinds
+
+CPU = Cpu(CpuParams(threads=1))
+
+
+def test_readings_have_the_units_of_the_declaration_in_its_order() -> None:
+    values = {"latency_avg": 0.5, "events": 100, "run_time": 50.0, "events_per_second": 2.0}
+    assert CPU.readings(Collected(values)) == (
+        Reading("run_time", 50.0, "s", "less"),
+        Reading("events", 100.0, "1", None),
+        Reading("events_per_second", 2.0, "1/s", "more"),
+        Reading("latency_avg", 0.5, "s", "less"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"run_time": 1.0, "speed": 2.0}, "a metric that it does not declare: speed"),
+        ({"run_time": 1.0, "events": float("nan")}, "gave nan for events"),
+        ({"run_time": float("inf")}, "gave inf for run_time"),
+        ({"events": 1.0}, "gave no run_time"),
+    ],
+)
+def test_figures_that_are_not_declared_fail_the_workload(values: dict[str, float], reason: str) -> None:
+    with pytest.raises(WorkloadError, match=f"^kind cpu .*{reason}"):
+        CPU.readings(Collected(values))
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_every_kind_declares_its_metrics_as_tables_expect(kind: str) -> None:
+    metrics = kinds()[kind].metrics
+    assert next(iter(metrics)) == "run_time"
+    assert (metrics["run_time"].unit, metrics["run_time"].better) == ("s", "less")
+    for name, metric in metrics.items():
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
+        assert metric.label
+        assert metric.unit not in ("1/s", "B/s") or metric.better == "more", f"more of the rate {name} is better"
+    assert len({metric.label for metric in metrics.values()}) == len(metrics), "labels tell metrics apart"
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_the_page_on_workloads_has_a_line_for_each_metric(kind: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "workloads.md").read_text()
+    section = re.search(rf"^## {kind}: .*?(?=^## )", page, re.MULTILINE | re.DOTALL)
+    assert section is not None
+    rows = {}
+    for names, unit in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (\S+) \|", section[0], re.MULTILINE):
+        rows.update(dict.fromkeys(re.findall(r"\w+", names), unit))
+    assert rows == {name: metric.unit for name, metric in kinds()[kind].metrics.items()}

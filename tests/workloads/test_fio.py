@@ -1,0 +1,148 @@
+"""fio against a scripted guest."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tests.fakes.shell import FakeShell, says
+from vmlab.model.errors import WorkloadError
+from vmlab.workloads.contract import Collected, Finished, WorkloadContext
+from vmlab.workloads.kinds.fio import Fio, FioParams
+
+MIB = 2**20
+COMMON: dict[str, Any] = {"size": 32 * MIB, "depth": 16, "jobs": 2}
+READ = FioParams.model_validate({"rw": "randread", "time": "2 s", **COMMON})
+MIXED = FioParams(rw="randrw", bytes=8 * MIB, **COMMON)
+WRITE = FioParams(rw="randwrite", bytes=8 * MIB, verify=True, **COMMON)
+
+
+@pytest.fixture
+def alone(source: FakeShell) -> WorkloadContext:
+    return WorkloadContext(workload="disk", tile=1, cell=1, seed=1, source=source)
+
+
+class Replayed:
+    """fio's captured run `name`, with parts of what it printed replaced."""
+
+    def __init__(self, captured: Path, alone: WorkloadContext, shell: FakeShell) -> None:
+        self._captured, self._alone, self._shell = captured, alone, shell
+
+    async def collect(self, params: FioParams, name: str, changed: str = "", into: str = "") -> Collected:
+        """Replace the first match of the pattern `changed`, in the report or else in the account."""
+        report = (self._captured / f"fio-{name}.json").read_text()
+        account = (self._captured / f"fio-{name}.txt").read_bytes().decode()
+        if changed:
+            report, times = re.subn(changed, into, report, count=1)
+            if not times:
+                account, times = re.subn(changed, into, account, count=1)
+            assert times
+        self._shell.answers["/run/vmlab/workloads/disk.fio"] = says(report)
+        return await Fio(params).collect(self._alone, Finished(0, 3.0, account, ""))
+
+
+@pytest.fixture
+def replayed(captured: Path, alone: WorkloadContext, source: FakeShell) -> Replayed:
+    return Replayed(captured, alone, source)
+
+
+async def test_rates_follow_from_exact_counts(replayed: Replayed) -> None:
+    values = (await replayed.collect(READ, "randread")).values
+    assert values["bytes"] == values["blocks"] * 4096
+    assert values["iops"] == values["blocks"] / values["run_time"]
+    assert values["throughput"] == values["bytes"] / values["run_time"]
+    assert 0 < values["latency_p50"] <= values["latency_p95"] <= values["latency_p99"]
+    assert 2 <= values["run_time"] < 2.1
+    assert "read_iops" not in values
+
+
+async def test_a_mix_has_figures_for_both_directions(replayed: Replayed) -> None:
+    values = (await replayed.collect(MIXED, "randrw")).values
+    assert values["bytes"] == 16 * MIB
+    assert values["iops"] == pytest.approx(values["read_iops"] + values["write_iops"], rel=0.01)
+    assert {"read_latency_p99", "write_latency_mean"} <= set(values)
+    assert "latency_mean" not in values
+
+
+async def test_what_is_read_again_to_verify_is_no_figure(replayed: Replayed) -> None:
+    values = (await replayed.collect(WRITE, "randwrite")).values
+    assert values["bytes"] == 16 * MIB
+
+
+@pytest.mark.parametrize(
+    ("params", "name", "changed", "into", "reason"),
+    [
+        (READ, "randread", '"error" : 0', '"error" : 84', "fio ended with error 84"),
+        (READ, "randread", '"ioengine" : "posixaio"', '"ioengine" : "psync"', "ioengine=psync, not with posixaio"),
+        (READ, "randread", '"direct" : "1"', '"direct" : "0"', "direct=0, not with 1"),
+        (READ, "randread", '"short_ios" : 0', '"short_ios" : 3', "short reads of fio: 3, but 0"),
+        (READ, "randread", '"io_bytes" : [0-9]+', '"io_bytes" : 4097', "bytes of fio's reads, which are"),
+        (READ, "randread", '"runtime" : 2[0-9]+,', '"runtime" : 1900,', "ran for 1.900 s, but 2 s were asked for"),
+        (READ, "randread", '/file.0": true', '/file.0": false', "file.0 open without O_DIRECT, but direct is true"),
+        (READ, "randread", ', "[^"]*file.1": true', "", "before 1 of its 2 open files could be looked at"),
+        (READ, "randread", '"read": [0-9]+', '"read": 4096', "claims [0-9]+ bytes read from storage; the kernel"),
+        (WRITE, "randwrite", '"written": [0-9]+', '"written": 0', "claims 16777216 bytes written to storage"),
+        (MIXED.model_copy(update={"bytes": 4 * MIB}), "randrw", "", "", "fio moved: 16777216, but 8388608"),
+        (READ, "randread", '"jobs"', '"work"', "fio's JSON cannot be read"),
+    ],
+)
+async def test_other_work_than_was_asked_for_fails(
+    replayed: Replayed, params: FioParams, name: str, changed: str, into: str, reason: str
+) -> None:
+    with pytest.raises(WorkloadError, match=reason):
+        await replayed.collect(params, name, changed, into)
+
+
+async def test_buffered_reads_must_be_buffered(replayed: Replayed) -> None:
+    asked = FioParams(rw="read", direct=False, **COMMON)
+    collected = await replayed.collect(asked, "buffered", '"direct" : "1"', '"direct" : "0"')
+    assert collected.values["iops"] > 0
+
+
+async def test_files_are_laid_out_in_full_in_a_folder_of_its_own(alone: WorkloadContext, source: FakeShell) -> None:
+    full = f"{32 * MIB} {32 * MIB // 512} 512\n"
+    source.answers["stat -f"] = says("ext2/ext3\n")
+    source.answers["stat -c"] = says(full * 2)
+    await Fio(READ).prepare(alone)
+    layout = next(words for words in source.commands if "--name=layout" in words)
+    assert "--directory=/data/vmlab-disk" in layout
+    assert "--fallocate=none" in layout
+    for listed, reason in [(full, "files laid out: 1, but 2"), (f"{32 * MIB} 8 512\n" * 2, "it has holes")]:
+        source.answers["stat -c"] = says(listed)
+        with pytest.raises(WorkloadError, match=reason):
+            await Fio(READ).prepare(alone)
+
+
+async def test_direct_reads_of_memory_are_refused(alone: WorkloadContext, source: FakeShell) -> None:
+    source.answers["stat -f"] = says("tmpfs\n")
+    with pytest.raises(WorkloadError, match="/data/vmlab-disk on near is in memory"):
+        await Fio(READ).prepare(alone)
+
+
+def test_progress_is_the_last_percentage_of_a_line(captured: Path) -> None:
+    load = Fio(READ)
+    step = load.progress("Jobs: 2 (f=2)\rJobs: 2 (f=2): [m(2)][75.0%][r=16.4MiB/s][r=4205 IOPS][eta 00m:01s]\r")
+    assert step is not None
+    assert (step.done, step.total) == (75, 100)
+    assert load.progress("Jobs: 2 (f=2): [r(2)][-.-%][r=32.1MiB/s]") is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"size": 4097}, "whole blocks"),
+        ({"time": "2 s", "bytes": 4096}, "must not both be given"),
+        ({"engine": "psync", "depth": 2}, "has no queue"),
+        ({"engine": "libaio", "direct": False, "depth": 2}, "depth must be 1 with libaio without direct"),
+        ({"engine": "mmap"}, "direct must be false"),
+        ({"rw": "randrw", "verify": True}, "does not go with a mix"),
+        ({"rw": "write", "verify": True, "time": "2 s"}, "needs bytes, not time"),
+        ({"folder": "/data/../etc"}, "must be an absolute path"),
+        ({"folder": "data:x"}, "must be an absolute path"),
+    ],
+)
+def test_amounts_that_make_no_sense(wrong: dict[str, object], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        FioParams.model_validate({"rw": "read", "size": 4096, **wrong})

@@ -1,0 +1,185 @@
+"""Writing, rewriting, reading and seeking in large files by bonnie++."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from vmlab.model.errors import WorkloadError
+from vmlab.model.names import DATA_FOLDER
+from vmlab.model.units import Bytes
+from vmlab.workloads.account import (
+    Folder,
+    accounted,
+    draw,
+    make_own_folder,
+    own_folder,
+    parse_account,
+    remove_own_folder,
+)
+from vmlab.workloads.bonnie_report import MACHINE, STAGES, BonnieReport, TooQuick, parse_bonnie
+from vmlab.workloads.contract import (
+    Client,
+    Collected,
+    Finished,
+    Footprint,
+    Progress,
+    StagingContext,
+    Workload,
+    WorkloadContext,
+    WorkloadParams,
+)
+from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.programs import install
+from vmlab.workloads.services import LAB_USER
+from vmlab.workloads.verdict import demand_equal, demand_success
+
+_MIB = 2**20
+_CHARACTERS_PER_SECOND = {"kvm": 1.8e6, "tcg": 0.2e6}
+_BYTES_PER_SECOND = {"kvm": 200e6, "tcg": 40e6}
+_SEEKS = 8192
+_SEEK_SECONDS = {"kvm": 0.0002, "tcg": 0.002}
+"""bonnie++ always seeks 8,192 times. Measured on the host itself; for TCG a guess."""
+_TIMES_WRITTEN = 2
+"""Once by block, and again by rewriting: bonnie++ syncs its files in between."""
+_TIMES_READ = 2
+"""By rewriting, and then by block."""
+_BY_CHARACTER = ("putc", "getc")
+_WORDS = {
+    "putc": "writing by character",
+    "put_block": "writing by block",
+    "rewrite": "rewriting",
+    "getc": "reading by character",
+    "get_block": "reading by block",
+    "seeks": "seeks",
+}
+_CPU_STAGES = tuple(name for name in STAGES if name != "seeks")
+"""Stages whose CPU is a figure. Seeking, bonnie++ counts the CPU of its whole process for each of its five threads."""
+
+
+class BonnieParams(WorkloadParams):
+    """Amounts of the ``bonnie`` workload."""
+
+    size: Bytes = Field(ge=_MIB, le=2**46)
+    """Size of all files together, in whole MiB; bonnie++ makes one for each GiB."""
+    ram: Bytes = Field(default=0, ge=0, le=2**46)
+    """Memory of the place where it runs, in whole MiB: `size` must be twice as much. 0 asks for no such check."""
+    chunk: Bytes = Field(default=8192, ge=256, le=_MIB)
+    """Size of the blocks that are written and read; a power of two."""
+    characters: Bytes = Field(default=20 * _MIB, ge=0, le=2**40)
+    """How much is written and read a character at a time, in whole MiB; 0 leaves both stages out."""
+    user: str = Field(default=LAB_USER, pattern=r"^[a-z_][a-z0-9_-]{0,31}$")
+    """Who runs bonnie++ and owns its files; must exist there."""
+    folder: Folder = DATA_FOLDER
+    """Where the files lie, in a folder of the workload's own."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> BonnieParams:
+        for name in ("size", "ram", "characters"):
+            if getattr(self, name) % _MIB:
+                raise ValueError(f"{name} must be a whole number of MiB")
+        if self.chunk & (self.chunk - 1):
+            raise ValueError("chunk must be a power of two, such as 8 KiB")
+        if self.size < 2 * self.ram:
+            raise ValueError("size must be at least twice ram, or it is the memory that is measured")
+        return self
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Those that run."""
+        return tuple(name for name in STAGES if self.characters or name not in _BY_CHARACTER)
+
+
+class Bonnie(Workload[BonnieParams]):
+    """``bonnie++`` without its test of many small files."""
+
+    kind = "bonnie"
+    sides = 1
+    Params = BonnieParams
+    summary = "bonnie++ writes, rewrites and reads large files, and seeks in them."
+    metrics = with_run_time(
+        **{name: Metric("1/s" if name == "seeks" else "B/s", "more", words) for name, words in _WORDS.items()},
+        **{f"{name}_cpu": Metric("%", "less", f"CPU of {_WORDS[name]}") for name in _CPU_STAGES},
+        bytes=Metric("B", None, "bytes"),
+    )
+
+    def __init__(self, params: BonnieParams) -> None:
+        super().__init__(params)
+        self._done = 0
+
+    def footprint(self, accelerator: str) -> Footprint:
+        """The files are written once and rewritten in place; characters go into a file of their own."""
+        params = self.params
+        by_block = 4 * params.size / _BYTES_PER_SECOND[accelerator]
+        by_character = 2 * params.characters / _CHARACTERS_PER_SECOND[accelerator]
+        seeks = _SEEKS * _SEEK_SECONDS[accelerator]
+        return Footprint(disk_bytes=params.size + params.characters, seconds=3 + by_block + by_character + seeks)
+
+    async def stage(self, context: StagingContext) -> None:
+        """Put the program in place that accounts for bonnie++; it makes its files itself."""
+        await install(context.shell, "accounted")
+
+    async def prepare(self, context: WorkloadContext) -> None:
+        """Make an empty folder that the user may write to."""
+        own = await make_own_folder(context.source, self.params.folder, context.workload)
+        await context.source.run(["chown", self.params.user, own])
+
+    def client(self, context: WorkloadContext) -> Client:
+        """bonnie++, under account; it prints each stage when it has ended."""
+        params = self.params
+        characters = f"-f{params.characters // _MIB}" if params.characters else "-f"
+        argv = (
+            *("bonnie++", "-d", own_folder(params.folder, context.workload), "-u", params.user, "-m", MACHINE),
+            *("-s", f"{params.size // _MIB}:{params.chunk}", "-r", str(params.ram // _MIB), "-n", "0"),
+            *(characters, "-z", str(draw(context))),
+        )
+        return Client(accounted(argv), deadline=600 + 60 * self.footprint("tcg").seconds)
+
+    def progress(self, line: str) -> Progress | None:
+        """Stages that have ended."""
+        if "...done" not in line:
+            return None
+        total = len(self.params.stages)
+        self._done = min(self._done + 1, total)
+        return Progress(self._done, total, "stages")
+
+    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
+        """Every stage ran over as much as was asked and has a figure, and the kernel saw the files written."""
+        demand_success(finished, "bonnie++")
+        params = self.params
+        try:
+            report = parse_bonnie(finished.stdout)
+        except TooQuick as quick:
+            more = "characters" if quick.stage in _BY_CHARACTER else "size"
+            raise WorkloadError(f"{quick}: make {more} larger") from None
+        self._demand(report)
+        account = parse_account(finished.stdout)
+        if account.written < _TIMES_WRITTEN * params.size:
+            raise WorkloadError(
+                f"bonnie++ was to write {params.size} bytes and then to rewrite them; "
+                f"the kernel counted {account.written} in all"
+            )
+        # Each time, at most the memory's worth of the files can have been in the page cache.
+        least = _TIMES_READ * (params.size - params.ram) if params.ram else 0
+        if account.read < least:
+            raise WorkloadError(
+                f"bonnie++ was to read at least {least} bytes from storage, but the kernel counted {account.read}: "
+                "the page cache was read; size and ram must be those of the place"
+            )
+        await remove_own_folder(context.source, params.folder, context.workload)
+        return Collected(
+            values={
+                "run_time": account.seconds,
+                **{name: stage.rate for name, stage in report.stages.items()},
+                **{f"{name}_cpu": stage.cpu for name, stage in report.stages.items() if name in _CPU_STAGES},
+                "bytes": params.size,
+            },
+            raw={"bonnie": finished.stdout, "stderr": finished.stderr},
+        )
+
+    def _demand(self, report: BonnieReport) -> None:
+        params = self.params
+        demand_equal("bytes of bonnie++'s files", report.size, params.size)
+        demand_equal("bytes of bonnie++'s chunks", report.chunk, params.chunk)
+        demand_equal("concurrency of bonnie++", report.concurrency, 1)
+        if tuple(report.stages) != params.stages:
+            raise WorkloadError(f"bonnie++ ran {', '.join(report.stages)}, not {', '.join(params.stages)}")

@@ -1,0 +1,235 @@
+"""Reads and writes of files by fio, in a folder of the place where it runs."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
+from vmlab.model.units import Bytes, Seconds
+from vmlab.workloads.account import (
+    Folder,
+    accounted,
+    demand_disk,
+    draw,
+    make_own_folder,
+    own_folder,
+    parse_account,
+    remove_own_folder,
+)
+from vmlab.workloads.contract import (
+    Client,
+    Collected,
+    Finished,
+    Footprint,
+    Progress,
+    StagingContext,
+    Workload,
+    WorkloadContext,
+    WorkloadParams,
+)
+from vmlab.workloads.fio_report import PERCENTILES, FioReport, parse_fio
+from vmlab.workloads.fio_verdict import Asked, demand_access, demand_layout, demand_work
+from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.programs import install
+from vmlab.workloads.verdict import demand_success
+
+_BLOCK_SECONDS = {"kvm": 0.0001, "tcg": 0.001}
+_BYTES_PER_SECOND = {"kvm": 300e6, "tcg": 80e6}
+"""One block at any depth, and the bytes in it; also of laying out. Measured on the host itself; for TCG a guess."""
+_LAYOUT_BLOCK = 2**20
+_DONE = re.compile(r"\[ ?([0-9]+(?:\.[0-9])?)%\]")
+_NO_QUEUE = ("psync", "sync", "pvsync2", "mmap")
+
+
+class FioParams(WorkloadParams):
+    """Amounts of the ``fio`` workload; `size` and `bytes` are those of each job."""
+
+    rw: Literal["read", "write", "randread", "randwrite", "rw", "randrw"]
+    """Order and direction of the blocks; ``rw`` and ``randrw`` mix reads and writes."""
+    block: Bytes = Field(default=4096, ge=512, le=2**30)
+    """Size of each read and write."""
+    size: Bytes = Field(ge=4096, le=2**46)
+    """Size of the file that each job has."""
+    depth: int = Field(default=1, ge=1, le=4096)
+    """Blocks that each job keeps under way."""
+    jobs: int = Field(default=1, ge=1, le=256)
+    """Processes, each with a file of its own."""
+    time: Seconds = Field(default=0.0, ge=0, le=86_400)
+    """How long to read and write; 0: until `bytes` are done."""
+    bytes: Bytes = Field(default=0, ge=0, le=2**50)
+    """How much each job reads and writes; 0: as much as its file is large. Not together with `time`."""
+    engine: Literal["posixaio", "libaio", "io_uring", "psync", "sync", "pvsync2", "mmap"] = "posixaio"
+    """fio's ioengine."""
+    direct: bool = True
+    """Whether files are opened with O_DIRECT, past the page cache of the place where fio runs."""
+    end_fsync: bool = False
+    """Whether each job calls fsync at its end, and its time counts."""
+    read_percent: int = Field(default=50, ge=1, le=99)
+    """Part of the reads in a mix."""
+    folder: Folder = DATA_FOLDER
+    """Where the files lie, in a folder of the workload's own."""
+    verify: bool = False
+    """Whether each block carries a checksum that is looked at: while reading, or after all was written."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> FioParams:
+        if self.size % self.block or self.bytes % self.block:
+            raise ValueError(f"size and bytes must be whole blocks, multiples of {self.block} B here")
+        if self.time and self.bytes:
+            raise ValueError("time and bytes must not both be given")
+        if self.engine in _NO_QUEUE and self.depth > 1:
+            raise ValueError(f"depth must be 1 with the engine {self.engine}, which has no queue")
+        if self.engine == "libaio" and not self.direct and self.depth > 1:
+            raise ValueError("depth must be 1 with libaio without direct: the kernel then does one block after another")
+        if self.engine == "mmap" and self.direct:
+            raise ValueError("direct must be false with the engine mmap")
+        if self.verify and self.mixed:
+            raise ValueError("verify does not go with a mix of reads and writes")
+        if self.verify and self.writes and (self.time or self.bytes > self.size):
+            raise ValueError("verify of writes needs bytes, not time, and no more of them than size")
+        return self
+
+    @property
+    def mixed(self) -> bool:
+        """Reads and writes."""
+        return self.rw in ("rw", "randrw")
+
+    @property
+    def writes(self) -> bool:
+        """Writes alone."""
+        return self.rw in ("write", "randwrite")
+
+    @property
+    def each(self) -> int:
+        """Bytes that each job moves, where no time ends it."""
+        return self.bytes or self.size
+
+
+def _metrics(prefix: str = "", words: str = "") -> dict[str, Metric]:
+    return {
+        f"{prefix}iops": Metric("1/s", "more", f"{words}blocks per second"),
+        f"{prefix}throughput": Metric("B/s", "more", f"{words}throughput"),
+        f"{prefix}latency_mean": Metric("s", "less", f"{words}mean latency"),
+        f"{prefix}latency_p50": Metric("s", "less", f"{words}median latency"),
+        f"{prefix}latency_p95": Metric("s", "less", f"{words}95th percentile of latency"),
+        f"{prefix}latency_p99": Metric("s", "less", f"{words}99th percentile of latency"),
+    }
+
+
+class Fio(Workload[FioParams]):
+    """``fio``, over files that were written in full before."""
+
+    kind = "fio"
+    sides = 1
+    Params = FioParams
+    summary = "fio reads or writes blocks of files, in order or at random."
+    metrics = with_run_time(
+        **_metrics(),
+        **_metrics("read_", "reads: "),
+        **_metrics("write_", "writes: "),
+        blocks=Metric("1", None, "blocks"),
+        bytes=Metric("B", None, "bytes"),
+    )
+
+    def footprint(self, accelerator: str) -> Footprint:
+        """The files are laid out once; what is written later takes their place."""
+        params = self.params
+        laid_out = params.size * params.jobs
+        blocks = params.each * params.jobs // params.block
+        moving = params.time or (
+            blocks * _BLOCK_SECONDS[accelerator] + blocks * params.block / _BYTES_PER_SECOND[accelerator]
+        )
+        return Footprint(disk_bytes=laid_out, seconds=3 + laid_out / _BYTES_PER_SECOND[accelerator] + moving)
+
+    async def stage(self, context: StagingContext) -> None:
+        """Put the program in place that watches fio; files are made later, as none belongs into a snapshot."""
+        await install(context.shell, "accounted")
+
+    async def prepare(self, context: WorkloadContext) -> None:
+        """Write each job's file in full, and sync it. The engine empties the caches afterwards."""
+        params, shell = self.params, context.source
+        own = await make_own_folder(shell, params.folder, context.workload)
+        if params.direct:
+            await demand_disk(shell, own)
+        block = params.block if params.verify else min(_LAYOUT_BLOCK, params.size)
+        argv = [
+            *("fio", "--name=layout", "--rw=write", "--ioengine=psync", "--end_fsync=1", "--fallocate=none"),
+            *(f"--bs={block}", *self._files(own), "--output-format=json", f"--output={_report(context)}"),
+            *(("--verify=crc32c", "--do_verify=0") if params.verify else ()),
+        ]
+        patience = 300 + 60 * self.footprint("tcg").seconds
+        await shell.run(argv, deadline=patience)
+        sizes = await shell.run(["stat", "-c", "%s %b %B", *self._paths(own)])
+        demand_layout(sizes.stdout, params.size, params.jobs)
+
+    def _files(self, own: str) -> tuple[str, ...]:
+        params = self.params
+        return (
+            *(f"--directory={own}", "--filename_format=file.$jobnum"),
+            *(f"--size={params.size}", f"--numjobs={params.jobs}", "--group_reporting"),
+        )
+
+    def _paths(self, own: str) -> list[str]:
+        return [f"{own}/file.{number}" for number in range(self.params.jobs)]
+
+    def client(self, context: WorkloadContext) -> Client:
+        """fio, beside a program that looks at the files which it has open, and then waits."""
+        params = self.params
+        own = own_folder(params.folder, context.workload)
+        argv = (
+            *("fio", "--name=job", f"--rw={params.rw}", f"--bs={params.block}", *self._files(own)),
+            *(f"--iodepth={params.depth}", f"--ioengine={params.engine}", f"--direct={int(params.direct)}"),
+            *(f"--end_fsync={int(params.end_fsync)}", "--overwrite=1", "--allow_file_create=0"),
+            *(("--time_based", f"--runtime={params.time:g}") if params.time else (f"--io_size={params.each}",)),
+            *((f"--rwmixread={params.read_percent}",) if params.mixed else ()),
+            *(("--verify=crc32c", "--verify_fatal=1") if params.verify else ()),
+            *(f"--randseed={draw(context)}", "--lat_percentiles=1", "--clat_percentiles=0"),
+            f"--percentile_list={':'.join(map(str, PERCENTILES))}",
+            *("--output-format=json", f"--output={_report(context)}", "--eta=always", "--eta-newline=1"),
+        )
+        deadline = 300 + 60 * self.footprint("tcg").seconds if not params.time else 600 + 3 * params.time
+        return Client(accounted(argv, own, params.jobs), deadline)
+
+    def progress(self, line: str) -> Progress | None:
+        """The percentage in fio's own line of each second."""
+        found = _DONE.findall(line) if line.startswith("Jobs:") else []
+        return Progress(float(found[-1]), 100.0, "%") if found else None
+
+    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
+        """fio met no error, did all that was asked and as it was asked, and the kernel saw it do so."""
+        demand_success(finished, "fio")
+        shell, params = context.source, self.params
+        text = (await shell.run(["cat", _report(context)])).stdout
+        report = parse_fio(text)
+        asked = Asked(
+            **params.model_dump(include={"rw", "block", "jobs", "time", "engine", "direct", "verify"}),
+            reads=not params.writes,
+            writes=params.mixed or params.writes,
+            bytes=params.each * params.jobs,
+        )
+        demand_work(report, asked)
+        demand_access(parse_account(finished.stdout), report, asked)
+        await remove_own_folder(shell, params.folder, context.workload)
+        return Collected(self._values(report), {"fio": text, "client": finished.stdout, "stderr": finished.stderr})
+
+    def _values(self, report: FioReport) -> dict[str, float]:
+        params = self.params
+        directions = {"read": report.read, "write": report.write}
+        used = list(directions) if params.mixed else ["write" if params.writes else "read"]
+        run_time = max(directions[name].seconds for name in used)
+        blocks, moved = (sum(getattr(directions[name], of) for name in used) for of in ("blocks", "bytes"))
+        values = {"run_time": run_time, "iops": blocks / run_time, "throughput": moved / run_time}
+        for name in used:
+            one, prefix = directions[name], f"{name}_" if params.mixed else ""
+            if params.mixed:
+                values |= {f"{prefix}iops": one.blocks / one.seconds, f"{prefix}throughput": one.bytes / one.seconds}
+            values[f"{prefix}latency_mean"] = one.latency_mean
+            values |= {f"{prefix}latency_p{percent}": value for percent, value in one.percentiles.items()}
+        return {**values, "blocks": blocks, "bytes": moved}
+
+
+def _report(context: WorkloadContext) -> str:
+    return f"{WORKLOADS_FOLDER}/{context.workload}.fio"

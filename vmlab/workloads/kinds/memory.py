@@ -1,0 +1,141 @@
+"""Blocks of memory read or written by sysbench, until an amount has been moved."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from vmlab.model.errors import WorkloadError
+from vmlab.model.units import Bytes, format_bytes
+from vmlab.workloads.contract import (
+    Client,
+    Collected,
+    Finished,
+    Footprint,
+    Progress,
+    Workload,
+    WorkloadContext,
+    WorkloadParams,
+)
+from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.sysbench_report import IntervalCount, parse_memory_report, parse_report
+from vmlab.workloads.verdict import demand_equal, demand_success, demand_within
+
+_BLOCK_SECONDS = {"kvm": 0.16e-6, "tcg": 2e-6}
+_BYTES_PER_SECOND = {"kvm": 20e9, "tcg": 2e9}
+"""sysbench's own work for each block, and the bytes themselves. Measured on the host itself, which KVM is close to; for
+TCG a guess from how much slower ``cpu`` is there."""
+_LEAST_SECONDS = 0.05
+"""sysbench rounds its total time to 0.1 ms; below this that would be more than 0.1 %."""
+
+
+class MemoryParams(WorkloadParams):
+    """Amounts of the ``memory`` workload."""
+
+    total: Bytes = Field(ge=8, le=2**50)
+    """Bytes to read or write, all threads together; each thread does the same number of whole blocks."""
+    block: Bytes = Field(default=1024, ge=8, le=2**32)
+    """Size of the block that each operation reads or writes; a power of two."""
+    scope: Literal["local", "global"] = "global"
+    """Whether each thread has a block of its own, or all have one."""
+    oper: Literal["read", "write"] = "write"
+    """Whether blocks are read or written."""
+    threads: int = Field(default=1, ge=1, le=256)
+    """Threads of sysbench, which share the amount."""
+
+    @model_validator(mode="after")
+    def _whole_blocks(self) -> MemoryParams:
+        if self.block & (self.block - 1):
+            raise ValueError("block must be a power of two, such as 1 KiB")
+        if self.operations == 0:
+            raise ValueError(f"total must be at least a block for each thread, {self.block * self.threads} B here")
+        return self
+
+    @property
+    def operations(self) -> int:
+        """Blocks of all threads; sysbench rounds each thread's share down."""
+        return self.total // self.block // self.threads * self.threads
+
+
+class Memory(Workload[MemoryParams]):
+    """``sysbench memory``, with sequential access."""
+
+    kind = "memory"
+    sides = 1
+    Params = MemoryParams
+    summary = "sysbench reads or writes blocks of memory with a number of threads."
+    metrics = with_run_time(
+        bandwidth=Metric("B/s", "more", "bandwidth"),
+        operations=Metric("1", None, "operations"),
+        operations_per_second=Metric("1/s", "more", "operations per second"),
+        bytes=Metric("B", None, "bytes"),
+    )
+
+    def __init__(self, params: MemoryParams) -> None:
+        super().__init__(params)
+        self._moved = IntervalCount(params.operations * params.block)
+
+    def footprint(self, accelerator: str) -> Footprint:
+        """Threads share two processors at most, as the plan's idle host has two."""
+        params = self.params
+        alone = params.operations * (_BLOCK_SECONDS[accelerator] + params.block / _BYTES_PER_SECOND[accelerator])
+        return Footprint(disk_bytes=0, seconds=1 + alone / min(params.threads, 2))
+
+    async def prepare(self, context: WorkloadContext) -> None:
+        """Load program and libraries once, so that the first cell does not pay for reading them."""
+        await context.source.run(["sysbench", "memory", "--memory-total-size=1M", "--time=0", "run"])
+
+    def client(self, context: WorkloadContext) -> Client:
+        """sysbench itself, with nothing around it."""
+        params = self.params
+        return Client(
+            argv=(
+                *("sysbench", "memory", f"--threads={params.threads}"),
+                f"--memory-block-size={params.block}",
+                f"--memory-total-size={params.total}",
+                f"--memory-scope={params.scope}",
+                f"--memory-oper={params.oper}",
+                *("--memory-access-mode=seq", "--time=0", "--report-interval=1", "run"),
+            ),
+            deadline=300 + 60 * self.footprint("tcg").seconds,
+        )
+
+    def progress(self, line: str) -> Progress | None:
+        """Bytes moved, from sysbench's own rate each second."""
+        done = self._moved.feed(line)
+        return None if done is None else Progress(done, self._moved.total, "B")
+
+    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
+        """sysbench did the test that was asked for, and exactly as many operations, or WorkloadError.
+
+        The rates that it prints are rounded; ours follow from the exact count of operations.
+        """
+        demand_success(finished, "sysbench memory")
+        params = self.params
+        report, memory = parse_report(finished.stdout), parse_memory_report(finished.stdout)
+        demand_equal("operations of sysbench memory", memory.operations, params.operations)
+        demand_equal("events of sysbench memory", report.events, params.operations)
+        demand_equal("KiB of sysbench's blocks", memory.block_kib, params.block // 1024)
+        demand_equal("threads of sysbench memory", memory.threads, params.threads)
+        demand_within("sysbench's threads", report.total_time, finished)
+        if (memory.operation, memory.scope) != (params.oper, params.scope):
+            raise WorkloadError(
+                f"sysbench did {memory.operation} with scope {memory.scope}, not {params.oper} with {params.scope}"
+            )
+        if report.total_time < _LEAST_SECONDS:
+            raise WorkloadError(
+                f"{format_bytes(params.total)} were moved within {report.total_time} s, too quick to be measured; "
+                "make total larger"
+            )
+        moved = memory.operations * params.block
+        return Collected(
+            values={
+                "run_time": report.total_time,
+                "bandwidth": moved / report.total_time,
+                "operations": memory.operations,
+                "operations_per_second": memory.operations / report.total_time,
+                "bytes": moved,
+            },
+            raw={"sysbench": finished.stdout, "stderr": finished.stderr},
+        )
