@@ -37,6 +37,9 @@ def added(name: str, text: str, line: str) -> Bad:
 _BOMB = "\n".join(f"{c}: &{c} [{', '.join(['*' + p] * 10)}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True))
 _BYTE_UNITS = "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
 _NAME_RULE = "needs small letters, digits and dashes, at most 31, the first a letter"
+_POINT_RULE = "needs small letters, digits, dots, dashes and underscores, at most 31, one of them a letter"
+_CACHE_RULE = "must be 'none', 'writeback', 'writethrough', 'directsync' or 'unsafe'"
+_UNSAFE = "cache mode unsafe may lose guests' data; say so with --allow-unsafe or allow: {unsafe_cache: true}"
 
 BAD = [
     added("unknown key", "sedd: 3", ":7:1: unknown key 'sedd' in the scenario; did you mean 'seed'?"),
@@ -55,10 +58,39 @@ BAD = [
     ),
     changed("no unit", "512 MiB", "512", ":3:33: guests.a.memory: needs a number and a unit, such as 512 MiB, not 512"),
     changed("too small", "512 MiB", "1 MiB", ":3:33: guests.a.memory: must be at least 64 MiB, not '1 MiB'"),
+    changed(
+        "queues of no data disk",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data_queues: 4",
+        ":3:42: data_queues is of a data disk, which guest a does not have; give it one, such as data: 10 GiB",
+    ),
+    changed(
+        "allocation",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, allocation: thick",
+        ":3:67: guests.a.allocation: must be 'thin' or 'full', not 'thick'",
+    ),
+    changed(
+        "read-ahead between pages",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, read_ahead: 5 kB",
+        ":3:67: guests.a.read_ahead: must be a multiple of 4 KiB, not '5 kB'",
+    ),
+    changed(
+        "unsafe data disk",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, data_cache: unsafe",
+        f":3:67: {_UNSAFE}",
+    ),
     changed("missing key", ", memory: 512 MiB", "", ":3:3: guests.a needs 'memory'"),
     changed("dangling guest", "to: b", "to: c", ":6:39: there is no guest 'c'; known are a, b"),
     changed("workload to itself", "to: b", "to: a", ":6:39: workloads.copy runs from a to itself; it needs two guests"),
-    changed("two sides on the host", "from: a", "from: host", ":6:32: only workloads with `on` can run on the host"),
+    changed(
+        "two sides on the host",
+        "from: a",
+        "from: host",
+        ":6:32: kind filecopy cannot run on the host here; it needs a guest",
+    ),
     changed("wrong side", "from: a, to: b", "on: a", ":6:26: kind filecopy takes from and to, not 'on'"),
     changed("missing side", ", to: b", "", ":6:3: workloads.copy needs 'to': the guest where its server runs"),
     changed("role", "role: fileserver", "role: web", ":6:32: guest a needs the role fileserver for kind filecopy"),
@@ -83,7 +115,12 @@ BAD = [
     changed("huge", "10", "9" * 26, f":6:49: {'9' * 26} is too large a number"),
     changed("huge float", "10", "1e999", ":6:49: 1e999 is too large a number"),
     changed("YAML 1.1 truth", "10", "10, back: yes", ":6:59: workloads.copy.back: needs true or false, not 'yes'"),
-    added("image", "image: ../../etc/shadow", f":7:8: image: {_NAME_RULE}, not '../../etc/shadow'"),
+    added("image", "image: windows", ":7:1: image cannot be chosen: all guests start from Debian; leave the key out"),
+    added(
+        "image, the one there is",
+        "image: debian",
+        ":7:1: image cannot be chosen: all guests start from Debian; leave the key out",
+    ),
     changed("guest that is a command", "  b:", '  "x; rm -rf /":', f":4:3: the name 'x; rm -rf /' {_NAME_RULE}"),
     changed("workload in capitals", "  copy:", "  Copy:", f":6:3: the name 'Copy' {_NAME_RULE}"),
     changed(
@@ -121,7 +158,137 @@ BAD = [
         "unknown axis",
         "axes: {colour: [red]}",
         ":7:8: axis colour: needs `sets`, such as sets: workloads.NAME.KEY "
-        "(axes without `sets` are tiles, cache, vcpus, memory, queues, cpu_shares)",
+        "(axes without `sets` are tiles, vcpus, memory, disk, queues, cpu_shares, cache, "
+        "boot, data, data_queues, allocation, backing, read_ahead, data_cache, "
+        "host.ksm, host.thp, host.read_ahead)",
+    ),
+    added(
+        "unknown path in a point",
+        "axes: {setup: {points: {a: {workloads.cpy.files: 3}}}}",
+        ":7:29: point a: there is no workload 'cpy'; did you mean 'copy'?",
+    ),
+    added(
+        "unknown word in a point",
+        "axes: {setup: {points: {a: {cash: none}}}}",
+        ":7:29: point a: there is no 'cash' to set; did you mean 'cache'?",
+    ),
+    added(
+        "unknown key of a guest in a point",
+        "axes: {setup: {points: {a: {guests.a.memry: 1 GiB}}}}",
+        ":7:29: point a: guests.a has no 'memry'; did you mean 'memory'?",
+    ),
+    added(
+        "unit in a point",
+        "axes: {setup: {points: {a: {guests.a.memory: 5}}}}",
+        ":7:46: guests.a.memory: needs a number and a unit, such as 512 MiB, not 5",
+    ),
+    added(
+        "tiles of a point",
+        "axes: {setup: {points: {a: {tiles: many}}}}",
+        ":7:36: tiles of point a needs whole numbers from 1 to 64, not many",
+    ),
+    added(
+        "name of a point",
+        "axes: {setup: {points: {Host: {cache: none}}}}",
+        f":7:25: the name 'Host' {_POINT_RULE}",
+    ),
+    added(
+        "number as the name of a point",
+        "axes: {setup: {points: {4: {cache: none}}}}",
+        f":7:25: the name '4' {_POINT_RULE}",
+    ),
+    added("no point", "axes: {setup: {points: {}}}", ":7:8: axes.setup.values: needs at least one entry"),
+    added(
+        "point that is no mapping",
+        "axes: {setup: {points: {a: none}}}",
+        ":7:28: axes.setup.points.a: needs a mapping, not 'none'",
+    ),
+    added(
+        "two points that set nothing",
+        "axes: {setup: {points: {a: {}, b: {cache: none}, c: {}}}}",
+        ":7:50: points a and c both set nothing",
+    ),
+    added(
+        "two points that set the same",
+        "axes: {setup: {points: {a: {guests.a.cache: none, guests.b.cache: none}, b: {cache: none}}}}",
+        ":7:74: points a and b both set the same",
+    ),
+    added(
+        "a place twice in a point",
+        "axes: {setup: {points: {a: {cache: none, guests.a.cache: none}}}}",
+        ":7:42: point a sets guests.a.cache twice, as cache and as guests.a.cache",
+    ),
+    added(
+        "absent and more",
+        "axes: {setup: {points: {a: {}, b: {absent: no licence, cache: none}}}}",
+        ":7:36: point b is absent and can set nothing",
+    ),
+    added(
+        "absent without a reason",
+        "axes: {setup: {points: {a: {}, b: {absent: true}}}}",
+        ":7:44: axes.setup.points.b.absent: needs the reason in words, at most 200 characters, not true",
+    ),
+    added(
+        "value that is no point",
+        "axes: {setup: {values: [a, c], points: {a: {}, b: {cache: none}}}}",
+        ":7:28: axis setup has no point 'c'; known are a, b",
+    ),
+    added(
+        "point that a size does not find",
+        "axes: {setup: {points: {plain: {}, b: {cache: none}}}}\nsizes: {smoke: {axes: {setup: [plane]}}}",
+        ":8:32: axis setup has no point 'plane'; did you mean 'plain'?",
+    ),
+    added(
+        "points beside sets",
+        "axes: {setup: {points: {a: {}}, sets: guests.a.memory}}",
+        ":7:39: axis setup: has points, which say themselves what they set; leave `sets` out",
+    ),
+    added(
+        "points of an axis with a place",
+        "axes: {cache: {points: {a: {}}}}",
+        ":7:8: axis cache: has its place already; an axis with points needs a name of its own",
+    ),
+    added(
+        "point and axis for one place",
+        "axes: {setup: {points: {a: {}, b: {cache: none}}}, cache: [none, writeback]}",
+        ":7:36: point b of axis setup and axis cache both set guests.a.cache",
+    ),
+    added(
+        "points of two axes for one place",
+        "axes: {x: {points: {a: {}, b: {tiles: 2}}}, y: {points: {c: {}, d: {tiles: 3}}}}",
+        ":7:69: point b of axis x and point d of axis y both set tiles",
+    ),
+    added(
+        "without no axis",
+        "axes: {setup: {points: {a: {without: cash}, b: {}}}, cache: [none, writeback]}",
+        ":7:38: point a: there is no other axis 'cash'; did you mean 'cache'?",
+    ),
+    added(
+        "without what leaves out itself",
+        "axes: {x: {points: {a: {without: y}, b: {}}}, y: {points: {c: {without: tiles}, d: {}}}, tiles: [1, 2]}",
+        ":7:34: point a leaves out axis y, whose points leave out axes themselves",
+    ),
+    added(
+        "what a point would undo",
+        "axes: {setup: {points: {a: {}, b: {workloads.copy.files: 5}}}}\nsizes: {demo: {copy: {files: 3}}}",
+        ":8:30: point b of axis setup sets workloads.copy.files; change it there",
+    ),
+    added("host setting", "host: {tph: always}", ":7:8: unknown key 'tph' in host; did you mean 'thp'?"),
+    added("word of a host setting", "host: {ksm: true}", ":7:13: host.ksm: must be 'on' or 'off', not true"),
+    added(
+        "read-ahead that is no page",
+        "host: {read_ahead: 5 KiB}",
+        ":7:20: host.read_ahead: needs a multiple of 4 KiB: the kernel reads ahead in pages, not '5 KiB'",
+    ),
+    added(
+        "axis of no host setting",
+        "axes: {host.turbo: [1]}",
+        ":7:8: the name 'host.turbo' needs small letters, digits, dashes and underscores, the first a letter",
+    ),
+    added(
+        "value of a host axis",
+        "axes: {host.thp: [always, sometimes]}",
+        ":7:27: host.thp: must be 'always', 'madvise' or 'never', not 'sometimes'",
     ),
     added("empty axis", "axes: {tiles: []}", ":7:8: axes.tiles.values: needs at least one entry"),
     added("axis twice", "axes: {tiles: [1, 2, 1]}", ":7:22: axis tiles has 1 twice"),
@@ -148,12 +315,37 @@ BAD = [
     added(
         "cache mode",
         "axes: {cache: [none, writeboth]}",
-        ":7:22: there is no cache mode 'writeboth'; did you mean 'writethrough'?",
+        f":7:22: guests.a.cache: {_CACHE_RULE}, not 'writeboth'",
+    ),
+    changed(
+        "cache mode of a guest",
+        "memory: 512 MiB}",
+        "memory: 512 MiB, cache: off}",
+        f":3:49: guests.a.cache: {_CACHE_RULE}, not 'off'",
+    ),
+    changed(
+        "truth for a cache mode",
+        "memory: 512 MiB}",
+        "memory: 512 MiB, cache: true}",
+        f":3:49: guests.a.cache: {_CACHE_RULE}, not true",
+    ),
+    changed(
+        "unsafe guest without the flag", "memory: 512 MiB}", "memory: 512 MiB, cache: unsafe}", f":3:49: {_UNSAFE}"
+    ),
+    added(
+        "two axes for one guest's cache",
+        "axes:\n  cache: [none]\n  far: {values: [writeback], sets: guests.b.cache}",
+        ":9:3: axes cache and far both set guests.b.cache",
+    ),
+    added(
+        "cache mode that an axis undoes",
+        "axes: {cache: [none, writeback]}\nsizes: {demo: {guests: {a: {cache: none}}}}",
+        ":8:36: axis cache sets guests.a.cache; change axes.cache instead",
     ),
     added(
         "unsafe without the flag",
         "axes: {cache: [none, unsafe]}",
-        ":7:22: cache mode unsafe may lose guests' data; say so with --allow-unsafe or allow: {unsafe_cache: true}",
+        f":7:22: {_UNSAFE}",
     ),
     added(
         "too many cells",
@@ -188,14 +380,63 @@ BAD = [
         ":8:35: no column is 'writeback'; known are none",
     ),
     added(
+        "baseline that is absent",
+        "axes: {setup: {points: {guest: {cache: none}, iron: {absent: no key}}}}\n"
+        "table: {columns: setup, rows: workloads, baseline: iron}",
+        ":8:52: nothing can be compared with 'iron', which is absent: no key",
+    ),
+    added(
+        "baseline by parts that is absent",
+        "axes: {setup: {points: {guest: {cache: none}, iron: {absent: no key}}}}\n"
+        "table: {columns: setup, rows: workloads, relative: percent, baseline: {setup: iron}}",
+        ":8:79: nothing can be compared with 'iron', which is absent: no key",
+    ),
+    added(
         "limit without unit",
         "limits: {start_skew: 500}",
         ":7:22: limits.start_skew: needs a number and a unit, such as 30 s, not 500",
     ),
+    added(
+        "figure that is a number",
+        "reference: {source: x, figures: [{value: 85.3440}]}",
+        ":7:42: reference.figures.1.value: needs quotation marks, such as '85.3440': "
+        "a YAML number loses zeros that were printed, not 85.344",
+    ),
+    added(
+        "figure that is a word",
+        "reference: {source: x, figures: [{value: many}]}",
+        ":7:42: reference.figures.1.value: is no number as publications print them, "
+        "such as '85.3440', '.996', '13.0k' or '115m25s', not 'many'",
+    ),
+    added(
+        "figure of no axis",
+        "reference: {source: x, figures: [{value: '1', rows: {cash: none}}]}",
+        ":7:54: there is no axis 'cash'; known are workloads, statistics",
+    ),
+    added(
+        "claim that compares nothing",
+        "reference: {source: x, claims: [{say: x}]}",
+        ":7:33: reference.claims.1: needs one of less, greater, equal_within, ratio, not 0",
+    ),
+    added(
+        "claim about a value that is not there",
+        "axes: {cache: [none]}\nreference: {source: x, claims: [{say: x, less: [{cache: none}, {cache: unsafe}]}]}",
+        ":8:72: cache has no 'unsafe'; known are none",
+    ),
+    added(
+        "relative without a baseline",
+        "axes: {cache: [none]}\ntable: {columns: cache, relative: percent}",
+        ":8:25: needs `baseline`, such as baseline: {setup: host}",
+    ),
+    added(
+        "side that is named twice",
+        "axes: {cache: [none]}\ntable: {columns: [cache, metrics], rows: cache}",
+        ":8:42: columns and rows are both cache",
+    ),
     added("reference without source", "reference: {values: []}", ":7:1: reference needs 'source'"),
     added(
-        "hypervisor of later",
+        "hypervisor that does not work",
         "hypervisor: qemu:///system",
-        ":7:13: hypervisor qemu:///system is not built yet; use embedded",
+        ":7:13: hypervisor: must be 'embedded', not 'qemu:///system'",
     ),
 ]

@@ -11,7 +11,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from vmlab.model.scenario import Allow, Axis, Guest, Limits, Scenario, Table
+from vmlab.model.axis import Axis, AxisPoint
+from vmlab.model.host_settings import HostSettings
+from vmlab.model.reference import Claim, PublishedFigure, Reference
+from vmlab.model.repetition import Until
+from vmlab.model.scenario import Allow, Guest, Limits, Scenario
+from vmlab.model.table import Table
 from vmlab.model.units import format_bytes, format_seconds
 from vmlab.workloads.registry import kinds
 
@@ -20,10 +25,16 @@ _PLACE = re.compile(r"(<!-- table: (?P<name>[a-z]+) -->\n).*?(<!-- end -->)", re
 _MODELS: dict[str, type[BaseModel]] = {
     "scenario": Scenario,
     "guests": Guest,
+    "host": HostSettings,
     "axes": Axis,
+    "points": AxisPoint,
     "limits": Limits,
     "table": Table,
+    "reference": Reference,
+    "figures": PublishedFigure,
+    "claims": Claim,
     "allow": Allow,
+    "until": Until,
 }
 
 
@@ -60,6 +71,8 @@ def _default(field: dict[str, Any]) -> str:
         return str(default).lower()
     if default is None or isinstance(default, dict | list):
         return ""
+    if str(field.get("pattern", "")).endswith("%$"):
+        return f"{default:g} %"
     if field.get("type") == "string" and not isinstance(default, str):
         return format_seconds(default) if isinstance(default, float) else format_bytes(default)
     return str(default)

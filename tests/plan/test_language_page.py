@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from tests.plan.language_page import PAGE, current
+from vmlab.model.axis import RESERVED_NAMES
 from vmlab.model.run import CACHE_MODES
-from vmlab.model.scenario import RESERVED_NAMES
 from vmlab.plan.loading import read
 from vmlab.plan.validating import validate_all
 from vmlab.plan.yaml_text import MOST_BYTES, MOST_NESTING, MOST_NODES
@@ -18,9 +18,14 @@ def test_the_tables_are_those_of_the_models() -> None:
     assert page == current(page), "run `python -m tests.plan.language_page`"
 
 
-def test_the_example_is_a_scenario_and_its_size_fits() -> None:
-    example, size = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+JOB = "name: job\nguests: {vm: {memory: 512 MiB}}\nworkloads: {job: {kind: cpu, on: vm, threads: 1}}\n"
+
+
+def test_the_examples_are_scenarios() -> None:
+    example, points, host, size, *_ = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert validate_all(read(Path("page"), example + size)).cells == {"full": 4, "demo": 2}
+    assert validate_all(read(Path("page"), JOB + points)).cells == {"full": 5}
+    assert validate_all(read(Path("page"), JOB + host)).cells == {"full": 2}
 
 
 def test_bounds_and_reserved_words_are_the_program_s() -> None:

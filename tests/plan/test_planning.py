@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from tests.plan.bad_scenarios import GOOD
+from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.model.errors import RefusedError, ScenarioError, UsageError
 from vmlab.model.run import CacheMode
+from vmlab.model.table import Table
 from vmlab.plan.loading import ScenarioFile, load, read
 from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan, read_host_facts
-from vmlab.plan.terms import TableSpec
 
 GIB = 2**30
 HOST = HostFacts(
@@ -43,8 +44,10 @@ def written(text: str) -> ScenarioFile:
     return read(Path("x.yaml"), text)
 
 
-def plan(text: str, host: HostFacts = HOST, **overrides: Any) -> Plan:
-    return make_plan(written(text), replace(Overrides(size="full"), **overrides), host)
+def plan(text: str, host: HostFacts = HOST, sets: tuple[str, ...] = (), **overrides: Any) -> Plan:
+    """The plan with the cells in the order in which they are written; test_ordering has the other."""
+    sets = ("order=as written", *sets)
+    return make_plan(written(text), replace(Overrides(size="full", sets=sets), **overrides), host)
 
 
 def test_repeats_are_outermost_then_axes_as_written() -> None:
@@ -90,6 +93,34 @@ def test_options_replace_axes() -> None:
     ]
 
 
+def test_a_guest_may_differ_from_its_neighbours_in_cache_mode() -> None:
+    text = GOOD.replace("memory: 512 MiB}", "memory: 512 MiB, cache: none}", 1)
+    (cell,) = plan(text, tiles=(2,)).cells
+    assert [guest.resources.cache for guest in cell.guests] == ["none", "writeback"] * 2
+    assert cell.cache is None
+    one = plan(f"{text}axes: {{far: {{values: [none, directsync], sets: guests.b.cache}}}}\n").cells
+    assert [[guest.resources.cache for guest in cell.guests] for cell in one] == [["none"] * 2, ["none", "directsync"]]
+
+
+def test_the_axis_cache_sets_the_cache_mode_of_all_guests() -> None:
+    text = GOOD.replace("memory: 512 MiB}", "memory: 512 MiB, cache: none}", 1)
+    cells = plan(f"{text}axes: {{cache: [writethrough, writeback]}}\n").cells
+    assert [{guest.resources.cache for guest in cell.guests} for cell in cells] == [{"writethrough"}, {"writeback"}]
+    assert [cell.cache for cell in cells] == [cell.axes["cache"] for cell in cells]
+    (cell,) = plan(text, cache=("directsync",)).cells
+    assert cell.cache == "directsync"
+
+
+def test_a_scenario_without_axes_tells_the_cache_mode_that_all_guests_have() -> None:
+    own = GOOD.replace("memory: 512 MiB}", "memory: 512 MiB, cache: none}")
+    alone = "name: bare\nworkloads: {primes: {kind: cpu, on: host, threads: 1}}\n"
+    assert plan(GOOD).cells[0].axes == {"cache": "writeback"}
+    assert plan(own).cells[0].axes == {"cache": "none"}
+    assert plan(GOOD, sets=("guests.*.cache=none",)).cells[0].axes == {"cache": "none"}
+    assert plan(GOOD, sets=("guests.a.cache=none",)).cells[0].axes == {"tiles": 1}
+    assert plan(alone).cells[0].axes == {"tiles": 1}
+
+
 def test_guests_that_no_workload_of_a_cell_uses_are_not_started() -> None:
     cells = plan(PRIMES).cells
     assert {guest.guest for cell in cells for guest in cell.guests} == {"vm"}
@@ -108,20 +139,20 @@ def test_an_axis_reaches_every_workload_that_has_the_key() -> None:
 
 
 def test_vcpus_of_the_host() -> None:
-    assert plan(PRIMES, host=replace(HOST, cpus=12)).cells[0].guests[0].vcpus == 12
+    assert plan(PRIMES, host=replace(HOST, cpus=12)).cells[0].guests[0].resources.vcpus == 12
 
 
 def test_attributes_of_guests_are_axes_by_name() -> None:
     text = f"{GOOD}axes: {{memory: [256 MiB, 1 GiB], queues: [1, 4], cpu_shares: [50]}}\n"
     cells = plan(text).cells
-    assert [(cell.guests[1].memory_bytes, cell.guests[1].queues) for cell in cells] == [
+    assert [(cell.guests[1].resources.memory_bytes, cell.guests[1].resources.queues) for cell in cells] == [
         (GIB // 4, 1),
         (GIB // 4, 4),
         (GIB, 1),
         (GIB, 4),
     ]
     assert cells[0].axes == {"memory": "256 MiB", "queues": 1, "cpu_shares": 50}
-    assert cells[0].guests[0].cpu_shares == 50
+    assert cells[0].guests[0].resources.cpu_shares == 50
 
 
 def test_a_size_changes_amounts_axes_and_repeats() -> None:
@@ -131,7 +162,7 @@ def test_a_size_changes_amounts_axes_and_repeats() -> None:
     )
     (cell,) = plan(text, size="smoke").cells
     assert getattr(cell.workloads[0].params, "files") == 3  # noqa: B009
-    assert [guest.memory_bytes for guest in cell.guests] == [GIB // 4, GIB // 2]
+    assert [guest.resources.memory_bytes for guest in cell.guests] == [GIB // 4, GIB // 2]
     assert len(plan(text).cells) == 10
     assert plan(text, size="smoke").size == "smoke"
 
@@ -161,11 +192,11 @@ def test_memory_that_is_not_there_is_refused_unless_it_is_meant() -> None:
     tight = replace(HOST, memory_available_bytes=8 * GIB)
     overrides = Overrides(size="full", tiles=(3,))
     refused = make_plan(load("tile"), overrides, tight)
-    with pytest.raises(RefusedError, match=r"12 guests need 9\.75 GiB of memory and the host has 8 GiB free"):
+    with pytest.raises(RefusedError, match=r"12 guests need 16\.5 GiB of memory and the host has 8 GiB free"):
         check_fit(refused, tight)
     meant = make_plan(load("tile"), replace(overrides, allow_overcommit=True), tight)
     check_fit(meant, tight)
-    assert meant.notes == ("memory is overcommitted on purpose: 9.75 GiB for guests, 8 GiB free",)
+    assert meant.notes == ("memory is overcommitted on purpose: 16.5 GiB for guests and QEMU, 8 GiB free",)
 
 
 def test_disk_counts_what_is_written_and_not_the_virtual_size() -> None:
@@ -188,6 +219,22 @@ def test_guests_that_boot_take_longer_than_guests_that_are_restored() -> None:
     assert cold > restored + 2 * 10
 
 
+def test_a_scenario_asks_for_guests_that_boot() -> None:
+    made = make_plan(load("tile-memory"), Overrides(size="smoke"), HOST)
+    assert made.cold
+    assert "4 at most, on 2 CPUs, all of them booted (cold)" in plan_text(made, HOST)
+    assert plan_document(made, HOST, None)["plan"]["provision"] == "cold"
+    again = make_plan(load("tile-memory"), Overrides(size="smoke", sets=("provision=restored",)), HOST)
+    assert not again.cold
+    assert again.seconds < made.seconds
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_the_option_cold_is_what_the_scenario_then_says(cold: bool) -> None:
+    made = make_plan(load("tile"), Overrides(cold=cold), HOST)
+    assert (made.scenario.provision, made.cold) == ("cold" if cold else "restored", cold)
+
+
 def test_the_demo_of_a_tile_is_planned_for_less_than_a_quarter_of_an_hour() -> None:
     made = make_plan(load("tile"), Overrides(), HOST)
     assert [cell.axes for cell in made.cells] == [{"tiles": 1, "cache": mode} for mode in ("none", "writeback")]
@@ -202,13 +249,22 @@ def test_unsafe_is_allowed_by_the_flag_and_noted() -> None:
     assert plan(f"{GOOD}allow: {{unsafe_cache: true}}\n", cache=("unsafe",)).cells[0].cache == "unsafe"
 
 
+def test_noise_is_allowed_by_the_flag_and_noted() -> None:
+    assert plan(GOOD).notes == ()
+    made = plan(GOOD, allow_noise=True)
+    assert made.scenario.allow.noise
+    assert [note.partition(",")[0] for note in made.notes] == ["cells count whatever else the host does"]
+
+
 def test_the_table_is_the_scenario_s_or_follows_from_its_axes() -> None:
-    assert make_plan(load("cpu-overhead"), Overrides(), HOST).table == TableSpec("place", "threads", "host")
-    assert plan(f"{GOOD}axes: {{cache: [none, writeback], tiles: [1]}}\n").table == TableSpec(
-        "cache", "workloads", "none"
+    assert make_plan(load("cpu-overhead"), Overrides(), HOST).table == Table(
+        rows=("setup",), columns=("threads",), relative="ratio", baseline={"setup": "node"}
+    )
+    assert plan(f"{GOOD}axes: {{cache: [none, writeback], tiles: [1]}}\n").table == Table(
+        columns=("cache",), baseline="none"
     )
     one_mode = make_plan(load("tile"), Overrides(cache=("writeback",)), HOST)
-    assert one_mode.table == TableSpec("cache", "workloads", None)
+    assert one_mode.table == Table(columns=("cache",))
     assert one_mode.scenario.table is not None
 
 
@@ -237,3 +293,27 @@ def test_host_facts_are_read_for_a_folder_that_is_not_there_yet(tmp_path: Path) 
     assert 0 < facts.memory_available_bytes <= facts.memory_total_bytes
     assert facts.disk_free_bytes > 0
     assert facts.cpus >= 1
+
+
+def test_files_on_the_host_are_refused_where_runs_lie_in_memory() -> None:
+    in_memory = replace(HOST, in_memory="tmpfs")
+    for kind in ("fio, rw: read, size: 1 GiB", "bonnie, size: 1 GiB"):
+        text = f"name: x\nguests: {{vm: {{memory: 512 MiB}}}}\nworkloads:\n  disk: {{kind: {kind}, on: %s}}\n"
+        check_fit(plan(text % "host"), HOST)
+        check_fit(plan(text % "vm"), in_memory)
+        with pytest.raises(RefusedError, match=r"disk has its files on the host's disk, .* in memory \(tmpfs\)"):
+            check_fit(plan(text % "host"), in_memory)
+    check_fit(plan(PRIMES), in_memory)
+
+
+def test_what_is_written_on_the_host_counts_for_each_tile() -> None:
+    text = "name: x\nworkloads: {disk: {kind: fio, on: host, rw: read, size: 1 GiB, jobs: 2}}\naxes: {tiles: [3]}\n"
+    made = plan(text)
+    assert made.disk_bytes == 6 * GIB
+    with pytest.raises(RefusedError, match="workloads will write 6 GiB"):
+        check_fit(made, replace(HOST, disk_free_bytes=5 * GIB))
+
+
+def test_whether_runs_lie_in_memory_is_read_from_the_host() -> None:
+    assert read_host_facts(Path("/dev/shm/not/made/yet")).in_memory == "tmpfs"
+    assert read_host_facts(Path("/usr/lib/not/made/yet")).in_memory is None

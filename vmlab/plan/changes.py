@@ -13,11 +13,15 @@ from vmlab.plan.terms import Overrides
 from vmlab.plan.yaml_text import parse
 
 CHANGEABLE_SIZES = ("smoke", "demo")
-_PARTS = ("guests", "axes", "repeats")
+_COUNTS = ("repeats", "until")
+"""Keys that exclude each other: the one that is set takes the other's place."""
+PLAIN = (*_COUNTS, "order", "warm_up", "warm")
+"""Keys of the scenario that a size sets as they are."""
+_PARTS = ("guests", "host", "axes", *PLAIN)
 
 
 def check_sizes(document: Document) -> None:
-    """Every size changes something that is there. Raises ScenarioError with every problem."""
+    """Check that every size changes only what exists. Raises ScenarioError with every problem."""
     problems: list[Problem] = []
     sizes: dict[str, dict[str, Any]] = document.value.get("sizes") or {}
     workloads = list(document.value.get("workloads") or {})
@@ -31,7 +35,7 @@ def check_sizes(document: Document) -> None:
             if name not in (*workloads, *_PARTS):
                 message = f"there is no workload {shorten(name)!r}; {meant(name, [*workloads, *_PARTS])}"
                 problems.append(Problem(place, message, True))
-            elif name != "repeats" and not isinstance(part, dict):
+            elif name not in PLAIN and not isinstance(part, dict):
                 problems.append(Problem(place, f"sizes.{size}.{name} needs a mapping"))
             elif name == "guests":
                 problems.extend(_guest_problems(document, place, part))
@@ -53,8 +57,8 @@ def apply_size(document: Document, size: str) -> Document:
     parts: dict[str, Any] = (document.value.get("sizes") or {}).get(size) or {}
     for name, part in parts.items():
         place: Place = ("sizes", size, name)
-        if name == "repeats":
-            document = document.assigned([("repeats",)], part, place)
+        if name in PLAIN:
+            document = _set_plain(document, name, part, place)
         elif name == "axes":
             for axis, values in part.items():
                 document = _apply_axis(document, axis, values, (*place, axis))
@@ -62,8 +66,15 @@ def apply_size(document: Document, size: str) -> Document:
             for guest, attributes in part.items():
                 document = _apply_keys(document, ("guests", guest), attributes, (*place, guest))
         else:
-            document = _apply_keys(document, ("workloads", name), part, place)
+            to: Place = ("host",) if name == "host" else ("workloads", name)
+            document = _apply_keys(document, to, part, place)
     return document
+
+
+def _set_plain(document: Document, name: str, value: Any, source: Place | Origin) -> Document:
+    if name in _COUNTS:
+        document = document.without(*_COUNTS)
+    return document.assigned([(name,)], value, source)
 
 
 def _apply_keys(document: Document, to: Place, part: dict[str, Any], source: Place) -> Document:
@@ -94,11 +105,14 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
         document = _apply_axis(
             document, "cache", list(overrides.cache), Origin(option=_typed("--cache", overrides.cache))
         )
+    if overrides.repeats is not None:
+        document = _set_plain(document, "repeats", overrides.repeats, Origin(option="--repeats"))
     for key, value, option in (
-        (("repeats",), overrides.repeats, "--repeats"),
         (("seed",), overrides.seed, "--seed"),
         (("allow", "memory_overcommit"), overrides.allow_overcommit or None, "--allow-overcommit"),
         (("allow", "unsafe_cache"), overrides.allow_unsafe or None, "--allow-unsafe"),
+        (("allow", "noise"), overrides.allow_noise or None, "--allow-noise"),
+        (("provision",), "cold" if overrides.cold else None, "--cold"),
     ):
         if value is not None:
             document = document.assigned([key], value, Origin(option=option))
@@ -125,4 +139,6 @@ def _assign(document: Document, assignment: str) -> Document:
     if places[0][0] == "axes":
         values = value if isinstance(value, list | dict) else [value]
         return _apply_axis(document, str(places[0][1]), values, Origin(option=option))
+    if places[0][0] in PLAIN:
+        return _set_plain(document, str(places[0][0]), value, Origin(option=option))
     return document.assigned(places, value, Origin(option=option))

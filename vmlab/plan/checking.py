@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from vmlab.model.names import HOST_PLACE
 from vmlab.model.scenario import Scenario, WorkloadEntry
 from vmlab.plan.document import Document
 from vmlab.plan.keys import known_keys
@@ -35,31 +36,10 @@ def read_scenario(document: Document) -> Scenario:
     except ValidationError as error:
         document.raise_problems(problems_of(error, (), lambda place: known_keys(document, place)))
         raise
-    if scenario.hypervisor != "embedded":
-        where: Place = ("hypervisor",)
-        raise document.error(Problem(where, f"hypervisor {scenario.hypervisor} is not built yet; use embedded"))
+    if scenario.until is not None and "repeats" in scenario.model_fields_set:
+        message = "`until` and `repeats` exclude each other; `at_least` of `until` is the least number of repeats"
+        raise document.error(Problem(("until",), message, True))
     return scenario
-
-
-def check_table(document: Document, scenario: Scenario) -> None:
-    """The table's sides are axes or workloads, and its baseline is one of its columns. Raises ScenarioError."""
-    table = scenario.table
-    if table is None:
-        return
-    problems: list[Problem] = []
-    sides = [*scenario.axes, "workloads"]
-    for key, side in (("columns", table.columns), ("rows", table.rows)):
-        if side not in sides:
-            problems.append(Problem(("table", key), f"there is no axis {shorten(side)!r}; {meant(side, sides)}"))
-    if table.columns == table.rows:
-        problems.append(Problem(("table", "rows"), f"columns and rows are both {table.rows}"))
-    axis = scenario.axes.get(table.columns)
-    heads = list(axis.values) if axis else list(scenario.workloads)
-    if table.baseline is not None and table.baseline not in heads:
-        words = [str(head) for head in heads]
-        message = f"no column is {shorten(table.baseline)!r}; {meant(table.baseline, words)}"
-        problems.append(Problem(("table", "baseline"), message))
-    document.raise_problems(problems)
 
 
 def read_cell(document: Document) -> Checked:
@@ -78,8 +58,30 @@ def read_cell(document: Document) -> Checked:
             params[name] = kind.Params.model_validate_json(json.dumps(entry.params), strict=True)
         except ValidationError as error:
             problems.extend(problems_of(error, ("workloads", name), lambda place: known_keys(document, place)))
+    problems.extend(_unsafe(scenario))
+    problems.extend(_data_disks(scenario))
     document.raise_problems(problems)
     return Checked(scenario, params)
+
+
+def _unsafe(scenario: Scenario) -> Iterator[Problem]:
+    if scenario.allow.unsafe_cache:
+        return
+    for name, guest in scenario.guests.items():
+        for key in ("cache", "data_cache"):
+            if getattr(guest, key) != "unsafe":
+                continue
+            yield Problem(
+                ("guests", name, key),
+                "cache mode unsafe may lose guests' data; say so with --allow-unsafe or allow: {unsafe_cache: true}",
+            )
+
+
+def _data_disks(scenario: Scenario) -> Iterator[Problem]:
+    for name, guest in scenario.guests.items():
+        for key in guest.without_data_disk():
+            message = f"{key} is of a data disk, which guest {name} does not have; give it one, such as data: 10 GiB"
+            yield Problem(("guests", name, key), message, True)
 
 
 def _sides(scenario: Scenario, name: str, entry: WorkloadEntry, kind: type[AnyWorkload]) -> Iterator[Problem]:
@@ -93,10 +95,10 @@ def _sides(scenario: Scenario, name: str, entry: WorkloadEntry, kind: type[AnyWo
     for key in wanted:
         place = given[key]
         if place is not None:
-            yield from _guest(scenario, (*here, key), place)
+            yield from _guest(scenario, (*here, key), place, kind)
         elif not misplaced:
             yield Problem(here, f"workloads.{name} needs {key!r}: the guest where {_purpose(key)}", True)
-    if kind.sides == 2 and entry.source is not None and entry.source == entry.target:
+    if kind.sides == 2 and entry.source in scenario.guests and entry.source == entry.target:
         yield Problem((*here, "to"), f"workloads.{name} runs from {entry.source} to itself; it needs two guests")
     yield from _roles(scenario, here, entry, kind)
 
@@ -105,11 +107,11 @@ def _purpose(key: str) -> str:
     return {"from": "its client runs", "to": "its server runs", "on": "it runs, or host"}[key]
 
 
-def _guest(scenario: Scenario, where: Place, guest: str) -> Iterator[Problem]:
-    if guest == "host" and where[-1] == "on":
-        return
-    if guest == "host":
-        yield Problem(where, "only workloads with `on` can run on the host")
+def _guest(scenario: Scenario, where: Place, guest: str, kind: type[AnyWorkload]) -> Iterator[Problem]:
+    if guest == HOST_PLACE:
+        sides = {"on": True, "from": "source" in kind.host_sides, "to": "target" in kind.host_sides}
+        if not sides[str(where[-1])]:
+            yield Problem(where, f"kind {kind.kind} cannot run on the host here; it needs a guest")
     elif guest not in scenario.guests:
         yield Problem(where, f"there is no guest {shorten(guest)!r}; {meant(guest, scenario.guests)}")
 

@@ -15,7 +15,7 @@ from vmlab.plan.yaml_text import Tree
 class Document:
     """Plain values of a scenario.
 
-    `changed` tells where values come from that were put there later: another place of the text, or an option.
+    `changed` has the origin of values that were set later: another place of the text, or an option.
     """
 
     file: Path
@@ -33,7 +33,7 @@ class Document:
     def assigned(self, places: list[Place], value: Any, origin: Place | Origin) -> Document:
         """A copy with `value` at every place; mappings on the way are made where they are missing.
 
-        What does not lie on the way is shared with the original: nothing here is changed once it is made.
+        All other parts are shared with the original: a document is never changed after it was made.
 
         Raises UsageError where something on the way is not a mapping.
         """
@@ -54,17 +54,25 @@ class Document:
         """A copy that lacks some of the root's keys."""
         return Document(self.file, self.tree, {k: v for k, v in self.value.items() if k not in keys}, self.changed)
 
+    def is_option(self, place: Place) -> bool:
+        """Whether the value at a place comes from an option of the command line."""
+        return isinstance(self._source(place), Origin)
+
     def origin(self, place: Place, *, at_key: bool = False) -> Origin:
-        """Where the value (or key) at a place comes from; of what encloses it, where it is not written itself."""
+        """The origin of the value (or key) at a place; that of the enclosing value, where it is not written itself."""
         source = self._source(place)
         return source if isinstance(source, Origin) else self._written(source or place, at_key=at_key)
 
     def _source(self, place: Place) -> Place | Origin | None:
-        """Where a value was put here from, or None for one that stands here in the text."""
+        """The first origin of a value that was set here; None for one that is written here in the text."""
         for length in range(len(place), -1, -1):
             source = self.changed.get(place[:length])
+            if isinstance(source, tuple):
+                # An axis may have its values from a size or an option.
+                earlier = (*source, *place[length:])
+                return self._source(earlier) or earlier
             if source is not None:
-                return source if isinstance(source, Origin) else (*source, *place[length:])
+                return source
         return None
 
     def _written(self, place: Place, *, at_key: bool) -> Origin:
@@ -83,12 +91,12 @@ class Document:
     def raise_problems(self, problems: list[Problem]) -> None:
         """Raise all problems together; nothing where there are none.
 
-        A value that was put at many places is told of once.
+        A value that was set at many places is reported once.
         """
-        told: dict[object, Problem] = {}
+        first: dict[object, Problem] = {}
         for problem in problems:
-            told.setdefault(self._source(problem.place) or problem, problem)
-        raise_all([self.error(problem) for problem in told.values()])
+            first.setdefault(self._source(problem.place) or problem, problem)
+        raise_all([self.error(problem) for problem in first.values()])
 
 
 def _below(place: Place, above: Place) -> bool:

@@ -6,8 +6,10 @@ cores, so work beyond what two cores do at once is spread over the host's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from vmlab.model.guest import GuestResources
+from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Accelerator
 from vmlab.plan.terms import HostFacts, WorkloadPlan
 from vmlab.workloads.contract import Footprint
@@ -29,7 +31,7 @@ _AROUND_CELL = 4.0
 
 def footprint(workload: WorkloadPlan, accelerator: Accelerator) -> Footprint:
     """What one workload costs; on the host itself nothing is emulated."""
-    where: Accelerator = "kvm" if workload.source == "host" else accelerator
+    where: Accelerator = "kvm" if workload.source == HOST_PLACE else accelerator
     return kinds()[workload.kind](workload.params).footprint(where)
 
 
@@ -48,6 +50,7 @@ def cell_seconds(guests: int, footprints: Iterable[Footprint], host: HostFacts, 
     return _AROUND_CELL + start + together
 
 
-def cell_disk(guests: int, footprints: Iterable[Footprint]) -> int:
-    """Bytes that a cell writes to the host's disk: what workloads write, and what booting does."""
-    return sum(one.disk_bytes for one in footprints) + guests * BOOT_WRITES_BYTES
+def cell_disk(guests: Sequence[GuestResources], footprints: Iterable[Footprint]) -> int:
+    """Bytes that a cell takes on the host's disk: what workloads write, what booting does, and full data disks."""
+    written = sum(one.disk_bytes for one in footprints) + len(guests) * BOOT_WRITES_BYTES
+    return written + sum(guest.data_bytes or 0 for guest in guests if guest.allocation == "full")

@@ -1,4 +1,4 @@
-"""What the host has to give, and whether a plan fits into it."""
+"""The resources of the host, and whether a plan fits."""
 
 from __future__ import annotations
 
@@ -8,27 +8,41 @@ from pathlib import Path
 import psutil
 
 from vmlab.model.errors import RefusedError
+from vmlab.model.names import HOST_PLACE, IN_MEMORY
 from vmlab.model.run import Accelerator
 from vmlab.model.units import format_bytes
+from vmlab.plan.estimate import footprint
+from vmlab.plan.memory import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
-
-GUEST_OVERHEAD_BYTES = 64 * 2**20
-"""What QEMU itself takes besides a guest's RAM."""
+from vmlab.telemetry.host_settings import unsettable
+from vmlab.telemetry.place import filesystem_of
+from vmlab.telemetry.source import THE_HOST
 
 
 def read_host_facts(disk_folder: Path) -> HostFacts:
-    """The host as it is now. `disk_folder` is where guests' disks will lie; its nearest parent that exists counts."""
-    folder = disk_folder
-    while not folder.exists():
-        folder = folder.parent
+    """The host as it is now. `disk_folder` is where guests' disks will be; its nearest parent that this user can see is
+    measured.
+    """
+    folder = next(place for place in (disk_folder.absolute(), *disk_folder.absolute().parents) if _in_sight(place))
     memory = psutil.virtual_memory()
+    kind = filesystem_of(folder, THE_HOST)
     return HostFacts(
         memory_available_bytes=memory.available,
         memory_total_bytes=memory.total,
         disk_free_bytes=psutil.disk_usage(str(folder)).free,
         cpus=psutil.cpu_count() or 1,
         accelerator_guess=_guess(),
+        unsettable=unsettable(folder),
+        in_memory=kind if kind in IN_MEMORY else None,
     )
+
+
+def _in_sight(folder: Path) -> bool:
+    """Whether it exists and this user can see it: the folders above it may not be readable."""
+    try:
+        return folder.exists()
+    except OSError:
+        return False
 
 
 def _guess() -> Accelerator:
@@ -41,14 +55,18 @@ def _guess() -> Accelerator:
     return "kvm" if words & {"vmx", "svm"} else "tcg"
 
 
-def memory_needed(plan: Plan) -> int:
-    """Bytes that the plan's largest cell takes on the host: guests' RAM and QEMU's own."""
-    return max(cell.memory_bytes + len(cell.guests) * GUEST_OVERHEAD_BYTES for cell in plan.cells)
-
-
 def check_fit(plan: Plan, host: HostFacts) -> None:
-    """Raises RefusedError when disk or memory cannot hold the plan; memory overcommit passes where it is allowed."""
-    needed = memory_needed(plan)
+    """Raises RefusedError when disk or memory cannot hold the plan, or the host cannot be as it asks.
+
+    Memory overcommit passes where it is allowed. A plan of absent points alone has nothing to run, and is refused too.
+    """
+    if not plan.cells:
+        raise RefusedError("all that the axes name is absent, so there is no cell to run")
+    for name in plan.host_settings:
+        if name in host.unsettable:
+            raise RefusedError(f"the scenario sets host.{name}, and {host.unsettable[name]}", remedy="vmlab doctor")
+    _check_disk_of_host(plan, host)
+    needed = memory_needed(plan, host)
     if needed > host.memory_available_bytes and not plan.scenario.allow.memory_overcommit:
         raise RefusedError(
             f"{plan.guests} guests need {format_bytes(needed)} of memory and the host has "
@@ -57,7 +75,19 @@ def check_fit(plan: Plan, host: HostFacts) -> None:
         )
     if plan.disk_bytes > host.disk_free_bytes:
         raise RefusedError(
-            f"the guests will write {format_bytes(plan.disk_bytes)} and the disk has "
+            f"the workloads will write {format_bytes(plan.disk_bytes)} and the disk has "
             f"{format_bytes(host.disk_free_bytes)} free",
             remedy="a smaller --size or fewer --tiles, or clear the disk; XDG_STATE_HOME moves the lab's disks",
         )
+
+
+def _check_disk_of_host(plan: Plan, host: HostFacts) -> None:
+    """Direct I/O succeeds in memory, so nothing later would tell that no disk was measured."""
+    if host.in_memory is None:
+        return
+    for workload in (one for cell in plan.cells for one in cell.workloads if one.source == HOST_PLACE):
+        if footprint(workload, host.accelerator_guess).disk_bytes:
+            raise RefusedError(
+                f"workload {workload.name} has its files on the host's disk, and runs lie in memory ({host.in_memory})",
+                remedy="set XDG_STATE_HOME to a folder on a disk",
+            )

@@ -6,18 +6,26 @@ from collections.abc import Iterable
 
 from pydantic import BaseModel
 
-from vmlab.model.scenario import Allow, Axis, Guest, Limits, Reference, Scenario, Table, WorkloadEntry
+from vmlab.model.axis import Axis
+from vmlab.model.host_settings import HostSettings
+from vmlab.model.reference import Claim, PublishedFigure, Reference
+from vmlab.model.repetition import Until
+from vmlab.model.scenario import Allow, Guest, Limits, Scenario, WorkloadEntry
+from vmlab.model.table import Table
 from vmlab.plan.document import Document
 from vmlab.plan.problems import Place
 from vmlab.workloads.registry import kinds
 
 _PARTS: dict[Place, type[BaseModel]] = {
     (): Scenario,
+    ("host",): HostSettings,
     ("limits",): Limits,
     ("table",): Table,
     ("allow",): Allow,
+    ("until",): Until,
     ("reference",): Reference,
 }
+_LISTED: dict[Place, type[BaseModel]] = {("reference", "figures"): PublishedFigure, ("reference", "claims"): Claim}
 _MEMBERS: dict[str, type[BaseModel]] = {"guests": Guest, "workloads": WorkloadEntry, "axes": Axis}
 
 
@@ -36,6 +44,8 @@ def known_keys(document: Document, place: Place) -> Iterable[str]:
     """The keys that the mapping at a place may have; for names that are free, those that are there."""
     if place in _PARTS:
         return keys_of(_PARTS[place])
+    if len(place) == 3 and place[:2] in _LISTED:
+        return keys_of(_LISTED[place[:2]])
     if len(place) == 2 and place[0] in _MEMBERS:
         keys = keys_of(_MEMBERS[str(place[0])])
         return keys + params_of(document.at((*place, "kind"))) if place[0] == "workloads" else keys

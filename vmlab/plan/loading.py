@@ -9,8 +9,9 @@ from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.model.places import shipped_scenarios
 from vmlab.model.scenario import Scenario
 from vmlab.plan.changes import check_sizes
-from vmlab.plan.checking import check_table, read_scenario
+from vmlab.plan.checking import read_scenario
 from vmlab.plan.document import Document
+from vmlab.plan.layout_check import check_layout
 from vmlab.plan.problems import meant, shorten
 from vmlab.plan.yaml_text import MOST_BYTES, parse
 
@@ -40,25 +41,29 @@ def read(path: Path, text: str) -> ScenarioFile:
     document = Document(path, tree, tree.value)
     scenario = read_scenario(document)
     check_sizes(document)
-    check_table(document, scenario)
+    check_layout(document, scenario)
     return ScenarioFile(path, text, document, scenario)
 
 
 def find(reference: str) -> Path:
-    """The file that is meant; a file in sight comes before a shipped scenario. Raises UsageError."""
+    """The file that is meant; an existing file has precedence over a shipped scenario. Raises UsageError."""
     path = Path(reference)
     if "\0" in reference or not reference:
         raise UsageError(f"{shorten(reference)!r} is not a scenario")
-    if path.is_file():
+    try:
+        is_file, is_folder = path.is_file(), path.is_dir()
+    except OSError as error:
+        raise UsageError(f"cannot read {shorten(reference, 200)}: {error.strerror}") from error
+    if is_file:
         return path
-    if path.is_dir():
+    if is_folder:
         raise UsageError(f"{reference} is a folder, not a scenario")
     if path.name == reference:
         for name in (reference, f"{reference}.yaml"):
             if (shipped := shipped_scenarios() / name).is_file() and shipped.suffix == ".yaml":
                 return shipped
         raise UsageError(f"there is no scenario {shorten(reference)!r}; {meant(path.stem, shipped_names())}")
-    raise UsageError(f"there is no file {reference}")
+    raise UsageError(f"there is no file {shorten(reference, 200)}")
 
 
 def shipped_names() -> list[str]:

@@ -1,19 +1,25 @@
-"""Paths such as ``workloads.*.threads``: where an axis or an assignment puts its value."""
+"""Paths such as ``workloads.*.threads``: where an axis or an assignment sets its value."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
+from vmlab.model.axis import HOST_AXES
+from vmlab.model.guest import GUEST_ATTRIBUTES
+from vmlab.model.host_settings import HostSettings
 from vmlab.model.scenario import Guest, Scenario, WorkloadEntry
 from vmlab.plan.document import Document
 from vmlab.plan.keys import keys_of, params_of
 from vmlab.plan.problems import Place, meant, shorten
 
 _PART = re.compile(r"\*|[a-z][a-z0-9_-]*", re.ASCII)
-_FIXED = ("image", "repeats", "seed", "hypervisor", "summary")
-AXIS_ROOTS = ("guests", "workloads")
+_FIXED = ("repeats", "until", "order", "warm_up", "warm", "seed", "hypervisor", "provision", "summary")
+_MEMBER_ROOTS = ("guests", "workloads")
+AXIS_ROOTS = (*_MEMBER_ROOTS, "host")
 ASSIGNMENT_ROOTS = (*AXIS_ROOTS, "axes", "limits", *_FIXED)
+TILES: Place = ("tiles",)
+"""The place for a number of tiles, which is not in the document: the planner reads it."""
 
 
 def expand(document: Document, path: str, roots: Iterable[str]) -> list[Place]:
@@ -26,23 +32,42 @@ def expand(document: Document, path: str, roots: Iterable[str]) -> list[Place]:
         raise ValueError(f"{shorten(path)!r} is not a path such as workloads.web.requests or guests.*.memory")
     if parts[0] not in roots:
         raise ValueError(f"{shorten(path)!r} begins with nothing that can be set; {meant(parts[0], roots)}")
-    if parts[0] in AXIS_ROOTS:
+    if parts[0] in _MEMBER_ROOTS:
         return _members(document, parts, path)
     if parts[0] in _FIXED and len(parts) == 1:
         return [(parts[0],)]
-    if parts[0] in ("limits", "axes") and len(parts) == 2 and parts[1] != "*":
-        if parts[0] == "limits" and parts[1] not in _limits():
-            raise ValueError(f"there is no limit {shorten(parts[1])!r}; {meant(parts[1], _limits())}")
+    if parts[0] == "axes" and path.removeprefix("axes.") in HOST_AXES:
+        return [("axes", path.removeprefix("axes."))]
+    if parts[0] in ("limits", "host", "axes") and len(parts) == 2 and parts[1] != "*":
+        known = _KEYS[parts[0]]() if parts[0] in _KEYS else [parts[1]]
+        if parts[1] not in known:
+            what = {"limits": "limit", "host": "setting of the host"}[parts[0]]
+            raise ValueError(f"there is no {what} {shorten(parts[1])!r}; {meant(parts[1], known)}")
         return [(parts[0], parts[1])]
     raise ValueError(f"{shorten(path)!r} means nothing; {parts[0]} is set as {_example(parts[0])}")
 
 
-def _limits() -> list[str]:
-    return keys_of(type(Scenario.model_fields["limits"].default))
+def point_places(document: Document, path: str) -> list[Place]:
+    """All places that a key of a named point means: a path of an axis, ``tiles``, or an attribute of all guests.
+
+    Raises ValueError, with what would be right, for a path that means nothing.
+    """
+    if path == "tiles":
+        return [TILES]
+    if path not in GUEST_ATTRIBUTES and "." not in path:
+        words = ["tiles", *GUEST_ATTRIBUTES, "absent", "without"]
+        raise ValueError(f"there is no {shorten(path)!r} to set; {meant(path, words)}")
+    return expand(document, f"guests.*.{path}" if path in GUEST_ATTRIBUTES else path, AXIS_ROOTS)
+
+
+_KEYS = {
+    "limits": lambda: keys_of(type(Scenario.model_fields["limits"].default)),
+    "host": lambda: keys_of(HostSettings),
+}
 
 
 def _example(root: str) -> str:
-    return {"limits": "limits.start_skew", "axes": "axes.tiles"}.get(root, root)
+    return {"limits": "limits.start_skew", "axes": "axes.tiles", "host": "host.thp"}.get(root, root)
 
 
 def _members(document: Document, parts: list[str], path: str) -> list[Place]:

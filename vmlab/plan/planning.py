@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import cast
 
-from vmlab.model.run import AxisValue, CacheMode
-from vmlab.model.scenario import Guest, Scenario, Table
+from vmlab.model.names import HOST_PLACE, guest_key
+from vmlab.model.run import AxisValue
+from vmlab.model.scenario import Guest, Scenario
+from vmlab.model.table import Table
 from vmlab.model.units import format_bytes
-from vmlab.plan.axes import Point, place_axes, points
+from vmlab.plan.axes import PlacedAxis, Point, absent_values, points
 from vmlab.plan.changes import apply_overrides, apply_size
 from vmlab.plan.checking import Checked, read_cell, read_scenario
 from vmlab.plan.document import Document
 from vmlab.plan.estimate import cell_disk, cell_seconds, footprint
-from vmlab.plan.hosting import check_fit, memory_needed, read_host_facts
+from vmlab.plan.hosting import check_fit, read_host_facts
 from vmlab.plan.loading import ScenarioFile
+from vmlab.plan.memory import memory_needed
+from vmlab.plan.ordering import ordered
+from vmlab.plan.placing import place_axes
 from vmlab.plan.problems import Problem
-from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Overrides, Plan, TableSpec, WorkloadPlan
+from vmlab.plan.terms import AbsentPoint, CellPlan, GuestPlan, HostFacts, Overrides, Plan, WorkloadPlan
 
 __all__ = [
     "CellPlan",
@@ -25,7 +29,6 @@ __all__ = [
     "HostFacts",
     "Overrides",
     "Plan",
-    "TableSpec",
     "WorkloadPlan",
     "check_fit",
     "make_plan",
@@ -34,54 +37,65 @@ __all__ = [
 
 MOST_CELLS = 2000
 MOST_GUESTS = 250
-"""In one cell; a scenario that asks for more has surely slipped a digit."""
-_DEFAULT_CACHE: CacheMode = "writeback"
+"""In one cell; a larger number is most likely a typing error."""
 
 
 def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan:
-    """Every cell of a scenario, in order: repeats outermost, then the axes as they are written.
+    """Every cell of a scenario, in order: repeats outermost, and in each of them as `ordered` says.
 
     The same file, overrides and host give the same plan. Raises ScenarioError, or UsageError that names an option.
     """
     has_size = overrides.size == "full" or overrides.size in file.scenario.sizes
     size = overrides.size if has_size else "full"
     document = apply_overrides(apply_size(file.document, size), overrides)
-    if not document.value.get("axes"):
-        # A figure carries its configuration, so even a scenario that varies nothing says its cache mode.
-        document = document.assigned([("axes",)], {"cache": [_DEFAULT_CACHE]}, ())
     scenario = read_scenario(document)
-    cells = _cells(document, scenario, host, cold=overrides.cold)
-    table = _table(scenario)
-    layout = Table(columns=table.columns, rows=table.rows, baseline=table.baseline)
+    if not scenario.axes:
+        # Problems are reported where they are written, before an axis copies them to other places.
+        read_cell(document)
+        # A figure needs its configuration, so even a scenario that varies nothing shows its cache mode.
+        document = document.assigned([("axes",)], _only_point(scenario), ())
+        scenario = read_scenario(document)
+    axes = place_axes(document, scenario)
+    cells = _cells(document, scenario, axes, host, cold=scenario.provision == "cold")
+    table = _table(scenario, axes)
     plan = Plan(
-        scenario=scenario.model_copy(update={"table": layout}),
+        scenario=scenario.model_copy(update={"table": table}),
         size=size,
         seed=scenario.seed,
         cells=cells,
         seconds=sum(cell.seconds for cell in cells),
-        memory_bytes=max(cell.memory_bytes for cell in cells),
-        disk_bytes=max(cell.disk_bytes for cell in cells),
-        guests=max(len(cell.guests) for cell in cells),
+        memory_bytes=max((cell.memory_bytes for cell in cells), default=0),
+        disk_bytes=max((cell.disk_bytes for cell in cells), default=0),
+        guests=max((len(cell.guests) for cell in cells), default=0),
         table=table,
         notes=(),
+        absent=tuple(AbsentPoint(*found) for found in absent_values(axes)),
     )
     return replace(plan, notes=tuple(_notes(plan, overrides, host)))
 
 
-def _cells(document: Document, scenario: Scenario, host: HostFacts, *, cold: bool) -> tuple[CellPlan, ...]:
-    axes = place_axes(document, scenario)
+def _only_point(scenario: Scenario) -> dict[str, list[AxisValue]]:
+    """Axes of one point that change nothing: the guests' cache mode, or one tile where they have no common one."""
+    modes = {guest.cache for guest in scenario.guests.values()}
+    return {"cache": [*modes]} if len(modes) == 1 else {"tiles": [1]}
+
+
+def _cells(
+    document: Document, scenario: Scenario, axes: list[PlacedAxis], host: HostFacts, *, cold: bool
+) -> tuple[CellPlan, ...]:
     once = [_cell(point, host, cold=cold) for point in points(document, axes)]
-    count = len(once) * scenario.repeats
+    repeats = scenario.repeats if scenario.until is None else scenario.until.at_most
+    count = len(once) * repeats
     if count > MOST_CELLS:
-        message = f"{scenario.repeats} repeats of {len(once)} cells are {count}; at most {MOST_CELLS} are allowed"
-        raise document.error(Problem(("repeats",), message))
-    every = [replace(cell, repeat=repeat) for repeat in range(1, scenario.repeats + 1) for cell in once]
+        message = f"{repeats} repeats of {len(once)} cells are {count}; at most {MOST_CELLS} are allowed"
+        raise document.error(Problem(("repeats",) if scenario.until is None else ("until",), message))
+    every = ordered(once, repeats, scenario)
     return tuple(replace(cell, index=index) for index, cell in enumerate(every, start=1))
 
 
 def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
     checked = read_cell(point.document)
-    tiles = cast(int, point.values.get("tiles", 1))
+    tiles = point.tiles
     guests = tuple(guest for tile in range(1, tiles + 1) for guest in _guests(checked.scenario, tile, host))
     if len(guests) > MOST_GUESTS:
         message = f"{tiles} tiles are {len(guests)} guests; at most {MOST_GUESTS} are allowed"
@@ -91,19 +105,15 @@ def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
     return CellPlan(
         index=1,
         axes=point.values,
+        host=checked.scenario.host,
         repeat=1,
-        cache=cast(CacheMode, point.values.get("cache", _DEFAULT_CACHE)),
         tiles=tiles,
         guests=guests,
         workloads=workloads,
-        memory_bytes=sum(guest.memory_bytes for guest in guests),
-        disk_bytes=cell_disk(len(guests), footprints),
+        memory_bytes=sum(guest.resources.memory_bytes for guest in guests),
+        disk_bytes=cell_disk([guest.resources for guest in guests], footprints),
         seconds=cell_seconds(len(guests), footprints, host, cold=cold),
     )
-
-
-def _key(tile: int, guest: str) -> str:
-    return f"t{tile}-{guest}"
 
 
 def _guests(scenario: Scenario, tile: int, host: HostFacts) -> Iterator[GuestPlan]:
@@ -116,15 +126,11 @@ def _guests(scenario: Scenario, tile: int, host: HostFacts) -> Iterator[GuestPla
 
 def _guest(name: str, guest: Guest, tile: int, host: HostFacts) -> GuestPlan:
     return GuestPlan(
-        key=_key(tile, name),
+        key=guest_key(tile, name),
         tile=tile,
         guest=name,
         roles=tuple(guest.role),
-        vcpus=host.cpus if guest.vcpus == "host" else guest.vcpus,
-        memory_bytes=guest.memory,
-        disk_bytes=guest.disk,
-        queues=guest.queues,
-        cpu_shares=guest.cpu_shares,
+        resources=guest.resources(host.cpus),
     )
 
 
@@ -136,33 +142,43 @@ def _workloads(checked: Checked, tile: int) -> Iterator[WorkloadPlan]:
             tile=tile,
             kind=entry.kind,
             params=checked.params[name],
-            source=place if place == "host" else _key(tile, place),
-            target=None if entry.target is None else _key(tile, entry.target),
+            source=_place_key(tile, place),
+            target=None if entry.target is None else _place_key(tile, entry.target),
         )
 
 
-def _table(scenario: Scenario) -> TableSpec:
+def _place_key(tile: int, place: str) -> str:
+    return place if place == HOST_PLACE else guest_key(tile, place)
+
+
+def _table(scenario: Scenario, axes: list[PlacedAxis]) -> Table:
     """The scenario's own layout; else workloads down the side and the last axis that varies across the top."""
-    axes = scenario.axes
-    if scenario.table is not None:
-        columns, rows, baseline = scenario.table.columns, scenario.table.rows, scenario.table.baseline
-    else:
-        varied = [name for name, axis in axes.items() if len(axis.values) > 1] or list(axes)
-        columns, rows, baseline = varied[-1], "workloads", None
-    heads: tuple[AxisValue, ...] = axes[columns].values if columns in axes else tuple(scenario.workloads)
-    if not any(baseline is head or (type(baseline) is type(head) and baseline == head) for head in heads):
-        baseline = heads[0] if scenario.table is None else None
-    return TableSpec(columns, rows, baseline)
+    table = scenario.table
+    if table is None:
+        # An absent point has no figure for a comparison.
+        present = {axis.name: [value.value for value in axis.values if value.absent is None] for axis in axes}
+        varied = [name for name in present if len(present[name]) > 1] or [name for name in present if present[name]]
+        across = (varied or list(present))[-1]
+        return Table(columns=(across,), baseline=next(iter(present[across]), None))
+    if isinstance(table.baseline, dict) or not table.is_simple:
+        return table
+    (columns,) = table.columns
+    axis = scenario.axes.get(columns)
+    heads: tuple[AxisValue, ...] = axis.values if axis else tuple(scenario.workloads)
+    known = any(type(table.baseline) is type(head) and table.baseline == head for head in heads)
+    return table if known else table.model_copy(update={"baseline": None})
 
 
 def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
     if plan.size != overrides.size:
         yield f"the scenario has no size {overrides.size}: it runs as it is written, which is full"
-    needed = memory_needed(plan)
+    needed = memory_needed(plan, host)
     if needed > host.memory_available_bytes and plan.scenario.allow.memory_overcommit:
         yield (
-            f"memory is overcommitted on purpose: {format_bytes(needed)} for guests, "
+            f"memory is overcommitted on purpose: {format_bytes(needed)} for guests and QEMU, "
             f"{format_bytes(host.memory_available_bytes)} free"
         )
-    if any(cell.cache == "unsafe" for cell in plan.cells):
+    if plan.scenario.allow.noise:
+        yield "cells count whatever else the host does, which was asked for: it is told, and makes none invalid"
+    if any("unsafe" in guest.resources.cache_modes for cell in plan.cells for guest in cell.guests):
         yield "cache mode unsafe is among the cells: what it writes need not survive a crash of the host"

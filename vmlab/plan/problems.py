@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmlab.model.errors import ScenarioError, UsageError, VmlabError
+from vmlab.model.visible import visible_line
 
 MOST_LINES = 20
 
@@ -46,10 +47,14 @@ class ScenarioErrors(ScenarioError):
     def __init__(self, problems: Iterable[VmlabError]) -> None:
         self.problems = tuple(problems)
         super().__init__(self.problems[0].args[0])
+        self.args = ("\n".join(self.lines()),)
+
+    def lines(self) -> tuple[str, ...]:
+        """A line for each problem, up to a number that fits a screen."""
         shown = [str(problem) for problem in self.problems[:MOST_LINES]]
         if len(self.problems) > MOST_LINES:
             shown.append(f"… and {len(self.problems) - MOST_LINES} more")
-        self.args = ("\n".join(shown),)
+        return tuple(shown)
 
 
 def dotted(place: Place) -> str:
@@ -59,7 +64,7 @@ def dotted(place: Place) -> str:
 
 def shorten(word: object, most: int = 40) -> str:
     """A value for a message: one line, at most `most` characters, control characters escaped."""
-    text = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in str(word)[: most + 1])
+    text = visible_line(str(word)[: most + 1])
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from vmlab.model.guest import GUEST_ATTRIBUTES
+from vmlab.model.host_settings import HOST_SETTINGS
 from vmlab.model.scenario import Scenario
-from vmlab.plan.changes import CHANGEABLE_SIZES
+from vmlab.plan.changes import CHANGEABLE_SIZES, PLAIN
 from vmlab.workloads.contract import AnyWorkload
 from vmlab.workloads.registry import kinds
 
 Schema = dict[str, Any]
 
 _AXIS_VALUE: Schema = {"type": ["string", "integer", "number", "boolean"]}
-_BUILT_IN: dict[str, Schema] = {
-    "tiles": {"type": "integer", "minimum": 1},
-    "cache": {"enum": ["none", "writeback", "writethrough", "directsync", "unsafe"]},
-}
+_TILES: Schema = {"type": "integer", "minimum": 1}
 
 
 def scenario_schema() -> Schema:
@@ -35,8 +35,12 @@ def scenario_schema() -> Schema:
         "propertyNames": properties["name"],
         "additionalProperties": _by_kind(),
     }
-    properties["axes"] = {**_described(properties["axes"]), **_axes()}
-    properties["sizes"] = {**_described(properties["sizes"]), **_sizes(definitions)}
+    # The names of points are an axis' values, so one of the two is enough.
+    definitions["Axis"].pop("required")
+    definitions["Axis"]["anyOf"] = [{"required": ["values"]}, {"required": ["points"]}]
+    properties["until"] = {**_described(properties["until"]), **_until(definitions)}
+    properties["axes"] = {**_described(properties["axes"]), **_axes(definitions)}
+    properties["sizes"] = {**_described(properties["sizes"]), **_sizes(definitions, properties)}
     return schema
 
 
@@ -49,7 +53,7 @@ def _described(property_: Schema) -> Schema:
 
 
 def _by_kind() -> Schema:
-    """One branch for each kind, chosen by ``kind`` alone, so that an editor tells what is wrong in the right branch."""
+    """One branch for each kind, chosen by ``kind`` alone, so that an editor reports errors for the right kind."""
     choices: list[Schema] = [
         {
             "if": {"properties": {"kind": {"const": name}}, "required": ["kind"]},
@@ -69,7 +73,7 @@ def _workload(name: str, kind: type[AnyWorkload], entry: Schema, definitions: di
         **{place: {**_described(entry["properties"][place]), "type": "string"} for place in places},
         **params["properties"],
     }
-    # What an axis or a size puts in its place need not be written, so nothing but the kind is required here.
+    # An axis or a size may set any parameter, so only the kind is required here.
     return {
         "type": "object",
         "description": kind.summary,
@@ -79,12 +83,32 @@ def _workload(name: str, kind: type[AnyWorkload], entry: Schema, definitions: di
     }
 
 
-def _axes() -> Schema:
+def _axes(definitions: dict[str, Schema]) -> Schema:
+    """Built-in axes take the values that guests and host take; the values of others depend on their path."""
+    known = {
+        "tiles": _TILES,
+        **_bare(definitions["Guest"], GUEST_ATTRIBUTES, ""),
+        **_bare(definitions["HostSettings"], HOST_SETTINGS, "host."),
+    }
     return {
         "type": "object",
-        "properties": {name: _axis(values) for name, values in _BUILT_IN.items()},
+        "properties": {name: _axis(values) for name, values in known.items()},
         "additionalProperties": _axis(_AXIS_VALUE),
     }
+
+
+def _until(definitions: dict[str, Schema]) -> Schema:
+    """A spread alone, or with its bounds."""
+    words = ("description", "title")
+    spread = {key: word for key, word in definitions["Until"]["properties"]["spread"].items() if key not in words}
+    return {"anyOf": [spread, {"$ref": "#/$defs/Until"}]}
+
+
+def _bare(model: Schema, names: Iterable[str], before: str) -> dict[str, Schema]:
+    """What a model takes under these names, without words on it, under the axes' names."""
+    words = ("default", "description", "title")
+    taken = model["properties"]
+    return {before + name: {key: word for key, word in taken[name].items() if key not in words} for name in names}
 
 
 def _axis(values: Schema) -> Schema:
@@ -92,15 +116,16 @@ def _axis(values: Schema) -> Schema:
     return {"anyOf": [listed, {"$ref": "#/$defs/Axis"}]}
 
 
-def _sizes(definitions: dict[str, Schema]) -> Schema:
-    """Changes: any parameter of any kind for a workload, any attribute for a guest."""
+def _sizes(definitions: dict[str, Schema], scenario: dict[str, Schema]) -> Schema:
+    """Changes: any parameter of any kind for a workload, any attribute for a guest, some of the scenario's own keys."""
     attributes = {"type": "object", "properties": definitions["Guest"]["properties"], "additionalProperties": False}
     changed: Schema = {
         "type": "object",
         "properties": {
             "guests": {"type": "object", "additionalProperties": attributes},
+            "host": {"$ref": "#/$defs/HostSettings"},
             "axes": {"type": "object", "additionalProperties": {"type": ["array", "object"]}},
-            "repeats": {"type": "integer", "minimum": 1},
+            **{name: scenario[name] for name in PLAIN},
         },
         "additionalProperties": {"type": "object"},
     }

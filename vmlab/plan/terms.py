@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from vmlab.model.run import Accelerator, AxisValue, CacheMode, PlannedCell
+from vmlab.model.axes import absent_words
+from vmlab.model.host_settings import HostSettings
+from vmlab.model.run import Accelerator, AxisValue, CacheMode
 
 if TYPE_CHECKING:
+    from vmlab.model.guest import GuestResources
     from vmlab.model.scenario import Scenario
+    from vmlab.model.table import Table
     from vmlab.workloads.contract import WorkloadParams
 
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What the command line changes of a scenario. None leaves the scenario's word standing.
+    """What the command line changes of a scenario. None keeps the scenario's value.
 
     `sets` holds assignments as they were typed, such as ``workloads.web.requests=500``.
     """
@@ -27,6 +32,7 @@ class Overrides:
     seed: int | None = None
     allow_overcommit: bool = False
     allow_unsafe: bool = False
+    allow_noise: bool = False
     cold: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -36,7 +42,7 @@ class Overrides:
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Overrides:
         """The inverse of `to_json`; keys that this version does not know are left out."""
-        known = {field.name for field in fields(cls)}
+        known = {one.name for one in fields(cls)}
         given: dict[str, Any] = {key: value for key, value in body.items() if key in known}
         frozen: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in given.items()
@@ -46,13 +52,19 @@ class Overrides:
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What the plan must fit into. `accelerator_guess` was not probed: only a booted kernel proves KVM."""
+    """What the plan must fit into. `accelerator_guess` was not probed: only a booted kernel proves KVM.
+
+    `unsettable` has, for each host setting that cannot be changed here, the reason. `in_memory` is the file system of
+    the guests' disks where that is in memory, such as ``tmpfs``.
+    """
 
     memory_available_bytes: int
     memory_total_bytes: int
     disk_free_bytes: int
     cpus: int
     accelerator_guess: Accelerator
+    unsettable: Mapping[str, str] = field(default_factory=dict)
+    in_memory: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +75,7 @@ class GuestPlan:
     tile: int
     guest: str
     roles: tuple[str, ...]
-    vcpus: int
-    memory_bytes: int
-    disk_bytes: int
-    queues: int
-    cpu_shares: int | None
+    resources: GuestResources
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,47 +92,49 @@ class WorkloadPlan:
 
 @dataclass(frozen=True, slots=True)
 class CellPlan:
-    """One point of the axes, one repeat. `index` counts from 1 in the order of execution, `repeat` from 1.
+    """One point of the axes, one repeat. `index` counts from 1 in the order of execution, `repeat` from 1, which is
+    also the number of the cell's block: the cells of one repeat follow each other. Repeat 0 is the warm-up.
 
-    `memory_bytes` is what the guests are given, `disk_bytes` what is written, `seconds` an estimate.
+    `memory_bytes` is what the guests are given, `disk_bytes` what is written, `seconds` an estimate, `host` the host's
+    settings for it.
     """
 
     index: int
     axes: dict[str, AxisValue]
     repeat: int
-    cache: CacheMode
     tiles: int
     guests: tuple[GuestPlan, ...]
     workloads: tuple[WorkloadPlan, ...]
     memory_bytes: int
     disk_bytes: int
     seconds: float
+    host: HostSettings = field(default_factory=HostSettings)
 
-    def planned(self) -> PlannedCell:
-        """The cell as the store keeps it."""
-        return PlannedCell(
-            index=self.index,
-            axes=dict(self.axes),
-            repeat=self.repeat,
-            guests=len(self.guests),
-            memory_bytes=self.memory_bytes,
-            disk_bytes=self.disk_bytes,
-            seconds=self.seconds,
-        )
+    @property
+    def cache(self) -> CacheMode | None:
+        """The cache mode of all guests; None where they differ, and where there is no guest."""
+        modes = {guest.resources.cache for guest in self.guests}
+        return modes.pop() if len(modes) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
-class TableSpec:
-    """How the result table is laid out: an axis or ``workloads`` on either side; ratios are to `baseline`."""
+class AbsentPoint:
+    """A value of an axis that has no cell, and why: a line of plan and results instead of figures."""
 
-    columns: str
-    rows: str
-    baseline: AxisValue | None = None
+    axis: str
+    value: AxisValue
+    reason: str
+
+    def __str__(self) -> str:
+        return absent_words(self.axis, [self.value], self.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A scenario made concrete. `scenario` has size and assignments applied; maxima are over cells, never sums.
+
+    `cells` are all that may run, and `seconds` is the time for all of them; with `until` the run may end after
+    `cells_at_least`.
 
     `size` is the one that really runs: ``full`` where the scenario has no such size. `notes` are lines for people
     that belong on the results, such as memory overcommit.
@@ -138,5 +148,22 @@ class Plan:
     memory_bytes: int
     disk_bytes: int
     guests: int
-    table: TableSpec
+    table: Table
     notes: tuple[str, ...]
+    absent: tuple[AbsentPoint, ...] = ()
+
+    @property
+    def cold(self) -> bool:
+        """Whether every guest boots, and none is restored from a snapshot."""
+        return self.scenario.provision == "cold"
+
+    @property
+    def cells_at_least(self) -> tuple[CellPlan, ...]:
+        """The cells that run in any case."""
+        until = self.scenario.until
+        return self.cells if until is None else tuple(c for c in self.cells if c.repeat <= until.at_least)
+
+    @property
+    def host_settings(self) -> tuple[str, ...]:
+        """The host settings that any cell changes, by the scenario's keys."""
+        return tuple(dict.fromkeys(name for cell in self.cells for name in cell.host.asked()))

@@ -59,6 +59,8 @@ def _problem(detail: dict[str, Any], under: Place, known: KnownKeys) -> Problem:
     if at_key:
         place = place[:-1]
     kind = detail["type"]
+    if kind == "extra_forbidden" and place == ("image",):
+        return Problem(place, "image cannot be chosen: all guests start from Debian; leave the key out", True)
     if kind == "extra_forbidden":
         return Problem(place, f"unknown key {shorten(place[-1])!r} in {_inside(place)}; {_meant(place, known)}", True)
     if kind == "missing":
@@ -83,6 +85,8 @@ def _reason(detail: dict[str, Any]) -> str:
     if kind in _BOUNDS:
         words, key = _BOUNDS[kind]
         return f"{words} {_bound(context[key], detail.get('input'))}"
+    if kind == "multiple_of":
+        return f"must be a multiple of {_bound(context['multiple_of'], detail.get('input'))}"
     if kind == "literal_error":
         return f"must be {context['expected']}"
     if kind in ("too_short", "too_long"):
@@ -96,6 +100,8 @@ def _bound(bound: float, given: object) -> str:
     """A bound in the kind of unit that was given with it."""
     if not isinstance(given, str):
         return str(bound)
+    if given.rstrip().endswith("%"):
+        return f"{bound:g} %"
     return format_bytes(bound) if given.rstrip().endswith("B") else format_seconds(bound)
 
 

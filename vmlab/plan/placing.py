@@ -1,0 +1,151 @@
+"""Checks the axes of a scenario and finds the places of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vmlab.model.axis import BUILT_IN_AXES, HOST_AXES, Axis, AxisPoint
+from vmlab.model.guest import GUEST_ATTRIBUTES
+from vmlab.model.run import AxisValue
+from vmlab.model.scenario import MOST_TILES, Scenario
+from vmlab.plan.axes import PlacedAxis, PlacedValue, Setting, count_of
+from vmlab.plan.clashes import clashes, dots
+from vmlab.plan.document import Document
+from vmlab.plan.paths import AXIS_ROOTS, TILES, expand, point_places
+from vmlab.plan.problems import Place, Problem, meant, shorten
+
+MOST_POINTS = 500
+
+
+def place_axes(document: Document, scenario: Scenario) -> list[PlacedAxis]:
+    """Check every axis and find its places. Raises ScenarioError with every problem."""
+    problems: list[Problem] = []
+    axes: list[PlacedAxis] = []
+    for name, axis in scenario.axes.items():
+        sources = _sources(document, name, axis)
+        problems.extend(_value_problems(name, axis, sources))
+        try:
+            placed = _points(document, scenario, name, axis, problems) if axis.points else None
+            axes.append(placed or PlacedAxis(name, tuple(_values(document, name, axis, sources))))
+        except ValueError as error:
+            where: Place = ("axes", name, "sets") if axis.sets else ("axes", name)
+            problems.append(Problem(where, f"axis {name}: {error}", not axis.sets))
+    document.raise_problems(problems)
+    document.raise_problems(list(clashes(document, axes)))
+    if (count := count_of(axes)) > MOST_POINTS:
+        raise document.error(
+            Problem(("axes",), f"the axes span {count} cells; at most {MOST_POINTS} are allowed", True)
+        )
+    return axes
+
+
+def _sources(document: Document, name: str, axis: Axis) -> tuple[Place, ...]:
+    raw = document.at(("axes", name))
+    base: Place = ("axes", name, "values") if isinstance(raw, dict) else ("axes", name)
+    return tuple((*base, index) for index in range(len(axis.values)))
+
+
+def _values(document: Document, name: str, axis: Axis, sources: tuple[Place, ...]) -> Iterator[PlacedValue]:
+    places = tuple(_places(document, name, axis))
+    for value, source in zip(axis.values, sources, strict=True):
+        yield PlacedValue(value, (Setting(places, value, source),))
+
+
+def _places(document: Document, name: str, axis: Axis) -> list[Place]:
+    if name == "tiles":
+        if axis.sets:
+            raise ValueError("has its place already; leave `sets` out")
+        return [TILES]
+    of_its_own = (f"guests.*.{name}",) if name in GUEST_ATTRIBUTES else (name,) if name in HOST_AXES else ()
+    paths = axis.sets or of_its_own
+    if not paths:
+        known = ", ".join(BUILT_IN_AXES)
+        raise ValueError(f"needs `sets`, such as sets: workloads.NAME.KEY (axes without `sets` are {known})")
+    found = [place for path in paths for place in expand(document, path, AXIS_ROOTS)]
+    return list(dict.fromkeys(found))
+
+
+def _value_problems(name: str, axis: Axis, sources: tuple[Place, ...]) -> Iterator[Problem]:
+    seen: set[tuple[type, AxisValue]] = set()
+    for value, source in zip(axis.values, sources, strict=True):
+        key = (type(value), value)
+        if key in seen:
+            yield Problem(source, f"axis {name} has {shorten(value)} twice")
+        seen.add(key)
+        if axis.points and value not in axis.points:
+            yield Problem(source, f"axis {name} has no point {shorten(value)!r}; {meant(value, axis.points)}")
+        elif name == "tiles" and not axis.points:
+            yield from _tiles_problems(f"axis {name}", value, source)
+
+
+def _tiles_problems(who: str, value: object, source: Place) -> Iterator[Problem]:
+    if not (type(value) is int and 1 <= value <= MOST_TILES):
+        yield Problem(source, f"{who} needs whole numbers from 1 to {MOST_TILES}, not {shorten(value)}")
+
+
+def _points(
+    document: Document, scenario: Scenario, name: str, axis: Axis, problems: list[Problem]
+) -> PlacedAxis | None:
+    """The axis with its points; what is wrong with any of them, chosen or not, is added to `problems`.
+
+    Raises ValueError for an axis that cannot have points.
+    """
+    if name in BUILT_IN_AXES:
+        raise ValueError("has its place already; an axis with points needs a name of its own")
+    if axis.sets:
+        raise ValueError("has points, which say themselves what they set; leave `sets` out")
+    placed = {
+        point: _point(document, point, written, ("axes", name, "points", point), problems)
+        for point, written in axis.points.items()
+    }
+    for point, written in axis.points.items():
+        problems.extend(_without_problems(scenario, name, point, written))
+    problems.extend(_twins(name, placed))
+    return PlacedAxis(name, tuple(placed[str(value)] for value in axis.values if value in placed))
+
+
+def _point(document: Document, point: str, written: AxisPoint, here: Place, problems: list[Problem]) -> PlacedValue:
+    settings: list[Setting] = []
+    owner: dict[Place, str] = {}
+    if written.absent is not None and (written.sets or written.without):
+        problems.append(Problem((*here, "absent"), f"point {point} is absent and can set nothing", True))
+    for path, value in written.sets.items():
+        source = (*here, path)
+        try:
+            places = point_places(document, path)
+        except ValueError as error:
+            problems.append(Problem(source, f"point {point}: {error}", True))
+            continue
+        if TILES in places:
+            problems.extend(_tiles_problems(f"tiles of point {point}", value, source))
+        if (twice := next((place for place in places if place in owner), None)) is not None:
+            message = f"point {point} sets {dots(twice)} twice, as {owner[twice]} and as {path}"
+            problems.append(Problem(source, message, True))
+        owner.update(dict.fromkeys(places, path))
+        settings.append(Setting(tuple(places), value, source))
+    return PlacedValue(point, tuple(settings), written.without, written.absent, named=True)
+
+
+def _without_problems(scenario: Scenario, name: str, point: str, written: AxisPoint) -> Iterator[Problem]:
+    """`without` must name other axes, and none that leave out axes themselves: the result would depend on the order."""
+    where: Place = ("axes", name, "points", point, "without")
+    others = [other for other in scenario.axes if other != name]
+    for other in written.without:
+        if other not in others:
+            yield Problem(where, f"point {point}: there is no other axis {shorten(other)!r}; {meant(other, others)}")
+        elif any(each.without for each in scenario.axes[other].points.values()):
+            yield Problem(where, f"point {point} leaves out axis {other}, whose points leave out axes themselves")
+
+
+def _twins(name: str, placed: dict[str, PlacedValue]) -> Iterator[Problem]:
+    """Finds two points that set the same."""
+    seen: dict[str, str] = {}
+    for point, value in placed.items():
+        if value.absent is not None:
+            continue
+        what = {place: setting.value for place, setting in value.places.items()}
+        key = repr((sorted(what.items(), key=repr), sorted(value.without)))
+        if key in seen:
+            same = "the same" if what else "nothing"
+            yield Problem(("axes", name, "points", point), f"points {seen[key]} and {point} both set {same}", True)
+        seen.setdefault(key, point)
