@@ -12,6 +12,7 @@ from vmlab.model.event import (
     CacheProved,
     CellEnded,
     CellStarted,
+    GuestInspected,
     HostProbed,
     MeasurementTaken,
     Notice,
@@ -20,9 +21,13 @@ from vmlab.model.event import (
     RunEnded,
     RunStarted,
     WorkloadEnded,
+    WorkloadStarted,
 )
-from vmlab.model.run import AxisValue, RawOutput
-from vmlab.model.sample import Layout, Sample
+from vmlab.model.results import RawOutput
+from vmlab.model.run import AxisValue
+from vmlab.model.sample import Sample, SampleNames
+from vmlab.plan.settings import settings_of
+from vmlab.plan.terms import CellPlan, Plan
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
 
@@ -36,7 +41,7 @@ HOST = {
     "qemu": "7.2.22",
     "libvirt": "9.0.0",
 }
-SAMPLED = Layout.of(
+SAMPLED = SampleNames.of(
     [
         "tick_length_seconds",
         "tick_lateness_seconds",
@@ -83,21 +88,70 @@ class Story:
         size: str = "smoke",
         seed: int = 1,
         cells: int = 2,
+        said: Mapping[str, Any] | None = None,
     ) -> Story:
-        """The beginning of the run, with the documents that the launcher keeps."""
+        """The beginning of the run, with the documents that the launcher keeps; a table of cache modes unless told.
+
+        `said` is what else the stored scenario says; its axes may say more of the run's, such as their points.
+        """
         start = {"run": self.run, "scenario": self.scenario, "size": size, "seed": seed, "cells": cells}
         self.writer.append(RunStarted(**self.now(), **start, expected_seconds=60.0))  # type: ignore[arg-type]
-        named = {name: {"values": list(values), "sets": [], "label": ""} for name, values in axes.items()}
-        self.writer.document("scenario", json.dumps({"name": self.scenario, "axes": named, "table": table}))
+        named: dict[str, dict[str, Any]] = {
+            name: {"values": list(values), "sets": [], "points": {}, "label": ""} for name, values in axes.items()
+        }
+        table = table or ({"columns": "cache", "rows": "workloads", "baseline": None} if "cache" in axes else None)
+        said = said or {}
+        for name, axis in said.get("axes", {}).items():
+            named[name] |= axis
+        body = {"name": self.scenario, **said, "axes": named, "table": table}
+        self.writer.document("scenario", json.dumps(body))
         self.writer.append(HostProbed(**self.now(), accelerator=accelerator, host=dict(host)))
         return self
 
-    def start_cell(self, axes: Mapping[str, AxisValue], repeat: int = 1, guests: int = 4) -> int:
+    def begin_plan(self, plan: Plan) -> Story:
+        """The beginning of a run of `plan`, with the scenario as the launcher stores it."""
+        self.scenario = plan.scenario.name
+        start = {"run": self.run, "scenario": self.scenario, "size": plan.size, "seed": plan.seed}
+        cells = len(plan.cells)
+        self.writer.append(RunStarted(**self.now(), **start, cells=cells, expected_seconds=plan.seconds))  # type: ignore[arg-type]
+        self.writer.document("scenario", plan.scenario.model_dump_json(by_alias=True))
+        self.writer.append(HostProbed(**self.now(), accelerator="tcg", host=dict(HOST)))
+        return self
+
+    def start_plan_cell(self, cell: CellPlan) -> int:
+        """A cell of a plan begins, with the settings that the runner writes; its number."""
+        return self.start_cell(cell.axes, cell.repeat, len(cell.guests), settings_of(cell))
+
+    def start_cell(
+        self,
+        axes: Mapping[str, AxisValue],
+        repeat: int = 1,
+        guests: int = 4,
+        settings: Mapping[str, Any] | None = None,
+    ) -> int:
         """A cell begins; its number."""
         self.cells += 1
         self.guests = guests
-        self.writer.append(CellStarted(**self.now(), cell=self.cells, axes=dict(axes), repeat=repeat, guests=guests))
+        began = self.now()
+        self.writer.append(
+            CellStarted(
+                cell=self.cells,
+                axes=dict(axes),
+                repeat=repeat,
+                guests=guests,
+                settings=dict(settings or {}),
+                wall=began["wall"],
+                mono=began["mono"],
+            )
+        )
         return self.cells
+
+    def sample(self, length: float, values: Mapping[str, float]) -> None:
+        """One sample of the host, of a tick of `length` seconds."""
+        clocks = self.now(length)
+        given = {"tick_length_seconds": length, "tick_lateness_seconds": 0.0, **values}
+        figures = array("d", [given.get(name, float("nan")) for name in SAMPLED.names])
+        SampleWriter(self.writer)(Sample(clocks["wall"], clocks["mono"], length, 0.0, SAMPLED, figures))
 
     def execute(self, seconds: float, samples: Sequence[Mapping[str, float]] = ()) -> None:
         """The execute phase, with `samples` spread evenly over it."""
@@ -122,10 +176,17 @@ class Story:
             self.writer.raw(self.cells, RawOutput(workload, tile, f"{workload}-client", "client stdout", text))
         self.writer.append(MeasurementTaken(**self.now(), **place, metric=metric, value=value, unit=unit))  # type: ignore[arg-type]
 
-    def fail(self, workload: str, reason: str, tile: int = 1) -> None:
-        """A workload that failed."""
+    def ran(self, workload: str, tile: int, late: float, seconds: float) -> None:
+        """A workload ran from `late` seconds after the common start for so long, and gave no figure yet."""
         place = {"cell": self.cells, "workload": workload, "tile": tile, "guest": f"{workload}-client"}
-        ended = WorkloadEnded(**self.now(), **place, outcome="failed", seconds=1.0, reason=reason)  # type: ignore[arg-type]
+        started = {"benchmark": workload, "late_ms": late * 1e3, "uncertainty_ms": 0.1}
+        self.writer.append(WorkloadStarted(**self.now(), **place, **started))  # type: ignore[arg-type]
+        self.writer.append(WorkloadEnded(**self.now(), **place, outcome="passed", seconds=seconds))  # type: ignore[arg-type]
+
+    def fail(self, workload: str, reason: str, tile: int = 1, outcome: str = "failed") -> None:
+        """A workload that failed, or was broken off."""
+        place = {"cell": self.cells, "workload": workload, "tile": tile, "guest": f"{workload}-client"}
+        ended = WorkloadEnded(**self.now(), **place, outcome=outcome, seconds=1.0, reason=reason)  # type: ignore[arg-type]
         self.writer.append(ended)
 
     def prove(self, guest: str = "file-a", *, o_direct: bool, expected: str) -> None:
@@ -143,6 +204,10 @@ class Story:
             agrees=True,
         )
         self.writer.append(proved)
+
+    def look_inside(self, guest: str, **seen: dict[str, Any]) -> None:
+        """What was found inside of a guest."""
+        self.writer.append(GuestInspected(**self.now(), cell=self.cells, tile=1, guest=guest, seen=seen))
 
     def end_cell(self, outcome: str = "passed", reasons: Sequence[str] = (), wall: float | None = None) -> None:
         """The cell ended."""

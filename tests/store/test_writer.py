@@ -15,7 +15,7 @@ import pytest
 from tests.store.stories import Story
 from vmlab.model.errors import StoreError
 from vmlab.model.event import Notice
-from vmlab.model.run import RawOutput
+from vmlab.model.results import RawOutput
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import summarise
 from vmlab.store.writer import RunWriter

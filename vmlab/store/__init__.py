@@ -1,1 +1,1 @@
-"""The store: one SQLite file a run, written by its runner alone, read by everybody."""
+"""The store: one SQLite file a run, written by the run itself, read by every viewer."""

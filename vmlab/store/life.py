@@ -27,9 +27,9 @@ def is_alive(folder: Path) -> bool:
 
 
 def process_ids(folder: Path) -> dict[str, int]:
-    """Process ids of the run as the host sees them, such as ``runner_pid``; empty where nothing was noted.
+    """Process ids of the run as the host sees them, such as ``runner_pid``; empty where none were written down.
 
-    The ids mean something only while the run lives.
+    The ids are valid only while the run lives.
     """
     try:
         noted = json.loads((folder / PROCESSES).read_text())

@@ -1,25 +1,29 @@
-"""Reading a run's store: of a run that lives, of one that died, and of a copy on another machine."""
+"""Reading a run's store: of a live run, of one that died, and of a copy on another machine."""
 
 from __future__ import annotations
 
-import json
+import heapq
 import sqlite3
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 from urllib.parse import quote
 
 from vmlab.model.errors import StoreError, UsageError
-from vmlab.model.event import Event, HostProbed, RunStarted, from_json
-from vmlab.model.run import RawOutput, RunHeader
+from vmlab.model.event import Event
+from vmlab.model.event_json import from_json
+from vmlab.model.results import RawOutput
+from vmlab.store.columns import names_of, number, packed, raw_output, text, whole
 from vmlab.store.life import is_alive
 from vmlab.store.schema import APPLICATION_ID, VERSION
 
 _PAGE = 1000
+_OF_ANY_KIND = f"SELECT id, body FROM events WHERE id > ? ORDER BY id LIMIT {_PAGE}"
+_OF_KIND = f"SELECT id, body FROM events WHERE id > ? AND kind = ? AND id <= ? ORDER BY id LIMIT {_PAGE}"
 # The plus keeps SQLite from collecting rows by the index on time and sorting them, bodies and all.
 _SPAN = "id > ? AND +mono <= ?"
 
@@ -44,7 +48,7 @@ class SampleLayout:
 
 
 class RunReader:
-    """Reads the store at `path` and never changes it. One thread at a time; close it, or use it with ``with``.
+    """Reads the store at `path` without changing it. For one thread at a time; close it, or use ``with``.
 
     Raises UsageError for a file that is no store or that a newer vmlab wrote, StoreError for a damaged one; each is
     one line with the file's name.
@@ -52,9 +56,13 @@ class RunReader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        if not path.is_file():
+        try:
+            there = path.is_file()
+        except OSError as error:
+            raise StoreError(f"cannot read {path}: {error.strerror}") from error
+        if not there:
             raise UsageError(f"{path}: no such store")
-        with self._told():
+        with self._store_errors():
             self._connection = sqlite3.connect(_uri(path), uri=True, isolation_level=None, check_same_thread=False)
             try:
                 self._check()
@@ -71,72 +79,81 @@ class RunReader:
             raise UsageError(f"{self.path}: was written by a newer vmlab (schema {version}, known: {VERSION})")
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _store_errors(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, ValueError, TypeError, zlib.error) as error:
-            if isinstance(error, sqlite3.DatabaseError) and error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
+            # Errors that the sqlite3 module finds itself, such as text that is not UTF-8, have no error code.
+            code = getattr(error, "sqlite_errorcode", None)
+            if code == sqlite3.SQLITE_NOTADB:
                 raise UsageError(f"{self.path}: is not the store of a run") from error
-            raise StoreError(f"cannot read {self.path}: {error}") from error
+            why = "it holds text that is not UTF-8" if isinstance(error, sqlite3.Error) and code is None else error
+            raise StoreError(f"cannot read {self.path}: {why}") from error
 
     def _rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        with self._told():
+        with self._store_errors():
             return self._connection.execute(statement, values).fetchall()
 
     def events(self, after: int = 0, kinds: tuple[type[Event], ...] = ()) -> Iterator[tuple[int, Event]]:
         """Row id and event of all that came after row `after`, in order; of some `kinds` only, when given.
 
-        Ends with the last event that is there; ask again with the last row id to follow a run that lives. Kinds of
-        a newer version are passed over.
+        Ends with the last event that is there; ask again with the last row id to follow a live run. Kinds of a newer
+        version are skipped.
         """
-        named = [kind.__name__ for kind in kinds]
-        narrowed = f"AND kind IN ({', '.join('?' * len(named))})" if named else ""
-        statement = f"SELECT id, body FROM events WHERE id > ? {narrowed} ORDER BY id LIMIT {_PAGE}"
-        # A page at a time, so that no long read keeps the writer from folding its log in.
-        while rows := self._rows(statement, after, *named):
-            for after, body in rows:
-                with self._told():
-                    event = from_json(body)
-                if event is not None:
-                    yield after, event
+        for row, body in self._chosen(after, kinds) if kinds else self._bodies(_OF_ANY_KIND, after):
+            event = self._event(row, body)
+            if event is not None and kinds and not isinstance(event, kinds):
+                raise StoreError(f"cannot read {self.path}: event {row}: is a {type(event).__name__}")
+            if event is not None:
+                yield row, event
+
+    def _chosen(self, after: int, kinds: Sequence[type[Event]]) -> Iterator[tuple[int, str]]:
+        """Row ids and texts of some kinds, in order.
+
+        One walk along the index for each: with several kinds in one query, SQLite reads the whole table, or sorts the
+        rest for every page. All walks end at the same row, because the writer may add events between them.
+        """
+        (last,) = self._rows("SELECT max(id) FROM events")[0]
+        return heapq.merge(*(self._bodies(_OF_KIND, after, kind.__name__, last or 0) for kind in kinds))
+
+    def _event(self, row: int, body: str) -> Event | None:
+        try:
+            return from_json(body)
+        except (ValueError, TypeError) as error:
+            raise StoreError(f"cannot read {self.path}: event {row}: {error}") from error
+
+    def _bodies(self, statement: str, after: int, *values: str | int) -> Iterator[tuple[int, str]]:
+        """Row ids and texts, a page at a time: a long read would keep the writer from folding its log in."""
+        while rows := self._rows(statement, after, *values):
+            yield from cast(list[tuple[int, str]], rows)
             if len(rows) < _PAGE:
                 return
+            after = rows[-1][0]
 
-    @property
-    def header(self) -> RunHeader | None:
-        """What is known of the run from its start; None before it said that it started."""
-        header: RunHeader | None = None
-        accelerator, host = None, {}
-        for _, event in self.events(kinds=(RunStarted, HostProbed)):
-            if isinstance(event, RunStarted):
-                header = RunHeader(event.run, event.scenario, event.size, event.seed, event.wall)
-            elif isinstance(event, HostProbed):
-                accelerator, host = event.accelerator, event.host
-        if header is None:
-            return None
-        return RunHeader(header.id, header.scenario, header.size, header.seed, header.started, accelerator, host)
+    def count(self, kind: type[Event]) -> int:
+        """How many events of one kind there are, without reading them."""
+        return whole(self._rows("SELECT count(*) FROM events WHERE kind = ?", kind.__name__)[0][0])
 
     def raw_outputs(self, cell: int | None = None) -> list[tuple[int, RawOutput]]:
-        """Cell and text of everything that tools printed, of one cell or of all, in the order it was kept."""
+        """Cell and text of everything that tools printed, of one cell or of all, in the order of writing."""
         rows = self._rows(
             "SELECT cell, workload, tile, guest, name, body FROM raw_outputs WHERE cell = ?1 OR ?1 IS NULL ORDER BY id",
             cell,
         )
-        with self._told():
-            return [
-                (kept, RawOutput(workload, tile, guest, name, zlib.decompress(body).decode("utf-8", "surrogateescape")))
-                for kept, workload, tile, guest, name, body in rows
-            ]
+        with self._store_errors():
+            return [(whole(kept), raw_output(*output)) for kept, *output in rows]
 
     def documents(self) -> dict[str, str]:
-        """All texts that were kept by a name, such as ``scenario``."""
-        return dict(self._rows("SELECT name, body FROM documents ORDER BY name"))
+        """All texts that were stored under a name, such as ``scenario``."""
+        rows = self._rows("SELECT name, body FROM documents ORDER BY name")
+        with self._store_errors():
+            return {text(name): text(body) for name, body in rows}
 
     def sample_layouts(self) -> dict[int, SampleLayout]:
         """All layouts of samples by their id."""
         rows = self._rows("SELECT id, names, units FROM layouts")
-        with self._told():
-            return {row[0]: SampleLayout(tuple(json.loads(row[1])), tuple(json.loads(row[2]))) for row in rows}
+        with self._store_errors():
+            return {row: SampleLayout(names_of(names), names_of(units)) for row, names, units in rows}
 
     def sample_rows(
         self, since: float = float("-inf"), until: float = float("inf"), after: int = 0
@@ -146,24 +163,37 @@ class RunReader:
         after = max(after, self._row_before(since))
         while rows := self._rows(statement, after, until):
             for row in rows:
-                yield SampleRow(*row)
+                yield self._sample(*row)
             after = rows[-1][0]
+
+    def _sample(self, row: int, layout: Any, wall: Any, mono: Any, body: Any) -> SampleRow:
+        with self._store_errors():
+            return SampleRow(row, whole(layout), number(wall), number(mono), packed(body))
 
     def sample_slices(
         self, layout: int, offset: int, size: int, since: float, until: float, after: int = 0
     ) -> list[tuple[int, float, bytes]]:
         """Row id, monotonic time and `size` bytes at `offset` of every sample of one layout, in order.
 
-        The span is as for `sample_rows`. One series of many ticks comes this way in a millisecond or two.
+        The span is as for `sample_rows`. Reading one series of many ticks takes a millisecond or two.
         """
         statement = f"SELECT id, mono, substr(body, ?, ?) FROM samples WHERE {_SPAN} AND layout = ? ORDER BY id"
         after = max(after, self._row_before(since))
-        return [(row[0], row[1], row[2]) for row in self._rows(statement, offset + 1, size, after, until, layout)]
+        rows = self._rows(statement, offset + 1, size, after, until, layout)
+        with self._store_errors():
+            return [(row, number(mono), packed(body, size)) for row, mono, body in rows]
 
     def _row_before(self, since: float) -> int:
         """The row before the first sample from `since` on. Rows are in order of time, so the index is asked once."""
         found = self._rows("SELECT id FROM samples WHERE mono >= ? ORDER BY mono LIMIT 1", since)
         return int(found[0][0]) - 1 if found else 2**62
+
+    def copy(self, target: Path) -> None:
+        """Make a store at `target` with all that this one has, its log included. Raises StoreError."""
+        with self._store_errors(), closing(sqlite3.connect(target)) as copy:
+            self._connection.backup(copy)
+            # A single file, which needs no folder that can be written.
+            copy.execute("PRAGMA journal_mode = DELETE")
 
     def close(self) -> None:
         """Close the file."""
@@ -179,8 +209,8 @@ class RunReader:
 def _uri(path: Path) -> str:
     """A URI that opens `path` read-only.
 
-    Where there is no log and nobody who could write one, the file is all there is; taken as immutable it is read from
-    a read-only folder too and leaves no ``-shm`` behind.
+    Without a log, and without a process that could write one, the file is complete. Opened as immutable it can be read
+    from a read-only folder too, and no ``-shm`` file is made.
     """
     log = path.with_name(path.name + "-wal")
     rest = "" if log.exists() or is_alive(path.parent) else "&immutable=1"

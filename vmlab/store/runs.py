@@ -1,4 +1,4 @@
-"""The list of runs, read from their own stores, and how a user names one of them."""
+"""The list of runs, read from their own stores, and the ways in which a user may name one of them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.model.errors import UsageError, VmlabError
-from vmlab.model.event import CellEnded, RunEnded, RunStarted
+from vmlab.model.errors import RefusedError, UsageError, VmlabError
+from vmlab.model.event import CellEnded, RepeatsEnded, RunEnded, RunStarted
 from vmlab.model.places import runs_folder
-from vmlab.model.run import Outcome
+from vmlab.model.run import RUNNING, Outcome
 from vmlab.store.life import is_alive, process_ids
 from vmlab.store.reader import RunReader
 
-RUNNING = "running"
-"""What `RunSummary.outcome` says of a run that lives; otherwise it is one of `Outcome`."""
 STORE = "run.sqlite"
 _LATEST = ("last", "latest")
+_LONGEST_SHOWN = 60
+_MOST_CELLS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One line of the list of runs; times are seconds since the epoch. `problem` says why a store is unreadable."""
+    """One line of the list of runs; times are seconds since the epoch.
+
+    `outcome` is one of `Outcome`, or `RUNNING`; `problem` is the reason why a store cannot be read.
+    """
 
     id: str
     scenario: str
@@ -47,40 +50,48 @@ def new_run_id(scenario: str) -> str:
 
 
 def run_folders() -> list[Path]:
-    """The folders of all runs, the newest first."""
+    """The folders of all runs, the newest first. Raises RefusedError where this user may not read them."""
     try:
         return sorted((path for path in runs_folder().iterdir() if path.is_dir()), reverse=True)
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise RefusedError(f"cannot read {runs_folder()}: {error.strerror}") from error
 
 
 def list_runs() -> list[RunSummary]:
-    """All runs, the newest first. A damaged store costs its own line only."""
+    """All runs, the newest first. A damaged store affects its own line only."""
     return [summarise(folder / STORE) for folder in run_folders()]
 
 
 def summarise(store: Path) -> RunSummary:
-    """What the list says of the run whose store is at `store`, which need not exist yet."""
+    """The line of the list for the run whose store is at `store`, which need not exist yet."""
     folder = store.parent
-    # Asked before the store is read: a run that ends in between is then told by its own last event.
+    # Checked before the store is read: a run that ends in between is then shown as its last event says.
     alive = is_alive(folder)
     started: RunStarted | None = None
     ended: RunEnded | None = None
     done = 0
+    enough: int | None = None
     problem = None
     try:
         with RunReader(store) as reader:
-            for _, event in reader.events(kinds=(RunStarted, CellEnded, RunEnded)):
+            done = reader.count(CellEnded)
+            # Not through the timeline of `analysis`, which is above the store: the list of hundreds of runs needs two
+            # events of each, and a timeline of all of them would take minutes. With some dozens of cells, reading their
+            # events also finds damage; with very many, only the number is read.
+            kinds = (RunStarted, RepeatsEnded, RunEnded, *((CellEnded,) if done <= _MOST_CELLS else ()))
+            for _, event in reader.events(kinds=kinds):
                 if isinstance(event, RunStarted):
                     started = event
+                elif isinstance(event, RepeatsEnded):
+                    enough = event.cells
                 elif isinstance(event, RunEnded):
                     ended = event
-                else:
-                    done += 1
     except VmlabError as error:
         problem = str(error)
     return RunSummary(
-        id=started.run if started else folder.name,
+        id=folder.name,
         scenario=started.scenario if started else "",
         size=started.size if started else "",
         outcome=ended.outcome if ended else RUNNING if alive else Outcome.ABORTED,
@@ -88,7 +99,7 @@ def summarise(store: Path) -> RunSummary:
         ended=ended.wall if ended else None,
         runner_pid=_runner_pid(folder) if alive and ended is None else None,
         cells_done=done,
-        cells_planned=started.cells if started else 0,
+        cells_planned=enough or (started.cells if started else 0),
         problem=problem,
     )
 
@@ -101,8 +112,8 @@ def _runner_pid(folder: Path) -> int | None:
 def resolve_run(reference: str) -> Path:
     """The store of the run that `reference` names; its parent is the run's folder.
 
-    A reference is an id, the unique beginning of one, ``last``, or a path to a run's folder or store. The store of
-    a run that has just begun may not exist yet. Raises UsageError, with one line, for anything else.
+    A reference is an id, the unique beginning of an id, ``last``, or a path to a run's folder or store. The store of a
+    run that has just begun may not exist yet. Raises UsageError, with one line, for anything else.
     """
     if "/" in reference or reference.endswith(".sqlite"):
         return _at_path(Path(reference))
@@ -113,15 +124,23 @@ def resolve_run(reference: str) -> Path:
         return folders[0] / STORE
     found = [f for f in folders if f.name == reference] or [f for f in folders if f.name.startswith(reference)]
     if not reference or not found:
-        raise UsageError(f"no run is called {reference!r}; `vmlab ls` lists them")
+        raise UsageError(f"no run is called {_shown(reference)}; `vmlab ls` lists them")
     if len(found) > 1:
         names = ", ".join(folder.name for folder in found[:3]) + (", …" if len(found) > 3 else "")
-        raise UsageError(f"{reference!r} may be any of {len(found)} runs: {names}")
+        raise UsageError(f"{_shown(reference)} may be any of {len(found)} runs: {names}")
     return found[0] / STORE
 
 
 def _at_path(path: Path) -> Path:
-    store = path / STORE if path.is_dir() else path
-    if not store.exists():
-        raise UsageError(f"{path}: no run is there")
+    try:
+        store = path / STORE if path.is_dir() else path
+        if not store.exists():
+            raise UsageError(f"{path}: no run is there")
+    except OSError as error:
+        raise UsageError(f"{_shown(str(path))}: {error.strerror}") from error
     return store
+
+
+def _shown(reference: str) -> str:
+    """A reference for a message, shortened if it is long."""
+    return repr(reference if len(reference) <= _LONGEST_SHOWN else f"{reference[:_LONGEST_SHOWN]}…")

@@ -1,7 +1,7 @@
 """Samples in a run's store: one packed row a tick, its names once, and single series read back in milliseconds.
 
-A row's body is little-endian 32-bit floats, one for each name of its layout. That keeps seven significant figures,
-more than any of the kernel's counters yields in a tick, at four bytes a value; NaN is a value that could not be had.
+A row's body is little-endian 32-bit floats, one for each name of its layout. That keeps seven significant figures, more
+than any of the kernel's counters yields in a tick, at four bytes a value; NaN is a value that could not be read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from array import array
 from collections.abc import Iterator
 from functools import lru_cache
 
-from vmlab.model.sample import Layout, Sample, Series, unit_of
+from vmlab.model.errors import StoreError
+from vmlab.model.sample import Sample, SampleNames, Series, unit_of
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
 
@@ -30,7 +31,7 @@ class SampleWriter:
     def __init__(self, writer: RunWriter) -> None:
         self._writer = writer
         self._ids: dict[tuple[str, ...], int] = {}
-        self._last: tuple[Layout | None, int] = (None, 0)
+        self._last: tuple[SampleNames | None, int] = (None, 0)
 
     def __call__(self, sample: Sample) -> None:
         """Keep `sample`."""
@@ -41,7 +42,7 @@ class SampleWriter:
         body = _row(len(sample.values)).pack(*sample.values)
         self._writer.sample(row, sample.wall, sample.mono, body)
 
-    def _id(self, layout: Layout) -> int:
+    def _id(self, layout: SampleNames) -> int:
         known = self._ids.get(layout.names)
         if known is None:
             known = self._ids[layout.names] = self._writer.sample_layout(layout.names, layout.units)
@@ -53,14 +54,18 @@ def samples(
 ) -> Iterator[tuple[int, Sample]]:
     """Row id and sample of every tick that ended from `since` to `until` (monotonic seconds), after row `after`.
 
-    To follow a run that lives, ask again with the last row id.
+    To follow a live run, ask again with the last row id.
     """
-    layouts: dict[int, Layout] = {}
+    layouts: dict[int, SampleNames] = {}
     for row in reader.sample_rows(since, until, after):
         layout = layouts.get(row.layout)
         if layout is None:
-            layouts = {key: Layout(one.names, one.units) for key, one in reader.sample_layouts().items()}
-            layout = layouts[row.layout]
+            layouts = {key: SampleNames(one.names, one.units) for key, one in reader.sample_layouts().items()}
+            layout = layouts.get(row.layout)
+        if layout is None or not {_LENGTH, _LATENESS} <= layout.position.keys():
+            raise StoreError(f"cannot read {reader.path}: sample {row.id} has no known layout")
+        if len(row.body) != len(layout.names) * _VALUE.size:
+            raise StoreError(f"cannot read {reader.path}: sample {row.id} is not as long as its layout")
         values = _row(len(layout.names)).unpack(row.body)
         length, lateness = (values[layout.position[name]] for name in (_LENGTH, _LATENESS))
         yield row.id, Sample(row.wall, row.mono, length, lateness, layout, values)
@@ -69,7 +74,7 @@ def samples(
 def read_samples(reader: RunReader, since: float, until: float) -> Iterator[Sample]:
     """The samples that describe the span from `since` to `until` (monotonic seconds), in order.
 
-    A tick is stored under its end, so the one that ends after `until` is the last.
+    A tick is stored under its end, so the last one is the first that ends after `until`.
     """
     for _, sample in samples(reader, since):
         yield sample
@@ -80,7 +85,7 @@ def read_samples(reader: RunReader, since: float, until: float) -> Iterator[Samp
 def series(
     reader: RunReader, name: str, since: float = float("-inf"), until: float = float("inf"), after: int = 0
 ) -> Series:
-    """One value over time, without unpacking the others; ticks whose layout lacks it are left out."""
+    """One value over time, without unpacking the others; ticks that do not have it are left out."""
     found: list[tuple[int, float, bytes]] = []
     for key, layout in reader.sample_layouts().items():
         if name in layout.names:

@@ -1,11 +1,11 @@
-"""The tables of a run's store and the marks by which a file is known as one."""
+"""The tables of a run's store, and the marks by which such a file is recognised."""
 
 from __future__ import annotations
 
 APPLICATION_ID = 0x766D6C62
-"""``vmlb`` in the file's header, so that other SQLite files are told apart."""
+"""``vmlb`` in the file's header, so that other SQLite files are recognised as such."""
 VERSION = 1
-"""SQLite's ``user_version``; a reader refuses what is newer than it knows."""
+"""SQLite's ``user_version``; a reader refuses a newer version than its own."""
 
 TABLES = """
 CREATE TABLE events (

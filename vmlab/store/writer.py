@@ -1,4 +1,4 @@
-"""The one writer of a run's store. Every call is a transaction of its own: a kill -9 loses nothing that returned."""
+"""The one writer of a run's store. Every call is a transaction: after it returned, kill -9 loses nothing of it."""
 
 from __future__ import annotations
 
@@ -6,35 +6,41 @@ import json
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from vmlab.model.errors import StoreError
-from vmlab.model.event import Event, to_json
-from vmlab.model.run import RawOutput
+from vmlab.model.event import Event
+from vmlab.model.event_json import to_json
+from vmlab.model.results import RawOutput
 from vmlab.store.schema import APPLICATION_ID, TABLES, VERSION
 
+FOLD_SECONDS = 10.0
+"""How long the end of a run waits for viewers that are in the middle of a read."""
 _BUSY_SECONDS = 10.0
-# A checkpoint calls fsync, which may stall for seconds on the very disk that a workload loads. So it happens when
-# the caller says so, between cells, or when the log has grown to 64 MiB.
+_TRUNCATE_SECONDS = 1.0
+_FOR_EVER = -1.0
+# A checkpoint calls fsync, which may stall for seconds on the disk that a workload loads. So it happens when the caller
+# asks for it, between cells, or when the log has grown to 64 MiB.
 _CHECKPOINT_PAGES = 16384
 
 
 class RunWriter:
-    """Opens or makes the store at `path` and appends to it; any thread may call, one after another.
+    """Opens or makes the store at `path` and appends to it; any thread may call, one after another. `connect` is
+    SQLite's own, unless a test replaces it.
 
     Every method raises StoreError, with one line that names the file, when the disk is full or fails. What was
     written before stays readable then.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, connect: Callable[..., sqlite3.Connection] = sqlite3.connect) -> None:
         self.path = path
         self._lock = threading.Lock()
         self._open: sqlite3.Connection | None = None
-        with self._told():
-            self._open = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        with self._store_errors():
+            self._open = connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             self._set_up(self._open)
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
@@ -53,15 +59,18 @@ class RunWriter:
             raise StoreError(f"{self.path}: has schema {version}, this vmlab writes schema {VERSION}")
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _store_errors(self, deadline: float = _FOR_EVER) -> Iterator[None]:
+        if not self._lock.acquire(timeout=deadline):
+            raise StoreError(f"cannot write {self.path}: an attempt still hangs")
         try:
-            with self._lock:
-                yield
+            yield
         except sqlite3.Error as error:
             raise StoreError(f"cannot write {self.path}: {error}") from error
+        finally:
+            self._lock.release()
 
     def _insert(self, statement: str, values: tuple[Any, ...]) -> int:
-        with self._told():
+        with self._store_errors():
             if self._open is None:
                 raise StoreError(f"cannot write {self.path}: it is closed")
             return self._open.execute(statement, values).lastrowid or 0
@@ -84,7 +93,7 @@ class RunWriter:
         if len(names) != len(units):
             raise ValueError(f"{len(names)} names with {len(units)} units")
         row = (json.dumps(list(names)), json.dumps(list(units)))
-        with self._told():
+        with self._store_errors():
             if self._open is None:
                 raise StoreError(f"cannot write {self.path}: it is closed")
             found = self._open.execute("SELECT id FROM layouts WHERE names = ? AND units = ?", row).fetchone()
@@ -95,18 +104,56 @@ class RunWriter:
         self._insert("INSERT INTO samples (layout, wall, mono, body) VALUES (?, ?, ?, ?)", (layout, wall, mono, blob))
 
     def document(self, name: str, text: str) -> None:
-        """Keep a text by its name, such as ``scenario``; a later text of the same name takes its place."""
+        """Keep a text by its name, such as ``scenario``; a later text of the same name replaces it."""
         self._insert("INSERT OR REPLACE INTO documents (name, body) VALUES (?, ?)", (name, text))
 
     def checkpoint(self) -> None:
-        """Fold the log into the file, with fsync: call it where nothing is measured, such as between cells."""
-        with self._told():
+        """Fold the log into the file, with fsync: call it only while nothing is measured, such as between cells."""
+        with self._store_errors():
             if self._open is not None:
                 self._open.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
-    def close(self) -> None:
-        """Fold the log in and close; a second call does nothing."""
-        with self._told():
+    def fold_in(self, deadline: float = FOLD_SECONDS) -> bool:
+        """Fold the whole log into the file, which is then complete without the log; returns whether that was possible.
+
+        This waits for viewers that are in the middle of a read, `deadline` seconds in all. A viewer that holds its read
+        open for longer prevents it; then file and log together have everything.
+        """
+        with self._store_errors():
+            if self._open is None:
+                raise StoreError(f"cannot write {self.path}: it is closed")
+            self._open.execute(f"PRAGMA busy_timeout = {round(1000 * deadline)}")
+            # Truncating the log must wait for readers; copying it into the file need not.
+            _, logged, folded = self._open.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+            self._open.execute(f"PRAGMA busy_timeout = {round(1000 * min(deadline, _TRUNCATE_SECONDS))}")
+            truncated = self._open.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+            self._open.execute(f"PRAGMA busy_timeout = {round(1000 * _BUSY_SECONDS)}")
+        return truncated or bool(logged == folded)
+
+    def close(self, deadline: float = _BUSY_SECONDS) -> None:
+        """Close; fold the log in where no viewer has the store open. A second call does nothing.
+
+        Waits `deadline` seconds for a call that hangs in another thread; then raises StoreError.
+        """
+        with self._store_errors(deadline):
             connection, self._open = self._open, None
             if connection is not None:
                 connection.close()
+
+
+def fold_in_dead(store: Path) -> bool:
+    """Fold the log of a run that was killed into its `store`; False where it has none. Raises StoreError.
+
+    Only for a run whose lock no process holds, before this call and during it.
+    """
+    log = store.with_name(f"{store.name}-wal")
+    try:
+        if log.stat().st_size == 0 or not store.is_file():
+            return False
+    except FileNotFoundError:
+        return False
+    writer = RunWriter(store)
+    try:
+        return writer.fold_in()
+    finally:
+        writer.close()

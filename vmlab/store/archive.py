@@ -1,0 +1,202 @@
+"""A run in one file that may be carried to another machine: a ZIP with its store and a list of digests.
+
+The archive comes from anywhere, so nothing in it is trusted: only known names are read, never used as paths; sizes are
+bounded before and while they are read; each file must have the digest that the list names, and the store must be one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import sqlite3
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, BinaryIO
+
+from vmlab.model.errors import RefusedError, UsageError, VmlabError
+from vmlab.model.event import RunStarted
+from vmlab.model.places import runs_folder
+from vmlab.store.life import is_alive
+from vmlab.store.reader import RunReader
+from vmlab.store.runs import STORE
+from vmlab.store.schema import TABLES
+from vmlab.system.marks import make_marked, owner_of
+from vmlab.system.naming import named
+from vmlab.system.removal import remove_tree
+
+SCHEMA = "vmlab.archive/1"
+MOST_BYTES = 16 * 2**30
+"""The largest store that is imported: a day of a hundred guests, ten ticks a second, needs less."""
+_MANIFEST = "manifest.json"
+_BESIDE = ("scenario.yaml", "request.json")
+"""What lies beside a run's store and is taken along."""
+_MOST_BESIDE = 4 * 2**20
+_PIECE = 2**20
+_RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+"""What zipfile raises for archives that are damaged, encrypted or of a method that it does not know."""
+
+
+def pack(reader: RunReader, run: str, file: BinaryIO) -> None:
+    """Write the run `run`, whose store `reader` reads, to `file`. Raises RefusedError while it is under way."""
+    folder = reader.path.parent
+    if is_alive(folder):
+        raise RefusedError(f"run {run} is still under way", remedy="wait for its end, or `vmlab stop` it")
+    if not _RUN_ID.fullmatch(run):
+        raise UsageError("the run has no id by which another machine could keep it")
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        place = Path(mkdtemp(prefix="vmlab-export-"))
+        try:
+            reader.copy(place / STORE)
+            listed = {STORE: _packed(archive, place / STORE, STORE)}
+        finally:
+            remove_tree(place)
+        for name in _BESIDE:
+            beside = folder / name
+            if beside.is_file() and not beside.is_symlink() and beside.stat().st_size <= _MOST_BESIDE:
+                listed[name] = _packed(archive, beside, name)
+        archive.writestr(_MANIFEST, json.dumps({"schema": SCHEMA, "run": run, "files": listed}, indent=1))
+
+
+def _packed(archive: zipfile.ZipFile, source: Path, name: str) -> dict[str, Any]:
+    """Add a file to the archive; its size and digest."""
+    digest, size = hashlib.sha256(), 0
+    with source.open("rb") as reading, archive.open(name, "w", force_zip64=True) as writing:
+        while piece := reading.read(_PIECE):
+            writing.write(piece)
+            digest.update(piece)
+            size += len(piece)
+    return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A file of the archive as its list has it."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+def unpack(path: Path) -> str:
+    """Add the run in the archive at `path` to this machine's; its id.
+
+    Raises UsageError for what is no archive, is damaged, or holds what it should not; RefusedError where the run is
+    here already or the disk has no room. Then nothing is left.
+    """
+    with _archive_errors(path), zipfile.ZipFile(path) as archive:
+        run, files = _manifest(archive)
+        _demand_room(files)
+        folder = runs_folder() / run
+        if owner_of(folder) == run and not (folder / STORE).exists() and not is_alive(folder):
+            # An import that was killed left it.
+            remove_tree(folder)
+        try:
+            make_marked(folder, run)
+        except FileExistsError:
+            raise RefusedError(f"run {run} is here already", remedy=f"`vmlab show {run}` shows it") from None
+        try:
+            for listed in sorted(files, key=lambda one: one.name == STORE):
+                _unpacked(archive, listed, folder)
+            _demand_store(folder / f"{STORE}.new", run)
+            # The store gets its name last, so that a folder without one is an import that did not come to its end.
+            (folder / f"{STORE}.new").rename(folder / STORE)
+        except BaseException:
+            remove_tree(folder)
+            raise
+    return run
+
+
+@contextmanager
+def _archive_errors(path: Path) -> Iterator[None]:
+    try:
+        with named(path):
+            yield
+    except VmlabError:
+        raise
+    except _BROKEN as error:
+        raise UsageError(f"{path}: is no exported run, or damaged: {error}") from error
+
+
+def _manifest(archive: zipfile.ZipFile) -> tuple[str, list[_Listed]]:
+    """The run's id and the files that are listed; the archive has these, once each, and nothing else."""
+    names = [entry.filename for entry in archive.infolist()]
+    allowed = {_MANIFEST, STORE, *_BESIDE}
+    if len(set(names)) != len(names) or not {_MANIFEST, STORE} <= set(names) <= allowed:
+        raise ValueError("it holds other files than those of a run")
+    if any(entry.flag_bits & 1 or entry.compress_type not in _METHODS for entry in archive.infolist()):
+        raise ValueError("it is encrypted or packed in another way")
+    with archive.open(_MANIFEST) as file:
+        text = file.read(_PIECE + 1)
+    body = json.loads(text) if len(text) <= _PIECE else None
+    if not isinstance(body, dict) or body.get("schema") != SCHEMA:
+        raise ValueError(f"its list is not {SCHEMA}")
+    run, files = body.get("run"), body.get("files")
+    if not isinstance(run, str) or not _RUN_ID.fullmatch(run):
+        raise ValueError("its run has no proper id")
+    if not isinstance(files, dict) or {_MANIFEST, *files} != set(names):
+        raise ValueError("its list does not name its files")
+    return run, [_listed(name, entry) for name, entry in files.items()]
+
+
+def _listed(name: str, entry: Any) -> _Listed:
+    fields: Mapping[str, Any] = entry if isinstance(entry, dict) else {}
+    size, digest = fields.get("bytes"), fields.get("sha256")
+    if type(size) is not int or not isinstance(digest, str):
+        raise ValueError(f"its list has no size and digest of {name}")
+    most = MOST_BYTES if name == STORE else _MOST_BESIDE
+    if not 0 <= size <= most:
+        raise ValueError(f"{name} is too large")
+    return _Listed(name, size, digest)
+
+
+def _demand_room(files: list[_Listed]) -> None:
+    place = runs_folder()
+    place.mkdir(parents=True, exist_ok=True)
+    needed, free = sum(one.bytes for one in files), shutil.disk_usage(place).free
+    if needed > free:
+        raise RefusedError(f"the run needs {needed} B, and {place} has {free} B free")
+
+
+def _unpacked(archive: zipfile.ZipFile, listed: _Listed, folder: Path) -> None:
+    """Write one file, up to its listed size; ValueError where size or digest are not as listed."""
+    target = folder / (f"{STORE}.new" if listed.name == STORE else listed.name)
+    digest, size = hashlib.sha256(), 0
+    with archive.open(listed.name) as reading, target.open("xb") as writing:
+        while piece := reading.read(_PIECE):
+            size += len(piece)
+            if size > listed.bytes:
+                raise ValueError(f"{listed.name} is larger than listed")
+            digest.update(piece)
+            writing.write(piece)
+    if size != listed.bytes or digest.hexdigest() != listed.sha256:
+        raise ValueError(f"{listed.name} is not what was exported: its digest differs")
+
+
+def _demand_store(store: Path, run: str) -> None:
+    """ValueError unless the file is a whole store of the run `run`.
+
+    Its tables must be those of `schema.TABLES` to the letter, before anything is read from them: a view or a calculated
+    column in their place would be a program.
+    """
+    known = {statement.strip() for statement in TABLES.split(";")}
+    try:
+        with closing(sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+            found = {made for (made,) in connection.execute("SELECT sql FROM sqlite_schema") if made is not None}
+            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone() if found <= known else ("",)
+    except sqlite3.Error as error:
+        raise ValueError(f"its store cannot be read: {error}") from error
+    if verdict != "ok":
+        raise ValueError("its store is damaged, or holds other tables than a run's")
+    with RunReader(store) as reader:
+        started = [event.run for _, event in reader.events(kinds=(RunStarted,)) if isinstance(event, RunStarted)]
+    if started != [run]:
+        raise ValueError("its store is that of another run")
