@@ -1,116 +1,19 @@
 """A cell's phases with the fake hypervisor; its clients are real processes that print what sysbench printed."""
 
 import asyncio
-from collections.abc import Callable
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
-import asyncssh
 import pytest
 
-from tests.fakes.hypervisor import FakeHypervisor
-from tests.fakes.local_guest import LocalGuest
-from vmlab.hypervisor.contract import BootImage
-from vmlab.lab.cell import CellRun, CellSurroundings
-from vmlab.model.event import CellEnded, Event, MeasurementTaken, Notice, PhaseEnded, WorkloadEnded, WorkloadStarted
-from vmlab.model.run import Outcome, RawOutput
-from vmlab.plan.loading import read
-from vmlab.plan.planning import make_plan
-from vmlab.plan.terms import HostFacts, Overrides, Plan
-from vmlab.workloads.contract import Shell
-
-SCENARIO = """
-name: two
-guests:
-  quick: {memory: 128 MiB, cpu_shares: 200}
-  slow:  {memory: 128 MiB, cpu_shares: 100}
-workloads:
-  quick: {kind: cpu, on: quick, threads: 1, max_prime: 1000, events: 10}
-  slow:  {kind: cpu, on: slow,  threads: 1, max_prime: 1000, events: 10}
-"""
-Kind = TypeVar("Kind", bound=Event)
-HOST = HostFacts(2**34, 2**34, 2**40, 2, "tcg")
-REPORT = (Path(__file__).parents[1] / "workloads/captured/sysbench-cpu.txt").read_text()
-
-
-class Raw:
-    def __init__(self) -> None:
-        self.kept: list[tuple[int, RawOutput]] = []
-
-    def raw(self, cell: int, output: RawOutput) -> None:
-        self.kept.append((cell, output))
-
-
-class Lab:
-    """Everything around one cell, with a stand-in for sysbench that runs `script`."""
-
-    def __init__(self, folder: Path, script: str, plan: Plan) -> None:
-        self.events: list[Event] = []
-        self.begun = asyncio.Event()
-        self.raw = Raw()
-        self.guests: list[LocalGuest] = []
-        self.failing: frozenset[str] = frozenset()
-        self.figures = {"cpu_outside_lab_percent": 1.0, "cpu_steal_percent": 0.0}
-        self.folder = folder
-        (folder / "disks").mkdir()
-        self.hypervisor = FakeHypervisor(disks=folder / "disks")
-        self.plan = plan
-        sysbench = folder / "sysbench"
-        sysbench.write_text(f"#!/bin/sh\n{script}\n")
-        sysbench.chmod(0o755)
-
-    async def connect(
-        self, name: str, address: str, *, key: asyncssh.SSHKey, host_key: asyncssh.SSHKey, deadline: float
-    ) -> LocalGuest:
-        self.guests.append(LocalGuest(name, address, self.folder, self.failing))
-        return self.guests[-1]
-
-    def take(self, event: Event) -> None:
-        self.events.append(event)
-        if isinstance(event, WorkloadStarted):
-            self.begun.set()
-
-    def no_host(self) -> Shell:
-        raise AssertionError("no workload of these runs on the host")
-
-    def cell(self) -> CellRun:
-        image = BootImage(Path("/none"), Path("/none"), Path("/none"), "")
-        around = CellSurroundings(
-            "run",
-            self.plan,
-            self.hypervisor,
-            image,
-            self.take,
-            self.raw,
-            self.no_host,
-            lambda name, since, until: self.figures[name],
-            self.connect,
-        )
-        return CellRun(self.plan.cells[0], around)
-
-    def of(self, kind: type[Kind]) -> list[Kind]:
-        return [event for event in self.events if isinstance(event, kind)]
-
-    def ended(self) -> CellEnded:
-        (ended,) = self.of(CellEnded)
-        return ended
-
-
-def scenario_plan(changes: Callable[[str], str] = str) -> Plan:
-    return make_plan(read(Path("two.yaml"), changes(SCENARIO)), Overrides(size="full"), HOST)
-
-
-@pytest.fixture
-def captured_events() -> int:
-    """How many events the captured report tells of."""
-    line = next(line for line in REPORT.splitlines() if "total number of events" in line)
-    return int(line.split()[-1])
-
-
-def lab_of(folder: Path, captured: int, script: str | None = None) -> Lab:
-    plan = scenario_plan(lambda text: text.replace("events: 10}", f"events: {captured}}}"))
-    return Lab(folder, script or f"cat <<'END'\n{REPORT}\nEND", plan)
+from tests.fakes.boot import AS_THE_LAB
+from tests.lab.one_cell import lab_of
+from vmlab.guests.host_shell import HostChannel
+from vmlab.lab.timing import Timing
+from vmlab.model.event import MeasurementTaken, Notice, PhaseEnded, WorkloadEnded, WorkloadStarted
+from vmlab.model.run import Outcome
 
 
 async def test_a_cell_that_goes_well_has_all_phases_figures_and_raw_output(
@@ -180,6 +83,16 @@ async def test_a_cache_mode_that_is_not_what_was_asked_makes_the_cell_invalid(
     assert [m for m in lab.of(MeasurementTaken) if m.metric == "run_time"]
 
 
+async def test_a_guest_that_booted_into_something_else_makes_the_cell_invalid(
+    tmp_path: Path, captured_events: int
+) -> None:
+    lab = lab_of(tmp_path, captured_events)
+    lab.boot = AS_THE_LAB.replace("vmlab.target", "multi-user.target")
+    assert await lab.cell().run() is Outcome.INVALID
+    elsewhere = "it was to boot as lab, into vmlab.target, and is in multi-user.target"
+    assert {reason.partition(": ")[2] for reason in lab.ended().reasons} == {elsewhere}
+
+
 async def test_a_guest_that_cannot_prepare_fails_the_cell_and_leaves_nothing(
     tmp_path: Path, captured_events: int
 ) -> None:
@@ -241,3 +154,51 @@ async def test_starts_too_far_apart_are_invalid(tmp_path: Path, captured_events:
     lab.plan = replace(lab.plan, scenario=scenario)
     assert await lab.cell().run() is Outcome.INVALID
     assert "apart; the limit is 0 ms" in lab.ended().reasons[0]
+
+
+async def test_an_error_of_the_hosts_own_disk_fails_the_cell_and_not_the_runner(
+    tmp_path: Path, captured_events: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "journal.jsonl")
+
+    lab = lab_of(tmp_path, captured_events)
+    for method in ("create", "destroy"):
+        monkeypatch.setattr(lab.hypervisor, method, full)
+    assert await lab.cell().run() is Outcome.FAILED
+    full_disk = "journal.jsonl: No space left on device"
+    assert lab.ended().reasons == [full_disk, f"clean-up: {full_disk}"]
+
+
+def hang_at_the_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Channels end their programs, and their closing never comes back."""
+    real = HostChannel.close
+
+    async def hangs(channel: HostChannel) -> None:
+        await real(channel)
+        await asyncio.sleep(3600)
+
+    monkeypatch.setattr(HostChannel, "close", hangs)
+
+
+async def test_channels_that_hang_are_closed_side_by_side(
+    tmp_path: Path, captured_events: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = lab_of(tmp_path, captured_events)
+    lab.timing = Timing(close_client=1.0, clean_up=1.8)
+    hang_at_the_goodbye(monkeypatch)
+    assert await lab.cell().run() is Outcome.PASSED
+    assert [event.text.partition(":")[0] for event in lab.of(Notice)] == ["tile 1 quick", "tile 1 slow"]
+    assert lab.hypervisor.running == {}
+
+
+async def test_guests_are_destroyed_although_the_clients_used_up_their_time(
+    tmp_path: Path, captured_events: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = lab_of(tmp_path, captured_events)
+    lab.timing = Timing(clean_up=0.5)
+    hang_at_the_goodbye(monkeypatch)
+    assert await lab.cell().run() is Outcome.FAILED
+    assert lab.hypervisor.running == {}
+    assert lab.ended().reasons == ["clean-up: closing the clients took longer than 0.5 s"]
+    assert all(guest.closed for guest in lab.guests)

@@ -5,293 +5,286 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Protocol
+from typing import Any, NoReturn
 
 from vmlab.guests.snapshots import Snapshot
-from vmlab.guests.ssh import SshShell
-from vmlab.hypervisor.contract import BootImage, Hypervisor
+from vmlab.lab.caches import Caches
+from vmlab.lab.cell_events import CellEvents, Provision
 from vmlab.lab.contention import Contention
-from vmlab.lab.freezer import Freezer
-from vmlab.lab.guest_set import Connect, GuestSet, forget_pages
-from vmlab.lab.slot import Slot
+from vmlab.lab.disturbance import Disturbance
+from vmlab.lab.guest_set import GuestSet
+from vmlab.lab.host_side import HostSide
+from vmlab.lab.snapshot_provider import SnapshotProvider
 from vmlab.lab.start import StartSkew, start_together
-from vmlab.lab.validity import HostNoise, broken_rules
-from vmlab.model.errors import DeadlineExceeded, SnapshotError, VmlabError
-from vmlab.model.event import (
-    CacheProved,
-    CellEnded,
-    CellStarted,
-    Event,
-    GuestStateChanged,
-    MeasurementTaken,
-    Notice,
-    PhaseEnded,
-    PhaseStarted,
-)
-from vmlab.model.run import CacheProof, Outcome, Phase, RawOutput, worst
-from vmlab.model.together import together
-from vmlab.plan.terms import CellPlan, GuestPlan, Plan
-from vmlab.workloads.contract import Shell, Site
+from vmlab.lab.surroundings import CellSurroundings
+from vmlab.lab.validity import broken_rules
+from vmlab.lab.workload_instance import WorkloadInstance
+from vmlab.model.concurrency import run_all, run_with_alarm, shielded
+from vmlab.model.errors import GuestLost, SnapshotError, VmlabError, in_one_line
+from vmlab.model.names import HOST_PLACE
+from vmlab.model.results import CacheProof
+from vmlab.model.run import Outcome, Phase
+from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
+from vmlab.telemetry.host_counters import Between, HostCounters
+from vmlab.workloads.contract import Shell, WorkloadContext
 from vmlab.workloads.registry import kinds
-
-_CLEAN_UP_SECONDS = 120.0
-Emit = Callable[[Event], object]
-
-
-class KeepsRaw(Protocol):
-    """Where raw tool output goes."""
-
-    def raw(self, cell: int, output: RawOutput) -> None:
-        """Keep one text."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class CellSurroundings:
-    """What a cell needs and does not own. `host_shell` gives the host as a place for workloads.
-
-    `host_mean` is the mean of one host figure over a span of the monotonic clock. Without `freezer` guests boot.
-    """
-
-    run: str
-    plan: Plan
-    hypervisor: Hypervisor
-    image: BootImage
-    emit: Emit
-    raw: KeepsRaw
-    host_shell: Callable[[], Shell]
-    host_mean: Callable[[str, float, float], float]
-    connect: Connect = SshShell.connect
-    freezer: Freezer | None = None
 
 
 class CellRun:
-    """Runs one cell once. `run` always cleans up and always says CellEnded."""
+    """Runs one cell once. `run` always cleans up and always emits CellEnded."""
 
     def __init__(self, plan: CellPlan, around: CellSurroundings) -> None:
         self.plan = plan
         self._around = around
-        self._emit = around.emit
-        self._guests = GuestSet(around.run, plan, around.hypervisor, around.image, self._on_guest, around.connect)
-        self._slots: list[Slot] = []
+        self._events = CellEvents(plan, around.emit, around.raw)
+        self._timing = around.timing
+        self._guests = GuestSet(
+            around.run,
+            plan,
+            around.hypervisor,
+            around.image,
+            self._events.guest,
+            around.connect,
+            self._timing,
+            self._events.seen_inside,
+        )
+        self._caches = Caches(self._guests, warm=around.plan.scenario.warm)
+        self._host = HostSide(plan, around.host_tiles)
+        self._instances: list[WorkloadInstance] = []
         self._proofs: list[CacheProof] = []
         self._contention: Contention | None = None
         self._skew: StartSkew | None = None
-        self._noise = HostNoise(math.nan, math.nan)
-        self._reasons: list[str] = []
-        self._outcomes: list[Outcome] = []
+        self._executed = (math.nan, math.nan)
+        self._stood: dict[str, float] = {}
+        self._between = Between()
         self._wall_seconds: float | None = None
-        self._provision_seconds: float | None = None
+        self._provision = Provision()
         self._began = time.monotonic()
-        self._how = "cold"
         self._snapshots: dict[str, Snapshot] = {}
 
     async def run(self) -> Outcome:
         """The cell's outcome. Raises CancelledError, after clean-up, when the run is stopped."""
-        self._emit(
-            CellStarted(
-                cell=self.plan.index, axes=self.plan.axes, repeat=self.plan.repeat, guests=len(self.plan.guests)
-            )
-        )
-        self._began = time.monotonic()
+        self._events.started(self._around.host_settings())
+        before = None
         try:
-            await self._measure()
+            before = await self._yardstick("before")
+            self._began = time.monotonic()
+            await run_with_alarm(self._until_lost(), self._measure(), grace=self._timing.cause)
         except asyncio.CancelledError:
-            self._end_as(Outcome.ABORTED, "stopped")
-            for slot in self._slots:
-                if slot.finished is None:
-                    slot.say_ended(Outcome.ABORTED)
-            self._keep_raw()
+            await self._break_off(Outcome.ABORTED, self._around.why_called_off())
             raise
-        except VmlabError as error:
-            self._end_as(Outcome.FAILED, str(error))
+        except (VmlabError, OSError) as error:
+            await self._break_off(Outcome.FAILED, in_one_line(error))
         finally:
-            await asyncio.shield(self._clean_up())
-            self._say_ended()
-        return worst(self._outcomes)
+            try:
+                await shielded(self._clean_up())
+                # One that failed has no figures, and is to end at once.
+                if self._events.outcome in (Outcome.PASSED, Outcome.INVALID):
+                    await self._compare_yardsticks(before)
+            finally:
+                self._events.ended(self._wall_seconds, self._skew, self._provision)
+        return self._events.outcome
+
+    async def _yardstick(self, when: str) -> float | None:
+        yardsticks = self._around.yardsticks
+        return None if yardsticks is None else await yardsticks.take(when, self._events)
+
+    async def _compare_yardsticks(self, before: float | None) -> None:
+        after = await self._yardstick("after")
+        if self._around.yardsticks is not None:
+            self._around.yardsticks.compare(before, after, self._events)
+
+    async def _until_lost(self) -> NoReturn:
+        try:
+            await self._around.hypervisor.until_lost(self._guests.names)
+        except GuestLost as lost:
+            # Calls that wait for the lost guest would go on waiting while they are cancelled.
+            await self._guests.disconnect([lost.guest])
+            raise
+
+    async def _break_off(self, outcome: Outcome, reason: str) -> None:
+        """Record why the cell was cancelled, and what is known. The clients in the guests are not closed one by one."""
+        self._events.end_as(outcome, reason)
+        for instance in self._instances:
+            if not instance.said_ended and (instance.started or outcome is Outcome.ABORTED):
+                instance.say_ended(Outcome.ABORTED)
+        self._events.raw(self._instances)
+        await self._guests.disconnect()
 
     async def _measure(self) -> None:
-        freezer = self._around.freezer if self.plan.guests else None
-        if freezer is None:
-            with self._phase(Phase.PROVISION):
+        snapshot_provider = self._around.snapshot_provider if self.plan.guests else None
+        if snapshot_provider is None:
+            with self._events.phase(Phase.PROVISION):
                 await self._guests.boot()
             await self._prepare_and_execute(staged=False)
             return
-        self._how = "restored"
+        self._provision.how = "restored"
         try:
-            await self._from_frozen(freezer)
+            await self._from_frozen(snapshot_provider)
         except SnapshotError as error:
-            freezer.discard(self._snapshots, str(error))
-            await self._from_frozen(freezer)
+            await snapshot_provider.discard(self._snapshots, error)
+            await self._from_frozen(snapshot_provider)
 
-    async def _from_frozen(self, freezer: Freezer) -> None:
-        async with freezer.frozen(self.plan, self._guests.specs) as self._snapshots:
+    async def _from_frozen(self, snapshot_provider: SnapshotProvider) -> None:
+        async with snapshot_provider.frozen(self.plan, self._guests.specs) as self._snapshots:
+            self._provision.snapshots = {key: one.sha256 for key, one in self._snapshots.items()}
             self._began = time.monotonic()
-            with self._phase(Phase.PROVISION):
-                await self._guests.restore({key: one.folder for key, one in self._snapshots.items()})
+            with self._events.phase(Phase.PROVISION):
+                await self._guests.restore(self._snapshots)
             await self._prepare_and_execute(staged=True)
 
     async def _prepare_and_execute(self, *, staged: bool) -> None:
-        with self._phase(Phase.PREPARE):
+        with self._events.phase(Phase.PREPARE):
             await self._prepare(staged=staged)
-        self._provision_seconds = time.monotonic() - self._began
+        self._provision.seconds = time.monotonic() - self._began
         await self._execute()
-        with self._phase(Phase.COLLECT):
+        with self._events.phase(Phase.COLLECT):
             await self._collect()
 
     async def _prepare(self, *, staged: bool) -> None:
-        self._slots = [self._slot(index) for index in range(len(self.plan.workloads))]
-        if not staged:
-            await together(slot.stage() for slot in self._slots)
-        await together(
+        self._host.make()
+        self._instances = [self._instance(index) for index in range(len(self.plan.workloads))]
+        # What is frozen was staged and rehearsed before; the host never is.
+        await run_all(instance.stage(host_alone=staged) for instance in self._instances)
+        if self._around.snapshot_provider is not None:
+            await run_all(instance.rehearse_on_host() for instance in self._instances)
+        await run_all(
             [
-                *(slot.make_ready() for slot in self._slots),
+                *(instance.make_ready() for instance in self._instances),
                 *(self._drop_caches(guest) for guest in self.plan.guests),
                 self._prove_cache(),
             ]
         )
-        await forget_pages(Path(proof.file) for proof in self._proofs)
+        await self._caches.empty_host([*(Path(proof.file) for proof in self._proofs), *await self._host.files()])
 
     async def _drop_caches(self, guest: GuestPlan) -> None:
         """Empty one guest's caches as soon as nothing more is asked of it."""
-        for slot in self._slots:
-            if guest.key in (slot.plan.source, slot.plan.target):
-                await slot.ready.wait()
-        await self._guests.drop_caches(guest)
+        for instance in self._instances:
+            if guest.key in (instance.plan.source, instance.plan.target):
+                await instance.ready.wait()
+        await self._caches.empty_guest(guest)
 
     async def _prove_cache(self) -> None:
         self._proofs = await self._guests.prove_cache()
-        for proof in self._proofs:
-            self._emit(CacheProved(cell=self.plan.index, **asdict(proof)))
+        self._events.proofs(self._proofs)
 
-    def _slot(self, index: int) -> Slot:
+    def _instance(self, index: int) -> WorkloadInstance:
         plan = self.plan.workloads[index]
-        site = Site(
+        context = WorkloadContext(
             workload=plan.name,
             tile=plan.tile,
             cell=self.plan.index,
             seed=self._around.plan.seed,
-            source=self._shell(plan.source),
-            target=None if plan.target is None else self._shell(plan.target),
+            source=self._shell(plan.source, plan.tile),
+            target=None if plan.target is None else self._target(plan),
+            position=index,
         )
-        return Slot(self.plan.index, plan, kinds()[plan.kind](plan.params), site, self._emit)
+        return WorkloadInstance(
+            self.plan.index, plan, kinds()[plan.kind](plan.params), context, self._around.emit, self._timing
+        )
 
-    def _shell(self, key: str) -> Shell:
-        return self._around.host_shell() if key == "host" else self._guests.shells[key]
+    def _shell(self, key: str, tile: int) -> Shell:
+        return self._host.shell(tile) if key == HOST_PLACE else self._guests.shells[key]
+
+    def _target(self, plan: WorkloadPlan) -> Shell:
+        if plan.source == HOST_PLACE and plan.target == HOST_PLACE:
+            return self._around.far_host(self._host.shell(plan.tile))
+        return self._shell(str(plan.target), plan.tile)
 
     async def _execute(self) -> None:
-        start = await start_together(self._slots)
+        stood_before = await self._standstill()
+        counters = await self._host_counters()
+        start = await start_together(self._instances, self._timing)
         self._contention = Contention.of(self.plan, self._around.hypervisor)
-        following = [asyncio.ensure_future(slot.execute(start.lead)) for slot in self._slots]
+        following = [
+            asyncio.ensure_future(instance.execute(start.lead, start.host_mono)) for instance in self._instances
+        ]
         try:
             await start.moment()
             began = time.monotonic()
-            with self._phase(Phase.EXECUTE):
+            with self._events.phase(Phase.EXECUTE):
                 await self._contention.measure(following)
                 await asyncio.gather(*following)
-            self._noise = self._host_noise(began, time.monotonic())
+            self._executed = (began, time.monotonic())
+            self._stood = {name: all - stood_before[name] for name, all in (await self._standstill()).items()}
+            self._between = counters.until(await self._host_counters())
         finally:
             for task in following:
                 task.cancel()
             await asyncio.gather(*following, return_exceptions=True)
-        self._skew = start.skew(self._slots)
-        ends = [s.started.host_wall + s.finished.seconds for s in self._slots if s.started and s.finished]
-        if ends and len(ends) == len(self._slots):
+        self._skew = start.skew(self._instances)
+        ends = [s.started.host_wall + s.finished.seconds for s in self._instances if s.started and s.finished]
+        if ends and len(ends) == len(self._instances):
             self._wall_seconds = max(ends) - start.host_wall
 
-    def _host_noise(self, since: float, until: float) -> HostNoise:
-        mean = self._around.host_mean
-        return HostNoise(mean("cpu_outside_lab_percent", since, until), mean("cpu_steal_percent", since, until))
+    async def _standstill(self) -> dict[str, float]:
+        return await self._around.hypervisor.standstill(self._guests.names)
+
+    async def _host_counters(self) -> HostCounters:
+        return await asyncio.to_thread(self._around.host_counters)
 
     async def _collect(self) -> None:
-        await asyncio.gather(*(slot.collect() for slot in self._slots))
-        for slot in self._slots:
-            slot.say_ended()
-            self._take_figures(slot)
-            if slot.error is not None:
-                self._end_as(Outcome.FAILED, f"{slot.label}: {slot.error}")
-        if self._contention is not None and all(slot.error is None for slot in self._slots):
-            for measurement in self._contention.measurements(self._slots):
-                self._emit(MeasurementTaken(cell=self.plan.index, **asdict(measurement)))
-        self._keep_raw()
+        await asyncio.gather(
+            self._compare_disks(), self._look_at_boots(), *(instance.collect() for instance in self._instances)
+        )
+        for instance in self._instances:
+            instance.say_ended()
+            self._events.figures(instance)
+            if instance.error is not None:
+                self._events.end_as(Outcome.FAILED, f"{instance.label}: {instance.error}")
+        if self._contention is not None and all(instance.error is None for instance in self._instances):
+            for measurement in self._contention.measurements(self._instances):
+                self._events.measurement(measurement)
+        self._events.raw(self._instances)
         limits = self._around.plan.scenario.limits
-        if (told := self._noise.notice(self._wall_seconds)) is not None:
-            self._emit(Notice(level="warning", text=f"cell {self.plan.index}: {told}"))
-        for reason in broken_rules(limits, self._slots, self._proofs, self._skew, self._noise):
-            self._end_as(Outcome.INVALID, reason)
+        for reason in self._caches.faults:
+            self._events.end_as(Outcome.INVALID, reason)
+        for reason in broken_rules(limits, self._instances, self._proofs, self._skew, self._stood):
+            self._events.end_as(Outcome.INVALID, reason)
+        self._judge_host()
 
-    def _take_figures(self, slot: Slot) -> None:
-        for reading in slot.collected.readings if slot.collected else ():
-            self._emit(
-                MeasurementTaken(
-                    cell=self.plan.index,
-                    workload=slot.plan.name,
-                    tile=slot.plan.tile,
-                    guest=slot.site.source.name,
-                    metric=reading.metric,
-                    value=reading.value,
-                    unit=reading.unit,
-                )
-            )
+    def _judge_host(self) -> None:
+        """Called late, because the tick in which the workloads ended comes up to a second after their end."""
+        scenario = self._around.plan.scenario
+        disturbance = Disturbance.of(self._around.host_mean, self._executed, self._between)
+        for finding in disturbance.findings(scenario.limits, scenario.allow, self._wall_seconds):
+            if finding.breaks:
+                self._events.end_as(Outcome.INVALID, finding.text)
+            else:
+                self._events.doubt(finding.text)
 
-    def _keep_raw(self) -> None:
-        for slot in self._slots:
-            for name, text in slot.raw().items():
-                output = RawOutput(slot.plan.name, slot.plan.tile, slot.site.source.name, name, text)
-                self._around.raw.raw(self.plan.index, output)
+    async def _compare_disks(self) -> None:
+        """Fail the cell if its guests may have read other bytes than were saved and built."""
+        if self._around.integrity is not None:
+            for reason in await self._around.integrity.faults_after(self._snapshots.values()):
+                self._events.end_as(Outcome.INVALID, reason)
+
+    async def _look_at_boots(self) -> None:
+        for reason in await self._guests.boot_faults():
+            self._events.end_as(Outcome.INVALID, reason)
 
     async def _clean_up(self) -> None:
-        with self._phase(Phase.CLEAN_UP):
-            try:
-                async with asyncio.timeout(_CLEAN_UP_SECONDS):
-                    for slot in self._slots:
-                        await slot.close()
-                        for note in slot.notes:
-                            self._emit(Notice(level="warning", text=note))
-                    await self._guests.destroy()
-            except TimeoutError:
-                self._end_as(Outcome.FAILED, f"clean-up took longer than {_CLEAN_UP_SECONDS:.0f} s")
-            except (VmlabError, DeadlineExceeded) as error:
-                self._end_as(Outcome.FAILED, f"clean-up: {error}")
+        with self._events.phase(Phase.CLEAN_UP):
+            await self._cleared("closing the clients", self._close_instances())
+            # Even if closing the clients failed, no guest keeps running in the next cell.
+            await self._cleared("destroying the guests", self._guests.destroy())
+            await self._cleared("removing the files on the host", self._host.remove())
 
-    def _end_as(self, outcome: Outcome, reason: str) -> None:
-        self._outcomes.append(outcome)
-        self._reasons.append(reason)
-
-    def _say_ended(self) -> None:
-        self._emit(
-            CellEnded(
-                cell=self.plan.index,
-                outcome=worst(self._outcomes),
-                reasons=list(self._reasons),
-                wall_seconds=self._wall_seconds,
-                start_skew_ms=None if self._skew is None else self._skew.seconds * 1e3,
-                skew_uncertainty_ms=None if self._skew is None else self._skew.uncertainty * 1e3,
-                provision={
-                    "how": self._how,
-                    "seconds": self._provision_seconds,
-                    "guests": len(self.plan.guests),
-                    "snapshots": {key: one.sha256 for key, one in self._snapshots.items()},
-                },
-            )
-        )
-
-    def _on_guest(self, guest: GuestPlan, state: str) -> None:
-        self._emit(
-            GuestStateChanged(
-                cell=self.plan.index, tile=guest.tile, guest=guest.guest, role="+".join(guest.roles), state=state
-            )
-        )
-
-    @contextmanager
-    def _phase(self, phase: Phase) -> Iterator[None]:
-        began = time.monotonic()
-        self._emit(PhaseStarted(cell=self.plan.index, phase=phase))
+    async def _close_instances(self) -> None:
         try:
-            yield
+            await run_all(instance.close() for instance in self._instances)
         finally:
-            self._emit(PhaseEnded(cell=self.plan.index, phase=phase, seconds=time.monotonic() - began))
+            for note in (note for instance in self._instances for note in instance.notes):
+                self._events.warn(note)
+
+    async def _cleared(self, what: str, step: Coroutine[Any, Any, None]) -> None:
+        """One step of the clean-up within its own deadline; an error makes the cell failed."""
+        try:
+            async with asyncio.timeout(self._timing.clean_up):
+                await step
+        except TimeoutError:
+            self._events.end_as(Outcome.FAILED, f"clean-up: {what} took longer than {self._timing.clean_up:g} s")
+        except (VmlabError, OSError) as error:
+            self._events.end_as(Outcome.FAILED, f"clean-up: {in_one_line(error)}")

@@ -1,6 +1,6 @@
-"""Who really got the CPU while everybody wanted it: from the common start to the first client's end.
+"""How guests shared the CPU while all of them wanted it: from the common start to the end of the first client.
 
-Only guests with configured CPU shares are asked; the figures stand beside the shares that were configured.
+Only guests with configured CPU shares are measured; the figures are shown beside the configured shares.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 from vmlab.hypervisor.contract import Hypervisor
-from vmlab.lab.slot import Slot
-from vmlab.model.run import Measurement
-from vmlab.plan.terms import CellPlan, GuestPlan
+from vmlab.lab.workload_instance import WorkloadInstance
+from vmlab.model.results import Measurement
+from vmlab.plan.terms import CellPlan
 
 
 class Contention:
@@ -26,10 +26,9 @@ class Contention:
     def of(cls, plan: CellPlan, hypervisor: Hypervisor) -> Contention:
         """For the guests of `plan` that have CPU shares and run a client; empty where fewer than two do."""
         sources = {workload.source for workload in plan.workloads}
-        sharing: list[GuestPlan] = [g for g in plan.guests if g.cpu_shares is not None and g.key in sources]
-        if len(sharing) < 2:
-            sharing = []
-        return cls(hypervisor, {guest.key: guest.cpu_shares for guest in sharing if guest.cpu_shares is not None})
+        shares = {g.key: g.resources.cpu_shares for g in plan.guests if g.key in sources}
+        sharing = {key: own for key, own in shares.items() if own is not None}
+        return cls(hypervisor, sharing if len(sharing) >= 2 else {})
 
     async def measure(self, following: Sequence[asyncio.Future[None]]) -> None:
         """Read all domains' CPU time now and when the first client has ended."""
@@ -41,14 +40,14 @@ class Contention:
         after = await self._hypervisor.cpu_seconds(names)
         self._used = {name: after[name] - before[name] for name in names}
 
-    def measurements(self, slots: Sequence[Slot]) -> Iterator[Measurement]:
+    def measurements(self, instances: Sequence[WorkloadInstance]) -> Iterator[Measurement]:
         """For each client: the share configured, the share got (fractions of their sum), the CPU seconds."""
         total_used, total_shares = sum(self._used.values()), sum(self._shares.values())
-        for slot in slots:
-            key = slot.plan.source
+        for instance in instances:
+            key = instance.plan.source
             if key not in self._used or total_used <= 0:
                 continue
-            place = (slot.plan.name, slot.plan.tile, slot.site.source.name)
+            place = (instance.plan.name, instance.plan.tile, instance.context.source.name)
             yield Measurement(*place, "cpu_share_configured", self._shares[key] / total_shares, "1")
             yield Measurement(*place, "cpu_share_got", self._used[key] / total_used, "1")
             yield Measurement(*place, "cpu_seconds_contended", self._used[key], "s")

@@ -10,12 +10,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from vmlab.model.errors import UsageError, VmlabError
+from vmlab.model.errors import RefusedError, UsageError, VmlabError
+from vmlab.system.removal import remove_file
 
 _LONGEST_LINE = 65536
 
 Handler = Callable[[str, dict[str, Any]], dict[str, Any]]
-"""Takes the command and its arguments, gives the answer; raises VmlabError for a clear refusal."""
+"""Takes the command and its arguments, returns the answer; raises VmlabError to refuse."""
+
+
+class NotListening(UsageError):
+    """No runner listens at the socket: it has not started yet, or has ended."""
+
+
+class NotAnswering(UsageError):
+    """The runner exists but does not answer: it was stopped (SIGSTOP) or hangs."""
 
 
 class ControlServer:
@@ -27,16 +36,21 @@ class ControlServer:
         self._server: asyncio.Server | None = None
 
     async def open(self) -> None:
-        """Start to listen."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._server = await asyncio.start_unix_server(self._serve, self._path, limit=_LONGEST_LINE)
-        self._path.chmod(0o600)
+        """Start listening. Raises RefusedError where the socket cannot be made."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._server = await asyncio.start_unix_server(self._serve, self._path, limit=_LONGEST_LINE)
+            self._path.chmod(0o600)
+        except OSError as error:
+            why = f"cannot listen for commands at {self._path}: {error.strerror or error}"
+            raise RefusedError(why, remedy="VMLAB_RUNTIME_DIR moves the folder") from error
 
     async def close(self) -> None:
-        """Stop to listen."""
+        """Stop listening. A socket that cannot be removed is removed with its folder when the run is cleared up."""
         if self._server is not None:
             self._server.close()
-        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            remove_file(self._path)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, ValueError, asyncio.LimitOverrunError):
@@ -57,16 +71,24 @@ class ControlServer:
 
 
 def send_command(path: Path, command: str, *, deadline: float = 10.0, **arguments: Any) -> dict[str, Any]:
-    """Send one command and return its answer. Raises UsageError when nobody listens or the runner refuses."""
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(deadline)
+    """Send one command and return its answer; `deadline` is in seconds.
+
+    Raises NotListening, NotAnswering, and UsageError with the runner's message when it refuses.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(deadline)
+        try:
             connection.connect(str(path))
+        except TimeoutError as error:
+            raise NotAnswering(f"the runner does not answer: {error}") from error
+        except OSError as error:
+            raise NotListening(f"the runner does not answer: {error}") from error
+        try:
             connection.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
             with connection.makefile("rb") as answer:
                 body: dict[str, Any] = json.loads(answer.readline())
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the runner does not answer: {error}") from error
+        except (OSError, ValueError) as error:
+            raise NotAnswering(f"the runner does not answer: {error}") from error
     if not body.get("ok"):
         raise UsageError(str(body.get("error", "refused")))
     return body

@@ -1,27 +1,27 @@
-"""A run's folder: what lies where, its lock, and who runs it."""
+"""A run's folder: its files, its lock, and its processes."""
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from vmlab.model.errors import UsageError
-from vmlab.model.places import runs_folder, runtime_folder
+from vmlab.lab.runtime import RuntimeFolder
+from vmlab.model.errors import RefusedError, in_one_line
+from vmlab.model.places import runs_folder
 from vmlab.plan.terms import Overrides
 from vmlab.store.life import LOCK, PROCESSES, is_alive, process_ids
 from vmlab.store.runs import STORE
-
-OWNER = "run"
-"""A file in each runtime folder that names the run's folder."""
+from vmlab.system.marks import make_marked, owner_of
+from vmlab.system.naming import named
+from vmlab.system.removal import remove_tree
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a run was asked to do. `source` is where the scenario came from; its text is kept beside it."""
+    """The request for a run. `source` is the scenario's path; its text is stored beside it."""
 
     run: str
     source: str
@@ -83,7 +83,7 @@ class RunFolder:
 
     @property
     def disks(self) -> Path:
-        """Guests' overlays; empty when the run is over."""
+        """Guests' disks and the files of workloads on the host; empty when the run is over."""
         return self.path / "disks"
 
     @property
@@ -93,38 +93,65 @@ class RunFolder:
 
     @property
     def runtime(self) -> Path:
-        """Sockets and libvirt's root: its name is short, as socket paths end at 108 bytes."""
-        return runtime_folder() / hashlib.sha256(self.id.encode()).hexdigest()[:8]
+        """Sockets and libvirt's root; see `RuntimeFolder`."""
+        return RuntimeFolder.of(self.id).path
 
     @property
     def control(self) -> Path:
         """The runner's Unix socket."""
         return self.runtime / "control.sock"
 
-    def make(self) -> None:
-        """Make the folders. Raises UsageError when one of them cannot be written."""
+    def make(self) -> int:
+        """Make the folders, marked as the run's; the descriptor that holds its lock, see `take_lock`.
+
+        At no moment can another process that clears up mistake the run for a dead one. Raises RefusedError, with no
+        folder left, when one cannot be written.
+        """
         try:
-            self.disks.mkdir(parents=True)
-            self.path.chmod(0o700)
-            self.runtime.mkdir(parents=True)
-            (self.runtime / OWNER).write_text(str(self.path))
+            make_marked(self.path, self.id)
+            lock = None
+            try:
+                lock = self.take_lock()
+                self.disks.mkdir()
+                RuntimeFolder(self.runtime).make(self.id, self.path)
+                return lock
+            except BaseException:
+                remove_tree(self.path)
+                if lock is not None:
+                    os.close(lock)
+                raise
         except OSError as error:
-            raise UsageError(f"cannot write {error.filename}: {error.strerror}") from error
+            raise RefusedError(f"cannot write {in_one_line(error)}") from error
 
     def take_lock(self) -> int:
-        """Take the run's lock; the descriptor that holds it, for passing on to the launcher."""
+        """Take the run's lock; the descriptor that holds it, to be inherited by the launcher.
+
+        Raises BlockingIOError while a process of the run holds it.
+        """
         descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise
         return descriptor
+
+    def is_own(self) -> bool:
+        """Whether this is the folder that the run made: not a copy, not renamed, not moved, not a link.
+
+        Only then may anything be removed from it. Reading does not need it.
+        """
+        return self.path.name == self.id and owner_of(self.path) == self.id
 
     def alive(self) -> bool:
         """Whether any process of the run still holds its lock."""
         return is_alive(self.path)
 
     def note_processes(self, **pids: int) -> None:
-        """Add process ids to `runner.json`, whole or not at all."""
+        """Add process ids to `runner.json`, atomically."""
         draft = self.processes.with_suffix(".new")
-        draft.write_text(json.dumps({**process_ids(self.path), **pids}))
+        with named(draft):
+            draft.write_text(json.dumps({**process_ids(self.path), **pids}))
         draft.rename(self.processes)
 
     def process(self, name: str) -> int | None:

@@ -6,32 +6,33 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import asyncssh
 
+from vmlab.guests.boot_state import look_at_boot, wait_for_boot
 from vmlab.guests.channel import GuestShell
+from vmlab.guests.data_disk import set_up_data_disk
 from vmlab.guests.held_client import install_start_line
 from vmlab.guests.identity import AgentCall, Identity, identify, wait_for_agent
 from vmlab.guests.keys import RunKeys
-from vmlab.guests.roles import ROLE_UNITS
+from vmlab.guests.roles import start_services
 from vmlab.guests.ssh import SshShell
-from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
-from vmlab.lab.addresses import PREFIX, addresses, macs
-from vmlab.model.run import CacheProof
-from vmlab.model.together import together
+from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor, SavedGuest
+from vmlab.lab.addresses import addresses, macs
+from vmlab.lab.timing import USUAL, Timing
+from vmlab.model.concurrency import run_all
+from vmlab.model.names import PREFIX
+from vmlab.model.results import CacheProof
 from vmlab.plan.terms import CellPlan, GuestPlan
 
-_BOOT_SECONDS = 90.0
-_BOOT_SECONDS_A_GUEST = 45.0
-_IDENTIFY_SECONDS = 120.0
-
 StateChange = Callable[[GuestPlan, str], None]
+SeenInside = Callable[[GuestPlan, dict[str, Any]], None]
+"""Takes what was found inside a guest, as JSON values."""
 
 
 class Connect(Protocol):
-    """How a guest's shell is opened; see `SshShell.connect`."""
+    """Opens a guest's shell; see `SshShell.connect`."""
 
     async def __call__(
         self, name: str, address: str, *, key: asyncssh.SSHKey, host_key: asyncssh.SSHKey, deadline: float
@@ -51,13 +52,17 @@ class GuestSet:
         image: BootImage,
         on_state: StateChange,
         connect: Connect = SshShell.connect,
+        timing: Timing = USUAL,
+        on_seen: SeenInside = lambda _guest, _seen: None,
     ) -> None:
         self._run = run
         self._open_shell = connect
+        self._timing = timing
         self._cell = cell
         self._hypervisor = hypervisor
         self._image = image
         self._on_state = on_state
+        self._on_seen = on_seen
         self._keys = RunKeys.generate(guest.key for guest in cell.guests)
         self._addresses = addresses(cell.guests)
         self._macs = macs(cell.guests)
@@ -74,31 +79,29 @@ class GuestSet:
             name=guest.key,
             guest=guest.guest,
             tile=guest.tile,
-            vcpus=guest.vcpus,
-            memory_bytes=guest.memory_bytes,
-            disk_bytes=guest.disk_bytes,
+            resources=guest.resources,
             mac=self._macs[guest.key],
-            cache=self._cell.cache,
-            queues=guest.queues,
-            cpu_shares=guest.cpu_shares,
         )
 
     async def boot(self) -> None:
-        """From nothing running to an SSH connection with each guest, the roles' services running."""
+        """Start all guests; afterwards each has an SSH connection and its roles' services run."""
         await self._hypervisor.create(self._image, self.specs)
         self._all_are("created")
-        await together(self._connect(guest) for guest in self._cell.guests)
-        await together(install_start_line(shell) for shell in self.shells.values())
-        await together(self._start_role(guest) for guest in self._cell.guests)
+        await run_all(self._connect(guest) for guest in self._cell.guests)
+        await run_all(wait_for_boot(self.shells[guest.key], guest.resources.boot) for guest in self._cell.guests)
+        await self._add_data_disks()
+        await run_all(install_start_line(shell) for shell in self.shells.values())
+        await run_all(self._start_role(guest) for guest in self._cell.guests)
 
-    async def restore(self, frozen: Mapping[str, Path]) -> None:
-        """As `boot`, from the frozen guests in the folders of `frozen`, by guest key; prepared as they were.
+    async def restore(self, frozen: Mapping[str, SavedGuest]) -> None:
+        """As `boot`, but from the snapshots in `frozen`, by guest key; the guests are as prepared as those were.
 
         Raises SnapshotError when one of them does not load; none of the guests is left then.
         """
         await self._hypervisor.restore(self._image, self.specs, frozen)
         self._all_are("restored")
-        await together(self._connect(guest) for guest in self._cell.guests)
+        await run_all(self._connect(guest) for guest in self._cell.guests)
+        await self._add_data_disks()
 
     def _all_are(self, state: str) -> None:
         for guest in self._cell.guests:
@@ -106,19 +109,30 @@ class GuestSet:
 
     async def _connect(self, guest: GuestPlan) -> None:
         call: AgentCall = partial(self._hypervisor.agent, guest.key)
-        await wait_for_agent(call, guest.key, _BOOT_SECONDS + _BOOT_SECONDS_A_GUEST * len(self._cell.guests))
+        await wait_for_agent(call, guest.key, self._timing.boot_of(len(self._cell.guests)))
         self._on_state(guest, "booted")
-        await identify(call, self._identity(guest), self._run, _IDENTIFY_SECONDS)
+        await identify(call, self._identity(guest), self._run, self._timing.identify)
         self._on_state(guest, "identified")
         shell = await self._open_shell(
             guest.guest,
             self._addresses[guest.key],
             key=self._keys.client,
             host_key=self._keys.hosts[guest.key],
-            deadline=_IDENTIFY_SECONDS,
+            deadline=self._timing.identify,
         )
         self.shells[guest.key] = shell
         self._on_state(guest, "connected")
+
+    async def _add_data_disks(self) -> None:
+        """Give each guest its data disk, once its kernel runs: a data disk is not part of a snapshot."""
+        having = [guest for guest in self._cell.guests if guest.resources.data_bytes is not None]
+        if having:
+            await self._hypervisor.plug_data_disks(self.specs)
+            await run_all(self._mount_data(guest) for guest in having)
+
+    async def _mount_data(self, guest: GuestPlan) -> None:
+        seen = await set_up_data_disk(self.shells[guest.key], guest.resources)
+        self._on_seen(guest, {"data_disk": seen})
 
     def _identity(self, guest: GuestPlan) -> Identity:
         return Identity(
@@ -131,42 +145,39 @@ class GuestSet:
         )
 
     async def _start_role(self, guest: GuestPlan) -> None:
-        units = [unit for role in guest.roles for unit in ROLE_UNITS[role]]
-        if units:
-            await self.shells[guest.key].run(["systemctl", "start", *units], deadline=300)
+        deadline = self._timing.services_of(len(self._cell.guests), os.cpu_count() or 1)
+        await start_services(self.shells[guest.key], guest.roles, deadline)
         self._on_state(guest, "prepared")
 
+    async def boot_faults(self) -> list[str]:
+        """Check what each guest has booted into; a reason for each that differs from what was asked for."""
+        looks = [self._boot_fault(guest) for guest in self._cell.guests]
+        return [fault for fault in await asyncio.gather(*looks) if fault is not None]
+
+    async def _boot_fault(self, guest: GuestPlan) -> str | None:
+        seen = await look_at_boot(self.shells[guest.key], guest.resources.boot)
+        self._on_seen(guest, {"boot": seen.to_json()})
+        fault = seen.fault()
+        return None if fault is None else f"{guest.guest}: {fault}"
+
     async def prove_cache(self) -> list[CacheProof]:
-        """The cache mode of every disk file, as QEMU's own descriptors and QMP tell it."""
+        """The cache mode of every disk file, as QEMU's descriptors and QMP show it."""
         return await self._hypervisor.prove_cache(self.specs)
 
     async def drop_caches(self, guest: GuestPlan) -> None:
         """Empty a guest's page cache, and its caches of names and inodes."""
         await self.shells[guest.key].run(["sh", "-c", "sync; echo 3 > /proc/sys/vm/drop_caches"], deadline=300)
 
+    async def disconnect(self, keys: Iterable[str] | None = None) -> None:
+        """Drop the connections with these guests, or with all, at once: calls that wait for an answer get an error."""
+        for key in list(self.shells if keys is None else keys):
+            if key in self.shells:
+                await self.shells[key].close()
+
     async def destroy(self) -> None:
         """Drop the connections and destroy the domains with their disks."""
-        for shell in self.shells.values():
-            await shell.close()
+        await self.disconnect()
         self.shells.clear()
         if self.specs:
             await self._hypervisor.destroy(self.names)
         self._all_are("gone")
-
-
-async def forget_pages(files: Iterable[Path]) -> None:
-    """Empty the host's page cache of the lab's own disk files, so that both sides of a comparison start from cold ones.
-
-    The host's other pages are not the lab's to drop.
-    """
-    await asyncio.to_thread(_forget_pages, sorted(set(files)))
-
-
-def _forget_pages(files: list[Path]) -> None:
-    for file in files:
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fdatasync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)

@@ -1,7 +1,8 @@
-"""The launcher: builds a missing image, runs the runner in its namespaces, clears up behind it, has the last word.
+"""The launcher: builds a missing image, runs the runner in its namespaces, clears up, and writes the last event.
 
-Started by `launch`, never by hand: ``python -m vmlab.lab.launcher RUN FOLDER LOCK_FD``. It holds the run's lock
-together with init and runner; when it is killed the kernel takes both along.
+Started by `launch`, never by hand: ``python -m vmlab.lab.launcher RUN FOLDER LOCK_FD MEASURING_FD``. It holds the
+run's lock and its place among this host's measuring runs together with init and runner; when it is killed the kernel
+takes both along.
 """
 
 from __future__ import annotations
@@ -10,44 +11,58 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
-from vmlab.guests.image import Image, ensure, hold
+from vmlab.guests.image import Image, ensure, hold, require_whole
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.namespace import run_isolated
 from vmlab.lab.folder import RunFolder, RunRequest
+from vmlab.lab.measuring import leave, measuring_place, note_launcher
 from vmlab.lab.prepared import plan_of, write_image
+from vmlab.lab.run_ending import verdict, with_leftovers, write_run_end
+from vmlab.lab.runtime import RuntimeFolder
+from vmlab.lab.signals import Stopped, heeded, hold_back
 from vmlab.lab.sweep import sweep_run
-from vmlab.model.errors import ExitCode, VmlabError
-from vmlab.model.event import Event, ImageReady, Notice, RunEnded, RunnerFinished, RunStarted
+from vmlab.model.errors import ExitCode, RunInterrupted, StoreError, VmlabError, in_one_line
+from vmlab.model.event import Event, ImageReady, Notice, RunEnded, RunStarted
 from vmlab.model.run import Outcome
 from vmlab.plan.planning import Plan
-from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
+from vmlab.system.terminal import say
+from vmlab.telemetry.source import THE_HOST, Roots
+
+RUNNER = "vmlab.lab.runner"
 
 
-class _Terminated(BaseException):
-    """SIGTERM or SIGINT while no runner is there to stop."""
+@dataclass(frozen=True, slots=True)
+class LauncherParts:
+    """The parts that the launcher uses beyond the run's folder; tests may replace them."""
 
-    def __init__(self, number: int) -> None:
-        self.exit_code = ExitCode.TERMINATED if number == signal.SIGTERM else ExitCode.INTERRUPTED
+    ensure_image: Callable[[Callable[[str], None]], Image] = ensure
+    isolated: Callable[..., int] = run_isolated
+    open_store: Callable[[Path], RunWriter] = RunWriter
+    patience: float = 5.0
+    """For how many seconds removing or writing is tried again."""
+    roots: Roots = THE_HOST
+    """The folder of the host's settings."""
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise _Terminated(number)
+REAL = LauncherParts()
+"""The parts of every run."""
 
 
-def _append(folder: RunFolder, *events: Event) -> None:
-    writer = RunWriter(folder.store)
+def _append(folder: RunFolder, launcher_parts: LauncherParts, *events: Event) -> None:
+    writer = launcher_parts.open_store(folder.store)
     for event in events:
         writer.append(event)
     writer.close()
 
 
-def _begin(folder: RunFolder, plan: Plan) -> None:
+def _begin(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts) -> None:
     request = RunRequest.from_json(folder.request.read_text())
-    writer = RunWriter(folder.store)
+    writer = launcher_parts.open_store(folder.store)
     writer.append(
         RunStarted(
             run=folder.id,
@@ -56,6 +71,7 @@ def _begin(folder: RunFolder, plan: Plan) -> None:
             seed=plan.seed,
             cells=len(plan.cells),
             expected_seconds=plan.seconds,
+            order=plan.scenario.order,
         )
     )
     writer.document("scenario", plan.scenario.model_dump_json(by_alias=True))
@@ -63,20 +79,22 @@ def _begin(folder: RunFolder, plan: Plan) -> None:
     writer.document("request", request.to_json())
     for note in plan.notes:
         writer.append(Notice(level="warning", text=note))
+    for absent in plan.absent:
+        writer.append(Notice(level="info", text=str(absent)))
     writer.close()
 
 
-def _image(folder: RunFolder) -> Image:
+def _image(folder: RunFolder, launcher_parts: LauncherParts) -> Image:
     began = time.monotonic()
-    said: list[str] = []
+    messages: list[str] = []
 
-    def tell(text: str) -> None:
-        said.append(text)
-        _append(folder, Notice(level="info", text=text))
+    def report(text: str) -> None:
+        messages.append(text)
+        _append(folder, launcher_parts, Notice(level="info", text=text))
 
-    image = ensure(tell)
-    how = "built" if said else "cached"
-    _append(folder, ImageReady(image=image.id, how=how, seconds=time.monotonic() - began))
+    image = launcher_parts.ensure_image(report)
+    how = "built" if messages else "cached"
+    _append(folder, launcher_parts, ImageReady(image=image.id, how=how, seconds=time.monotonic() - began))
     write_image(
         folder,
         BootImage(disk=image.disk, kernel=image.kernel, initrd=image.initrd, command_line=image.command_line),
@@ -84,59 +102,85 @@ def _image(folder: RunFolder) -> Image:
     return image
 
 
-def _run_runner(folder: RunFolder, lock: int) -> None:
+def _run_runner(folder: RunFolder, locks: tuple[int, ...], launcher_parts: LauncherParts) -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    argv = [sys.executable, "-m", "vmlab.lab.runner", folder.id, str(folder.path)]
-    run_isolated(argv, env=environment, pass_fds=(lock,))
-
-
-def _last_word(folder: RunFolder, left: list[str]) -> RunEnded:
-    finished = None
-    for _, event in RunReader(folder.store).events():
-        if isinstance(event, RunnerFinished):
-            finished = event
-    if finished is None:
-        ended = RunEnded(
-            outcome=Outcome.ABORTED,
-            exit_code=int(ExitCode.FAILED),
-            reason=f"the runner died before its end; {folder.log} has its last words",
-        )
-    else:
-        ended = RunEnded(outcome=finished.outcome, exit_code=finished.exit_code, reason=finished.reason)
-    if left:
-        reason = "; ".join(filter(None, [ended.reason, "left behind: " + ", ".join(left)]))
-        return RunEnded(outcome=ended.outcome, exit_code=int(ExitCode.CLEANUP_INCOMPLETE), reason=reason)
-    return ended
-
-
-def launch(folder: RunFolder, lock: int) -> None:
-    """The whole life of a run, after it was asked for. Always ends with RunEnded, unless killed."""
+    place = measuring_place()
     try:
-        _begin(folder, plan_of(folder))
-        image = _image(folder)
-        with hold(image):
-            # From here on signals are the runner's: run_isolated hands them on, and clearing up is not to be stopped.
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, signal.SIG_IGN)
-            _run_runner(folder, lock)
-        ended = _last_word(folder, sweep_run(folder))
-    except VmlabError as error:
-        sweep_run(folder)
-        ended = RunEnded(outcome=Outcome.FAILED, exit_code=int(error.exit_code), reason=str(error))
-    except _Terminated as error:
-        sweep_run(folder)
-        ended = RunEnded(outcome=Outcome.ABORTED, exit_code=int(error.exit_code), reason="stopped before any guest")
-    _append(folder, ended)
+        argv = [sys.executable, "-m", RUNNER, folder.id, str(folder.path), str(place)]
+        launcher_parts.isolated(argv, env=environment, pass_fds=(*locks, place))
+    finally:
+        os.close(place)
 
 
-def main() -> None:
+def _died(folder: RunFolder) -> RunEnded:
+    return RunEnded(
+        outcome=Outcome.ABORTED,
+        exit_code=int(ExitCode.FAILED),
+        reason=f"the runner died before its end; {folder.log} has its last words",
+    )
+
+
+def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: LauncherParts = REAL) -> None:
+    """Carry out a requested run from beginning to end. Always ends with RunEnded, unless killed.
+
+    The caller has blocked signals. They are handled here while an image is built; later `run_isolated` forwards them to
+    the runner, and clearing up cannot be interrupted.
+    """
+    try:
+        with RuntimeFolder(folder.runtime).held() as second:
+            _begin(folder, plan_of(folder), launcher_parts)
+            with heeded():
+                image = _image(folder, launcher_parts)
+            with hold(image):
+                with heeded():
+                    require_whole(image)
+                _run_runner(folder, (lock, measuring, second), launcher_parts)
+        last = verdict(folder, _swept(folder, launcher_parts), _died(folder))
+    except (RunInterrupted, Stopped) as error:
+        last = _cleared(folder, launcher_parts, Outcome.ABORTED, error.exit_code, "stopped before any guest")
+    except (VmlabError, OSError) as error:
+        code = error.exit_code if isinstance(error, VmlabError) else ExitCode.FAILED
+        last = _cleared(folder, launcher_parts, Outcome.FAILED, code, in_one_line(error))
+    _say(folder, last, launcher_parts)
+
+
+def _swept(folder: RunFolder, launcher_parts: LauncherParts) -> list[str]:
+    return sweep_run(folder, launcher_parts.patience, roots=launcher_parts.roots)
+
+
+def _say(folder: RunFolder, last: RunEnded, launcher_parts: LauncherParts) -> None:
+    """The last event is tried several times: a full disk may have room again when other programs end."""
+    end = time.monotonic() + launcher_parts.patience
+    while True:
+        try:
+            write_run_end(folder, last, launcher_parts.open_store)
+            return
+        except StoreError as error:
+            if time.monotonic() > end:
+                # Readers show a run without a last event as aborted; the cause is in its log.
+                say(f"vmlab: {error}")
+                return
+        time.sleep(0.1)
+
+
+def _cleared(
+    folder: RunFolder, launcher_parts: LauncherParts, outcome: Outcome, code: ExitCode, reason: str
+) -> RunEnded:
+    """Clear up after a run that had no runner, or whose end cannot be read; returns its last event."""
+    left = _swept(folder, launcher_parts)
+    return with_leftovers(RunEnded(outcome=outcome, exit_code=int(code), reason=reason), left)
+
+
+def main(launcher_parts: LauncherParts = REAL) -> None:
     """Entry point of the launcher's process."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _terminate)
+    hold_back()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     folder = RunFolder(sys.argv[1], Path(sys.argv[2]))
+    lock, measuring = int(sys.argv[3]), int(sys.argv[4])
     folder.note_processes(launcher_pid=os.getpid())
-    launch(folder, int(sys.argv[3]))
+    note_launcher(measuring)
+    launch(folder, lock, measuring, launcher_parts)
+    leave(folder.id)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is done to one guest before it is frozen, and by what address that is known."""
+"""What is done to a guest before it is frozen, and what identifies that preparation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 
 from vmlab.guests.channel import START_LINE
 from vmlab.guests.held_client import start_line_program
-from vmlab.guests.roles import ROLE_UNITS
-from vmlab.model.together import together
+from vmlab.guests.roles import ROLE_UNITS, start_services
+from vmlab.model.concurrency import run_all
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
-from vmlab.workloads.contract import Post, Shell, Side
+from vmlab.workloads.contract import Shell, Side, StagingContext
 from vmlab.workloads.registry import kinds
-
-_START_SECONDS = 300.0
 
 
 def preparation_of(cell: CellPlan, guest: GuestPlan, seed: int) -> dict[str, Any]:
@@ -46,13 +44,11 @@ def _sides(cell: CellPlan, guest: GuestPlan) -> list[tuple[WorkloadPlan, Side]]:
     return sorted(ends, key=lambda end: (end[0].name, end[1]))
 
 
-async def prepare_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: int) -> None:
-    """Start the roles' services, stage every workload, put the start line in place."""
-    units = [unit for role in guest.roles for unit in ROLE_UNITS[role]]
-    if units:
-        await shell.run(["systemctl", "start", *units], deadline=_START_SECONDS)
-    await together(
-        kinds()[workload.kind](workload.params).stage(Post(workload.name, side, seed, shell))
+async def prepare_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: int, services: float) -> None:
+    """Start the roles' services within `services` seconds, stage every workload, put the start line in place."""
+    await start_services(shell, guest.roles, services)
+    await run_all(
+        kinds()[workload.kind](workload.params).stage(StagingContext(workload.name, side, seed, shell))
         for workload, side in _sides(cell, guest)
     )
     await shell.write(START_LINE, start_line_program())
@@ -60,8 +56,8 @@ async def prepare_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: in
 
 async def rehearse_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: int) -> None:
     """Have every workload read into memory what it needs of `guest` before the start."""
-    await together(
-        kinds()[workload.kind](workload.params).rehearse(Post(workload.name, side, seed, shell))
+    await run_all(
+        kinds()[workload.kind](workload.params).rehearse(StagingContext(workload.name, side, seed, shell))
         for workload, side in _sides(cell, guest)
     )
 
@@ -70,7 +66,7 @@ async def rehearse_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: i
 def code_digest() -> str:
     """SHA-256 over the code that prepares guests: another version of it makes other snapshots."""
     digest = hashlib.sha256(json.dumps(ROLE_UNITS, sort_keys=True).encode())
-    for package in ("vmlab.workloads", "vmlab.workloads.payload", "vmlab.guests.payload"):
+    for package in ("vmlab.workloads", "vmlab.workloads.kinds", "vmlab.workloads.payload", "vmlab.guests.payload"):
         for entry in sorted(resources.files(package).iterdir(), key=lambda entry: entry.name):
             if entry.name.endswith(".py"):
                 digest.update(entry.name.encode() + entry.read_bytes())

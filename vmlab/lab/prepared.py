@@ -14,6 +14,7 @@ from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.folder import RunFolder, RunRequest
 from vmlab.plan.loading import load
 from vmlab.plan.planning import HostFacts, Plan, make_plan
+from vmlab.system.naming import named
 
 _IMAGE = "image.json"
 _HOST = "host.json"
@@ -40,15 +41,20 @@ def plan_of(folder: RunFolder) -> Plan:
 
 
 def write_request(folder: RunFolder, request: RunRequest, scenario_text: str, host: HostFacts) -> None:
-    """Keep what was asked, on which host, before anything starts."""
-    folder.scenario.write_text(scenario_text, encoding="utf-8")
-    folder.request.write_text(request.to_json())
-    (folder.path / _HOST).write_text(json.dumps(asdict(host)))
+    """Store the request and the host's facts before anything starts. Raises OSError."""
+    _keep(folder.scenario, scenario_text)
+    _keep(folder.request, request.to_json())
+    _keep(folder.path / _HOST, json.dumps(asdict(host)))
 
 
 def write_image(folder: RunFolder, image: BootImage) -> None:
-    """Keep the paths of the image for the runner."""
-    (folder.path / _IMAGE).write_text(json.dumps({name: str(value) for name, value in asdict(image).items()}))
+    """Keep the paths of the image for the runner. Raises OSError."""
+    _keep(folder.path / _IMAGE, json.dumps({name: str(value) for name, value in asdict(image).items()}))
+
+
+def _keep(file: Path, text: str) -> None:
+    with named(file):
+        file.write_text(text, encoding="utf-8")
 
 
 def read_prepared(folder: RunFolder) -> PreparedRun:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -12,21 +11,24 @@ from typing import Self
 
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.namespace import host_proc
-from vmlab.model.event import Notice
+from vmlab.lab.timing import USUAL, Timing
+from vmlab.model.concurrency import shielded
+from vmlab.model.errors import StoreError
+from vmlab.model.event import Event, Notice
 from vmlab.model.sample import Sample
+from vmlab.store.outbox import Outbox
 from vmlab.store.samples import SampleWriter
-from vmlab.store.writer import RunWriter
+from vmlab.telemetry.guest import GuestStats
 from vmlab.telemetry.guests import asked_of_loop
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import Roots
+from vmlab.telemetry.summary import mean_over
 
-INTERVAL_SECONDS = 1.0
-_STATS_SECONDS = 10.0
 _KEPT_SAMPLES = 4 * 3600
 
 
 class RecentFigures:
-    """The samples of the last hours in memory, for what must be known as soon as a cell ends; passes all on."""
+    """Keeps the samples of the last hours in memory, for what is checked as soon as a cell ends; passes all on."""
 
     def __init__(self, sink: Callable[[Sample], None]) -> None:
         self._sink = sink
@@ -38,27 +40,54 @@ class RecentFigures:
         self._sink(sample)
 
     def mean(self, name: str, since: float, until: float) -> float:
-        """The mean of one value over ticks that lie within a span of the monotonic clock; NaN without any."""
-        ticks = [s for s in tuple(self._kept) if s.mono - s.length >= since and s.mono <= until]
-        weighed = [(s.get(name), s.length) for s in ticks if math.isfinite(s.get(name))]
-        length = math.fsum(length for _, length in weighed)
-        return math.fsum(value * length for value, length in weighed) / length if length > 0 else math.nan
+        """The mean of one value over a span of the monotonic clock, as `show` has it; NaN without any."""
+        return mean_over(tuple(self._kept), name, since, until)
 
 
-class Recording:
-    """Records while the block runs. What cannot be recorded is a notice in the run, once."""
+class KeptTicks:
+    """Passes samples on to `keep`; counts those that cannot be stored, and reports the number afterwards."""
 
-    def __init__(self, writer: RunWriter, hypervisor: Hypervisor, disks: Path) -> None:
-        self._writer = writer
+    def __init__(self, keep: Callable[[Sample], None], emit: Callable[[Event], object]) -> None:
+        self._keep = keep
+        self._emit = emit
+        self._lost = 0
+        self._why = ""
+
+    def __call__(self, sample: Sample) -> None:
+        """Keep one sample, or count it as lost."""
+        try:
+            self._keep(sample)
+        except StoreError as error:
+            self._lost += 1
+            self._why = str(error)
+        else:
+            self.tell_losses()
+
+    def tell_losses(self) -> None:
+        """Report how many were lost since the last report, if any."""
+        if self._lost:
+            ticks = "tick is" if self._lost == 1 else "ticks are"
+            self._emit(Notice(level="warning", text=f"{self._lost} {ticks} lost to the recording: {self._why}"))
+            self._lost = 0
+
+
+class HostRecording:
+    """Records while the block runs. Whatever cannot be recorded gives one notice in the run."""
+
+    def __init__(self, outbox: Outbox, hypervisor: Hypervisor, disks: Path, timing: Timing = USUAL) -> None:
+        self._outbox = outbox
+        self._timing = timing
         self._hypervisor = hypervisor
         self._disks = disks
-        self.figures = RecentFigures(SampleWriter(writer))
+        self._kept = KeptTicks(SampleWriter(outbox.writer), outbox.append)
+        self.figures = RecentFigures(self._kept)
+        self._questions: set[asyncio.Task[object]] = set()
 
     async def __aenter__(self) -> Self:
         self._recorder = Recorder(
-            INTERVAL_SECONDS,
+            self._timing.tick,
             self.figures,
-            guests=asked_of_loop(self._hypervisor.domain_stats, asyncio.get_running_loop(), _STATS_SECONDS),
+            guests=asked_of_loop(self._statistics, asyncio.get_running_loop(), self._timing.statistics),
             disks=(self._disks,),
             notify=self._notify,
             roots=Roots(host_proc=host_proc()),
@@ -69,8 +98,24 @@ class Recording:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        # The recorder's last question to the hypervisor needs the event loop, so the loop must not wait for it here.
-        await asyncio.to_thread(self._recorder.stop)
+        # The recorder's last question to the hypervisor needs the event loop, so the loop must not wait for it here. A
+        # stop of the run at this moment would end the loop too early.
+        if not await shielded(asyncio.to_thread(self._recorder.stop, self._timing.recorder)):
+            text = f"the recorder did not end within {self._timing.recorder:g} s: its last ticks are lost"
+            self._outbox.append(Notice(level="warning", text=text))
+        # A call that hangs is not waited for, but must end before the hypervisor's connection is closed.
+        for question in self._questions:
+            question.cancel()
+        self._kept.tell_losses()
+
+    async def _statistics(self) -> GuestStats:
+        question = asyncio.current_task()
+        assert question is not None
+        self._questions.add(question)
+        try:
+            return await self._hypervisor.domain_stats()
+        finally:
+            self._questions.discard(question)
 
     def _notify(self, line: str) -> None:
-        self._writer.append(Notice(level="info", text=line))
+        self._outbox.append(Notice(level="info", text=line))

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 from vmlab.lab.folder import RunFolder, RunRequest
 from vmlab.lab.prepared import host_of
+from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
-from vmlab.model.run import CacheMode
+from vmlab.model.run import CACHE_MODES
 from vmlab.plan.loading import load
 from vmlab.plan.planning import check_fit, make_plan
 from vmlab.plan.terms import CellPlan, Overrides
 
 
 def replanned(folder: RunFolder, coming: Sequence[CellPlan], change: dict[str, Any]) -> list[CellPlan]:
-    """The cells to come with `change` (``cache``: a mode, or ``tiles``: a count) put into all of them.
+    """The cells to come with `change` (``cache``: a mode, ``tiles``: a count) applied to all of them.
 
-    Cells that thereby become the same are run once; the order stays. Raises UsageError for a change that makes no
-    sense, and RefusedError for one that does not fit on the host.
+    Cells that thereby become the same are run once; the order stays. Raises UsageError for a change that is not
+    possible, and RefusedError for one that does not fit on the host.
     """
     if not coming:
         raise UsageError("no cell is to come; the running one stays as it is")
+    if "cache" in change:
+        _check_one_mode(coming)
     request = RunRequest.from_json(folder.request.read_text())
     host = host_of(folder)
-    plan = make_plan(load(str(folder.scenario)), _changed(request.overrides, change), host)
+    file = load(str(folder.scenario))
+    plan = make_plan(file, _changed(request.overrides, change), host)
     check_fit(plan, host)
-    by_place = {_place(cell, change): cell for cell in plan.cells}
-    wanted = dict.fromkeys(_place(cell, change) for cell in coming)
+    # An axis that only one of the plans has is the changed one, or replaces axes that the scenario does not have.
+    kept = plan.scenario.axes.keys() & make_plan(file, request.overrides, host).scenario.axes.keys() - change.keys()
+    by_place = {_place(cell, kept): cell for cell in plan.cells}
+    wanted = dict.fromkeys(_place(cell, kept) for cell in coming)
     first = coming[0].index
     found = [by_place[place] for place in wanted if place in by_place]
     if not found:
@@ -37,15 +43,29 @@ def replanned(folder: RunFolder, coming: Sequence[CellPlan], change: dict[str, A
 
 
 def _changed(overrides: Overrides, change: dict[str, Any]) -> Overrides:
-    match change:
-        case {"cache": mode} if mode in get_args(CacheMode):
-            return replace(overrides, cache=(mode,))
-        case {"tiles": int(count)} if count >= 1:
-            return replace(overrides, tiles=(count,))
-    raise UsageError(f"cannot change the cells to come by {change}; give a cache mode or a number of tiles")
+    for name, value in change.items():
+        match name, value:
+            case "cache", mode if mode in CACHE_MODES:
+                overrides = replace(overrides, cache=(mode,))
+            case "tiles", int(count) if count >= 1 and not isinstance(count, bool):
+                overrides = replace(overrides, tiles=(count,))
+            case _:
+                raise UsageError(f"the cells to come cannot have {axes_words({name: value})}")
+    if not change:
+        raise UsageError("a change of the cells to come needs a cache mode or a number of tiles")
+    return overrides
 
 
-def _place(cell: CellPlan, change: dict[str, Any]) -> tuple[object, ...]:
-    """Where a cell stands, but for the axis that is changed."""
-    kept = sorted((name, str(value)) for name, value in cell.axes.items() if name not in change)
-    return (cell.repeat, *kept)
+def _check_one_mode(coming: Sequence[CellPlan]) -> None:
+    """Guests with different modes in the scenario must not get the same mode by one key press."""
+    for cell in coming:
+        modes = {guest.guest: guest.resources.cache for guest in cell.guests}
+        if len(set(modes.values())) > 1:
+            told = ", ".join(f"{guest} {mode}" for guest, mode in modes.items())
+            raise UsageError(f"the guests of the cells to come differ in cache mode ({told}) and keep theirs")
+
+
+def _place(cell: CellPlan, kept: Collection[str]) -> tuple[object, ...]:
+    """The cell's values of the axes that are `kept`."""
+    values = sorted((name, str(value)) for name, value in cell.axes.items() if name in kept)
+    return (cell.repeat, *values)

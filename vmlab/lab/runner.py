@@ -1,6 +1,6 @@
 """The runner: a process of its own, inside the lab's namespaces, that holds hypervisor, guests and recorder.
 
-Started by `launcher`, never by hand: ``python -m vmlab.lab.runner RUN``.
+Started by `launcher`, never by hand: ``python -m vmlab.lab.runner RUN FOLDER MEASURING_PLACE_FD``.
 """
 
 from __future__ import annotations
@@ -11,32 +11,36 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vmlab.guests.channel import START_LINE
-from vmlab.guests.held_client import start_line_program
-from vmlab.guests.host_shell import HostShell
+from vmlab.guests.image import load as load_image
 from vmlab.hypervisor.contract import Hypervisor
-from vmlab.hypervisor.embedded import EmbeddedHypervisor
-from vmlab.hypervisor.journal import Journal
-from vmlab.hypervisor.root_mount import mounted_root
-from vmlab.lab.addresses import HOST_ADDRESS
-from vmlab.lab.cell import CellRun, CellSurroundings
+from vmlab.lab.cell import CellRun
+from vmlab.lab.coming import ComingCells
 from vmlab.lab.control import ControlServer
 from vmlab.lab.folder import RunFolder
-from vmlab.lab.freezer import Freezer
-from vmlab.lab.host_facts import host_facts
+from vmlab.lab.host_facts import host_facts, unfixed_speed
+from vmlab.lab.host_side import HostTiles
+from vmlab.lab.integrity import Integrity
+from vmlab.lab.others import noted_others
+from vmlab.lab.parts import REAL, RunnerParts
 from vmlab.lab.prepared import PreparedRun, read_prepared
-from vmlab.lab.recording import Recording
-from vmlab.lab.replan import replanned
-from vmlab.model.errors import ExitCode, UsageError, VmlabError
-from vmlab.model.event import CellsReplanned, CommandReceived, HostProbed, Notice, RunnerFinished
-from vmlab.model.run import Outcome, worst
+from vmlab.lab.recording import HostRecording
+from vmlab.lab.repeating import Repeating
+from vmlab.lab.signals import STOPPING, released
+from vmlab.lab.snapshot_provider import SnapshotProvider
+from vmlab.lab.surroundings import CellSurroundings
+from vmlab.lab.yardsticks import Yardsticks
+from vmlab.model.concurrency import run_with_alarm, shielded
+from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
+from vmlab.model.event import CommandReceived, Event, HostProbed, Notice, RunnerFinished
+from vmlab.model.run import WARM_UP, Outcome, worst
 from vmlab.plan.terms import CellPlan
-from vmlab.store.writer import RunWriter
+from vmlab.store.outbox import Outbox
 from vmlab.workloads.contract import Shell
 
 _CODES = {
@@ -48,168 +52,243 @@ _CODES = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How the run ended, and what its caller is told."""
+    """How the run ended: outcome, exit code and reason."""
 
     outcome: Outcome
     exit_code: ExitCode
     reason: str = ""
 
 
-class Runner:
-    """Runs the cells of a plan in order, until the end or a stop."""
+def failure(error: VmlabError | OSError) -> Verdict:
+    """The verdict for a run that was ended by an error."""
+    code = error.exit_code if isinstance(error, VmlabError) else ExitCode.FAILED
+    return Verdict(Outcome.FAILED, code, in_one_line(error))
 
-    def __init__(self, folder: RunFolder, prepared: PreparedRun, writer: RunWriter, hypervisor: Hypervisor) -> None:
+
+def counted(cell: CellPlan, outcome: Outcome) -> Outcome:
+    """What the outcome of a cell is for its run: a warm-up is not counted, so it need not be valid."""
+    return Outcome.PASSED if cell.repeat == WARM_UP and outcome is Outcome.INVALID else outcome
+
+
+class Runner:
+    """Runs the cells of a plan in order, until the end or a stop, or until the store cannot be written any more."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        prepared: PreparedRun,
+        outbox: Outbox,
+        hypervisor: Hypervisor,
+        parts: RunnerParts = REAL,
+    ) -> None:
         self._folder = folder
         self._prepared = prepared
-        self._writer = writer
+        self._outbox = outbox
         self._hypervisor = hypervisor
-        self._cells: asyncio.Task[Outcome] | None = None
+        self._parts = parts
+        self._work: asyncio.Task[Outcome] | None = None
         self._interrupted: ExitCode | None = None
         self._closing = contextlib.ExitStack()
-        self._host: HostShell | None = None
-        self._coming: list[CellPlan] = []
-        self._done = 0
+        self._host: Shell | None = None
+        self._beyond: Callable[[Shell], Shell] | None = None
+        self._coming = ComingCells(folder, prepared.plan.cells, outbox.append)
+        self._repeating = Repeating(prepared.plan)
+        self._ended_early = ""
+        self._settings = parts.settings_keeper(folder, _notices(outbox, "info"), _notices(outbox))
 
     async def run(self) -> Verdict:
-        """Run all cells, then close everything; what could not be closed is part of the verdict."""
+        """Run all cells, then close everything; the verdict names what could not be closed.
+
+        The launcher checks whether something is left, after this process and its namespaces have ended.
+        """
         verdict = await self._run()
-        try:
-            self._closing.close()
-            await self._hypervisor.close()
-        except VmlabError as error:
-            reason = "; ".join(filter(None, [verdict.reason, str(error)]))
-            return Verdict(verdict.outcome, ExitCode.CLEANUP_INCOMPLETE, reason)
-        return verdict
+        left = []
+        for close in (self._close_places, self._put_back_settings, self._hypervisor.close):
+            try:
+                await close()
+            except (VmlabError, OSError) as error:
+                left.append(in_one_line(error))
+        return replace(verdict, reason="; ".join(filter(None, [verdict.reason, *left])))
+
+    async def _close_places(self) -> None:
+        self._closing.close()
+
+    async def _put_back_settings(self) -> None:
+        self._settings.put_back()
 
     async def _run(self) -> Verdict:
         control = ControlServer(self._folder.control, self._obey)
         try:
             await control.open()
-            await self._hypervisor.open()
-            await self._probe()
-            self._cells = asyncio.ensure_future(self._run_cells())
             if self._interrupted is not None:
-                self._cells.cancel()
-            outcome = await self._cells
-            return Verdict(outcome, _CODES[outcome])
+                return self._stopped()
+            self._work = asyncio.ensure_future(self._until_overdue())
+            outcome = await self._work
+            return Verdict(outcome, _CODES[outcome], self._ended_early)
         except asyncio.CancelledError:
-            return Verdict(Outcome.ABORTED, self._interrupted or ExitCode.INTERRUPTED, "stopped")
-        except VmlabError as error:
-            return Verdict(Outcome.FAILED, error.exit_code, str(error))
+            return self._stopped()
+        except (VmlabError, OSError) as error:
+            return failure(error)
         finally:
             await control.close()
 
+    def _stopped(self) -> Verdict:
+        return Verdict(Outcome.ABORTED, self._interrupted or ExitCode.INTERRUPTED, "stopped")
+
+    async def _until_overdue(self) -> Outcome:
+        return await run_with_alarm(self._outbox.overdue(), self._open_and_run())
+
+    async def _open_and_run(self) -> Outcome:
+        # Close only when opening has finished or failed, and no call for the hypervisor's facts is running.
+        await shielded(self._hypervisor.open())
+        await self._probe()
+        return await self._run_cells()
+
     async def _probe(self) -> None:
         accelerator = await self._hypervisor.accelerator()
-        host = {**host_facts(self._folder.disks), **await self._hypervisor.facts()}
-        self._writer.append(HostProbed(accelerator=accelerator, host=host))
+        host = {**host_facts(self._folder.disks), **await shielded(self._hypervisor.facts())}
+        self._outbox.append(HostProbed(accelerator=accelerator, host=host))
+        if (text := unfixed_speed(host)) is not None:
+            self._outbox.append(Notice(level="warning", text=text))
 
     async def _run_cells(self) -> Outcome:
         outcomes = []
-        async with Recording(self._writer, self._hypervisor, self._folder.disks) as recording:
-            around = self._surroundings(recording)
-            self._coming = list(self._prepared.plan.cells)
-            while self._coming:
-                cell = self._coming.pop(0)
-                self._done = cell.index
-                outcomes.append(await CellRun(cell, around).run())
-                self._writer.checkpoint()
+        timing = self._parts.timing
+        async with self._parts.recording(self._outbox, self._hypervisor, self._folder.disks, timing) as recording:
+            integrity = Integrity(load_image(self._prepared.image.disk.parent), self._outbox.append)
+            around = self._surroundings(recording, integrity)
+            while (cell := self._coming.take()) is not None:
+                self._settings.apply(cell.host)
+                outcome = await CellRun(cell, around).run()
+                outcomes.append(counted(cell, outcome))
+                await self._outbox.settled()
+                if self._enough(cell.repeat):
+                    break
+                if integrity.image_fault is not None:
+                    self._ended_early = integrity.image_fault
+                    break
         return worst(outcomes)
 
-    def _surroundings(self, recording: Recording) -> CellSurroundings:
+    def _emit(self, event: Event) -> None:
+        self._outbox.append(event)
+        self._repeating.hear(event)
+
+    def _enough(self, repeat: int) -> bool:
+        """Whether the run ends with this repeat, which is then recorded."""
+        events = [] if self._coming.has(repeat) else self._repeating.ended_by(repeat)
+        for event in events:
+            self._outbox.append(event)
+        return bool(events)
+
+    def _surroundings(self, recording: HostRecording, integrity: Integrity) -> CellSurroundings:
         return CellSurroundings(
             run=self._folder.id,
             plan=self._prepared.plan,
             hypervisor=self._hypervisor,
             image=self._prepared.image,
-            emit=self._writer.append,
-            raw=self._writer,
-            host_shell=self._host_shell,
+            emit=self._emit,
+            raw=self._outbox,
+            host_tiles=self._host_tiles,
+            far_host=self._far_host,
             host_mean=recording.figures.mean,
-            freezer=self._freezer(),
+            why_called_off=self._why_called_off,
+            connect=self._parts.connect,
+            snapshot_provider=self._snapshot_provider(integrity),
+            integrity=integrity,
+            timing=self._parts.timing,
+            host_settings=self._settings.in_force,
+            host_counters=self._parts.host_counters,
+            yardsticks=Yardsticks(self._parts.yardstick, self._parts.timing.yardstick),
         )
 
-    def _freezer(self) -> Freezer | None:
-        if self._prepared.request.overrides.cold:
-            return None
-        return Freezer(self._hypervisor, self._prepared.image, self._prepared.plan.seed, self._writer.append)
+    def _why_called_off(self) -> str:
+        trouble = self._outbox.trouble()
+        return "stopped" if self._interrupted is not None or trouble is None else in_one_line(trouble)
 
-    def _host_shell(self) -> Shell:
+    def _snapshot_provider(self, integrity: Integrity) -> SnapshotProvider | None:
+        if self._prepared.plan.cold:
+            return None
+        seed = self._prepared.plan.seed
+        emit, timing = self._outbox.append, self._parts.timing
+        return SnapshotProvider(self._hypervisor, self._prepared.image, seed, emit, integrity, timing)
+
+    def _host_tiles(self, tiles: Sequence[int]) -> AbstractContextManager[HostTiles]:
         if self._host is None:
-            root = self._closing.enter_context(
-                mounted_root(
-                    self._prepared.image.disk, self._folder.runtime, self._folder.id, Journal(self._folder.journal)
-                )
-            )
-            self._host = HostShell(root, HOST_ADDRESS)
-            self._host.put(START_LINE, start_line_program())
-        return self._host
+            place = self._parts.host_place(self._folder, self._prepared.image)
+            self._host = self._closing.enter_context(place)
+        return self._parts.host_tiles(self._folder, self._host, tiles)
+
+    def _far_host(self, host: Shell) -> Shell:
+        if self._beyond is None:
+            self._beyond = self._closing.enter_context(self._parts.far_host_place())
+        return self._beyond(host)
 
     def _obey(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if command == "set":
-            return self._set(arguments)
+            return self._coming.change(arguments)
         if command != "stop":
             raise UsageError(f"this runner does not know the command {command!r}")
-        code = ExitCode.TERMINATED if arguments.get("signal") == "SIGTERM" else ExitCode.INTERRUPTED
-        self.stop(code, str(arguments.get("origin", "vmlab stop")))
+        name = arguments.get("signal")
+        number = signal.SIGTERM if name == signal.SIGTERM.name else signal.SIGINT
+        self.stop(ExitCode.of_signal(number), str(arguments.get("origin", "vmlab stop")))
         return {}
 
-    def _set(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        change: dict[str, Any] = {name: arguments[name] for name in ("cache", "tiles") if name in arguments}
-        self._coming = replanned(self._folder, self._coming, change)
-        self._writer.append(CommandReceived(command=f"set {change}", origin=str(arguments.get("origin", "vmlab"))))
-        self._writer.append(
-            CellsReplanned(
-                cells=self._done + len(self._coming),
-                next_axes=dict(self._coming[0].axes),
-                expected_seconds=sum(cell.seconds for cell in self._coming),
-            )
-        )
-        return {"cells": [{"index": cell.index, "axes": cell.axes, "repeat": cell.repeat} for cell in self._coming]}
-
     def stop(self, code: ExitCode, origin: str) -> None:
-        """Stop after clean-up; the second time changes nothing."""
+        """Stop, with clean-up; a second call changes nothing."""
         if self._interrupted is None:
             self._interrupted = code
-            self._writer.append(CommandReceived(command="stop", origin=origin))
-            if self._cells is not None:
-                self._cells.cancel()
+            self._outbox.append(CommandReceived(command="stop", origin=origin))
+            if self._work is not None:
+                self._work.cancel()
 
 
-def _notices(writer: RunWriter) -> Callable[[str], None]:
+def _notices(outbox: Outbox, level: str = "warning") -> Callable[[str], None]:
     def keep(text: str) -> None:
-        writer.append(Notice(level="warning", text=text))
+        outbox.append(Notice(level=level, text=text))
 
     return keep
 
 
-async def _main(folder: RunFolder) -> None:
+async def run_in(folder: RunFolder, place: int, parts: RunnerParts = REAL) -> None:
+    """Run what the launcher prepared in `folder`, and write the verdict to its store. Handles SIGTERM and SIGINT.
+
+    `place` is from `measuring.measuring_place`. Raises StoreError where the verdict cannot be written.
+    """
+    writer = parts.open_store(folder.store)
+    outbox = Outbox(writer, patience=parts.timing.store, hang=parts.timing.store_hang)
+    try:
+        verdict = await _ran(folder, place, parts, outbox)
+    except (VmlabError, OSError) as error:
+        verdict = failure(error)
+    outbox.append(RunnerFinished(outcome=verdict.outcome, exit_code=int(verdict.exit_code), reason=verdict.reason))
+    try:
+        await asyncio.to_thread(outbox.close, parts.timing.store)
+    finally:
+        writer.close()
+
+
+async def _ran(folder: RunFolder, place: int, parts: RunnerParts, outbox: Outbox) -> Verdict:
     prepared = read_prepared(folder)
-    writer = RunWriter(folder.store)
-    hypervisor = EmbeddedHypervisor(
-        folder.runtime,
-        folder.disks,
-        folder.id,
-        _notices(writer),
-        kernel=prepared.image.kernel,
-        journal=Journal(folder.journal),
-    )
-    runner = Runner(folder, prepared, writer, hypervisor)
+    hypervisor = parts.hypervisor(folder, prepared.image, _notices(outbox))
+    runner = Runner(folder, prepared, outbox, hypervisor, parts)
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, runner.stop, ExitCode.TERMINATED, "SIGTERM")
-    loop.add_signal_handler(signal.SIGINT, runner.stop, ExitCode.INTERRUPTED, "SIGINT")
-    verdict = await runner.run()
-    writer.append(RunnerFinished(outcome=verdict.outcome, exit_code=int(verdict.exit_code), reason=verdict.reason))
-    writer.close()
+    for number in STOPPING:
+        loop.add_signal_handler(number, runner.stop, ExitCode.of_signal(number), signal.Signals(number).name)
+    released()
+    async with noted_others(place, folder.id, outbox.append):
+        return await runner.run()
 
 
-def main() -> None:
+def main(parts: RunnerParts = REAL) -> None:
     """Entry point of the runner's process."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     folder = RunFolder(sys.argv[1], Path(sys.argv[2]))
     if (pid := os.environ.get("VMLAB_HOST_PID")) is not None:
         folder.note_processes(runner_pid=int(pid))
-    asyncio.run(_main(folder))
+    try:
+        asyncio.run(run_in(folder, int(sys.argv[3]), parts))
+    except StoreError as error:
+        sys.exit(f"vmlab: {error}")
 
 
 if __name__ == "__main__":

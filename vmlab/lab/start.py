@@ -1,4 +1,6 @@
-"""The start line of a cell: clocks measured, one moment broadcast ahead, the skew told with its uncertainty."""
+"""The start line of a cell: clocks are measured, one moment is broadcast ahead, the skew is reported with its
+uncertainty.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vmlab.lab.slot import Slot
-from vmlab.model.together import together
-
-_LEAD_SECONDS = 0.3
-_LEAD_SECONDS_A_CLIENT = 0.05
+from vmlab.lab.timing import Timing
+from vmlab.lab.workload_instance import WorkloadInstance
+from vmlab.model.concurrency import run_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +24,21 @@ class StartSkew:
 
 @dataclass(frozen=True, slots=True)
 class CommonStart:
-    """The moment that was broadcast, by the host's wall clock, and how far ahead of it the broadcast began."""
+    """The moment that was broadcast, by the host's two clocks, and how far ahead of it the broadcast began."""
 
     host_wall: float
+    host_mono: float
     lead: float
 
     async def moment(self) -> None:
         """Return at the common start."""
-        await asyncio.sleep(max(0.0, self.host_wall - time.time()))
+        await asyncio.sleep(max(0.0, self.host_mono - time.monotonic()))
 
-    def skew(self, slots: Sequence[Slot]) -> StartSkew | None:
+    def skew(self, instances: Sequence[WorkloadInstance]) -> StartSkew | None:
         """The skew over all clients; None while any of them has not started."""
-        starts = [slot.started for slot in slots]
+        starts = [instance.started for instance in instances]
         known = sorted((start for start in starts if start is not None), key=lambda start: start.host_wall)
-        if not known or len(known) < len(slots):
+        if not known or len(known) < len(instances):
             return None
         first, last = known[0], known[-1]
         if first is last:
@@ -45,11 +46,11 @@ class CommonStart:
         return StartSkew(last.host_wall - first.host_wall, first.uncertainty + last.uncertainty)
 
 
-async def start_together(slots: Sequence[Slot]) -> CommonStart:
+async def start_together(instances: Sequence[WorkloadInstance], timing: Timing) -> CommonStart:
     """Measure every client's clock, one after another so that they do not delay each other, then broadcast."""
-    for slot in slots:
-        await slot.measure_clock()
-    lead = _LEAD_SECONDS + _LEAD_SECONDS_A_CLIENT * len(slots)
-    start = CommonStart(host_wall=time.time() + lead, lead=lead)
-    await together(slot.start_at(start.host_wall) for slot in slots)
+    for instance in instances:
+        await instance.measure_clock()
+    lead = timing.lead_of(len(instances))
+    start = CommonStart(host_wall=time.time() + lead, host_mono=time.monotonic() + lead, lead=lead)
+    await run_all(instance.start_at(start.host_wall) for instance in instances)
     return start

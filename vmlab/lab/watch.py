@@ -7,30 +7,38 @@ from collections.abc import Iterator
 
 from vmlab.lab.folder import RunFolder
 from vmlab.model.errors import UsageError
-from vmlab.model.event import Event, RunEnded
+from vmlab.model.event import Event, RunEnded, WorkloadProgressed
 from vmlab.store.reader import RunReader
 
 _POLL_SECONDS = 0.15
+# After a kill, the last event is written by another process, some moments after the run's last process ended.
+_LAST_WORD_SECONDS = 0.6
 
 
 def watch(folder: RunFolder, after: int = 0) -> Iterator[Event | None]:
-    """Every event from rowid `after` on, and None at each poll that brought nothing, until the run is over.
+    """Every event from rowid `after` on, and None at each poll without a new one, until the run is over.
 
-    Ends after RunEnded, or when no process of the run is left and all its events have been read.
+    Events of progress that are already stored are skipped: they are most of all events and out of date. Ends after
+    RunEnded, or when no process of the run is left and all its events have been read.
     """
     reader: RunReader | None = None
+    died: float | None = None
+    kinds = tuple(kind for kind in Event.registry.values() if kind is not WorkloadProgressed)
     try:
         while True:
             alive = folder.alive()
             if reader is None and folder.store.exists():
                 reader = _opened(folder, alive=alive)
-            for rowid, event in reader.events(after) if reader else ():
+            for rowid, event in reader.events(after, kinds) if reader else ():
                 after = rowid
                 yield event
                 if isinstance(event, RunEnded):
                     return
-            if not alive:
+            died = None if alive else died or time.monotonic()
+            if died is not None and time.monotonic() - died > _LAST_WORD_SECONDS:
                 return
+            if reader is not None:
+                kinds = ()
             yield None
             time.sleep(_POLL_SECONDS)
     finally:
@@ -39,7 +47,7 @@ def watch(folder: RunFolder, after: int = 0) -> Iterator[Event | None]:
 
 
 def _opened(folder: RunFolder, *, alive: bool) -> RunReader | None:
-    """The store's reader; None for one that its writer has not yet finished to set up. Raises what RunReader raises."""
+    """The store's reader; None for one that its writer has not finished setting up. Raises what RunReader raises."""
     try:
         return RunReader(folder.store)
     except UsageError:

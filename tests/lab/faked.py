@@ -1,0 +1,119 @@
+"""A user of the program whose labs have real processes and namespaces, and no guests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.lab.programs.faked_launcher import BUILD_SECONDS
+from tests.lab.programs.faked_runner import CELL_SECONDS, DEAF, HUNG
+from tests.lab.programs.faked_vmlab import HOST, SIGNAL_IN
+
+ROOT = Path(__file__).parents[2]
+VMLAB = [sys.executable, "-m", "tests.lab.programs.faked_vmlab"]
+__all__ = ["BUILD_SECONDS", "CELL_SECONDS", "DEAF", "HUNG", "SIGNAL_IN", "Home", "until"]
+
+
+@dataclass
+class Home:
+    """A state folder of its own on a host of its own, or on `host`, which may be another's."""
+
+    folder: Path
+    host: Path
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def environment(self, **said: str) -> dict[str, str]:
+        """What the commands find."""
+        return {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+            "VMLAB_RUNTIME_DIR": str(self.folder / "run"),
+            "SUDO_USER": self.folder.name,
+            HOST: str(self.host),
+            **said,
+        }
+
+    def spawn(self, *arguments: str, **said: str) -> subprocess.Popen[str]:
+        """Start a command and leave it running."""
+        process = subprocess.Popen(
+            [*VMLAB, *arguments],
+            env=self.environment(**said),
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.started.append(process)
+        return process
+
+    def run(self, *arguments: str, **said: str) -> tuple[int, str, str]:
+        """A command's exit code, output and words."""
+        process = self.spawn(*arguments, **said)
+        output, words = process.communicate(timeout=60)
+        return process.returncode, output, words
+
+    def records(self) -> list[Path]:
+        """The folders of the runs, in the order of their start."""
+        return sorted((self.folder / "state/vmlab/runs").glob("*"))
+
+    def pid(self, name: str) -> int:
+        """A process of the newest run, 0 before it is there."""
+        try:
+            noted = json.loads((self.records()[-1] / "runner.json").read_text())
+        except (OSError, ValueError, IndexError):
+            return 0
+        return int(noted.get(name, 0))
+
+    def events(self, kind: str, record: int = -1) -> list[dict[str, Any]]:
+        """Events of one kind that the store of a run has."""
+        try:
+            store = self.records()[record] / "run.sqlite"
+            with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
+                rows = connection.execute("SELECT body FROM events WHERE kind = ?", (kind,)).fetchall()
+        except (IndexError, sqlite3.Error):
+            return []
+        return [json.loads(body) for (body,) in rows]
+
+    def in_a_cell(self) -> bool:
+        """Whether the newest run is in a cell."""
+        return bool(self.events("CellStarted"))
+
+    def end(self) -> None:
+        """Kill what a test has left."""
+        for name in ("launcher_pid", "runner_pid"):
+            for record in self.records():
+                noted = json.loads((record / "runner.json").read_text()) if (record / "runner.json").exists() else {}
+                process = int(noted.get(name, 0))
+                if process and record.name.encode() in _words(process):
+                    os.kill(process, signal.SIGKILL)
+        for started in self.started:
+            started.kill()
+            started.communicate()
+
+
+def _words(process: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def until(condition: Callable[[], object], what: str, seconds: float = 30.0) -> None:
+    """Poll until `condition` holds; fail with `what` after `seconds`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not happen within {seconds:.0f} s"
+        time.sleep(0.02)

@@ -1,0 +1,123 @@
+"""Everything around one cell, with the fake hypervisor and a stand-in for sysbench."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TypeVar
+
+import asyncssh
+
+from tests.fakes.boot import AS_THE_LAB
+from tests.fakes.hypervisor import FakeHypervisor
+from tests.fakes.local_guest import LocalGuest
+from vmlab.hypervisor.contract import BootImage
+from vmlab.lab.cell import CellRun
+from vmlab.lab.host_side import HostTiles
+from vmlab.lab.integrity import Integrity
+from vmlab.lab.snapshot_provider import SnapshotProvider
+from vmlab.lab.surroundings import CellSurroundings
+from vmlab.lab.timing import USUAL
+from vmlab.model.event import CellEnded, Event, WorkloadStarted
+from vmlab.model.results import RawOutput
+from vmlab.plan.loading import read
+from vmlab.plan.planning import make_plan
+from vmlab.plan.terms import HostFacts, Overrides, Plan
+from vmlab.workloads.contract import Shell
+
+SCENARIO = """
+name: two
+guests:
+  quick: {memory: 128 MiB, cpu_shares: 200}
+  slow:  {memory: 128 MiB, cpu_shares: 100}
+workloads:
+  quick: {kind: cpu, on: quick, threads: 1, max_prime: 1000, events: 10}
+  slow:  {kind: cpu, on: slow,  threads: 1, max_prime: 1000, events: 10}
+"""
+Kind = TypeVar("Kind", bound=Event)
+HOST = HostFacts(2**34, 2**34, 2**40, 2, "tcg")
+REPORT = (Path(__file__).parents[1] / "workloads/captured/sysbench-cpu.txt").read_text()
+
+
+class Raw:
+    def __init__(self) -> None:
+        self.kept: list[tuple[int, RawOutput]] = []
+
+    def raw(self, cell: int, output: RawOutput) -> None:
+        self.kept.append((cell, output))
+
+
+class Lab:
+    """Everything around one cell, with a stand-in for sysbench that runs `script`."""
+
+    def __init__(self, folder: Path, script: str, plan: Plan) -> None:
+        self.events: list[Event] = []
+        self.begun = asyncio.Event()
+        self.raw = Raw()
+        self.guests: list[LocalGuest] = []
+        self.boot = AS_THE_LAB
+        self.failing: frozenset[str] = frozenset()
+        self.hanging: frozenset[str] = frozenset()
+        self.figures = {"cpu_outside_lab_percent": 1.0, "cpu_steal_percent": 0.0}
+        self.folder = folder
+        self.image = BootImage(Path("/none"), Path("/none"), Path("/none"), "")
+        self.snapshot_provider: SnapshotProvider | None = None
+        self.integrity: Integrity | None = None
+        self.timing = USUAL
+        (folder / "disks").mkdir()
+        self.hypervisor = FakeHypervisor(disks=folder / "disks")
+        self.plan = plan
+        sysbench = folder / "sysbench"
+        sysbench.write_text(f"#!/bin/sh\n{script}\n")
+        sysbench.chmod(0o755)
+
+    async def connect(
+        self, name: str, address: str, *, key: asyncssh.SSHKey, host_key: asyncssh.SSHKey, deadline: float
+    ) -> LocalGuest:
+        self.guests.append(LocalGuest(name, address, self.folder, self.failing, self.hanging, boot=self.boot))
+        return self.guests[-1]
+
+    def take(self, event: Event) -> None:
+        self.events.append(event)
+        if isinstance(event, WorkloadStarted):
+            self.begun.set()
+
+    def host_tiles(self, tiles: Sequence[int]) -> AbstractContextManager[HostTiles]:
+        raise AssertionError("no workload of these runs on the host")
+
+    def no_far_host(self, host: Shell) -> Shell:
+        raise AssertionError("no workload of these runs from the host to the host")
+
+    def cell(self) -> CellRun:
+        around = CellSurroundings(
+            "run",
+            self.plan,
+            self.hypervisor,
+            self.image,
+            self.take,
+            self.raw,
+            self.host_tiles,
+            self.no_far_host,
+            lambda name, since, until: self.figures.get(name, 0.0),
+            self.connect,
+            self.snapshot_provider,
+            self.integrity,
+            timing=self.timing,
+        )
+        return CellRun(self.plan.cells[0], around)
+
+    def of(self, kind: type[Kind]) -> list[Kind]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def ended(self) -> CellEnded:
+        (ended,) = self.of(CellEnded)
+        return ended
+
+
+def scenario_plan(changes: Callable[[str], str] = str) -> Plan:
+    return make_plan(read(Path("two.yaml"), changes(SCENARIO)), Overrides(size="full"), HOST)
+
+
+def lab_of(folder: Path, captured: int, script: str | None = None) -> Lab:
+    plan = scenario_plan(lambda text: text.replace("events: 10}", f"events: {captured}}}"))
+    return Lab(folder, script or f"cat <<'END'\n{REPORT}\nEND", plan)

@@ -1,0 +1,38 @@
+"""The real launcher with an image that is there at once and a faked runner."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.lab.programs.faked_vmlab import HOST, roots
+from vmlab.guests.image import Image
+from vmlab.lab import launcher, measuring
+
+_launcher: Any = launcher
+_measuring: Any = measuring
+
+BUILD_SECONDS = "FAKED_BUILD_SECONDS"
+_NONE = Path("/none")
+
+
+def ensure(tell: Callable[[str], None]) -> Image:
+    """An image, after a time."""
+    tell("the image is faked")
+    time.sleep(float(os.environ.get(BUILD_SECONDS, "0")))
+    return Image("faked", _NONE, _NONE, _NONE, _NONE, "", _NONE, {})
+
+
+@contextlib.contextmanager
+def hold(image: Image) -> Iterator[Image]:
+    """Nothing to hold."""
+    yield image
+
+
+if __name__ == "__main__":
+    _measuring.RUN_FOLDERS = (Path(os.environ[HOST]),)
+    _launcher.hold = hold
+    _launcher.RUNNER = "tests.lab.programs.faked_runner"
+    launcher.main(launcher.LauncherParts(ensure_image=ensure, roots=roots()))

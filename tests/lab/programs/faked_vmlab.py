@@ -1,0 +1,72 @@
+"""The program ``vmlab`` with the real launcher, init and runner processes, and nothing real behind the runner."""
+
+import os
+import signal
+import sys
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from vmlab import __main__
+from vmlab.system.leaving import leave_at_once
+from vmlab.telemetry.source import Roots
+
+HOST = "FAKED_HOST"
+"""Names the folder that stands for the host's /run."""
+SIGNAL_IN = "FAKED_SIGNAL_IN"
+"""A signal's number and the qualified name of a function: the process sends it to itself when that is called first,
+once a command has begun to load."""
+
+
+def signal_in(number: int, function: str) -> None:
+    """Have it sent."""
+    loading = False
+
+    def called(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal loading
+        name = frame.f_code.co_qualname
+        loading = loading or name == "command_line"
+        if event == "call" and loading and name == function:
+            sys.setprofile(None)
+            signal.raise_signal(number)
+
+    sys.setprofile(called)
+
+
+SYS = "FAKED_SYS"
+"""Names the folder that stands for the host's /sys, where a test has one."""
+
+
+def roots() -> Roots:
+    """Where the host's settings are."""
+    return Roots(sys=Path(os.environ.get(SYS, "/sys")))
+
+
+def import_into(module: str, **replaced: object) -> None:
+    """Replace what a module has imported."""
+    for name, what in replaced.items():
+        setattr(import_module(module), name, what)
+
+
+def main() -> None:
+    """Put the fakes in, and run the program."""
+    leave_at_once()
+    measuring: Any = import_module("vmlab.lab.measuring")
+    launch: Any = import_module("vmlab.lab.launch")
+    stopping: Any = import_module("vmlab.lab.stopping")
+    measuring.RUN_FOLDERS = (Path(os.environ[HOST]),)
+    launch.LAUNCHER = "tests.lab.programs.faked_launcher"
+    sweep: Any = import_module("vmlab.lab.sweep")
+    import_into("vmlab.lab.force", sweep_run=partial(sweep.sweep_run, roots=roots()))
+    import_into("vmlab.cli.upkeep_commands", sweep_all=partial(sweep.clean, roots()))
+    stopping.ANSWER_SECONDS, stopping.SILENT_SECONDS = 1.0, 1.0
+    if SIGNAL_IN in os.environ:
+        number, _, function = os.environ[SIGNAL_IN].partition(" ")
+        signal_in(int(number), function)
+    __main__.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""`vmlab clean` on folders of all kinds: a dead run's own leftovers go, and whatever only looks like them stays."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from vmlab.hypervisor.journal import Journal, JournalEntry
+from vmlab.lab import sweep
+from vmlab.lab.folder import RunFolder
+from vmlab.lab.runtime import RuntimeFolder
+from vmlab.model.event import Notice
+from vmlab.store.reader import RunReader
+from vmlab.system.marks import make_marked
+
+RUN = "20261121-143015-tile-7f3a"
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """State, cache and runtime folders of the test's own; the folder that holds them."""
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("VMLAB_RUNTIME_DIR", str(tmp_path / "run"))
+    yield tmp_path
+
+
+def died(run: str = RUN) -> RunFolder:
+    """A run that was killed while a guest was running."""
+    folder = RunFolder.of(run)
+    os.close(folder.make())
+    journal = Journal(folder.journal)
+    for name in ("web-1.qcow2", "web-1.console"):
+        (folder.disks / name).write_text(name)
+        journal.add(JournalEntry("file", str(folder.disks / name)))
+    folder.control.touch()
+    folder.store.write_text("the record")
+    return folder
+
+
+def test_what_a_dead_run_left_goes_and_its_record_stays() -> None:
+    folder = died()
+    (swept,) = sweep.clean()
+    assert swept.run == RUN and swept.left == ()
+    assert str(folder.runtime) in swept.removed
+    assert not folder.runtime.exists() and not folder.disks.exists()
+    assert folder.store.read_text() == "the record"
+    assert sweep.clean() == []
+
+
+def test_files_beside_those_of_the_journal_stay() -> None:
+    folder = died()
+    (folder.disks / "mine.qcow2").touch()
+    sweep.clean()
+    assert [path.name for path in folder.disks.iterdir()] == ["mine.qcow2"]
+    assert sweep.clean() == []
+
+
+@pytest.mark.parametrize("what", ["notes", "link", "renamed", "copy"])
+def test_a_folder_that_is_no_runs_own_is_somebodys_data(what: str, places: Path) -> None:
+    folder = died()
+    theirs = folder.path.parent / "my-notes"
+    match what:
+        case "notes":
+            (theirs / "disks").mkdir(parents=True)
+            (theirs / "disks" / "web-1.qcow2").touch()
+            Journal(theirs / "journal.jsonl").add(JournalEntry("file", str(theirs / "disks" / "web-1.qcow2")))
+        case "link":
+            outside = places / "outside"
+            (outside / "disks").mkdir(parents=True)
+            (outside / "disks" / "web-1.qcow2").touch()
+            theirs.symlink_to(outside)
+        case "renamed":
+            folder.path.rename(theirs)
+        case _:
+            subprocess.run(["cp", "-a", str(folder.path), str(theirs)], check=True)
+    sweep.clean()
+    assert (theirs / "disks" / "web-1.qcow2").exists()
+    assert sweep.clean() == []
+
+
+def test_a_copy_that_is_to_be_cleared_itself_is_refused() -> None:
+    folder = died()
+    copy = RunFolder(folder.id, folder.path.with_name("copy"))
+    subprocess.run(["cp", "-a", str(folder.path), str(copy.path)], check=True)
+    (left,) = sweep.sweep_run(copy, 0.0)
+    assert left == f"{copy.path} is not the folder that the run made: nothing in it was removed"
+    assert (folder.disks / "web-1.qcow2").exists() and (copy.disks / "web-1.qcow2").exists()
+
+
+def test_a_run_that_lives_is_no_dead_one() -> None:
+    folder = died()
+    lock = folder.take_lock()
+    assert list(sweep.dead_runs()) == []
+    os.close(lock)
+    assert [one.path for one in sweep.dead_runs()] == [folder.path]
+
+
+def test_the_record_of_a_run_that_was_killed_is_one_file_afterwards() -> None:
+    folder = RunFolder.of(RUN)
+    os.close(folder.make())
+    program = (
+        "import os, sys; from pathlib import Path\n"
+        "from vmlab.model.event import Notice; from vmlab.store.writer import RunWriter\n"
+        "RunWriter(Path(sys.argv[1])).append(Notice(level='info', text='alive')); os._exit(0)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(folder.store)], check=True, cwd=ROOT)
+    log = folder.store.with_name(f"{folder.store.name}-wal")
+    assert log.stat().st_size > 0
+    sweep.clean()
+    assert not log.exists() or log.stat().st_size == 0
+    with RunReader(folder.store) as reader:
+        assert [event.text for _, event in reader.events() if isinstance(event, Notice)] == ["alive"]
+
+
+def test_a_copy_does_not_lead_to_the_disks_of_a_run_that_lives() -> None:
+    folder = died()
+    lock = folder.take_lock()
+    try:
+        subprocess.run(["cp", "-a", str(folder.path), str(folder.path.with_name("copy"))], check=True)
+        assert sweep.clean() == []
+        assert (folder.disks / "web-1.qcow2").exists() and folder.control.exists()
+    finally:
+        os.close(lock)
+    assert len(sweep.clean()) == 1
+
+
+def test_a_runtime_folder_that_names_another_place_leads_nowhere(places: Path) -> None:
+    foreign = places / "thesis"
+    (foreign / "disks").mkdir(parents=True)
+    (foreign / "disks" / "x.qcow2").touch()
+    unmarked = places / "run" / "x"
+    unmarked.mkdir(parents=True)
+    (unmarked / "run").write_text(str(foreign))
+    ours = RuntimeFolder.of(RUN)
+    ours.make(RUN, foreign)
+    (swept,) = sweep.clean()
+    assert swept.removed == (str(ours.path),)
+    assert (foreign / "disks" / "x.qcow2").exists()
+    assert (unmarked / "run").exists()
+
+
+def test_a_record_deleted_by_hand_does_not_make_a_live_run_dead() -> None:
+    folder = died()
+    with RuntimeFolder(folder.runtime).held():
+        shutil.rmtree(folder.path)
+        assert sweep.clean() == []
+        assert folder.control.exists()
+    assert [one.run for one in sweep.clean()] == [RUN]
+    assert not folder.runtime.exists()
+
+
+def test_a_run_of_another_state_folder_is_found_by_its_sockets(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = died()
+    monkeypatch.setenv("XDG_STATE_HOME", str(places / "elsewhere"))
+    assert [one.run for one in sweep.clean()] == [RUN]
+    assert not folder.disks.exists() and folder.store.exists()
+
+
+def test_a_damaged_runtime_folder_is_passed_over(places: Path) -> None:
+    died()
+    for name, text in (("a", b"\xff\xfe"), ("b", b"{}"), ("c", b'{"owner": 1, "inode": 2}'), ("d", b"\0" * 9000)):
+        (places / "run" / name).mkdir()
+        (places / "run" / name / "vmlab.mark").write_bytes(text)
+        (places / "run" / name / "run").write_bytes(text)
+    assert len(sweep.clean()) == 1
+    assert sorted(path.name for path in (places / "run").iterdir()) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
+def test_where_a_mount_stays_the_sweep_stops_and_says_so(places: Path) -> None:
+    """The launcher of an earlier version saw its runner's mounts; a sweep walked through them into the host's /dev."""
+    folder = died()
+    dummies = places / "dev"
+    dummies.mkdir()
+    (dummies / "null").touch()
+    point = folder.runtime / "root" / "dev"
+    point.mkdir(parents=True)
+    script = f'mount --bind "{dummies}" "{point}" && exec .venv/bin/python -m vmlab clean'
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 5, done.stderr
+    assert "something is mounted there" in done.stderr
+    assert (dummies / "null").exists()
+    assert folder.control.exists(), "nothing below the runtime folder went"
+    assert len(sweep.clean()) == 1
+    assert (dummies / "null").exists() and not folder.runtime.exists()
+
+
+CACHED = {"images": ".building-debian-1", "snapshots": ".making-web-1"}
+
+
+def half_made(place: str, cache: Path, end: str = "1") -> Path:
+    """What a maker that was killed left in the cache."""
+    folder = cache / "vmlab" / place / f"{CACHED[place][:-1]}{end}"
+    make_marked(folder, CACHED[place].split("-")[1])
+    (folder / "file").touch()
+    return folder
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
+@pytest.mark.parametrize("place", CACHED)
+def test_what_cannot_be_cleared_in_the_cache_is_named_beside_what_went(place: str, places: Path) -> None:
+    died()
+    cache = places / "XDG_CACHE_HOME"
+    stays, goes = half_made(place, cache), half_made(place, cache, "2")
+    other = half_made(next(one for one in CACHED if one != place), cache)
+    dummies = places / "dummies"
+    dummies.mkdir()
+    (dummies / "precious").touch()
+    (stays / "mounted").mkdir()
+    script = f'mount --bind "{dummies}" "{stays / "mounted"}" && exec .venv/bin/python -m vmlab clean --json'
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 5, done.stderr
+    run, cached = json.loads(done.stdout)["runs"]
+    assert run["run"] == RUN and run["removed"]
+    assert set(cached["removed"]) == {str(goes), str(other)}
+    (why,) = cached["left"]
+    assert why.startswith(f"{stays}: something is mounted there")
+    assert (dummies / "precious").exists()
+    (swept,) = sweep.clean()
+    assert swept.removed == (str(stays),) and not stays.exists()
+
+
+def test_a_cache_that_cannot_be_looked_through_hides_no_run_that_was_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses() -> None:
+        raise PermissionError(errno.EROFS, os.strerror(errno.EROFS), "/cache/gate")
+
+    died()
+    monkeypatch.setattr("vmlab.guests.snapshots.clear_unfinished", refuses)
+    run, cached = sweep.clean()
+    assert run.run == RUN and run.left == ()
+    assert cached.left == ("/cache/gate: Read-only file system",)

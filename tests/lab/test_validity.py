@@ -1,0 +1,98 @@
+"""Rules that make a measured cell invalid, at their limits; and a guest that was paused, by a cell's own outcome."""
+
+import asyncio
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.one_cell import REPORT, lab_of
+from tests.lab.test_lost_guest import EVENTS
+from vmlab.guests.held_client import start_line_program
+from vmlab.lab.start import StartSkew
+from vmlab.lab.validity import broken_rules
+from vmlab.lab.workload_instance import disagreement
+from vmlab.model.event import MeasurementTaken, WorkloadStarted
+from vmlab.model.run import Outcome
+from vmlab.model.scenario import Limits
+
+LIMITS = Limits()
+
+
+def broken(skew: float = 0.0, **stood: float) -> list[str]:
+    return list(broken_rules(LIMITS, [], [], StartSkew(skew, 0.001), stood))
+
+
+def test_at_its_limit_a_rule_holds_and_above_it_is_broken() -> None:
+    assert broken(LIMITS.start_skew) == []
+    assert len(broken(math.nextafter(LIMITS.start_skew, 9))) == 1
+
+
+def test_no_standstill_is_forgiven_and_the_guest_is_named() -> None:
+    assert broken(web=0.0) == []
+    (reason,) = broken(web=0.0, database=5.0123)
+    assert reason == "database: its QEMU was stopped for 5.01 s while the workloads ran"
+    assert len(broken(web=1e-3)) == 1
+
+
+@dataclass
+class Client:
+    """As much of a workload as the rule about clocks asks for."""
+
+    label: str
+    apart: float
+
+    def clock_disagreement(self) -> float:
+        return self.apart
+
+
+def test_a_clock_at_its_limit_holds_and_above_it_its_workload_is_named() -> None:
+    limit = LIMITS.clock_drift_percent / 100
+    clients: Any = [Client("tile 1 web", limit), Client("tile 2 web", math.nextafter(limit, 1))]
+    (reason,) = broken_rules(LIMITS, clients, [], None, {})
+    assert reason.startswith("tile 2 web: its guest's clock and the host's disagree by 5.0 % over the run time")
+
+
+@pytest.mark.parametrize(
+    ("guest", "host", "apart"),
+    [(10.0, 10.0, 0.0), (10.0, 10.25, 0.0), (9.0, 10.0, 0.075), (10.5, 10.0, 0.025), (18.7, 48.7, 0.611), (1, 0, 0)],
+)
+def test_two_clocks_are_apart_by_what_no_lateness_explains(guest: float, host: float, apart: float) -> None:
+    assert disagreement(guest, host) == pytest.approx(apart, abs=5e-4)
+
+
+async def test_a_qemu_that_was_stopped_while_its_guest_worked_makes_the_cell_invalid(tmp_path: Path) -> None:
+    """Its clocks agree: what was stopped goes on as if the time had passed in it, too."""
+    lab = lab_of(tmp_path, EVENTS)
+    lab.hypervisor.stopped = {"t1-quick": 3.0}
+    take = lab.take
+
+    def also(event: object) -> None:
+        take(event)  # type: ignore[arg-type]
+        if isinstance(event, WorkloadStarted):
+            lab.hypervisor.stopped = {"t1-quick": 8.0}
+
+    lab.take = also  # type: ignore[method-assign]
+    assert await lab.cell().run() is Outcome.INVALID
+    assert lab.ended().reasons == ["t1-quick: its QEMU was stopped for 5 s while the workloads ran"]
+    assert [m for m in lab.of(MeasurementTaken) if m.metric == "run_time"], "the figure is kept, and marked"
+
+
+async def test_a_stop_before_the_workloads_spoils_nothing(tmp_path: Path) -> None:
+    lab = lab_of(tmp_path, EVENTS)
+    lab.hypervisor.stopped = {"t1-quick": 30.0}
+    assert await lab.cell().run() is Outcome.PASSED
+
+
+async def test_a_guest_whose_clock_stood_still_makes_the_cell_invalid(tmp_path: Path) -> None:
+    lab = lab_of(tmp_path, EVENTS, f"sleep 1.5; cat <<'END'\n{REPORT}\nEND")
+    program = start_line_program().decode()
+    (tmp_path / "start_line.py").write_text(program.replace("ended - began if", "(ended - began) / 2 if"))
+    async with asyncio.timeout(60):
+        assert await lab.cell().run() is Outcome.INVALID
+    assert [reason.split(" by ")[0] for reason in lab.ended().reasons] == [
+        f"tile 1 {name}: its guest's clock and the host's disagree" for name in ("quick", "slow")
+    ]
+    assert all(reason.endswith("the limit is 5 %") for reason in lab.ended().reasons)

@@ -1,0 +1,160 @@
+"""A cell's events, the raw output of its tools, and its outcome."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from vmlab.lab.start import StartSkew
+from vmlab.lab.workload_instance import WorkloadInstance
+from vmlab.lab.yardstick import Yardstick
+from vmlab.model.event import (
+    CacheProved,
+    CellEnded,
+    CellStarted,
+    Event,
+    GuestInspected,
+    GuestStateChanged,
+    MeasurementTaken,
+    Notice,
+    PhaseEnded,
+    PhaseStarted,
+    YardstickTaken,
+)
+from vmlab.model.results import CacheProof, Measurement, RawOutput
+from vmlab.model.run import Outcome, Phase, worst
+from vmlab.plan.settings import settings_of
+from vmlab.plan.terms import CellPlan, GuestPlan
+
+Emit = Callable[[Event], object]
+
+
+class KeepsRaw(Protocol):
+    """Stores the raw output of tools."""
+
+    def raw(self, cell: int, output: RawOutput) -> None:
+        """Store one text."""
+        ...
+
+
+@dataclass(slots=True)
+class Provision:
+    """Where the guests came from: `how` is ``restored`` or ``cold``, `snapshots` are digests by guest key.
+
+    `seconds` is None where they were never ready.
+    """
+
+    how: str = "cold"
+    seconds: float | None = None
+    snapshots: dict[str, str] = field(default_factory=dict)
+
+
+class CellEvents:
+    """Emits all events of one cell, and keeps the reasons why the cell is not passed."""
+
+    def __init__(self, plan: CellPlan, emit: Emit, raw: KeepsRaw) -> None:
+        self._plan = plan
+        self._emit = emit
+        self._raw = raw
+        self._reasons: list[str] = []
+        self._outcomes: list[Outcome] = []
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst outcome reported so far; passed where there is none."""
+        return worst(self._outcomes)
+
+    def end_as(self, outcome: Outcome, reason: str) -> None:
+        """The cell ends with no better outcome than this one, for this reason."""
+        self._outcomes.append(outcome)
+        self._reasons.append(reason)
+
+    def started(self, host: Mapping[str, str | int | None]) -> None:
+        """The cell begins, with these settings of the host in force."""
+        plan = self._plan
+        settings = {**settings_of(plan), "host": dict(host)}
+        self._emit(
+            CellStarted(cell=plan.index, axes=plan.axes, repeat=plan.repeat, guests=len(plan.guests), settings=settings)
+        )
+
+    @contextmanager
+    def phase(self, phase: Phase) -> Iterator[None]:
+        """Emits start and end of a phase, which is the block."""
+        began = time.monotonic()
+        self._emit(PhaseStarted(cell=self._plan.index, phase=phase))
+        try:
+            yield
+        finally:
+            self._emit(PhaseEnded(cell=self._plan.index, phase=phase, seconds=time.monotonic() - began))
+
+    def guest(self, guest: GuestPlan, state: str) -> None:
+        """A guest is in another state."""
+        self._emit(
+            GuestStateChanged(
+                cell=self._plan.index, tile=guest.tile, guest=guest.guest, role="+".join(guest.roles), state=state
+            )
+        )
+
+    def seen_inside(self, guest: GuestPlan, seen: dict[str, Any]) -> None:
+        """What was found in a guest, as it sees itself."""
+        self._emit(GuestInspected(cell=self._plan.index, tile=guest.tile, guest=guest.guest, seen=seen))
+
+    def proofs(self, proofs: Sequence[CacheProof]) -> None:
+        """The cache mode was proved."""
+        for proof in proofs:
+            self._emit(CacheProved(cell=self._plan.index, **asdict(proof)))
+
+    def warn(self, text: str) -> None:
+        """A line for people."""
+        self._emit(Notice(level="warning", text=text))
+
+    def doubt(self, text: str) -> None:
+        """A line for people on what makes the cell's figures less certain, with its number."""
+        self.warn(f"cell {self._plan.index}: {text}")
+
+    def yardstick(self, when: str, taken: Yardstick) -> None:
+        """The host's yardstick ``before`` or ``after`` the cell."""
+        self._emit(
+            YardstickTaken(
+                cell=self._plan.index,
+                when=when,
+                seconds=taken.seconds,
+                compute_seconds=taken.compute_seconds,
+                memory_seconds=taken.memory_seconds,
+                cpu_seconds=taken.cpu_seconds,
+            )
+        )
+
+    def measurement(self, measurement: Measurement) -> None:
+        """One figure of the cell."""
+        self._emit(MeasurementTaken(cell=self._plan.index, **asdict(measurement)))
+
+    def figures(self, instance: WorkloadInstance) -> None:
+        """The figures that a workload collected."""
+        for one in instance.readings:
+            place = (instance.plan.name, instance.plan.tile, instance.context.source.name)
+            self.measurement(Measurement(*place, one.metric, one.value, one.unit))
+
+    def raw(self, instances: Sequence[WorkloadInstance]) -> None:
+        """Keep what the tools of all workloads printed."""
+        for instance in instances:
+            for name, text in instance.raw().items():
+                output = RawOutput(instance.plan.name, instance.plan.tile, instance.context.source.name, name, text)
+                self._raw.raw(self._plan.index, output)
+
+    def ended(self, wall_seconds: float | None, skew: StartSkew | None, provision: Provision) -> None:
+        """The cell's last event."""
+        self._emit(
+            CellEnded(
+                cell=self._plan.index,
+                outcome=self.outcome,
+                reasons=list(self._reasons),
+                wall_seconds=wall_seconds,
+                start_skew_ms=None if skew is None else skew.seconds * 1e3,
+                skew_uncertainty_ms=None if skew is None else skew.uncertainty * 1e3,
+                provision={**asdict(provision), "guests": len(self._plan.guests)},
+            )
+        )

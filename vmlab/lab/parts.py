@@ -1,0 +1,107 @@
+"""The parts that a run uses. Tests replace some of them; no option of the command line can."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmlab.guests.channel import START_LINE
+from vmlab.guests.held_client import start_line_program
+from vmlab.guests.host_shell import HostShell
+from vmlab.guests.ssh import SshShell
+from vmlab.hypervisor.contract import BootImage, Hypervisor
+from vmlab.hypervisor.embedded import EmbeddedHypervisor
+from vmlab.hypervisor.far_host import far_host_network
+from vmlab.hypervisor.host_data import host_data
+from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
+from vmlab.hypervisor.journal import Journal
+from vmlab.hypervisor.namespace import host_proc
+from vmlab.hypervisor.root_mount import mounted_root, root_with_data
+from vmlab.lab.folder import RunFolder
+from vmlab.lab.guest_set import Connect
+from vmlab.lab.host_side import HostTiles
+from vmlab.lab.recording import HostRecording
+from vmlab.lab.timing import USUAL, Timing
+from vmlab.lab.yardstick import Measure, measure_yardstick
+from vmlab.model.names import FAR_HOST_ADDRESS, HOST_ADDRESS
+from vmlab.store.outbox import Outbox
+from vmlab.store.writer import RunWriter
+from vmlab.telemetry.host_counters import HostCounters, host_counters
+from vmlab.telemetry.source import Roots
+from vmlab.workloads.contract import Shell
+
+
+def embedded(folder: RunFolder, image: BootImage, notice: Callable[[str], None]) -> Hypervisor:
+    """libvirt's QEMU driver inside the runner."""
+    return EmbeddedHypervisor(
+        folder.runtime, folder.disks, folder.id, notice, kernel=image.kernel, journal=Journal(folder.journal)
+    )
+
+
+@contextlib.contextmanager
+def host_place(folder: RunFolder, image: BootImage) -> Iterator[HostShell]:
+    """The host behind the guest image's own root, for as long as the block runs. Raises HypervisorError, GuestError."""
+    with mounted_root(image.disk, folder.runtime, folder.id, Journal(folder.journal)) as root:
+        shell = HostShell(root, HOST_ADDRESS)
+        shell.put(START_LINE, start_line_program())
+        yield shell
+
+
+@contextlib.contextmanager
+def host_tiles(folder: RunFolder, host: Shell, tiles: Sequence[int]) -> Iterator[HostTiles]:
+    """The host with a /data of each tile's own, on the disk of the guests' disks, for as long as the block runs.
+
+    Raises HypervisorError, StoreError and OSError.
+    """
+    assert isinstance(host, HostShell)
+    with contextlib.ExitStack() as closing:
+        data = closing.enter_context(host_data(folder.disks, folder.id, Journal(folder.journal), tiles))
+        views = {tile: root_with_data(host.root, folder.runtime / f"root-{tile}", data[tile]) for tile in tiles}
+        shells = {tile: host.within(closing.enter_context(view)) for tile, view in views.items()}
+        yield HostTiles(shells, tuple(data.values()))
+
+
+@contextlib.contextmanager
+def far_host_place() -> Iterator[Callable[[Shell], Shell]]:
+    """Gives the host once more, with a card of its own on the lab's bridge. Raises HypervisorUnavailable."""
+
+    def beyond(host: Shell) -> Shell:
+        assert isinstance(host, HostShell)
+        return host.beyond(network, FAR_HOST_ADDRESS)
+
+    with far_host_network() as network:
+        yield beyond
+
+
+def settings_keeper(folder: RunFolder, tell: Tell, warn: Tell) -> SettingsKeeper:
+    """The settings of the host's kernel."""
+    return SettingsKeeper(Journal(folder.journal), folder.disks, tell, warn)
+
+
+def counted_host() -> HostCounters:
+    """The counters of the host below the runner's namespaces."""
+    return host_counters(Roots(host_proc=host_proc()))
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerParts:
+    """The parts that the runner uses; tests may replace them."""
+
+    hypervisor: Callable[[RunFolder, BootImage, Callable[[str], None]], Hypervisor] = embedded
+    connect: Connect = SshShell.connect
+    host_place: Callable[[RunFolder, BootImage], AbstractContextManager[Shell]] = host_place
+    host_tiles: Callable[[RunFolder, Shell, Sequence[int]], AbstractContextManager[HostTiles]] = host_tiles
+    far_host_place: Callable[[], AbstractContextManager[Callable[[Shell], Shell]]] = far_host_place
+    open_store: Callable[[Path], RunWriter] = RunWriter
+    recording: Callable[[Outbox, Hypervisor, Path, Timing], HostRecording] = HostRecording
+    timing: Timing = USUAL
+    settings_keeper: Callable[[RunFolder, Tell, Tell], SettingsKeeper] = settings_keeper
+    yardstick: Measure = measure_yardstick
+    host_counters: Callable[[], HostCounters] = counted_host
+
+
+REAL = RunnerParts()
+"""The parts of every run."""

@@ -1,0 +1,48 @@
+"""What the cells of a run share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from vmlab.guests.ssh import SshShell
+from vmlab.hypervisor.contract import BootImage, Hypervisor
+from vmlab.lab.cell_events import Emit, KeepsRaw
+from vmlab.lab.guest_set import Connect
+from vmlab.lab.host_side import OpenTiles
+from vmlab.lab.integrity import Integrity
+from vmlab.lab.snapshot_provider import SnapshotProvider
+from vmlab.lab.timing import USUAL, Timing
+from vmlab.lab.yardsticks import Yardsticks
+from vmlab.plan.terms import Plan
+from vmlab.telemetry.host_counters import HostCounters, host_counters
+from vmlab.workloads.contract import Shell
+
+
+@dataclass(frozen=True, slots=True)
+class CellSurroundings:
+    """What a cell uses but does not own. `host_tiles` gives the host as a place for workloads, and `far_host` makes of
+    it the host once more, for what runs from the host to the host.
+
+    `why_called_off` gives the reason why a cell was cancelled, `host_settings` those in force. `host_mean` is the mean
+    of one host figure over a span of the monotonic clock. Without `snapshot_provider` guests boot, and without
+    `integrity` the files below them are not checked, and without `yardsticks` the host's speed is not.
+    """
+
+    run: str
+    plan: Plan
+    hypervisor: Hypervisor
+    image: BootImage
+    emit: Emit
+    raw: KeepsRaw
+    host_tiles: OpenTiles
+    far_host: Callable[[Shell], Shell]
+    host_mean: Callable[[str, float, float], float]
+    connect: Connect = SshShell.connect
+    snapshot_provider: SnapshotProvider | None = None
+    integrity: Integrity | None = None
+    timing: Timing = USUAL
+    why_called_off: Callable[[], str] = lambda: "stopped"
+    host_settings: Callable[[], Mapping[str, str | int | None]] = dict
+    host_counters: Callable[[], HostCounters] = host_counters
+    yardsticks: Yardsticks | None = None

@@ -1,0 +1,76 @@
+"""How long the lab waits for what; in one place, so that a test can replace all of it by fractions of a second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vmlab.store.outbox import HANG_SECONDS, PATIENCE_SECONDS
+from vmlab.workloads.contract import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Spans in seconds. All but the last five are deadlines; exceeding one is a failure.
+
+    Calls to a shell or to the hypervisor have their own deadlines, given by the caller.
+    """
+
+    boot: float = 90.0
+    """Until a guest's agent answers, and `boot_a_guest` more for each guest of the cell."""
+    boot_a_guest: float = 45.0
+    boot_template: float = 240.0
+    """As `boot`, for a guest that is about to be frozen and has a processor to itself; see `template_of`."""
+    identify: float = 120.0
+    """For a guest's identity, and once more for its SSH."""
+    services: float = 300.0
+    """For the servers of a guest's roles to start; see `services_of`."""
+    hold: float = 180.0
+    """Until a client waits behind its start line."""
+    clock: float = 20.0
+    """For the exchange that measures the clock of a client's place."""
+    close_client: float = 15.0
+    clean_up: float = 120.0
+    """For closing all clients of one cell, and once more for destroying its guests."""
+    statistics: float = 10.0
+    """For one reading of all guests' figures."""
+    cause: float = 0.5
+    """After a step failed: the wait for a report that the death of a guest was the cause."""
+    store: float = PATIENCE_SECONDS
+    """For an event that cannot be written, as on a full disk."""
+    store_hang: float = HANG_SECONDS
+    """For one attempt to write that does not return."""
+    recorder: float = 30.0
+    """For the recorder to hand its last ticks over."""
+    yardstick: float = 120.0
+    """For the yardstick, which takes a third of a second on a host that is free."""
+    client_share: float = 1.0
+    """The factor by which a client's deadline is multiplied."""
+    lead: float = 0.3
+    """From the broadcast of the start to the start, and `lead_a_client` more for each client."""
+    lead_a_client: float = 0.05
+    tick: float = 1.0
+    """Between two samples of the recorder."""
+
+    def boot_of(self, guests: int) -> float:
+        """For each of `guests` guests that boot side by side."""
+        return self.boot + self.boot_a_guest * guests
+
+    def template_of(self, guests: int, cpus: int) -> float:
+        """For each of `guests` guests that are made ready to be frozen side by side, on a host of `cpus` processors."""
+        return self.boot_template * max(1.0, guests / cpus)
+
+    def services_of(self, guests: int, cpus: int) -> float:
+        """For each of `guests` guests that start their servers side by side, on a host of `cpus` processors."""
+        return self.services * max(1.0, guests / cpus)
+
+    def lead_of(self, clients: int) -> float:
+        """How far ahead of it the start of `clients` clients is broadcast."""
+        return self.lead + self.lead_a_client * clients
+
+    def of_client(self, client: Client) -> float:
+        """For a client's work."""
+        return client.deadline * self.client_share
+
+
+USUAL = Timing()
+"""What a run waits for."""

@@ -1,0 +1,53 @@
+"""The yardstick around the cells of a run: recorded, and compared with the others."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from vmlab.analysis.yardstick import moved_percent
+from vmlab.lab.cell_events import CellEvents
+from vmlab.lab.yardstick import Measure, WrongResult, YardstickError
+from vmlab.model.errors import in_one_line
+from vmlab.model.run import Outcome
+
+MOVED_PERCENT = 10.0
+"""A yardstick that moves by more than this gives a notice."""
+
+
+class Yardsticks:
+    """The yardstick over all cells of a run."""
+
+    def __init__(self, measure: Measure, deadline: float) -> None:
+        self._measure = measure
+        self._deadline = deadline
+        self._of_cells: list[float] = []
+
+    async def take(self, when: str, events: CellEvents) -> float | None:
+        """Measure ``before`` or ``after`` a cell and record it; its seconds, None where it was not measured."""
+        try:
+            taken = await self._measure(self._deadline)
+        except WrongResult as error:
+            events.end_as(Outcome.INVALID, f"the yardstick {when} the cell: {error}")
+        except (YardstickError, OSError) as error:
+            events.doubt(f"the yardstick {when} the cell was not measured: {in_one_line(error)}")
+        else:
+            events.yardstick(when, taken)
+            return taken.seconds
+        return None
+
+    def compare(self, before: float | None, after: float | None, events: CellEvents) -> None:
+        """A notice where the two readings of a cell are apart, or both from the other cells of the run."""
+        if before is None or after is None:
+            return
+        if (moved := moved_percent(before, after) or 0.0) > MOVED_PERCENT:
+            events.doubt(f"the yardstick took {before:.3f} s before the cell and {after:.3f} s after it: {_by(moved)}")
+        both = (before + after) / 2
+        if self._of_cells:
+            usual = median(self._of_cells)
+            if (moved := moved_percent(usual, both) or 0.0) > MOVED_PERCENT:
+                events.doubt(f"the yardstick took {both:.3f} s around it, {usual:.3f} s around others: {_by(moved)}")
+        self._of_cells.append(both)
+
+
+def _by(moved: float) -> str:
+    return f"the host's speed moved by {moved:.0f} %; {MOVED_PERCENT:g} % is the limit"
