@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.report.told import TOLD
 from tests.store.stories import HOST, Story
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import StoreError
+from vmlab.report.cell import cell_text
 from vmlab.store.reader import RunReader
 
 
@@ -37,7 +39,9 @@ def test_the_run_has_what_other_programs_rely_on(story: Story) -> None:
     assert run["ended"] == "2026-11-21T14:30:03.000+00:00"
     assert (run["host"], run["exit_code"], run["reason"]) == (HOST, 1, "cell 1 failed")
     assert run["axes"]["cache"]["values"] == ["none", "writeback"]
-    assert run["table"] == {"columns": "cache", "rows": "workloads", "baseline": None}
+    assert run["table"] is not None
+    promised = {"columns": "cache", "rows": "workloads", "baseline": None}
+    assert promised.items() <= run["table"].items()
     assert run["notices"] == ["memory is overcommitted"]
 
 
@@ -69,6 +73,23 @@ def test_a_cell_has_what_other_programs_rely_on(story: Story) -> None:
     assert set(cell["host"]) == {"cpu_user_percent", "memory_used_bytes"}
     assert cell["cache_proof"][0]["o_direct"] is True
     assert cell["cache_proof"][0]["file"] == "/run/file-a.qcow2"
+
+
+def test_what_was_seen_in_a_guest_stands_together(story: Story) -> None:
+    disk = {"device": "/dev/vdb", "bytes": 2**30, "queues": 2, "read_ahead_bytes": 2**17, "write_cache": True}
+    boot = {"mode": "lab", "state": "running", "target": "vmlab.target", "units": ["vmlab.target"], "failed": []}
+    story.start_cell({"tiles": 2, "cache": "none"})
+    story.look_inside("vm", data_disk=disk)
+    story.look_inside("plain", data_disk={"device": "/dev/vdb"})
+    story.look_inside("vm", boot=boot)
+    (cell,) = _document(story.end())["cells"]
+    assert cell["seen_in_guests"] == [
+        {"guest": "vm", "tile": 1, "boot": boot, "data_disk": disk},
+        {"guest": "plain", "tile": 1, "boot": None, "data_disk": None},
+    ]
+    text = cell_text(_document(story.writer.path), cell)
+    assert "vm of tile 1: boot lab, running in vmlab.target, 1 units active" in text
+    assert "vm of tile 1: data disk /dev/vdb of 1 GiB, queues 2, read-ahead 128 KiB" in text
 
 
 def test_a_cell_that_broke_off_is_aborted_with_what_was_measured(story: Story) -> None:
@@ -111,3 +132,19 @@ def test_a_scenario_that_is_no_json_is_one_line(story: Story) -> None:
     story.writer.document("scenario", "{half a")
     with pytest.raises(StoreError, match="the stored scenario is not JSON"), RunReader(story.end()) as reader:
         run_document(reader)
+
+
+def test_points_are_spelt_out_and_absent_ones_have_their_reason(tmp_path: Path) -> None:
+    document = _document(TOLD["points"](tmp_path / "run.sqlite"))
+    assert document["run"]["axes"]["setup"]["values"] == ["host", "guest", "windows"]
+    assert document["run"]["absent"] == [{"axes": {"setup": "windows"}, "reason": "needs an image of your own"}]
+    host, guest, _ = document["cells"]
+    assert (host["axes"], host["settings"]["tiles"]) == ({"setup": "host"}, 1)
+    assert guest["axes"] == {"setup": "guest", "cache": "none"}
+    assert guest["settings"]["host"] == {"ksm": "off", "thp": "madvise", "read_ahead_bytes": 131072}
+
+
+def test_a_record_of_before_has_no_settings_and_nothing_absent(story: Story) -> None:
+    story.start_cell({"cache": "none"})
+    document = _document(story.end())
+    assert (document["run"]["absent"], document["cells"][0]["settings"]) == ([], {})

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from vmlab.analysis.host import host_during
-from vmlab.model.sample import Layout, Sample
+from vmlab.model.sample import Sample, SampleNames
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
 
-LAYOUT = Layout.of(
+LAYOUT = SampleNames.of(
     [
         "tick_length_seconds",
         "tick_lateness_seconds",

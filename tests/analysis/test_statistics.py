@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from vmlab.analysis.statistics import Spread, mean, median, percentile, spread, standard_deviation, student_t
+from vmlab.analysis.statistics import Spread, far_out, mean, percentile, spread, standard_deviation, student_t
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_the_mean_of_many_does_not_drift() -> None:
 def test_percentiles_are_linear_between_ranks() -> None:
     values = [15.0, 20.0, 35.0, 40.0, 50.0]
     assert percentile(values, 40) == pytest.approx(29.0)
-    assert (percentile(values, 0), percentile(values, 100), median(values)) == (15.0, 50.0, 35.0)
-    assert median([4.0, 1.0, 3.0, 2.0]) == 2.5
+    assert (percentile(values, 0), percentile(values, 100), percentile(values, 50)) == (15.0, 50.0, 35.0)
+    assert percentile([4.0, 1.0, 3.0, 2.0], 50) == 2.5
     assert percentile([7.0], 95) == 7.0
 
 
@@ -56,7 +56,9 @@ def test_a_spread_is_the_half_width_of_the_interval() -> None:
     assert spread([5.0]) == Spread(5.0, None, 1)
 
 
-def test_intervals_overlap_or_not_or_nobody_knows() -> None:
-    assert Spread(10, 2, 3).overlaps(Spread(13, 1.5, 3)) is True
-    assert Spread(10, 1, 3).overlaps(Spread(13, 1.5, 3)) is False
-    assert Spread(10, 1, 3).overlaps(Spread(13, None, 1)) is None
+def test_readings_far_from_the_others_are_flagged() -> None:
+    assert far_out([10.0, 10.1, 9.9, 10.2, 14.0]) == [False, False, False, False, True]
+    # Quartiles 11 and 13: three ranges beyond them are 5 and 19, which belong to the others still.
+    assert far_out([5.0, 11.0, 12.0, 13.0, 19.0]) == [False] * 5
+    assert far_out([4.9, 11.0, 12.0, 13.0, 19.1]) == [True, False, False, False, True]
+    assert far_out([10.0, 10.1, 9.9, 1000.0]) == [False] * 4

@@ -1,1 +1,1 @@
-"""What a run's events and samples add up to: records, documents, statistics, comparisons."""
+"""From a run's events and samples to timelines, documents, statistics and comparisons."""

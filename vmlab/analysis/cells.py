@@ -1,162 +1,87 @@
-"""Folds a run's events into the cells of its document, as far as each cell came."""
+"""The cells of a run's document, complete or broken off."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from vmlab.analysis.directions import Directions
+from vmlab.analysis.over_tiles import over_tiles
 from vmlab.analysis.shape import (
+    BootDocument,
     CellDocument,
+    DataDiskDocument,
     MeasurementDocument,
-    OverTilesDocument,
     ProofDocument,
     ProvisionDocument,
+    SeenDocument,
     WorkloadDocument,
 )
-from vmlab.analysis.statistics import mean
-from vmlab.model.event import (
-    CacheProved,
-    CellEnded,
-    CellStarted,
-    Event,
-    MeasurementTaken,
-    PhaseEnded,
-    PhaseStarted,
-    WorkloadEnded,
-)
-from vmlab.model.run import Phase
-
-CELL_EVENTS: tuple[type[Event], ...] = (
-    CacheProved,
-    CellEnded,
-    CellStarted,
-    MeasurementTaken,
-    PhaseEnded,
-    PhaseStarted,
-    WorkloadEnded,
-)
-"""The kinds of events that `fold_cells` reads."""
+from vmlab.analysis.timeline import CellTimeline
+from vmlab.analysis.yardstick import yardstick_document
+from vmlab.model.event import CacheProved, GuestInspected, MeasurementTaken, WorkloadEnded
+from vmlab.model.run import WARM_UP
 
 
-@dataclass(slots=True)
-class CellHistory:
-    """What the events of one cell said. `executed` is the execute phase on the monotonic clock, None before it."""
-
-    start: CellStarted
-    last_mono: float
-    end: CellEnded | None = None
-    executed: tuple[float, float | None] | None = None
-    phases: dict[str, float] = field(default_factory=dict)
-    workloads: list[WorkloadEnded] = field(default_factory=list)
-    measurements: list[MeasurementTaken] = field(default_factory=list)
-    proofs: list[CacheProved] = field(default_factory=list)
-
-    @property
-    def execution(self) -> tuple[float, float] | None:
-        """Beginning and end of the execute phase; it ends with what is known of a cell that broke off in it."""
-        if self.executed is None:
-            return None
-        since, until = self.executed
-        return since, self.last_mono if until is None else until
-
-
-def fold_cells(events: Iterable[Event]) -> list[CellHistory]:
-    """The cells in the order in which they began."""
-    cells: dict[int, CellHistory] = {}
-    for event in events:
-        if isinstance(event, CellStarted):
-            cells[event.cell] = CellHistory(event, event.mono)
-        elif (cell := cells.get(getattr(event, "cell", 0))) is not None:
-            _fold(cell, event)
-    return list(cells.values())
-
-
-def _fold(cell: CellHistory, event: Event) -> None:
-    cell.last_mono = event.mono
-    match event:
-        case PhaseStarted(phase=Phase.EXECUTE):
-            cell.executed = (event.mono, None)
-        case PhaseEnded():
-            cell.phases[event.phase] = event.seconds
-            if event.phase == Phase.EXECUTE and cell.executed is not None:
-                cell.executed = (cell.executed[0], event.mono)
-        case WorkloadEnded():
-            cell.workloads.append(event)
-        case MeasurementTaken():
-            cell.measurements.append(event)
-        case CacheProved():
-            cell.proofs.append(event)
-        case CellEnded():
-            cell.end = event
-
-
-def cell_document(cell: CellHistory, unended: str) -> CellDocument:
-    """The document of a cell, `host` still empty; `unended` is the outcome of one that has not ended."""
+def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> CellDocument:
+    """The document of a cell, the host's part still empty; `unended` is the outcome of one that has not ended."""
     measurements = [_measurement(taken) for taken in cell.measurements]
+    workloads = [_workload(ended, _begin(cell, ended)) for ended in cell.ended_workloads]
     end = cell.end
     return {
         "cell": cell.start.cell,
         "axes": dict(cell.start.axes),
+        "settings": dict(cell.start.settings),
         "repeat": cell.start.repeat,
+        "block": cell.start.repeat,
+        "position": 1,
+        "warm_up": cell.start.repeat == WARM_UP,
         "outcome": str(end.outcome) if end else unended,
         "reasons": list(end.reasons) if end else [],
         "provision": _provision(cell),
+        "yardstick": yardstick_document(cell.yardstick),
         "wall_seconds": _finite(end.wall_seconds) if end else None,
         "start_skew_ms": _finite(end.start_skew_ms) if end else None,
         "skew_uncertainty_ms": _finite(end.skew_uncertainty_ms) if end else None,
         "phases": dict(cell.phases),
-        "workloads": [_workload(ended) for ended in cell.workloads],
+        "workloads": workloads,
         "measurements": measurements,
-        "over_tiles": over_tiles(measurements),
+        "over_tiles": over_tiles(measurements, workloads, directions),
         "host": {},
+        "disk_traffic": None,
+        "bound_by": None,
+        "stages": [],
         "cache_proof": [_proof(proved) for proved in cell.proofs],
+        "seen_in_guests": _seen(cell.inspected),
     }
 
 
-def over_tiles(measurements: Iterable[MeasurementDocument]) -> list[OverTilesDocument]:
-    """Every workload's metrics over the tiles, in the order in which they first came."""
-    groups: dict[tuple[str, str, str], list[float]] = {}
-    for taken in measurements:
-        if taken["value"] is not None:
-            groups.setdefault((taken["workload"], taken["metric"], taken["unit"]), []).append(taken["value"])
-    return [
-        {
-            "workload": workload,
-            "metric": metric,
-            "unit": unit,
-            "tiles": len(values),
-            "mean": mean(values),
-            "worst": worst_of(values, unit),
-        }
-        for (workload, metric, unit), values in groups.items()
-    ]
-
-
-def worst_of(values: Iterable[float], unit: str) -> float | None:
-    """The longest of times, the lowest of rates; None for a unit of which neither end is worse."""
-    if unit in ("s", "ms"):
-        return max(values)
-    return min(values) if unit.endswith("/s") else None
-
-
-def _provision(cell: CellHistory) -> ProvisionDocument:
-    said = cell.end.provision if cell.end else {}
+def _provision(cell: CellTimeline) -> ProvisionDocument:
+    provision = cell.end.provision if cell.end else {}
     return {
-        "how": said.get("how"),
-        "seconds": _finite(said.get("seconds")),
-        "guests": said.get("guests", cell.start.guests),
-        "snapshots": dict(said.get("snapshots", {})),
+        "how": provision.get("how"),
+        "seconds": _finite(provision.get("seconds")),
+        "guests": provision.get("guests", cell.start.guests),
+        "snapshots": dict(provision.get("snapshots", {})),
     }
 
 
-def _workload(ended: WorkloadEnded) -> WorkloadDocument:
+def _begin(cell: CellTimeline, ended: WorkloadEnded) -> float | None:
+    """When a workload began, in seconds after the common start; None where no event says so."""
+    start = cell.workloads[ended.tile, ended.workload].start
+    return None if start is None else start.late_ms / 1e3
+
+
+def _workload(ended: WorkloadEnded, began: float | None) -> WorkloadDocument:
+    """`began` is in seconds after the common start."""
     return {
         "workload": ended.workload,
         "tile": ended.tile,
         "guest": ended.guest,
         "outcome": str(ended.outcome),
         "reason": ended.reason,
+        "began": _finite(began),
+        "ended": None if began is None else _finite(began + ended.seconds),
     }
 
 
@@ -182,6 +107,20 @@ def _proof(proved: CacheProved) -> ProofDocument:
         "expected": proved.expected,
         "agrees": proved.agrees,
     }
+
+
+def _seen(inspected: Iterable[GuestInspected]) -> list[SeenDocument]:
+    """What was seen in each guest, in the order of the first look."""
+    seen: dict[tuple[int, str], SeenDocument] = {}
+    for one in inspected:
+        empty: SeenDocument = {"guest": one.guest, "tile": one.tile, "boot": None, "data_disk": None}
+        known = seen.setdefault((one.tile, one.guest), empty)
+        # An event of another version may lack a key; then all of it is left out.
+        if (boot := one.seen.get("boot")) is not None and BootDocument.__required_keys__ <= boot.keys():
+            known["boot"] = boot
+        if (disk := one.seen.get("data_disk")) is not None and DataDiskDocument.__required_keys__ <= disk.keys():
+            known["data_disk"] = disk
+    return list(seen.values())
 
 
 def _finite(value: float | None) -> float | None:

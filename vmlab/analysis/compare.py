@@ -1,35 +1,69 @@
-"""Sets runs, or cells of runs, against each other, and says what else differs between them."""
+"""Compares runs, or cells of runs, and lists what else differs between them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
-from vmlab.analysis.figure import Figure, difference_percent, figure_of, over_tiles, wall_seconds, workloads_of
+from vmlab.analysis.bound import idle_disk_words
+from vmlab.analysis.conditions import Differing, differing
+from vmlab.analysis.difference import Difference, Sides, differences
+from vmlab.analysis.figure import (
+    RUN_TIME,
+    WALL_SECONDS,
+    Figure,
+    RunCells,
+    figure_of_runs,
+    over_tiles,
+    wall_seconds,
+    workloads_of,
+)
+from vmlab.analysis.noise import Noise
+from vmlab.analysis.own_state import as_of
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
+from vmlab.analysis.table_layout import in_written_order, varied_axis
+from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
-from vmlab.model.run import AxisValue, Outcome
+from vmlab.model.run import WARM_UP, AxisValue, Outcome
 
-SCHEMA = "vmlab.compare/1"
+SCHEMA = "vmlab.compare/2"
 WALL_CLOCK = "total wall clock"
-"""Stands in a comparison's rows in place of a workload."""
+"""Takes the place of a workload in a comparison's rows."""
 
 Place = tuple[tuple[str, AxisValue], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a comparison: a run, or one cell of it, under the label that the user gave it."""
+    """One side of a comparison: a run, or one cell of it, under the label that the user gave it.
+
+    `others` are further runs of the same side, each of which counts once.
+    """
 
     label: str
     run: RunPart
     cells: tuple[CellDocument, ...]
+    others: tuple[Side, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Side, ...]:
+        """Each run of the side by itself."""
+        return (replace(self, others=()), *self.others) if self.others else (self,)
+
+    @classmethod
+    def of_runs(cls, label: str, parts: Sequence[Side]) -> Side:
+        """One side of several runs."""
+        first, *others = parts
+        return cls(label, first.run, first.cells, tuple(others)) if others else first
 
     @classmethod
     def of(cls, label: str, document: RunDocument, cell: int | None = None) -> Side:
-        """All cells of a run, or the one numbered `cell`. Raises UsageError where there is no such cell."""
-        cells = [c for c in document["cells"] if cell is None or c["cell"] == cell]
+        """All cells of a run that count, or the one numbered `cell`. Raises UsageError where there is no such cell."""
+        cells = [c for c in in_written_order(document) if cell is None or c["cell"] == cell]
+        if cell is not None and cells and cells[0]["repeat"] == WARM_UP:
+            raise UsageError(f"{label}: cell {cell} is the warm-up, which is never counted")
+        cells = [c for c in cells if c["repeat"] != WARM_UP]
         if not cells:
             raise UsageError(f"{label}: has no cell" + (f" {cell}" if cell is not None else " yet"))
         return cls(label, document["run"], tuple(cells))
@@ -37,80 +71,85 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure on every side, the baseline first; `axes` is where all sides have it, {} for single cells."""
+    """One figure on every side, the baseline first; `axes` are the axis values common to all sides, {} for single
+    cells. `differences` are those of every candidate from the baseline.
+    """
 
     axes: dict[str, AxisValue]
     workload: str
     metric: str
     unit: str
     figures: tuple[Figure, ...]
-
-    @property
-    def differences(self) -> list[float | None]:
-        """Percent against the baseline, for every candidate; None unless both sides passed."""
-        return [difference_percent(self.figures[0], candidate) for candidate in self.figures[1:]]
+    more_is_better: bool | None = None
+    differences: tuple[Difference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The labels of the sides, the baseline first, the rows, and one line for everything that makes it doubtful."""
+    """The labels of the sides, the baseline first, the rows, and one line for everything that makes it doubtful.
+
+    `differs` are those of the warnings that are conditions in which the sides differ.
+    """
 
     labels: tuple[str, ...]
     rows: tuple[Row, ...]
     warnings: tuple[str, ...]
+    differs: tuple[Differing, ...] = ()
+    noise: Noise | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The document ``vmlab.compare/1``."""
+        """The document ``vmlab.compare/2``."""
         return {
             "schema": SCHEMA,
             "baseline": self.labels[0],
             "candidates": list(self.labels[1:]),
             "warnings": list(self.warnings),
+            "noise": self.noise.to_json() if self.noise else None,
+            "differs": [one.to_json() for one in self.differs],
             "rows": [_row_json(row) for row in self.rows],
         }
 
 
 def _row_json(row: Row) -> dict[str, Any]:
-    baseline, *candidates = (_figure_json(figure) for figure in row.figures)
-    for candidate, figure, difference in zip(candidates, row.figures[1:], row.differences, strict=True):
-        before, after = row.figures[0].comparable, figure.comparable
-        candidate["difference_percent"] = difference
-        candidate["intervals_overlap"] = before.overlaps(after) if before and after else None
+    baseline, *candidates = (figure.to_json() for figure in row.figures)
+    for candidate, found in zip(candidates, row.differences, strict=True):
+        candidate["difference"] = found.to_json()
     return {
         "axes": row.axes,
         "workload": row.workload,
         "metric": row.metric,
         "unit": row.unit,
+        "more_is_better": row.more_is_better,
         "baseline": baseline,
         "candidates": candidates,
     }
 
 
-def _figure_json(figure: Figure) -> dict[str, Any]:
-    return {
-        "state": figure.state,
-        "mean": figure.spread.mean if figure.spread else None,
-        "half_width_95": figure.spread.half_width if figure.spread else None,
-        "count": figure.spread.count if figure.spread else 0,
-        "left_out": figure.left_out,
-    }
-
-
-def compare(sides: Sequence[Side]) -> Comparison:
-    """The first side is the baseline. Cells meet where their axes agree; single cells meet whatever their axes say.
+def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
+    """The first side is the baseline. Cells with the same axis values are compared; single cells are compared in any
+    case. No difference is called real that is not beyond the `noise` of its figure.
 
     Raises UsageError for less than two sides, and where no cells meet.
     """
     if len(sides) < 2:
         raise UsageError("a comparison needs two runs or cells; `vmlab ls` lists the runs")
-    single = all(len(side.cells) == 1 for side in sides)
-    places: list[Place] = [()] if single else _common_places(sides)
+    parts = [part for side in sides for part in side.parts]
+    single = all(len(part.cells) == 1 for part in parts)
+    places: list[Place] = [()] if single else _common_places(parts)
     if not places:
         raise UsageError("the runs have no cell with the same axes; name cells to compare, such as last:1 last:2")
     rows: list[Row] = []
     for place in places:
-        rows += _rows(place, [side.cells if single else _at(side, place) for side in sides])
-    return Comparison(tuple(side.label for side in sides), tuple(rows), tuple(_warnings(sides, places, single)))
+        groups = [[(part.run["id"], _cells(part, place, single)) for part in side.parts] for side in sides]
+        rows += _with_differences(list(_rows(place, groups)), asked_metrics(sides[0].run), noise)
+    met = [(dict(place), [_cells(part, place, single) for part in parts]) for place in places]
+    differs = tuple(differing([part.run for part in parts], met))
+    warnings = tuple(_warnings(parts, places, differs, single))
+    return Comparison(tuple(side.label for side in sides), tuple(rows), warnings, differs, noise)
+
+
+def _cells(part: Side, place: Place, single: bool) -> tuple[CellDocument, ...]:
+    return part.cells if single else _at(part, place)
 
 
 def _place(cell: CellDocument) -> Place:
@@ -126,50 +165,92 @@ def _common_places(sides: Sequence[Side]) -> list[Place]:
     return [place for place in places if all(_at(side, place) for side in sides[1:])]
 
 
-def _rows(place: Place, groups: Sequence[Sequence[CellDocument]]) -> Iterator[Row]:
+def sides_by_axis(document: RunDocument) -> list[Side]:
+    """A side for each value of the first axis that a run varies, which is then no part of their cells' places.
+
+    They are in the order in which the scenario has them, whatever ran first, and without the warm-up. Empty where the
+    run varies no axis.
+    """
+    axis = varied_axis(document)
+    if axis is None:
+        return []
+    found: list[Side] = []
+    counted = [cell for cell in in_written_order(document) if cell["repeat"] != WARM_UP]
+    for value in dict.fromkeys(cell["axes"].get(axis) for cell in counted):
+        cells = [cell for cell in counted if cell["axes"].get(axis) == value]
+        rest = tuple(cast(CellDocument, {**cell, "axes": _without(cell, axis)}) for cell in cells)
+        label = f"no {axis}" if value is None else axes_words({axis: value})
+        found.append(Side(label, document["run"], rest))
+    return found
+
+
+def _without(cell: CellDocument, axis: str) -> dict[str, AxisValue]:
+    return {name: value for name, value in cell["axes"].items() if name != axis}
+
+
+def asked_metrics(run: RunPart) -> frozenset[str]:
+    """The metrics that a run's scenario asks for, all other figures being further ones; run times unless it says so.
+
+    The total wall clock belongs to the run times.
+    """
+    table = run["table"]
+    asked = {*(table["metrics"] if table else ())} or {RUN_TIME}
+    return frozenset({*asked, WALL_SECONDS} if RUN_TIME in asked else asked)
+
+
+def _with_differences(rows: Sequence[Row], asked: frozenset[str], noise: Noise | None) -> list[Row]:
+    """The rows of one place with their differences.
+
+    Figures that are asked for are one family, further ones of which an end is better another, and those of which
+    neither is, such as amounts of work, a third.
+    """
+    families: dict[object, list[int]] = {}
+    for number, row in enumerate(rows):
+        kind = "asked" if row.metric in asked else row.more_is_better is not None
+        families.setdefault(kind, []).append(number)
+    found: list[list[Difference]] = [[] for _ in rows]
+    for family in families.values():
+        for place in range(1, len(rows[0].figures)):
+            sides = [_sides(rows[number], place, noise) for number in family]
+            for number, one in zip(family, differences(sides), strict=True):
+                found[number].append(one)
+    return [replace(row, differences=tuple(those)) for row, those in zip(rows, found, strict=True)]
+
+
+def _sides(row: Row, place: int, noise: Noise | None) -> Sides:
+    of_figure = noise.percents.get((row.workload, row.metric)) if noise else None
+    return Sides(row.figures[0], row.figures[place], row.more_is_better, of_figure)
+
+
+def _rows(place: Place, groups: Sequence[Sequence[RunCells]]) -> Iterator[Row]:
+    """The rows of one place; `groups` has each side's runs with their cells there."""
     axes = dict(place)
-    cells = [cell for group in groups for cell in group]
+    cells = [cell for group in groups for _, those in group for cell in those]
     for workload in workloads_of(cells):
-        metrics = {(o["metric"], o["unit"]): None for c in cells for o in c["over_tiles"] if o["workload"] == workload}
-        for metric, unit in metrics:
-            value = over_tiles(workload, metric)
-            yield Row(axes, workload, metric, unit, tuple(figure_of(group, value) for group in groups))
-    yield Row(axes, WALL_CLOCK, "wall_seconds", "s", tuple(figure_of(group, wall_seconds) for group in groups))
+        taken = [over for cell in cells for over in cell["over_tiles"] if over["workload"] == workload]
+        metrics = {(over["metric"], over["unit"]): over["more_is_better"] for over in taken}
+        its_own = [[(run, as_of(workload, those)) for run, those in group] for group in groups]
+        for (metric, unit), more in metrics.items():
+            figures = tuple(figure_of_runs(group, over_tiles(workload, metric)) for group in its_own)
+            yield Row(axes, workload, metric, unit, figures, more)
+    walls = tuple(figure_of_runs(group, wall_seconds) for group in groups)
+    yield Row(axes, WALL_CLOCK, WALL_SECONDS, "s", walls, more_is_better=False)
 
 
-def _warnings(sides: Sequence[Side], places: Sequence[Place], single: bool) -> Iterator[str]:
-    asked: tuple[tuple[str, list[Any]], ...] = (
-        ("scenario", [side.run["scenario"] for side in sides]),
-        ("size", [side.run["size"] for side in sides]),
-        ("accelerator", [side.run["accelerator"] for side in sides]),
-        ("seed", [side.run["seed"] for side in sides]),
-        *((f"host {key}", [side.run["host"].get(key) for side in sides]) for key in _host_keys(sides)),
-        ("provision", ["+".join(_hows(side)) or None for side in sides]),
-    )
-    for what, said in asked:
-        if any(value != said[0] for value in said):
-            told = ", ".join(f"{side.label} {_word(value)}" for side, value in zip(sides, said, strict=True))
-            yield f"{what} differs: {told}"
+def _warnings(
+    sides: Sequence[Side], places: Sequence[Place], differs: Sequence[Differing], single: bool
+) -> Iterator[str]:
+    labels = [side.label for side in sides]
+    yield from (one.line(labels) for one in differs)
+    idle = idle_disk_words([cell for side in sides for cell in side.cells])
+    yield from [idle] if idle else []
     for side in sides:
         yield from _doubts(side, places, single)
 
 
-_HOST_KEYS = ("hostname", "cpu", "cpus", "kernel", "qemu", "libvirt", "governor", "transparent_hugepages")
-
-
-def _host_keys(sides: Sequence[Side]) -> list[str]:
-    return [key for key in _HOST_KEYS if any(key in side.run["host"] for side in sides)]
-
-
-def _hows(side: Side) -> list[str]:
-    return sorted({cell["provision"]["how"] or "unknown" for cell in side.cells})
-
-
-def _word(value: object) -> str:
-    return "unknown" if value is None else str(value)
-
-
 def _doubts(side: Side, places: Sequence[Place], single: bool) -> Iterator[str]:
+    for other in side.run["measured_beside"]:
+        yield f"{side.label}: run {other['run']} of {other['user']} measured on its host at the same time"
     for cell in side.cells:
         if not single and _place(cell) not in places:
             yield f"{side.label}: cell {cell['cell']} has no counterpart and is left out"

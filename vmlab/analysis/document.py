@@ -2,17 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from vmlab.analysis.cells import CELL_EVENTS, cell_document, fold_cells
-from vmlab.analysis.host import host_during
-from vmlab.analysis.intent import axes_of, table_of
-from vmlab.analysis.shape import RUNNING, SCHEMA, RunDocument, RunPart
-from vmlab.model.event import HostProbed, Notice, RunEnded, RunnerFinished, RunStarted
-from vmlab.model.run import Outcome
+from vmlab.analysis.bound import bound_by, vcpus_of
+from vmlab.analysis.cells import cell_document
+from vmlab.analysis.directions import Directions
+from vmlab.analysis.host import host_of
+from vmlab.analysis.intent import absent_of, axes_of, kinds_of, table_of, until_of
+from vmlab.analysis.result_table import result_tables
+from vmlab.analysis.shape import SCHEMA, CellDocument, RunDocument, RunPart
+from vmlab.analysis.stages import signs_of_stages, stages_of
+from vmlab.analysis.timeline import RunTimeline
+from vmlab.analysis.traffic import disk_traffic
+from vmlab.model.event import (
+    AnotherRunSeen,
+    CacheProved,
+    CellEnded,
+    CellStarted,
+    GuestInspected,
+    HostProbed,
+    ImageReady,
+    MeasurementTaken,
+    Notice,
+    PhaseEnded,
+    PhaseStarted,
+    RepeatsEnded,
+    RunEnded,
+    RunnerFinished,
+    RunStarted,
+    WorkloadEnded,
+    WorkloadStarted,
+    YardstickTaken,
+)
+from vmlab.model.run import AS_WRITTEN, RUNNING, Outcome
+from vmlab.model.sample import Sample
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
+from vmlab.store.samples import read_samples
+
+# Progress and the states of guests are most of a run's events, and no document needs them.
+_KINDS = (
+    RunStarted,
+    HostProbed,
+    ImageReady,
+    Notice,
+    AnotherRunSeen,
+    CellStarted,
+    GuestInspected,
+    PhaseStarted,
+    PhaseEnded,
+    CacheProved,
+    WorkloadStarted,
+    WorkloadEnded,
+    MeasurementTaken,
+    YardstickTaken,
+    CellEnded,
+    RepeatsEnded,
+    RunnerFinished,
+    RunEnded,
+)
 
 
 def run_document(reader: RunReader) -> RunDocument:
@@ -20,51 +70,70 @@ def run_document(reader: RunReader) -> RunDocument:
 
     Raises StoreError for a damaged store.
     """
-    # Asked before the events are read: a run that ends in between is then told by its own last event.
+    # Checked before the events are read: a run that ends in between is then shown as its last event says.
     alive = is_alive(reader.path.parent)
-    landmarks = _Landmarks.read(reader)
-    unended = RUNNING if alive and landmarks.ended is None else str(Outcome.ABORTED)
+    timeline = RunTimeline.of(event for _, event in reader.events(kinds=_KINDS))
+    unended = RUNNING if alive and timeline.ended is None else str(Outcome.ABORTED)
+    directions = Directions(kinds_of(reader.documents()))
+    signs = signs_of_stages(reader)
     cells = []
-    for history in fold_cells(event for _, event in reader.events(kinds=CELL_EVENTS)):
-        cell = cell_document(history, unended)
-        if history.execution is not None:
-            cell["host"] = host_during(reader, *history.execution)
+    block: Counter[int] = Counter()
+    for number, known in timeline.cells.items():
+        cell = cell_document(known, unended, directions)
+        block[cell["block"]] += 1
+        cell["position"] = block[cell["block"]]
+        if known.execution is not None:
+            _watched(cell, list(read_samples(reader, *known.execution)), *known.execution)
+            cell["stages"] = list(stages_of(reader, known, signs.get(number, ())))
         cells.append(cell)
-    return {"schema": SCHEMA, "run": _run_part(reader, landmarks, unended), "cells": cells}
+    return laid_out({"schema": SCHEMA, "run": _run_part(reader, timeline, unended), "cells": cells, "tables": []})
 
 
-@dataclass(slots=True)
-class _Landmarks:
-    """What the run said of itself."""
+def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:
+    """The document of a scenario without a run: its axes and its table, and no cell. `texts` are as a run stores them.
 
-    started: RunStarted | None = None
-    probed: HostProbed | None = None
-    finished: RunnerFinished | RunEnded | None = None
-    ended: RunEnded | None = None
-    notices: list[Notice] = field(default_factory=list)
+    Its id is empty, and it has no outcome.
+    """
+    run: RunPart = {
+        "id": "",
+        "scenario": scenario,
+        "size": "",
+        "outcome": "",
+        "started": None,
+        "ended": None,
+        "accelerator": None,
+        "seed": None,
+        "image": None,
+        "host": {},
+        "reason": "",
+        "exit_code": None,
+        "cells_planned": 0,
+        "order": AS_WRITTEN,
+        "until": until_of(texts, None),
+        "axes": axes_of(texts),
+        "absent": absent_of(texts),
+        "table": table_of(texts),
+        "notices": [],
+        "measured_beside": [],
+    }
+    return {"schema": SCHEMA, "run": run, "cells": [], "tables": []}
 
-    @classmethod
-    def read(cls, reader: RunReader) -> _Landmarks:
-        found = cls()
-        for _, event in reader.events(kinds=(RunStarted, HostProbed, Notice, RunnerFinished, RunEnded)):
-            match event:
-                case RunStarted():
-                    found.started = event
-                case HostProbed():
-                    found.probed = event
-                case Notice() if event.level != "info":
-                    found.notices.append(event)
-                case RunnerFinished():
-                    found.finished = event
-                case RunEnded():
-                    found.finished = found.ended = event
-        return found
+
+def _watched(cell: CellDocument, samples: Sequence[Sample], since: float, until: float) -> None:
+    """Fill in what the recorder saw while the cell's workloads ran."""
+    cell["host"] = host_of(samples, since, until)
+    cell["disk_traffic"] = disk_traffic(samples, since, until)
+    cell["bound_by"] = bound_by(samples, since, until, vcpus_of(cell["settings"]))
 
 
-def _run_part(reader: RunReader, known: _Landmarks, unended: str) -> RunPart:
+def laid_out(document: RunDocument) -> RunDocument:
+    """The document with the tables of the cells that it has."""
+    return {**document, "tables": [table.to_json() for table in result_tables(document)]}
+
+
+def _run_part(reader: RunReader, known: RunTimeline, unended: str) -> RunPart:
     started, probed, ended = known.started, known.probed, known.ended
     texts = reader.documents()
-    axes = axes_of(texts)
     return {
         "id": started.run if started else reader.path.parent.name,
         "scenario": started.scenario if started else "",
@@ -74,14 +143,32 @@ def _run_part(reader: RunReader, known: _Landmarks, unended: str) -> RunPart:
         "ended": time_of_day(ended.wall if ended else None),
         "accelerator": probed.accelerator if probed else None,
         "seed": started.seed if started else None,
+        "image": known.image.image if known.image else None,
         "host": probed.host if probed else {},
         "reason": known.finished.reason if known.finished else "",
         "exit_code": ended.exit_code if ended else None,
-        "cells_planned": started.cells if started else 0,
-        "axes": axes,
-        "table": table_of(texts, axes),
-        "notices": [notice.text for notice in known.notices],
+        "cells_planned": _planned(known),
+        "order": started.order if started else AS_WRITTEN,
+        "until": until_of(texts, known.repeats_ended),
+        "axes": axes_of(texts),
+        "absent": absent_of(texts),
+        "table": table_of(texts),
+        "notices": [*(notice.text for notice in known.notices if notice.level != "info"), *map(_beside, known.others)],
+        "measured_beside": [
+            {"run": other.run, "user": other.user, "seen": time_of_day(other.wall)} for other in known.others
+        ],
     }
+
+
+def _planned(known: RunTimeline) -> int:
+    if known.repeats_ended is not None:
+        return known.repeats_ended.cells
+    return known.started.cells if known.started else 0
+
+
+def _beside(other: AnotherRunSeen) -> str:
+    since = datetime.fromtimestamp(other.wall, UTC).strftime("%H:%M:%S %Z")
+    return f"run {other.run} of {other.user} measured on this host at the same time (seen {since})"
 
 
 def time_of_day(wall: float | None) -> str | None:

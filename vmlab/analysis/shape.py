@@ -1,4 +1,4 @@
-"""The shape of ``vmlab.run/1``, the document of a run that other programs rely on; docs/json.md is its promise.
+"""The shape of ``vmlab.run/1``, the document of a run for other programs; docs/json.md specifies it.
 
 Times of day are ISO 8601 with their zone, durations seconds, and None (``null``) is what was not measured.
 """
@@ -10,27 +10,66 @@ from typing import Any, TypedDict
 from vmlab.model.run import AxisValue
 
 SCHEMA = "vmlab.run/1"
-RUNNING = "running"
-"""The outcome of a run or a cell that has not ended and still may; otherwise it is one of `model.run.Outcome`."""
 
 
 class AxisDocument(TypedDict):
-    """The values of an axis in the scenario's order, and its word for headings (may be empty)."""
+    """The values of an axis in the scenario's order, and its name in headings (may be empty)."""
 
     values: list[AxisValue]
     label: str
 
 
+class AbsentDocument(TypedDict):
+    """A value of an axis that has no cells, and why."""
+
+    axes: dict[str, AxisValue]
+    reason: str
+
+
 class TableDocument(TypedDict):
-    """How results are laid out: an axis' name or ``workloads`` on either side."""
+    """How results are laid out. `columns`, `rows` and `baseline` are the outermost of each side.
+
+    `column_parts` and `row_parts` are all: axes, ``workloads``, ``metrics`` or ``statistics``, the outermost first.
+    `baseline_place` is a baseline that was given by parts; see `model.table.Table` for the others.
+    """
 
     columns: str
     rows: str
     baseline: AxisValue | None
+    column_parts: list[str]
+    row_parts: list[str]
+    metrics: list[str]
+    statistics: list[str]
+    over: str
+    relative: str | None
+    baseline_place: dict[str, AxisValue]
+    best_of: int | None
+
+
+class BesideDocument(TypedDict):
+    """A run that measured on the same host at the same time, who started it, and when it was first seen."""
+
+    run: str
+    user: str
+    seen: str | None
+
+
+class UntilDocument(TypedDict):
+    """The spread up to which a run is repeated, and what came of it: None while it is not known."""
+
+    spread_percent: float
+    at_least: int
+    at_most: int
+    repeats: int | None
+    widest_percent: float | None
+    reached: bool | None
 
 
 class RunPart(TypedDict):
-    """The run itself; `host` is what the host was before any load."""
+    """The run itself; `image` is the guests' image by its id, `host` what the host was before any load.
+
+    `until` is None for a number of repeats.
+    """
 
     id: str
     scenario: str
@@ -40,17 +79,22 @@ class RunPart(TypedDict):
     ended: str | None
     accelerator: str | None
     seed: int | None
+    image: str | None
     host: dict[str, Any]
     reason: str
     exit_code: int | None
     cells_planned: int
+    order: str
+    until: UntilDocument | None
     axes: dict[str, AxisDocument]
+    absent: list[AbsentDocument]
     table: TableDocument | None
     notices: list[str]
+    measured_beside: list[BesideDocument]
 
 
 class ProvisionDocument(TypedDict):
-    """How the guests came to be ready: ``restored`` or ``cold``, and after how many seconds.
+    """How the guests became ready: ``restored`` or ``cold``, and after how many seconds.
 
     `snapshots` has the SHA-256 of the frozen state that each guest began from, by its key; empty for cold ones.
     """
@@ -73,7 +117,12 @@ class MeasurementDocument(TypedDict):
 
 
 class OverTilesDocument(TypedDict):
-    """One metric over all tiles of a cell; `worst` is the longest time or the lowest rate, None for other units."""
+    """One metric over all tiles of a cell.
+
+    `sd` is of a sample (n - 1) and None for one tile, `cv` is `sd` in percent of the mean, `jain` Jain's index of
+    fairness. `best` and `worst` are None for a metric of which neither end is better. `overlap` is the span in which
+    the workload ran in all tiles, as a share of the span in which it ran in any; None where that is not known.
+    """
 
     workload: str
     metric: str
@@ -81,20 +130,29 @@ class OverTilesDocument(TypedDict):
     tiles: int
     mean: float
     worst: float | None
+    best: float | None
+    sum: float
+    sd: float | None
+    cv: float | None
+    jain: float | None
+    more_is_better: bool | None
+    overlap: float | None
 
 
 class WorkloadDocument(TypedDict):
-    """How one workload of one tile ended."""
+    """How one workload of one tile ended. `began` and `ended` are seconds after the common start, None if not known."""
 
     workload: str
     tile: int
     guest: str
     outcome: str
     reason: str
+    began: float | None
+    ended: float | None
 
 
 class AggregateDocument(TypedDict):
-    """One host figure over the execute phase; `area` is its integral over time; see `telemetry.summary.area_unit`."""
+    """One host figure over the execute phase; `area` is its integral over time; see `telemetry.summary`."""
 
     mean: float
     max: float
@@ -102,8 +160,41 @@ class AggregateDocument(TypedDict):
     area: float
 
 
+class MovedDocument(TypedDict):
+    """Bytes in one direction while the workloads ran: by the guests' disks, and by the host's disk.
+
+    `memory_percent` is the part of the guests' bytes that the host's disk did not move meanwhile; None where they are
+    too few for a share, or not known.
+    """
+
+    guests_bytes: float | None
+    host_bytes: float | None
+    memory_percent: float | None
+
+
+class TrafficDocument(TypedDict):
+    """Where the guests' bytes went, with one sentence that says so."""
+
+    read: MovedDocument
+    written: MovedDocument
+    sentence: str
+
+
+class BoundDocument(TypedDict):
+    """The resource that was at its limit: ``cpu``, ``disk``, ``memory`` or ``none``; see `analysis.bound`.
+
+    `where` is ``host``, or the guest whose processors were at their limit; empty for ``none``. `evidence` are shares in
+    percent: means, and ``…_at_limit_percent`` of the time.
+    """
+
+    resource: str
+    where: str
+    sentence: str
+    evidence: dict[str, float]
+
+
 class ProofDocument(TypedDict):
-    """A cache mode as QEMU's open file and QMP tell it."""
+    """A cache mode as QEMU's open file and QMP show it."""
 
     guest: str
     file: str
@@ -115,15 +206,80 @@ class ProofDocument(TypedDict):
     agrees: bool
 
 
+class BootDocument(TypedDict):
+    """The way to boot that was asked for, and systemd's report: its state, default target, active and failed units."""
+
+    mode: str
+    state: str
+    target: str
+    units: list[str]
+    failed: list[str]
+
+
+class DataDiskDocument(TypedDict):
+    """A data disk as its guest has it; `queues` are those that its kernel uses."""
+
+    device: str
+    bytes: int
+    queues: int
+    read_ahead_bytes: int
+    write_cache: bool
+
+
+class SeenDocument(TypedDict):
+    """What one guest was found to be from inside: how it booted, and its data disk; None where it was not inspected."""
+
+    guest: str
+    tile: int
+    boot: BootDocument | None
+    data_disk: DataDiskDocument | None
+
+
+class StageDocument(TypedDict):
+    """The host's figures in one stage of a workload, from its first progress event to that of the next stage."""
+
+    workload: str
+    tile: int
+    stage: str
+    seconds: float
+    host: dict[str, AggregateDocument]
+
+
+class YardstickReading(TypedDict):
+    """A fixed piece of work, once: `seconds` of the wall clock in both parts together, and CPU time."""
+
+    seconds: float
+    compute_seconds: float
+    memory_seconds: float
+    cpu_seconds: float
+
+
+class YardstickDocument(TypedDict):
+    """The yardstick before and after a cell, None where it was not measured; how far the two are apart."""
+
+    before: YardstickReading | None
+    after: YardstickReading | None
+    moved_percent: float | None
+
+
 class CellDocument(TypedDict):
-    """One point of the axes, one repeat."""
+    """One point of the axes, one repeat; `settings` spells out what it is configured as.
+
+    `block` is the repeat, all cells of which follow each other, and `position` the place of the cell in it, from 1. A
+    warm-up is repeat and block 0.
+    """
 
     cell: int
     axes: dict[str, AxisValue]
+    settings: dict[str, Any]
     repeat: int
+    block: int
+    position: int
+    warm_up: bool
     outcome: str
     reasons: list[str]
     provision: ProvisionDocument
+    yardstick: YardstickDocument | None
     wall_seconds: float | None
     start_skew_ms: float | None
     skew_uncertainty_ms: float | None
@@ -132,12 +288,17 @@ class CellDocument(TypedDict):
     measurements: list[MeasurementDocument]
     over_tiles: list[OverTilesDocument]
     host: dict[str, AggregateDocument]
+    disk_traffic: TrafficDocument | None
+    bound_by: BoundDocument | None
+    stages: list[StageDocument]
     cache_proof: list[ProofDocument]
+    seen_in_guests: list[SeenDocument]
 
 
 class RunDocument(TypedDict):
-    """The whole of a run."""
+    """The whole of a run; `tables` are its results laid out as `run` says."""
 
     schema: str
     run: RunPart
     cells: list[CellDocument]
+    tables: list[dict[str, Any]]

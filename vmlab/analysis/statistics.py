@@ -1,4 +1,4 @@
-"""The few statistics that the lab states, each with its definition.
+"""The statistics that the lab uses, each with its definition.
 
 Sums are `math.fsum`, so that the order of the figures does not matter.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 _CONFIDENCE = 0.95
+_FEWEST_WITH_OUTLIERS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,6 @@ class Spread:
     half_width: float | None
     count: int
 
-    def overlaps(self, other: Spread) -> bool | None:
-        """Whether the two confidence intervals overlap; None where either is unknown."""
-        if self.half_width is None or other.half_width is None:
-            return None
-        return abs(self.mean - other.mean) <= self.half_width + other.half_width
-
 
 def mean(values: Sequence[float]) -> float:
     """Arithmetic mean. Raises ValueError for no values."""
@@ -38,9 +33,9 @@ def mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def median(values: Sequence[float]) -> float:
-    """The middle value, or the mean of the two middle ones."""
-    return percentile(values, 50)
+def total(values: Sequence[float]) -> float:
+    """The sum; 0 for no values."""
+    return math.fsum(values)
 
 
 def standard_deviation(values: Sequence[float]) -> float:
@@ -49,6 +44,26 @@ def standard_deviation(values: Sequence[float]) -> float:
         raise ValueError("a standard deviation needs two values")
     middle = mean(values)
     return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1))
+
+
+def variation(values: Sequence[float]) -> float | None:
+    """The standard deviation in percent of the mean; None for fewer than two values, and for a mean of 0."""
+    if len(values) < 2 or (middle := mean(values)) == 0:
+        return None
+    return 100 * standard_deviation(values) / abs(middle)
+
+
+def jain(values: Sequence[float]) -> float | None:
+    """Fairness by (Σx)² / (n Σx²), from 1/n to 1, which is equal shares: Jain, Chiu and Hawe (DEC-TR-301, 1984).
+
+    None where a value is negative or all are 0. Raises ValueError for no values.
+    """
+    largest = max(values)
+    if min(values) < 0 or largest == 0:
+        return None
+    # Divided by the largest value: squares of the values themselves might overflow.
+    shares = [value / largest for value in values]
+    return math.fsum(shares) ** 2 / (len(shares) * math.fsum(share * share for share in shares))
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
@@ -63,6 +78,18 @@ def percentile(values: Sequence[float], percent: float) -> float:
     below = math.floor(rank)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (ordered[above] - ordered[below]) * (rank - below)
+
+
+def far_out(values: Sequence[float]) -> list[bool]:
+    """Which values lie more than three interquartile ranges beyond the quartiles, as Tukey calls values far out.
+
+    Exploratory Data Analysis, 1977. None does among fewer than five, of which that cannot be told.
+    """
+    if len(values) < _FEWEST_WITH_OUTLIERS:
+        return [False] * len(values)
+    low, high = percentile(values, 25), percentile(values, 75)
+    room = 3 * (high - low)
+    return [not low - room <= value <= high + room for value in values]
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -1,0 +1,50 @@
+"""The pages on statistics and JSON against the code: keys, verdicts, and every figure that they print."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from vmlab.analysis.difference import NO_DIFFERENCE, Verdict
+from vmlab.analysis.power import detectable_percent, readings_needed
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "statistics.md").read_text()
+
+
+def _table(text: str, first: str) -> list[list[str]]:
+    """The rows of the table whose heading begins with `first`, its heading included, without the line below it."""
+    lines = text[text.index(f"| {first} |") :].split("\n\n")[0].splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    return [rows[0], *rows[2:]]
+
+
+def test_the_page_on_json_has_every_key_of_a_difference_and_no_other() -> None:
+    text = (DOCS / "json.md").read_text()
+    section = text[text.index("## `vmlab.compare/2`") :]
+    rows = _table(section, "key")[1:]
+    named = [key for row in rows for key in re.findall(r"`(\w+)`", row[0])]
+    assert sorted(named) == sorted(NO_DIFFERENCE.to_json())
+    assert all(f"`{verdict}`" in rows[0][1] for verdict in Verdict)
+
+
+def test_the_page_has_every_verdict() -> None:
+    assert [row[0] for row in _table(PAGE, "verdict")[1:]] == [str(verdict) for verdict in Verdict]
+
+
+def test_the_page_has_the_repeats_that_are_needed() -> None:
+    head, needed = _table(PAGE, "figures")
+    for figures, repeats in zip(head[1:], needed[1:], strict=True):
+        ends = [int(number) for number in figures.split(" to ")]
+        assert {readings_needed(figures) for figures in range(ends[0], ends[-1] + 1)} == {int(repeats)}
+    words = re.search(r"Runs a side that are needed are (\d) for one figure, (\d) for two to six, and (\d)", PAGE)
+    assert words is not None
+    assert [int(word) for word in words.groups()] == [readings_needed(m, paired=False) for m in (1, 2, 7)]
+
+
+def test_the_page_has_the_detectable_sizes() -> None:
+    head, *rows = _table(PAGE, "spread of the ratio")
+    repeats = [int(word.removesuffix(" repeats")) for word in head[1:]]
+    for spread, *sizes in rows:
+        found = [detectable_percent(float(spread.removesuffix(" %")), count, 5) for count in repeats]
+        assert [f"{size:.1f} %" for size in found if size is not None] == sizes

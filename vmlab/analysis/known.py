@@ -1,0 +1,56 @@
+"""How well the figures of a run are known after the repeats that it has: what `until` of a scenario asks about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, Figure, workloads_of
+from vmlab.analysis.reading import Asked, of_cells_alone, read
+from vmlab.analysis.shape import CellDocument
+from vmlab.model.run import WARM_UP, Outcome
+
+
+def widest_percent(cells: Sequence[CellDocument], metrics: Sequence[str]) -> float | None:
+    """Half the width of the 95 % interval of a figure's mean (Student's) in percent of the mean: the largest of all.
+
+    A figure is one of `metrics` of one workload at one place, averaged over the tiles, over the repeats that passed;
+    and at each place the total wall clock where `metrics` has the run time. Places of which no repeat passed are left
+    out. None where there is no figure; infinite where one has a single reading, or varies around 0.
+    """
+    widths = [
+        _width_percent(figure)
+        for place in _places(cells)
+        for figure in _figures(place, metrics)
+        if figure.comparable is not None
+    ]
+    return max(widths, default=None)
+
+
+def _places(cells: Sequence[CellDocument]) -> list[list[CellDocument]]:
+    """The cells that count, those of one place together."""
+    groups: dict[str, list[CellDocument]] = {}
+    for cell in cells:
+        if cell["repeat"] != WARM_UP:
+            groups.setdefault(repr(sorted(cell["axes"].items())), []).append(cell)
+    return list(groups.values())
+
+
+def _figures(place: Sequence[CellDocument], metrics: Sequence[str]) -> Iterator[Figure]:
+    # Figures of the host need the samples of its recorder, and are no measurements of a workload.
+    asked = [metric for metric in metrics if not of_cells_alone(metric)]
+    passed = [cell for cell in place if cell["outcome"] == Outcome.PASSED]
+    for workload in workloads_of(passed):
+        yield from (read(place, Asked(metric, workload)).figure for metric in asked)
+    if RUN_TIME in metrics or WALL_SECONDS in metrics:
+        yield read(place, Asked(WALL_SECONDS)).figure
+
+
+def _width_percent(figure: Figure) -> float:
+    spread = figure.comparable
+    assert spread is not None
+    if spread.half_width is None:
+        return math.inf
+    if spread.mean == 0:
+        return 0.0 if spread.half_width == 0 else math.inf
+    return 100 * spread.half_width / abs(spread.mean)

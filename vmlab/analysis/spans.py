@@ -1,0 +1,67 @@
+"""When cells and their phases were, on the monotonic clock."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from vmlab.model.event import CellEnded, CellStarted, Event, PhaseEnded, PhaseStarted, RunStarted
+from vmlab.store.reader import RunReader
+
+KINDS = (RunStarted, CellStarted, PhaseStarted, PhaseEnded, CellEnded)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSpan:
+    """A phase of a cell from `since` to `until`."""
+
+    cell: int
+    phase: str
+    since: float
+    until: float
+
+
+@dataclass(slots=True)
+class RunSpans:
+    """All phases of a run in order. `began` and `wall` are its beginning on both clocks."""
+
+    began: float = 0.0
+    wall: float = 0.0
+    phases: list[PhaseSpan] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, reader: RunReader) -> RunSpans:
+        """Those of a stored run. Raises StoreError for a damaged store."""
+        return cls.of(event for _, event in reader.events(kinds=KINDS))
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> RunSpans:
+        """From the run's events in order; a phase that broke off ends with the last of them."""
+        spans, under_way, last = cls(), None, 0.0
+        for event in events:
+            last = event.mono
+            match event:
+                case RunStarted():
+                    spans.began, spans.wall = event.mono, event.wall
+                case PhaseStarted():
+                    under_way = event
+                case PhaseEnded() | CellEnded():
+                    spans._close(under_way, event.mono)
+                    under_way = None
+        spans._close(under_way, last)
+        return spans
+
+    def _close(self, started: PhaseStarted | None, until: float) -> None:
+        if started is not None:
+            self.phases.append(PhaseSpan(started.cell, started.phase, started.mono, until))
+
+    def at(self, mono: float) -> PhaseSpan | None:
+        """The phase in which a tick ended; None between the cells."""
+        place = bisect_left(self.phases, mono, key=lambda span: span.until)
+        found = self.phases[place] if place < len(self.phases) else None
+        return found if found is not None and found.since < mono else None
+
+    def wall_at(self, mono: float) -> float:
+        """Seconds since the epoch at a moment of the monotonic clock, by the clocks of the run's beginning."""
+        return self.wall + mono - self.began

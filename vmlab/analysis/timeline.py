@@ -1,0 +1,231 @@
+"""Folds a run's events into its state: one event after the other of a run that lives, or all of a stored one.
+
+Every reader of a run takes its state from here and adds only its presentation: the documents, the progress on the
+command line, and the console's screens, live and replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Self
+
+from vmlab.model.event import (
+    AnotherRunSeen,
+    CacheProved,
+    CellEnded,
+    CellsReplanned,
+    CellStarted,
+    CommandReceived,
+    Event,
+    GuestInspected,
+    GuestStateChanged,
+    HostProbed,
+    ImageReady,
+    MeasurementTaken,
+    Notice,
+    PhaseEnded,
+    PhaseStarted,
+    RepeatsEnded,
+    RunEnded,
+    RunnerFinished,
+    RunStarted,
+    WorkloadEnded,
+    WorkloadProgressed,
+    WorkloadStarted,
+    YardstickTaken,
+)
+from vmlab.model.run import DONE, Phase
+
+
+@dataclass(slots=True)
+class WorkloadTimeline:
+    """One workload of one tile. `began` is on the monotonic clock, as is `done_at`, when its client had ended."""
+
+    workload: str
+    tile: int
+    began: float
+    start: WorkloadStarted | None = None
+    progress: WorkloadProgressed | None = None
+    done_at: float | None = None
+    end: WorkloadEnded | None = None
+
+    @property
+    def guest(self) -> str:
+        """The guest that runs its client; empty while no event has named it."""
+        known = self.start or self.end
+        return known.guest if known else ""
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took; None while its client runs. Until its figures are verified, the time of its client."""
+        if self.end is not None:
+            return self.end.seconds
+        return None if self.done_at is None else self.done_at - self.began
+
+    @property
+    def fraction(self) -> float | None:
+        """How far it is in its stage, from 0 to 1; None before its first progress."""
+        if self.progress is None:
+            return None
+        total = self.progress.total
+        return min(1.0, max(0.0, self.progress.done / total)) if total > 0 else 0.0
+
+    def take_progress(self, event: WorkloadProgressed) -> None:
+        """Note how far it is now."""
+        if event.stage == DONE and self.seconds is None:
+            self.done_at = event.mono
+        self.progress = event
+
+
+@dataclass(slots=True)
+class CellTimeline:
+    """One cell as far as it came. `executed` is the execute phase on the monotonic clock, None before it.
+
+    `phase` is the one that goes on; `phases` holds the seconds that ended ones took, by name. `workloads` and
+    `guests` are by tile and name, `ended_workloads` in the order in which they ended.
+    """
+
+    start: CellStarted
+    last_mono: float
+    end: CellEnded | None = None
+    phase: PhaseStarted | None = None
+    executed: tuple[float, float | None] | None = None
+    phases: dict[str, float] = field(default_factory=dict)
+    guests: dict[tuple[int, str], GuestStateChanged] = field(default_factory=dict)
+    workloads: dict[tuple[int, str], WorkloadTimeline] = field(default_factory=dict)
+    ended_workloads: list[WorkloadEnded] = field(default_factory=list)
+    measurements: list[MeasurementTaken] = field(default_factory=list)
+    proofs: list[CacheProved] = field(default_factory=list)
+    inspected: list[GuestInspected] = field(default_factory=list)
+    yardstick: dict[str, YardstickTaken] = field(default_factory=dict)
+
+    @property
+    def execution(self) -> tuple[float, float] | None:
+        """Beginning and end of the execute phase; of a cell that broke off in it, the end is its last event."""
+        if self.executed is None:
+            return None
+        since, until = self.executed
+        return since, self.last_mono if until is None else until
+
+    def apply(self, event: Event) -> None:
+        """Apply the next event of this cell."""
+        self.last_mono = event.mono
+        match event:
+            # Most events are of this kind, so it is checked first.
+            case WorkloadProgressed():
+                self._workload(event.tile, event.workload, self._earliest(event)).take_progress(event)
+            case GuestStateChanged():
+                self.guests[event.tile, event.guest] = event
+            case MeasurementTaken():
+                self.measurements.append(event)
+            case CacheProved():
+                self.proofs.append(event)
+            case GuestInspected():
+                self.inspected.append(event)
+            case YardstickTaken():
+                self.yardstick[event.when] = event
+            case WorkloadStarted():
+                self._workload(event.tile, event.workload, event.mono).start = event
+            case WorkloadEnded():
+                self._workload(event.tile, event.workload, event.mono - event.seconds).end = event
+                self.ended_workloads.append(event)
+            case _:
+                self._apply_phase(event)
+
+    def _apply_phase(self, event: Event) -> None:
+        match event:
+            case PhaseStarted():
+                self.phase = event
+                if event.phase == Phase.EXECUTE:
+                    self.executed = (event.mono, None)
+            case PhaseEnded():
+                self.phase = None
+                self.phases[event.phase] = event.seconds
+                if event.phase == Phase.EXECUTE and self.executed is not None:
+                    self.executed = (self.executed[0], event.mono)
+            case CellEnded():
+                self.phase = None
+                self.end = event
+
+    def _workload(self, tile: int, name: str, began: float) -> WorkloadTimeline:
+        known = self.workloads.get((tile, name))
+        if known is None:
+            known = self.workloads[tile, name] = WorkloadTimeline(name, tile, began)
+        return known
+
+    def _earliest(self, event: WorkloadProgressed) -> float:
+        """The beginning of a workload whose progress comes before its start: that of the phase, if known."""
+        return event.mono if self.phase is None else self.phase.mono
+
+
+@dataclass(slots=True)
+class RunTimeline:
+    """A run as far as its events show. `cells` are by number, in the order in which they began; `cell` is the newest.
+
+    `replanned` is the last change to the cells to come, None once the next of them has begun; `finished` the last
+    event that says how the run went, and `ended` the very last. `repeats_ended` is set once there are enough repeats.
+    """
+
+    started: RunStarted | None = None
+    image: ImageReady | None = None
+    probed: HostProbed | None = None
+    replanned: CellsReplanned | None = None
+    finished: RunnerFinished | RunEnded | None = None
+    ended: RunEnded | None = None
+    repeats_ended: RepeatsEnded | None = None
+    stopping: bool = False
+    cells_planned: int = 0
+    expected_seconds: float = 0.0
+    cell: CellTimeline | None = None
+    cells: dict[int, CellTimeline] = field(default_factory=dict)
+    notices: list[Notice] = field(default_factory=list)
+    others: list[AnotherRunSeen] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Self:
+        """The state after all of `events`, which may leave out kinds that the caller does not ask about."""
+        timeline = cls()
+        for event in events:
+            timeline.apply(event)
+        return timeline
+
+    def apply(self, event: Event) -> None:
+        """Apply the next event. Events of a cell that never began, as in damaged stores, are skipped."""
+        if isinstance(event, CellStarted):
+            self.cell = self.cells[event.cell] = CellTimeline(event, event.mono)
+            self.replanned = None
+        elif (number := getattr(event, "cell", None)) is not None:
+            cell = self.cells.get(number)
+            if cell is not None:
+                cell.apply(event)
+        else:
+            self._apply_run(event)
+
+    def _apply_run(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                self.started = event
+                self.cells_planned, self.expected_seconds = event.cells, event.expected_seconds
+            case ImageReady():
+                self.image = event
+            case HostProbed():
+                self.probed = event
+            case Notice():
+                self.notices.append(event)
+            case AnotherRunSeen():
+                self.others.append(event)
+            case CommandReceived(command="stop"):
+                self.stopping = True
+            case CellsReplanned():
+                self.replanned = event
+                self.cells_planned = event.cells
+                began = self.started.mono if self.started else event.mono
+                self.expected_seconds = event.mono - began + event.expected_seconds
+            case RepeatsEnded():
+                self.repeats_ended = event
+                self.cells_planned = event.cells
+            case RunnerFinished():
+                self.finished = event
+            case RunEnded():
+                self.finished = self.ended = event
