@@ -114,6 +114,30 @@ def _cpu_priority(path: Path) -> Path:
     return story.end()
 
 
+def _points(path: Path) -> Path:
+    """A host that runs once beside two cache modes, a guest that has both, and a point that is absent."""
+    points = {"host": {"without": ["cache"]}, "guest": {}, "windows": {"absent": "needs an image of your own"}}
+    axes: dict[str, list[AxisValue]] = {"setup": [*points], "cache": ["none", "writeback"]}
+    story = Story(path).begin(
+        axes,
+        {"columns": "cache", "rows": "setup", "baseline": "none"},
+        cells=3,
+        said={"axes": {"setup": {"points": points}}},
+    )
+    force = {"ksm": "off", "thp": "madvise", "read_ahead_bytes": 131072}
+    cells: list[tuple[dict[str, AxisValue], int, float]] = [
+        ({"setup": "host"}, 1, 10.0),
+        ({"setup": "guest", "cache": "none"}, 2, 14.0),
+        ({"setup": "guest", "cache": "writeback"}, 2, 12.0),
+    ]
+    for place, tiles, seconds in cells:
+        story.start_cell(place, guests=0, settings={"tiles": tiles, "host": force})
+        story.execute(seconds, [BUSY])
+        story.measure("job", seconds)
+        story.end_cell(wall=seconds)
+    return story.end()
+
+
 TOLD: dict[str, Callable[[Path], Path]] = {
     "tile": _tile,
     "two-tiles": _two_tiles,
@@ -122,5 +146,6 @@ TOLD: dict[str, Callable[[Path], Path]] = {
     "not-begun": _not_begun,
     "cpu-overhead": _cpu_overhead,
     "cpu-priority": _cpu_priority,
+    "points": _points,
 }
 """By the name of their golden text."""

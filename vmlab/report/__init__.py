@@ -1,1 +1,1 @@
-"""Runs as people read them: plain text tables."""
+"""Runs as people and other programs read them: text tables, the report as a page, exports."""

@@ -1,130 +1,178 @@
-"""One table of a run, for each way in which a scenario may lay it out."""
+"""The tables of one block of a run as text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from vmlab.analysis.figure import (
-    Figure,
-    Value,
-    difference_percent,
-    figure_of,
-    over_tiles,
-    ratio,
-    wall_seconds,
-    workloads_of,
-)
-from vmlab.analysis.intent import WORKLOADS
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.figure import HOST, RUN_TIME, WALL_SECONDS, Figure, workloads_of
+from vmlab.analysis.intent import METRICS, STATISTICS, WORKLOADS
+from vmlab.analysis.result_table import Entry, Head, ResultTable, tables_of
+from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.table_layout import Block, TableLayout, axis_title, axis_values
+from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.run import AxisValue
-from vmlab.report.grid import Column, grid
-from vmlab.report.heading import place_text
-from vmlab.report.layout import Block, Layout, axis_title, axis_values, baseline_of
+from vmlab.model.written import written
+from vmlab.report.grid import Column, grid, paragraph
 from vmlab.report.shares import share_columns
-from vmlab.report.words import axis_word, difference_text, figure_text, ratio_text
+from vmlab.report.verdicts import long_text, relative_text
+from vmlab.report.words import APART, figure_text, with_unit
+from vmlab.telemetry.host_figures import HOST_FIGURES
 
-_CORNER = "run time (s)"
 WALL_CLOCK = "total wall clock"
+_ABSENT = "absent"
+_METRIC_WORDS = {RUN_TIME: "run time", WALL_SECONDS: WALL_CLOCK}
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    label: str
-    value: Value
-
-
-def block_lines(document: RunDocument, layout: Layout, block: Block, width: int) -> list[str]:
+def block_lines(document: RunDocument, layout: TableLayout, block: Block, width: int) -> list[str]:
     """The lines of a block's tables, under the values of its axes where these are varied."""
     varied = {name: value for name, value in block.axes.items() if len(axis_values(document, name)) > 1}
-    lines = [place_text(varied)] if varied else []
-    if layout.columns == WORKLOADS and layout.rows != WORKLOADS:
-        return lines + _by_workload(axis_title(document, layout.rows), layout, block, width)
-    if layout.rows != WORKLOADS:
-        return lines + _by_axis(axis_title(document, layout.rows), layout, block, width)
-    return lines + _by_line(layout, block, width)
-
-
-def _by_line(layout: Layout, block: Block, width: int) -> list[str]:
-    """Rows of workloads and the wall clock; columns of an axis, with differences against the baseline."""
-    rows = list(_workload_lines(block.cells))
-    values = layout.column_values
-    groups = {axis_word(v): _column_cells(layout, block, v) for v in values} or {"all cells": list(block.cells)}
-    figures = {name: [figure_of(cells, row.value) for row in rows] for name, cells in groups.items()}
-    columns = _against(figures, baseline_of(layout, list(figures)), "difference", _difference)
-    return grid(_CORNER, [row.label for row in rows], columns, width)
-
-
-def _workload_lines(cells: Sequence[CellDocument]) -> Iterator[_Line]:
-    tiles = max((over["tiles"] for cell in cells for over in cell["over_tiles"]), default=1)
-    for workload in workloads_of(cells):
-        if tiles == 1:
-            yield _Line(workload, over_tiles(workload))
-        else:
-            yield _Line(f"{workload}, mean of {tiles}", over_tiles(workload))
-            yield _Line(f"{workload}, worst of {tiles}", over_tiles(workload, part="worst"))
-    yield _Line(WALL_CLOCK, wall_seconds)
-
-
-def _by_axis(corner: str, layout: Layout, block: Block, width: int) -> list[str]:
-    """Rows of one axis, columns of another, ratios against the baseline; a table for each workload."""
-    lines: list[str] = []
-    for workload in workloads_of(block.cells):
-        value = over_tiles(workload)
-        figures = {
-            axis_word(column): [
-                figure_of([c for c in _column_cells(layout, block, column) if _in_row(layout, c, row)], value)
-                for row in layout.row_values
-            ]
-            for column in layout.column_values
-        }
-        if not layout.column_values:
-            figures = {workload: [figure_of(_row_cells(layout, block, row), value) for row in layout.row_values]}
-        columns = _against(figures, baseline_of(layout, list(figures)), "ratio", _ratio)
-        lines += [""] if lines else []
-        lines += [f"{workload}, {_CORNER}"]
-        lines += grid(corner, [axis_word(row) for row in layout.row_values], columns, width)
+    lines = [axes_words(varied)] if varied else []
+    for number, table in enumerate(tables_of(document, layout, block)):
+        lines += [""] if number else []
+        lines += _Text(document, layout, block, table).lines(width)
     return lines
 
 
-def _by_workload(corner: str, layout: Layout, block: Block, width: int) -> list[str]:
-    """Rows of an axis, a column for each workload, ratios against the first one, and CPU shares where measured."""
-    groups = [_row_cells(layout, block, row) for row in layout.row_values]
-    workloads = workloads_of(block.cells)
-    figures = {name: [figure_of(cells, over_tiles(name)) for cells in groups] for name in workloads}
-    columns = _against(figures, baseline_of(layout, workloads), "ratio", _ratio)
-    columns += share_columns(workloads, groups)
-    return [_CORNER, *grid(corner, [axis_word(row) for row in layout.row_values], columns, width)]
+def metric_words(metric: str) -> str:
+    """A metric's name for people; a figure of the host has the name that it has everywhere."""
+    name = metric.removeprefix(HOST)
+    label = next((figure.label for figure in HOST_FIGURES if figure.name == name), None) if name != metric else None
+    return label or _METRIC_WORDS.get(metric) or name.replace("_", " ")
 
 
-def _against(
-    figures: dict[str, list[Figure]], baseline: str, word: str, compared: Callable[[Figure, Figure], str]
-) -> list[Column]:
-    """A column for each name, and beside each but the baseline what it is against the baseline."""
-    columns: list[Column] = []
-    for name in sorted(figures, key=lambda name: name != baseline):
-        columns.append(Column(name, [figure_text(figure) for figure in figures[name]]))
-        if name != baseline:
-            texts = [compared(b, c) for b, c in zip(figures[baseline], figures[name], strict=True)]
-            columns.append(Column(word, texts, beside=True))
-    return columns
+def compares_below(layout: TableLayout) -> bool:
+    """Whether what figures are to the baseline stands below them: the baseline is a row, and not a column."""
+    return bool(layout.baseline) and not any(part in layout.baseline for part in layout.columns)
 
 
-def _difference(baseline: Figure, candidate: Figure) -> str:
-    return difference_text(difference_percent(baseline, candidate))
+class _Text:
+    """One table as text."""
+
+    def __init__(self, document: RunDocument, layout: TableLayout, block: Block, table: ResultTable) -> None:
+        self._document = document
+        self._layout = layout
+        self._block = block
+        self._table = table
+        self._below = compares_below(layout)
+
+    def lines(self, width: int) -> list[str]:
+        """Caption and grid."""
+        labels, columns = self._row_labels(), self._columns()
+        columns += self._shares()
+        caption = self._caption()
+        by_workload = self._layout.simple and self._layout.rows == (WORKLOADS,)
+        corner = caption if by_workload else self._titles(self._layout.rows) or self._titles(self._layout.columns)
+        head = [] if by_workload or not caption else paragraph(caption, width, "  ")
+        return [*head, *grid(corner, labels, columns, width)]
+
+    def _caption(self) -> str:
+        """What all figures of the table are: its workload, and its metric with the unit."""
+        fixed = self._table.fixed
+        parts = [str(fixed[WORKLOADS])] if WORKLOADS in fixed else []
+        if METRICS in fixed:
+            parts.append(self._metric(str(fixed[METRICS]), list(self._entries())))
+        if not self._layout.simple and self._layout.over == "repeats":
+            parts.append("over the repeats")
+        return ", ".join(parts)
+
+    def _entries(self) -> Iterator[Entry]:
+        return (entry for line in self._table.entries for entry in line)
+
+    def _metric(self, metric: str, entries: Sequence[Entry]) -> str:
+        """The metric's name with the unit that its figures share, apart from indices and percentages."""
+        own = ("", "1", "%")
+        units = {one.reading.unit for one in entries if one.figure.spread} or {"s" if self._layout.simple else ""}
+        units = units - set(own) or units
+        return with_unit(metric_words(metric), units.pop() if len(units) == 1 else "")
+
+    def _titles(self, parts: Sequence[str]) -> str:
+        return " / ".join(filter(None, map(self._title, parts)))
+
+    def _title(self, part: str) -> str:
+        words = {WORKLOADS: "workload", METRICS: "metric", STATISTICS: ""}
+        return words[part] if part in words else axis_title(self._document, part)
+
+    def _row_labels(self) -> list[str]:
+        labels = [self._label(head, line) for head, line in zip(self._table.rows, self._table.entries, strict=True)]
+        if not self._below:
+            return labels
+        return [text for place, label in enumerate(labels) for text in ((label, "") if self._two(place) else (label,))]
+
+    def _two(self, row: int) -> bool:
+        """Whether a row has a second line of comparisons."""
+        return row not in self._table.absent and any(entry.difference for entry in self._table.entries[row])
+
+    def _label(self, head: Head, entries: Sequence[Entry]) -> str:
+        words = [self._word(part, value, entries) for part, value in head]
+        if self._layout.simple and len(head) > 1:
+            tiles = max(over["tiles"] for cell in self._block.cells for over in cell["over_tiles"])
+            return f"{words[0]}, {words[1]} of {tiles}"
+        return ", ".join(words)
+
+    def _word(self, part: str, value: AxisValue, entries: Sequence[Entry]) -> str:
+        if part == METRICS:
+            return WALL_CLOCK if self._layout.simple else self._metric(str(value), entries)
+        return axis_word(value)
+
+    def _columns(self) -> list[Column]:
+        """A column for each head, the baseline's first, and beside each other one what it is to the baseline."""
+        table, layout = self._table, self._layout
+        places = sorted(range(len(table.columns)), key=lambda place: self._order(table.columns[place]))
+        columns: list[Column] = []
+        for place in places:
+            column = [line[place] for line in table.entries]
+            words = [self._word(part, value, column) for part, value in table.columns[place]]
+            *above, heading = words or ["all cells"]
+            absent = place in table.absent_columns
+            columns.append(Column(heading, self._texts(column, absent=absent), above=tuple(above)))
+            if (
+                not self._below
+                and not absent
+                and layout.relative
+                and any(entry.difference is not None for entry in column)
+            ):
+                beside = [_to_baseline(entry, layout, interval=True) for entry in column]
+                columns.append(Column(self._relative_word(), beside, beside=True, above=tuple(above)))
+        return columns
+
+    def _order(self, head: Head) -> bool:
+        """The baseline of a simple table comes first; others keep the order of the scenario."""
+        return self._layout.simple and any(self._layout.baseline.get(part, value) != value for part, value in head)
+
+    def _relative_word(self) -> str:
+        return str(self._layout.relative)
+
+    def _texts(self, column: Sequence[Entry], *, absent: bool) -> list[str]:
+        texts: list[str] = []
+        for row, entry in enumerate(column):
+            texts.append(_ABSENT if absent or row in self._table.absent else _figure(entry))
+            if self._below and self._two(row):
+                text = _to_baseline(entry, self._layout)
+                texts.append(f"({text})" if text else "")
+        return texts
+
+    def _shares(self) -> list[Column]:
+        """CPU shares, where workloads are the columns of a simple table and shares were measured."""
+        if not (self._layout.simple and self._layout.columns == (WORKLOADS,)):
+            return []
+        return share_columns(workloads_of(self._block.cells), list(self._layout.groups(self._block).values()))
 
 
-def _ratio(baseline: Figure, candidate: Figure) -> str:
-    return ratio_text(ratio(baseline, candidate))
+def reading_text(figure: Figure, unit: str) -> str:
+    """A figure as tables have it, in the form that is written for its unit."""
+    spread = figure.spread
+    if unit == "1" and spread is not None and spread.half_width is None and 0 < abs(spread.mean) <= 1:
+        # An index from 0 to 1 needs more than two digits.
+        return f"{spread.mean:.4f}"
+    return figure_text(figure, written(unit).factor)
 
 
-def _column_cells(layout: Layout, block: Block, value: AxisValue) -> list[CellDocument]:
-    return [cell for cell in block.cells if layout.columns and cell["axes"].get(layout.columns) == value]
+def _figure(entry: Entry) -> str:
+    text = reading_text(entry.figure, entry.reading.unit)
+    return f"{text} {APART}" if entry.reading.apart and entry.figure.spread else text
 
 
-def _in_row(layout: Layout, cell: CellDocument, value: AxisValue) -> bool:
-    return cell["axes"].get(layout.rows) == value
-
-
-def _row_cells(layout: Layout, block: Block, value: AxisValue) -> list[CellDocument]:
-    return [cell for cell in block.cells if _in_row(layout, cell, value)]
+def _to_baseline(entry: Entry, layout: TableLayout, *, interval: bool = False) -> str:
+    if entry.difference is None or layout.relative is None:
+        return ""
+    return (long_text if interval else relative_text)(entry.difference, layout.relative)

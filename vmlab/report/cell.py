@@ -5,36 +5,69 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vmlab.analysis.shape import CellDocument, RunDocument
-from vmlab.model.run import RawOutput
+from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.results import RawOutput
+from vmlab.model.sample import unit_of
+from vmlab.model.units import format_bytes
+from vmlab.model.visible import visible, visible_line, visible_values
 from vmlab.report.grid import WIDTH, Column, grid, paragraph, shorten
-from vmlab.report.heading import heading, place_text
-from vmlab.report.words import NOT_MEASURED, number
+from vmlab.report.heading import heading
+from vmlab.report.host_rows import mean_text, row_label
+from vmlab.report.limits import bound_lines
+from vmlab.report.words import NOT_MEASURED, host_number, host_words, in_unit, number, plural
+from vmlab.telemetry.host_figures import HEADLINES
+
+_OF_STAGES = 5
+"""How many of the host's headlines are shown for a stage: user, system, iowait, await and utilisation."""
 
 
 def cell_text(document: RunDocument, cell: CellDocument, width: int = WIDTH) -> str:
     """The heading of the run, then one cell: outcome, phases, every measurement, the host, the proofs."""
+    document, cell = visible_values(document), visible_values(cell)
     lines = [*heading(document, width), ""]
     for text in _facts(cell):
         lines += paragraph(text, width, "  ")
-    for section in (_measurements(cell, width), _host(cell, width), list(_proofs(cell, width))):
+    for section in (
+        _measurements(cell, width),
+        _stages(cell, width),
+        _host(cell, width),
+        list(_proofs(cell, width)),
+        list(_seen(cell, width)),
+    ):
         lines += ["", *section] if section else []
     return "\n".join(lines) + "\n"
 
 
 def _facts(cell: CellDocument) -> Iterator[str]:
-    yield f"cell {cell['cell']} ({place_text(cell['axes'])}), repeat {cell['repeat']}: {cell['outcome']}"
+    yield f"cell {cell['cell']} ({axes_words(cell['axes'])}), {repeat_words(cell['repeat'])}: {cell['outcome']}"
     yield from (f"  {reason}" for reason in cell["reasons"])
     provision = cell["provision"]
     if provision["seconds"] is not None:
-        yield f"{provision['guests']} guests ready after {number(provision['seconds'])} s ({provision['how']})"
+        ready = plural(provision["guests"], "guest")
+        yield f"{ready} ready after {number(provision['seconds'])} s ({provision['how']})"
+    if host := host_words(cell["settings"].get("host", {})):
+        yield f"settings of the host: {host}"
     if cell["start_skew_ms"] is not None:
         known = cell["skew_uncertainty_ms"]
         uncertain = "" if known is None else f" ± {number(known)}"
         yield f"workloads started {number(cell['start_skew_ms'])}{uncertain} ms apart"
     if cell["wall_seconds"] is not None:
         yield f"total wall clock {number(cell['wall_seconds'])} s"
+    yield from bound_lines(cell)
+    if (yardstick := _yardstick(cell)) is not None:
+        yield yardstick
     if cell["phases"]:
         yield "phases: " + ", ".join(f"{name} {number(seconds)} s" for name, seconds in cell["phases"].items())
+
+
+def _yardstick(cell: CellDocument) -> str | None:
+    taken = cell["yardstick"]
+    if taken is None:
+        return None
+    readings = {"before": taken["before"], "after": taken["after"]}
+    times = [f"{number(one['seconds'])} s {when}" for when, one in readings.items() if one is not None]
+    moved = taken["moved_percent"]
+    return f"yardstick {', '.join(times)} the cell" + ("" if moved is None else f": {number(moved)} % apart")
 
 
 def _measurements(cell: CellDocument, width: int) -> list[str]:
@@ -44,10 +77,31 @@ def _measurements(cell: CellDocument, width: int) -> list[str]:
     columns = [
         Column("tile", [str(one["tile"]) for one in taken]),
         Column("metric", [one["metric"] for one in taken], beside=True),
-        Column("value", [NOT_MEASURED if one["value"] is None else number(one["value"]) for one in taken], beside=True),
+        Column(
+            "value",
+            [NOT_MEASURED if one["value"] is None else in_unit(one["value"], one["unit"]) for one in taken],
+            beside=True,
+        ),
         Column("unit", [one["unit"] for one in taken], beside=True),
     ]
     return grid("workload", [one["workload"] for one in taken], columns, width)
+
+
+def _stages(cell: CellDocument, width: int) -> list[str]:
+    """Stages of workloads with the host's CPU and disk meanwhile; all of its figures are in the JSON."""
+    stages = cell["stages"]
+    if not stages:
+        return []
+    columns = [
+        Column("tile", [str(one["tile"]) for one in stages]),
+        Column("stage", [one["stage"] for one in stages], beside=True),
+        Column("s", [number(one["seconds"]) for one in stages], beside=True),
+    ]
+    for figure in HEADLINES[:_OF_STAGES]:
+        means = [one["host"].get(figure.name) for one in stages]
+        texts = [NOT_MEASURED if mean is None else mean_text(figure, mean["mean"]) for mean in means]
+        columns.append(Column(row_label(figure), texts))
+    return grid("workload", [one["workload"] for one in stages], columns, width)
 
 
 def _host(cell: CellDocument, width: int) -> list[str]:
@@ -55,9 +109,9 @@ def _host(cell: CellDocument, width: int) -> list[str]:
     if not host:
         return []
     columns = [
-        Column("mean", [number(figure["mean"]) for figure in host.values()]),
-        Column("max", [number(figure["max"]) for figure in host.values()]),
-        Column("p95", [number(figure["p95"]) for figure in host.values()]),
+        Column("mean", [host_number(figure["mean"], unit_of(name)) for name, figure in host.items()]),
+        Column("max", [host_number(figure["max"], unit_of(name)) for name, figure in host.items()]),
+        Column("p95", [host_number(figure["p95"], unit_of(name)) for name, figure in host.items()]),
     ]
     return grid("host", list(host), columns, width)
 
@@ -69,10 +123,24 @@ def _proofs(cell: CellDocument, width: int) -> Iterator[str]:
         yield shorten(f"{proof['guest']}: cache {proof['expected']} {verdict}, O_DIRECT {flag}, {proof['file']}", width)
 
 
+def _seen(cell: CellDocument, width: int) -> Iterator[str]:
+    """What was found inside of each guest, a line for its boot and one for its data disk."""
+    for guest in cell["seen_in_guests"]:
+        name = f"{guest['guest']} of tile {guest['tile']}"
+        if (boot := guest["boot"]) is not None:
+            failed = f", failed: {' '.join(boot['failed'])}" if boot["failed"] else ""
+            units = f"{len(boot['units'])} units active"
+            yield shorten(f"{name}: boot {boot['mode']}, {boot['state']} in {boot['target']}, {units}{failed}", width)
+        if (disk := guest["data_disk"]) is not None:
+            seen = f"{format_bytes(disk['bytes'])}, queues {disk['queues']}"
+            ahead = f"read-ahead {format_bytes(disk['read_ahead_bytes'])}"
+            yield shorten(f"{name}: data disk {disk['device']} of {seen}, {ahead}", width)
+
+
 def raw_text(outputs: list[tuple[int, RawOutput]]) -> str:
-    """What tools printed, as it was, each under a line that tells where it comes from."""
+    """What tools printed, control characters made visible, each under a line with its origin."""
     parts = []
     for cell, output in outputs:
         where = f"cell {cell}, tile {output.tile}, {output.workload} on {output.guest}: {output.name}"
-        parts.append(f"==> {where} <==\n{output.text.rstrip()}\n")
+        parts.append(f"==> {visible_line(where)} <==\n{visible(output.text.rstrip())}\n")
     return "\n".join(parts) or "no tool printed anything\n"

@@ -2,30 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from vmlab.analysis.compare import WALL_CLOCK, Comparison, Row
-from vmlab.analysis.figure import RUN_TIME
-from vmlab.report.grid import WIDTH, Column, grid, paragraph, shorten
-from vmlab.report.heading import place_text
-from vmlab.report.words import MARK, difference_text, figure_text
+from vmlab.analysis.difference import Difference
+from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, Figure
+from vmlab.model.axes import axes_words
+from vmlab.model.visible import visible_values
+from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
+from vmlab.report.verdicts import difference_notes, long_text, outlier_notes, sentence
+from vmlab.report.words import MARK, figure_text, plural
 
 _LONGEST_NAME = 24
 
 
 def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
-    """A table for each place of the axes, differences in percent of the baseline, then everything that is doubtful."""
+    """A table for each combination of axis values, differences in percent of the baseline, then notes and warnings."""
+    comparison = visible_values(comparison)
     names = _names(comparison.labels)
     lines: list[str] = []
     for name, label in zip(names, comparison.labels, strict=True):
         role = "baseline" if label == comparison.labels[0] else "candidate"
         lines += paragraph(f"{name}: {label}, {role}" if name != label else f"{label}: {role}", width, "  ")
     for axes, rows in groupby(comparison.rows, key=lambda row: row.axes):
-        lines += ["", *([place_text(axes)] if axes else []), *_block(names, list(rows), width)]
-    warnings = [line for text in comparison.warnings for line in paragraph(f"{MARK} {text}", width, "  ")]
-    lines += ["", *warnings] if warnings else []
+        lines += ["", *([axes_words(axes)] if axes else []), *_block(names, list(rows), width)]
+    notes = [*comparison_notes(comparison), *(f"{MARK} {text}" for text in comparison.warnings)]
+    below = [line for text in notes for line in paragraph(text, width, "  ")]
+    lines += ["", *below] if below else []
     return "\n".join(lines) + "\n"
+
+
+def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metrics: Sequence[str] = ()) -> list[str]:
+    """What is known of the differences, and which readings lie far from the others.
+
+    `names` are those of the sides, their labels unless given; only the rows of `metrics`, or all.
+    """
+    names = names or _names(comparison.labels)
+    rows = [row for row in comparison.rows if not metrics or row.metric in metrics]
+    several = len({str(row.axes) for row in rows}) > 1
+    found: list[tuple[str, Difference]] = []
+    figures: list[tuple[str, Figure]] = []
+    for row in rows:
+        name = ", ".join([*([axes_words(row.axes)] if several else []), _name(row)])
+        for side, one in zip(names[1:], row.differences, strict=True):
+            found.append((f"{name} ({side})" if len(names) > 2 else name, one))
+        figures += [(f"{name} ({side})", figure) for side, figure in zip(names, row.figures, strict=True)]
+    return [*difference_notes(found), *_noise_notes(comparison, rows), *outlier_notes(figures)]
+
+
+def _noise_notes(comparison: Comparison, rows: Sequence[Row]) -> Iterator[str]:
+    """Where the noise comes from up to which no difference is called real, and how large it is for each figure."""
+    noise = comparison.noise
+    if noise is None:
+        return
+    known = {_name(row): noise.percents.get((row.workload, row.metric)) for row in rows}
+    words = ", ".join(f"{name} {'not known' if size is None else f'{size:.1f} %'}" for name, size in known.items())
+    yield (
+        f"this host's noise, up to which no difference is called real, by {plural(noise.repeats, 'repeat')} of "
+        f"control run {noise.run}: {words}"
+    )
+
+
+def verdict_lines(comparison: Comparison, width: int = WIDTH) -> str:
+    """What is known of each difference, as a sentence each."""
+    comparison = visible_values(comparison)
+    names = _names(comparison.labels)
+    lines: list[str] = []
+    for row in comparison.rows:
+        for side, found in zip(names[1:], row.differences, strict=True):
+            place = ", ".join([*([axes_words(row.axes)] if row.axes else []), _name(row), side])
+            lines += paragraph(f"{place}: {sentence(found)}", width, "  ")
+    return "\n".join(["", *lines]) + "\n"
 
 
 def _names(labels: Sequence[str]) -> list[str]:
@@ -39,19 +87,17 @@ def _block(names: Sequence[str], rows: Sequence[Row], width: int) -> list[str]:
     columns = [Column(names[0], [figure_text(row.figures[0]) for row in rows])]
     for place, name in enumerate(names[1:]):
         columns.append(Column(name, [figure_text(row.figures[place + 1]) for row in rows]))
-        differences = [_difference(row, place) for row in rows]
+        differences = [long_text(row.differences[place]) for row in rows]
         columns.append(Column("difference", differences, beside=True))
-    return grid("figure", [_label(row) for row in rows], columns, width)
+    longest = UNCUT if width == UNCUT else 30
+    return grid("figure", [_label(row, longest) for row in rows], columns, width)
 
 
-def _difference(row: Row, place: int) -> str:
-    """The difference, with ``~`` before it where the confidence intervals of both sides overlap."""
-    before, after = row.figures[0].comparable, row.figures[place + 1].comparable
-    text = difference_text(row.differences[place])
-    return f"~ {text}" if before and after and before.overlaps(after) else text
-
-
-def _label(row: Row) -> str:
-    name = row.workload if row.metric in (RUN_TIME, "wall_seconds") else f"{row.workload} {row.metric}"
+def _label(row: Row, longest: int) -> str:
+    name = _name(row)
     unit = "" if row.unit == "1" else f" ({row.unit})"
-    return f"{shorten(name, 30 - len(unit))}{unit}" if row.workload != WALL_CLOCK else f"{WALL_CLOCK} (s)"
+    return f"{shorten(name, longest - len(unit))}{unit}" if row.workload != WALL_CLOCK else f"{WALL_CLOCK} (s)"
+
+
+def _name(row: Row) -> str:
+    return row.workload if row.metric in (RUN_TIME, WALL_SECONDS) else f"{row.workload} {row.metric}"

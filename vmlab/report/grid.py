@@ -1,13 +1,17 @@
-"""Plain text grids that fit a width: what does not fit side by side stands below, under the row labels again."""
+"""Plain text grids that fit a width: columns that do not fit side by side continue below, with the row labels again."""
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 WIDTH = 80
-"""Columns of the smallest terminal that everything must fit."""
+"""The width of the smallest terminal that all output must fit."""
+
+UNCUT = sys.maxsize
+"""The width for output that does not go to a terminal: programs and files take lines of any length."""
 
 _GAP = "  "
 _LONGEST_LABEL = 30
@@ -15,11 +19,15 @@ _LONGEST_LABEL = 30
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading and the texts below it, one for each row. `beside` keeps it next to the column before it."""
+    """A heading and the texts below it, one for each row. `beside` keeps it next to the column before it.
+
+    `above` are headings that it may share with its neighbours, the outermost first; such columns stay together.
+    """
 
     heading: str
     texts: Sequence[str]
     beside: bool = False
+    above: tuple[str, ...] = ()
 
     @property
     def width(self) -> int:
@@ -34,23 +42,80 @@ def grid(corner: str, labels: Sequence[str], columns: Sequence[Column], width: i
     """
     if any(len(column.texts) != len(labels) for column in columns):
         raise ValueError("every column needs a text for every row")
-    shown = [shorten(label, _LONGEST_LABEL) for label in (corner, *labels)]
+    longest = UNCUT if width == UNCUT else _LONGEST_LABEL
+    shown = [shorten(corner, longest), *_distinct(labels, longest)]
     label_width = max(len(label) for label in shown)
     lines: list[str] = []
     for group in _groups(columns, width - label_width):
         if lines:
             lines.append("")
+        widths = _widths(group)
+        lines += (f"{' ' * label_width}{_GAP}{line}".rstrip()[:width] for line in _above(group, widths))
         for place, label in enumerate(shown):
-            texts = ((column.texts[place - 1] if place else column.heading).rjust(column.width) for column in group)
-            lines.append(_GAP.join([label.ljust(label_width), *texts]).rstrip()[:width])
+            texts = [column.texts[place - 1] if place else column.heading for column in group]
+            figures = (text.rjust(size) for text, size in zip(texts, widths, strict=True))
+            lines.append(_GAP.join([label.ljust(label_width), *figures]).rstrip()[:width])
     return lines
 
 
+def _distinct(labels: Sequence[str], longest: int) -> list[str]:
+    """Labels cut to their room: at the end, or in the middle where the end tells them apart."""
+    shown = [shorten(label, longest) for label in labels]
+    same = {text for text, label in zip(shown, labels, strict=True) if shown.count(text) > labels.count(label)}
+    return [_middle_out(label) if text in same else text for text, label in zip(shown, labels, strict=True)]
+
+
+def _middle_out(label: str) -> str:
+    before = _LONGEST_LABEL // 4
+    return f"{label[:before]}…{label[-(_LONGEST_LABEL - before - 1) :]}"
+
+
+def _spans(columns: Sequence[Column], level: int) -> list[tuple[int, int]]:
+    """First and last column of each heading of a level; neighbours share one where all above it is the same, too."""
+    spans: list[tuple[int, int]] = []
+    for place, column in enumerate(columns):
+        same = place > 0 and columns[place - 1].above[: level + 1] == column.above[: level + 1]
+        if same and spans:
+            spans[-1] = (spans[-1][0], place)
+        else:
+            spans.append((place, place))
+    return spans
+
+
+def _levels(columns: Sequence[Column]) -> int:
+    return max((len(column.above) for column in columns), default=0)
+
+
+def _heading_above(column: Column, level: int) -> str:
+    return column.above[level] if level < len(column.above) else ""
+
+
+def _widths(columns: Sequence[Column]) -> list[int]:
+    """The width of each column; the last below a heading that is wider than its columns together is widened."""
+    widths = [column.width for column in columns]
+    for level in range(_levels(columns)):
+        for first, last in _spans(columns, level):
+            room = sum(widths[first : last + 1]) + len(_GAP) * (last - first)
+            widths[last] += max(0, len(_heading_above(columns[first], level)) - room)
+    return widths
+
+
+def _above(columns: Sequence[Column], widths: Sequence[int]) -> Iterator[str]:
+    """The lines of shared headings, each in the middle of its columns; none where no column has one."""
+    for level in range(_levels(columns)):
+        parts = []
+        for first, last in _spans(columns, level):
+            room = sum(widths[first : last + 1]) + len(_GAP) * (last - first)
+            text = _heading_above(columns[first], level)
+            parts.append(text.rjust(room) if first == last else text.center(room))
+        yield _GAP.join(parts)
+
+
 def _groups(columns: Sequence[Column], room: int) -> Iterator[list[Column]]:
-    """Columns that fit into `room` together; those that belong together stay so where they fit at all."""
+    """Groups of columns that fit into `room`; columns that belong together stay together if they fit."""
     bundles: list[list[Column]] = []
     for column in columns:
-        if column.beside and bundles and _needed([*bundles[-1], column]) <= room:
+        if bundles and _belongs(column, bundles[-1][-1]) and _needed([*bundles[-1], column]) <= room:
             bundles[-1].append(column)
         else:
             bundles.append([column])
@@ -64,12 +129,16 @@ def _groups(columns: Sequence[Column], room: int) -> Iterator[list[Column]]:
         yield group
 
 
+def _belongs(column: Column, before: Column) -> bool:
+    return column.beside or (bool(column.above) and column.above == before.above)
+
+
 def _needed(columns: Sequence[Column]) -> int:
-    return sum(len(_GAP) + column.width for column in columns)
+    return sum(len(_GAP) + width for width in _widths(columns))
 
 
 def shorten(text: str, longest: int) -> str:
-    """`text`, with its end cut off and an ellipsis put there where it is longer than `longest`."""
+    """`text`; if it is longer than `longest`, its end is replaced by an ellipsis."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

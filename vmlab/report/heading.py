@@ -1,13 +1,14 @@
-"""What stands above a run's figures: what ran, where, under which accelerator, and how it ended."""
+"""The heading of a run's figures: what ran, where, under which accelerator, and how it ended."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from vmlab.analysis.shape import RunDocument, RunPart
-from vmlab.model.run import AxisValue, Outcome
+from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
+from vmlab.model.run import Outcome
 from vmlab.report.grid import WIDTH, paragraph
-from vmlab.report.words import axis_word, moment, plural
+from vmlab.report.words import moment, plural
 
 _EMULATED = "TCG: these figures describe emulation, not a hypervisor with hardware support"
 
@@ -21,16 +22,16 @@ def heading(document: RunDocument, width: int = WIDTH) -> list[str]:
         lines += paragraph(_EMULATED, width, "  ")
     if run["outcome"] != Outcome.PASSED:
         passed = sum(cell["outcome"] == Outcome.PASSED for cell in document["cells"])
-        said = f"{run['outcome']}, {passed} of {plural(run['cells_planned'], 'cell')} passed"
-        lines += paragraph(f"{said}: {run['reason']}" if run["reason"] else said, width, "  ")
+        outcome = f"{run['outcome']}, {passed} of {plural(run['cells_planned'], 'cell')} passed"
+        lines += paragraph(f"{outcome}: {run['reason']}" if run["reason"] else outcome, width, "  ")
     return lines
 
 
 def _what(document: RunDocument) -> list[str]:
     run, cells = document["run"], document["cells"]
-    tiles = sorted({int(cell["axes"]["tiles"]) for cell in cells if "tiles" in cell["axes"]})
+    tiles = _tiles(cells)
     guests = sorted({cell["provision"]["guests"] for cell in cells} - {0})
-    parts = [run["scenario"] or "a run that said nothing"]
+    parts = [run["scenario"] or "a run without a name"]
     if tiles:
         parts.append(_counts(tiles, "tile"))
     if guests:
@@ -41,6 +42,13 @@ def _what(document: RunDocument) -> list[str]:
         parts.append(plural(repeats, "repeat"))
     parts.append(f"accelerator {run['accelerator'] or 'unknown'}")
     return parts
+
+
+def _tiles(cells: Sequence[CellDocument]) -> list[int]:
+    """How many tiles the cells have, where that is varied or more than one."""
+    varied = {int(cell["axes"]["tiles"]) for cell in cells if "tiles" in cell["axes"]}
+    hidden = {int(cell["settings"]["tiles"]) for cell in cells if "tiles" in cell["settings"]}
+    return sorted(varied | hidden) if varied or hidden - {1} else []
 
 
 def _counts(counts: list[int], noun: str) -> str:
@@ -57,8 +65,3 @@ def _host(run: RunPart) -> list[str]:
 
 
 _VERSIONS = (("kernel", "Linux"), ("qemu", "QEMU"), ("libvirt", "libvirt"))
-
-
-def place_text(axes: dict[str, AxisValue]) -> str:
-    """Axes and their values in one line: ``tiles 2, cache none``."""
-    return ", ".join(f"{name} {axis_word(value)}" for name, value in axes.items())

@@ -1,55 +1,52 @@
-"""What the host went through while the workloads ran, below the run times."""
+"""The host's figures while the workloads ran, below the run times."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from vmlab.analysis.figure import Value, figure_of
-from vmlab.analysis.intent import WORKLOADS
+from vmlab.analysis.figure import figure_of, host_mean
 from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.table_layout import Block, TableLayout, absent_reason, axis_title
+from vmlab.model.axes import axis_word
 from vmlab.model.units import format_bytes
+from vmlab.model.written import written
 from vmlab.report.grid import Column, grid
-from vmlab.report.layout import Block, Layout, axis_title
-from vmlab.report.words import NOT_MEASURED, axis_word, number
-
-_ROWS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
-    ("CPU user %", "cpu_user_percent", number),
-    ("CPU system %", "cpu_system_percent", number),
-    ("CPU iowait %", "cpu_iowait_percent", number),
-    ("disk await ms", "disk_await_ms", number),
-    ("disk busy %", "disk_util_percent", number),
-    ("disk read MB/s", "disk_read_bytes_per_second", lambda value: number(value / 1e6)),
-    ("disk write MB/s", "disk_write_bytes_per_second", lambda value: number(value / 1e6)),
-    ("memory used", "memory_used_bytes", format_bytes),
-    ("memory cached", "memory_cached_bytes", format_bytes),
-    ("KSM saved", "ksm_saved_bytes", format_bytes),
-)
+from vmlab.report.limits import ROWS, traffic_row
+from vmlab.report.words import NOT_MEASURED, host_number, number
+from vmlab.telemetry.figure import HostFigure
+from vmlab.telemetry.host_figures import HEADLINES
 
 
-def host_lines(document: RunDocument, layout: Layout, block: Block, width: int) -> list[str]:
+def row_label(figure: HostFigure) -> str:
+    """``disk read MB/s``: the label of a row of means; bytes carry their unit themselves."""
+    unit = "" if figure.unit == "B" else written(figure.unit).unit
+    return f"{figure.label} {unit}".rstrip()
+
+
+def mean_text(figure: HostFigure, mean: float) -> str:
+    """A mean as text in such a row."""
+    if figure.unit == "B":
+        return format_bytes(mean)
+    return host_number(mean) if figure.unit in ("%", "ms") else number(mean * written(figure.unit).factor)
+
+
+def host_lines(document: RunDocument, layout: TableLayout, block: Block, width: int) -> list[str]:
     """Means over the execute phase, in a column for each value of the axis that is varied; [] without samples."""
-    axis = layout.columns if layout.columns not in (None, WORKLOADS) else layout.rows
-    values = layout.column_values or layout.row_values
-    groups = {axis_word(value): [c for c in block.cells if c["axes"].get(str(axis)) == value] for value in values}
-    groups = groups or {"all cells": list(block.cells)}
-    rows = [row for row in _ROWS if any(row[1] in cell["host"] for cell in block.cells)]
+    rows = [figure for figure in HEADLINES if any(figure.name in cell["host"] for cell in block.cells)]
     if not rows:
         return []
-    columns = [Column(name, [_text(cells, key, written) for _, key, written in rows]) for name, cells in groups.items()]
-    labels = [label for label, _, _ in rows]
+    more = [row for row in ROWS if any(traffic_row(row, [cell]) != NOT_MEASURED for cell in block.cells)]
+    axis = layout.main_axis
+    absent = {axis_word(value) for value in layout.values.get(axis or "", ()) if absent_reason(document, axis, value)}
+    columns = [
+        Column(name, [*(_text(cells, figure) for figure in rows), *(traffic_row(row, cells) for row in more)])
+        for name, cells in layout.groups(block).items()
+        if name not in absent
+    ]
+    labels = [*map(row_label, rows), *more]
     return ["host, mean while the workloads ran", *grid(axis_title(document, axis), labels, columns, width)]
 
 
-def _text(cells: Sequence[CellDocument], key: str, written: Callable[[float], str]) -> str:
-    figure = figure_of(cells, mean_of(key))
-    return written(figure.spread.mean) if figure.spread else NOT_MEASURED
-
-
-def mean_of(key: str) -> Value:
-    """A host figure's mean, from a cell's document; None where the cell has none."""
-
-    def value(cell: CellDocument) -> float | None:
-        aggregate = cell["host"].get(key)
-        return aggregate["mean"] if aggregate else None
-
-    return value
+def _text(cells: Sequence[CellDocument], figure: HostFigure) -> str:
+    found = figure_of(cells, host_mean(figure.name))
+    return mean_text(figure, found.spread.mean) if found.spread else NOT_MEASURED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from vmlab.model.visible import visible_values
 from vmlab.report.grid import WIDTH, shorten
 from vmlab.store.runs import RunSummary
 
@@ -12,7 +13,8 @@ _HEADINGS = ("RUN", "SIZE", "OUTCOME", "CELLS", "STARTED (UTC)")
 
 
 def runs_text(runs: Sequence[RunSummary], width: int = WIDTH) -> str:
-    """A line a run, the newest first; what makes a store unreadable stands below."""
+    """One line for each run, the newest first; errors of unreadable stores are below."""
+    runs = [visible_values(run) for run in runs]
     rows = [_HEADINGS, *(_row(run) for run in runs)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADINGS))]
     widths[0] = min(widths[0], width - sum(widths[1:]) - 2 * (len(widths) - 1))
@@ -32,5 +34,6 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def names_text(entries: Sequence[tuple[str, str]], width: int = WIDTH) -> str:
     """A line for each name with what it is, cut off at `width`."""
+    entries = visible_values(list(entries))
     longest = max((len(name) for name, _ in entries), default=0)
     return "\n".join(shorten(f"{name.ljust(longest)}  {what}".rstrip(), width) for name, what in entries) + "\n"

@@ -1,10 +1,11 @@
-"""CPU shares as they were configured, and as the guests got them while all of them wanted the CPU."""
+"""CPU shares as configured, and as the guests got them while all of them wanted the CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from vmlab.analysis.figure import Figure, figure_of, over_tiles
+from vmlab.analysis.own_state import as_of
 from vmlab.analysis.shape import CellDocument
 from vmlab.report.grid import Column
 from vmlab.report.words import MARK, NOT_MEASURED
@@ -17,7 +18,7 @@ def share_columns(workloads: Sequence[str], groups: Sequence[Sequence[CellDocume
     """Shares configured and got in percent, workload by workload, for each group; none where nothing was measured."""
     found: list[Column] = []
     for heading, metric in (("share set", CONFIGURED), ("share got", GOT)):
-        figures = [[figure_of(cells, over_tiles(name, metric)) for name in workloads] for cells in groups]
+        figures = [[figure_of(as_of(name, cells), over_tiles(name, metric)) for name in workloads] for cells in groups]
         if any(figure.spread for row in figures for figure in row):
             found.append(Column(heading, [_shares(row) for row in figures], beside=bool(found)))
     return found

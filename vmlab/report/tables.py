@@ -1,19 +1,30 @@
-"""The table of a run: what was measured, laid out as its scenario asks, with what is doubtful told below."""
+"""The table of a run: what was measured, laid out as its scenario asks, with the doubts below."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from vmlab.analysis.figure import workloads_of
 from vmlab.analysis.intent import WORKLOADS
+from vmlab.analysis.result_table import ResultTable, result_tables
 from vmlab.analysis.shape import CellDocument, RunDocument
-from vmlab.model.run import Outcome
-from vmlab.report.blocks import block_lines
+from vmlab.analysis.table_layout import TableLayout, layout_of
+from vmlab.model.axes import absent_words, axes_words, axis_word
+from vmlab.model.run import WARM_UP, AxisValue, Outcome
+from vmlab.model.visible import visible_values
+from vmlab.report.blocks import block_lines, compares_below
 from vmlab.report.grid import WIDTH, paragraph
-from vmlab.report.heading import heading, place_text
+from vmlab.report.heading import heading
 from vmlab.report.host_rows import host_lines
-from vmlab.report.layout import Layout, baseline_of, layout_of
-from vmlab.report.words import MARK, axis_word
+from vmlab.report.limits import cell_words, limits_lines
+from vmlab.report.named import named_differences, named_figures
+from vmlab.report.verdicts import difference_notes, outlier_notes
+from vmlab.report.words import APART, MARK, plural
+
+_STATISTICS = {
+    "sd": "sd: standard deviation of a sample, with n - 1 below",
+    "cv": "cv: standard deviation (n - 1) in percent of the mean",
+    "jain": "jain: Jain's index of fairness, (Σx)² / (n Σx²); 1 is equal shares",
+}
 
 
 def run_table(document: RunDocument, width: int = WIDTH) -> str:
@@ -21,33 +32,97 @@ def run_table(document: RunDocument, width: int = WIDTH) -> str:
 
     A run that has no cell yet is its heading alone.
     """
+    document = visible_values(document)
+    return "\n".join([*heading(document, width), *table_lines(document, width)]) + "\n"
+
+
+def table_lines(document: RunDocument, width: int) -> list[str]:
+    """The tables and the notes of a run without its heading; every text of `document` has to be visible."""
     layout = layout_of(document)
-    lines = heading(document, width)
+    lines: list[str] = []
     for block in layout.blocks:
         lines += ["", *block_lines(document, layout, block, width)]
         lines += _section(host_lines(document, layout, block, width))
-    lines += _section([line for note in _notes(document, layout) for line in paragraph(note, width, "  ")])
-    return "\n".join(lines) + "\n"
+    lines += _section(limits_lines(document["cells"], width))
+    notes = _notes(document, layout, result_tables(document))
+    return lines + _section([line for note in notes for line in paragraph(note, width, "  ")])
 
 
 def _section(lines: list[str]) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def _notes(document: RunDocument, layout: Layout) -> Iterator[str]:
-    names = [axis_word(value) for value in layout.column_values] or workloads_of(document["cells"])
-    if layout.rows != WORKLOADS and len(names) > 1:
-        baseline = baseline_of(layout, names)
-        yield f"ratio: time of {baseline} over the time in the column before; 1 is as fast, less is slower"
-    if any(cell["repeat"] > 1 for cell in document["cells"]):
+def _notes(document: RunDocument, layout: TableLayout, tables: Sequence[ResultTable]) -> Iterator[str]:
+    yield from _relative_notes(layout, tables)
+    yield from (text for name, text in _STATISTICS.items() if name in layout.statistics)
+    if layout.best_of is not None:
+        repeats = max((cell["repeat"] for cell in document["cells"]), default=0)
+        short = "" if repeats >= layout.best_of else f", as it was published; this run has {plural(repeats, 'repeat')}"
+        yield f"each figure is the best of {plural(layout.best_of, 'repeat')}{short}"
+    if any(cell["repeat"] > 1 for cell in document["cells"]) and layout.best_of is None:
         yield "±: half width of the 95 % confidence interval of the mean over the repeats"
+    yield from difference_notes(named_differences(tables), intervals=not compares_below(layout))
+    yield from outlier_notes(named_figures(tables))
+    yield from _apart(tables)
     for cell in document["cells"]:
+        if cell["repeat"] == WARM_UP:
+            yield f"cell {cell['cell']} ({axes_words(cell['axes'])}) is the warm-up and counts in no figure"
         if cell["outcome"] != Outcome.PASSED:
             yield _doubt(cell)
+    yield from absent_notes(document)
     yield from document["run"]["notices"]
 
 
+def absent_notes(document: RunDocument) -> Iterator[str]:
+    """A line for each reason why values of an axis have no cells, wherever the axis stands."""
+    values: dict[tuple[str, str], list[AxisValue]] = {}
+    for absent in document["run"]["absent"]:
+        for name, value in absent["axes"].items():
+            values.setdefault((name, absent["reason"]), []).append(value)
+    yield from (absent_words(name, those, reason) for (name, reason), those in values.items())
+
+
+def _relative_notes(layout: TableLayout, tables: Sequence[ResultTable]) -> Iterator[str]:
+    """What a ratio, or another form of it, means in the tables."""
+    compared = [one for table in tables for line in table.entries for one in line if one.difference is not None]
+    simple_rows = layout.simple and layout.rows == (WORKLOADS,)
+    if not compared or layout.relative is None or simple_rows:
+        return
+    base = ", ".join(map(axis_word, layout.baseline.values()))
+    ways = {one.reading.more_is_better is False for one in compared if one.figure.spread} or {True}
+    for inverse in sorted(ways, reverse=True):
+        yield _meaning(layout, base, inverse=inverse)
+
+
+def _meaning(layout: TableLayout, base: str, *, inverse: bool) -> str:
+    if layout.relative == "difference":
+        return f"difference: how much more than {base}, in percent of it"
+    column = " in the column before" if layout.simple else ""
+    ratio = f"time of {base} over the time{column}" if inverse else f"figure{column} over that of {base}"
+    match layout.relative:
+        case "ratio":
+            return f"ratio: {ratio}; 1 is as fast, less is slower"
+        case "percent":
+            return f"percent: {ratio}; 100 % is as fast, less is slower"
+        case "overhead":
+            return f"overhead: 100 % less the {ratio}"
+        case _:
+            return f"slowdown: one over the {ratio}; 1 is as fast, more is slower"
+
+
+def _apart(tables: Sequence[ResultTable]) -> Iterator[str]:
+    """A note if rates of tiles were added up, or their fairness calculated, that did not run at the same time."""
+    apart = [one.reading.overlap for table in tables for line in table.entries for one in line if one.reading.apart]
+    if not apart:
+        return
+    known = [overlap for overlap in apart if overlap is not None]
+    share = f"for {100 * min(known):.0f} % of their time at the least" if known else "for an unknown time"
+    yield (
+        f"{APART} the tiles ran together only {share}; each rate is over its own tile's time, since the tools do not "
+        "tell the rates over the span in which all ran"
+    )
+
+
 def _doubt(cell: CellDocument) -> str:
-    where = ", ".join(filter(None, [place_text(cell["axes"]), f"repeat {cell['repeat']}"]))
     reasons = "; ".join(cell["reasons"]) or "it has no end in the store"
-    return f"{MARK} cell {cell['cell']} ({where}) is {cell['outcome']}: {reasons}"
+    return f"{MARK} {cell_words(cell)} is {cell['outcome']}: {reasons}"

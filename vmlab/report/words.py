@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from vmlab.analysis.figure import MISSING, Figure
-from vmlab.model.run import AxisValue, Outcome
+from vmlab.model.quantities import format_bytes
+from vmlab.model.run import Outcome
+from vmlab.model.written import written
+
+if TYPE_CHECKING:
+    # It brings pydantic, which would delay the console's first picture.
+    from vmlab.model.table import Relative
 
 NOT_MEASURED = "-"
 MARK = "!"
-"""Stands beside a figure that is not to be taken at its word; the reason is told below the table."""
+"""Marks a figure that is not certain; the reason is given below the table."""
+APART = "*"
+"""Marks a sum or an index of rates that were not measured over the same span."""
+
+
+def with_unit(name: str, unit: str) -> str:
+    """``run time (s)``: a name with the unit in which its figures are written."""
+    shown = written(unit).unit
+    return f"{name} ({shown})" if shown else name
 
 
 def number(value: float) -> str:
@@ -22,30 +38,53 @@ def number(value: float) -> str:
     return f"{value:.2f}" if size >= 0.1 or value == 0 else f"{value:.3g}"
 
 
-def figure_text(figure: Figure) -> str:
-    """The mean with its half width, or the word for why there is none; marked where repeats are left out."""
+def in_unit(value: float, unit: str) -> str:
+    """A measured figure in the digits of its `unit`: whole counts have none after the point."""
+    return f"{value:.0f}" if unit == "1" and value == round(value) else number(value)
+
+
+def host_number(value: float, unit: str = "") -> str:
+    """A sampled figure of the host, with two digits after the point at most: ``0.03`` or ``<0.01``.
+
+    Bytes of either kind are written in their binary units.
+    """
+    if unit in ("B", "B/s"):
+        return format_bytes(value) + unit[1:]
+    if unit == "1" and value == round(value):
+        return f"{value:.0f}"
+    if 0 < value < 0.005:
+        return "<0.01"
+    return number(value) if abs(value) >= 0.1 else f"{value:.2f}"
+
+
+def figure_text(figure: Figure, factor: float = 1.0) -> str:
+    """The mean with its half width, or the word for why there is none; marked where repeats are left out.
+
+    A figure of invalid cells alone is struck through, as Markdown writes it.
+    """
     if figure.spread is None:
         return NOT_MEASURED if figure.state == MISSING else figure.state
-    text = number(figure.spread.mean)
+    text = number(figure.spread.mean * factor)
     if figure.spread.half_width is not None:
-        text += f" ± {number(figure.spread.half_width)}"
+        text += f" ± {number(figure.spread.half_width * factor)}"
+    if figure.state == Outcome.INVALID:
+        text = f"~~{text}~~"
     doubtful = figure.state != Outcome.PASSED or figure.left_out > 0
     return f"{text} {MARK}" if doubtful else text
 
 
-def difference_text(percent: float | None) -> str:
-    """``-61.4 %``, or a dash where there is nothing to compare."""
-    return NOT_MEASURED if percent is None else f"{percent:+.1f} %"
+def relative_number(value: float, relative: Relative) -> str:
+    """A ratio with three digits behind the point, percent with one up to 100 and a sign where they are a difference.
 
-
-def ratio_text(value: float | None) -> str:
-    """``0.996``, or a dash where there is nothing to compare."""
-    return NOT_MEASURED if value is None else f"{value:.3f}"
-
-
-def axis_word(value: AxisValue) -> str:
-    """An axis value as YAML has it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    Differences below a tenth of a percent have a digit more.
+    """
+    match relative:
+        case "difference":
+            return f"{value:+.2f} %" if 0 < abs(value) < 0.095 else f"{value:+.1f} %"
+        case "percent" | "overhead":
+            return f"{value:.0f} %" if abs(value) >= 100 else f"{value:.1f} %"
+        case _:
+            return f"{value:.3f}"
 
 
 def plural(count: int, noun: str) -> str:
@@ -58,3 +97,10 @@ def moment(stamp: str | None) -> str:
     if stamp is None:
         return "at an unknown time"
     return datetime.fromisoformat(stamp).strftime("%Y-%m-%d %H:%M %Z")
+
+
+def host_words(host: Mapping[str, str | int | None]) -> str:
+    """Settings of the host as they were in force: ``ksm off, thp madvise, read-ahead 128 KiB``; empty for none."""
+    ahead = host.get("read_ahead_bytes")
+    words = [f"{name} {host[name]}" for name in ("ksm", "thp") if host.get(name) is not None]
+    return ", ".join(words if ahead is None else [*words, f"read-ahead {format_bytes(int(ahead))}"])

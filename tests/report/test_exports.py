@@ -1,0 +1,225 @@
+"""Exports, each read back by a program that is made to read it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import junitparser
+import polars
+import pytest
+from prometheus_client import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from tests.store.stories import Story
+from tests.tui.conftest import RECORDED
+from vmlab.analysis.document import run_document
+from vmlab.analysis.shape import RunDocument
+from vmlab.model.errors import RefusedError, UsageError
+from vmlab.model.results import RawOutput
+from vmlab.report.exports import fio_folder, junit, openmetrics, parquet, perfkit, tables, tidy
+from vmlab.store.reader import RunReader
+from vmlab.store.samples import samples
+
+CAPTURED = Path(__file__).parents[1] / "workloads/captured"
+
+
+@pytest.fixture(scope="module")
+def recorded() -> RunReader:
+    return RunReader(RECORDED)
+
+
+@pytest.fixture(scope="module")
+def document(recorded: RunReader) -> RunDocument:
+    return run_document(recorded)
+
+
+def figures(document: RunDocument) -> list[tuple[int, str, str, float]]:
+    """Cell, workload, metric and value of every measurement."""
+    return [
+        (cell["cell"], one["workload"], one["metric"], one["value"])
+        for cell in document["cells"]
+        for one in cell["measurements"]
+        if one["value"] is not None
+    ]
+
+
+def parsed(file: BytesIO) -> list[Metric]:
+    """The metric families of an OpenMetrics text."""
+    return list(text_string_to_metric_families(file.getvalue().decode()))  # type: ignore[no-untyped-call]
+
+
+def values_of(frame: polars.DataFrame) -> list[tuple[Any, ...]]:
+    return frame.filter(polars.col("workload").is_not_null())["cell", "workload", "metric", "value"].rows()
+
+
+def test_polars_reads_the_measurements_from_csv_and_parquet(recorded: RunReader, document: RunDocument) -> None:
+    text, packed = BytesIO(), BytesIO()
+    tables.write_csv(tidy.measurements(recorded), text)
+    parquet.write_parquet(tidy.measurements(recorded), packed)
+    by_text, by_bytes = polars.read_csv(text.getvalue()), polars.read_parquet(packed.getvalue())
+    assert values_of(by_bytes) == figures(document)
+    assert values_of(by_text) == figures(document)
+    assert by_bytes.columns == by_text.columns
+    assert by_bytes.schema["axis_tiles"] == polars.Int64
+    assert by_bytes["axis_cache"].unique().sort().to_list() == ["none", "writeback"]
+    walls = by_bytes.filter(polars.col("metric") == "wall_seconds")["value"].to_list()
+    assert walls == [cell["wall_seconds"] for cell in document["cells"]]
+
+
+def test_polars_reads_the_samples_with_their_cells_and_phases(recorded: RunReader) -> None:
+    packed = BytesIO()
+    parquet.write_parquet(tidy.sampled(recorded), packed)
+    frame = polars.read_parquet(packed.getvalue())
+    known = [sample for _, sample in samples(recorded)]
+    assert len(frame) == sum(value == value for sample in known for value in sample.values)
+    user = frame.filter(polars.col("metric") == "cpu_user_percent", polars.col("instance").is_null())
+    assert user["value"].to_list() == pytest.approx([one.get("cpu_user_percent") for one in known])
+    executed = user.filter(polars.col("phase") == "execute")
+    assert executed.group_by("axis_cache", maintain_order=True).len()["axis_cache"].to_list() == ["none", "writeback"]
+    assert executed["value"].mean() == pytest.approx(92, abs=2)
+    assert frame.filter(polars.col("metric") == "guest_cpu_percent")["instance"].n_unique() == 4
+
+
+def story(path: Path) -> Story:
+    """A run with an axis of hostile values, a workload that failed, and a cell that was not begun."""
+    told = Story(path / "run.sqlite").begin(
+        {"setup": ['a "b"\n,\\', "<c>&"]}, {"columns": "setup", "rows": "workloads"}, cells=3
+    )
+    told.start_cell({"setup": 'a "b"\n,\\'})
+    told.measure("web", 9.5)
+    told.end_cell("invalid", ["clients started 700 ms apart"], wall=10.0)
+    told.start_cell({"setup": "<c>&"})
+    told.measure("web", 4.0)
+    told.fail("mail", "3 of 600 mails were not delivered\x1b[2J")
+    told.end_cell("failed", ["tile 1 mail: 3 of 600"], wall=12.0)
+    return told
+
+
+def test_a_failed_workload_has_a_row_without_a_value(tmp_path: Path) -> None:
+    with RunReader(story(tmp_path).end("failed", 1)) as reader:
+        table = tidy.measurements(reader)
+        rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+        text = BytesIO()
+        tables.write_csv(tidy.measurements(reader), text)
+    (failed,) = [row for row in rows if row["workload"] == "mail"]
+    assert (failed["workload_outcome"], failed["metric"], failed["value"]) == ("failed", "run_time", None)
+    frame = polars.read_csv(text.getvalue())
+    assert frame["axis_setup"].unique(maintain_order=True).to_list() == ['a "b"\n,\\', "<c>&"]
+    assert frame.filter(polars.col("workload") == "mail")["value"].to_list() == [None]
+
+
+def test_perfkit_samples_have_its_fields(recorded: RunReader, document: RunDocument) -> None:
+    file = BytesIO()
+    perfkit.write_perfkit(recorded, file)
+    lines = [json.loads(line) for line in file.getvalue().splitlines()]
+    fields = {"metric", "value", "unit", "metadata", "timestamp", "test", "product_name", "run_uri", "sample_uri"}
+    assert all(line.keys() == fields for line in lines)
+    assert len({line["sample_uri"] for line in lines}) == len(lines)
+    found = [(one["metadata"]["cell"], one["metadata"].get("workload"), one["metric"], one["value"]) for one in lines]
+    assert [row for row in found if row[1] is not None] == figures(document)
+    assert lines[0]["metadata"]["axis_cache"] == "none"
+    assert lines[0]["metadata"]["host"]["kernel"] == document["run"]["host"]["kernel"]
+
+
+def test_prometheus_reads_the_measurements(recorded: RunReader, document: RunDocument) -> None:
+    file = BytesIO()
+    openmetrics.write_measurements(recorded, file)
+    families = {family.name: family for family in parsed(file)}
+    times = [
+        (one.labels["axis_cache"], one.value)
+        for one in families["vmlab_run_time_seconds"].samples
+        if one.labels["workload"] == "web"
+    ]
+    web = [(cell, value) for cell, name, metric, value in figures(document) if (name, metric) == ("web", "run_time")]
+    assert times == [("none", web[0][1]), ("writeback", web[1][1])]
+    assert families["vmlab_run_time_seconds"].unit == "seconds"
+
+
+def test_prometheus_reads_the_samples_with_their_times(recorded: RunReader) -> None:
+    file = BytesIO()
+    openmetrics.write_samples(recorded, file)
+    families = {family.name: family for family in parsed(file)}
+    family = families["vmlab_disk_util_percent"]
+    util = [one for one in family.samples if "instance" not in one.labels]
+    util.sort(key=lambda one: float(one.timestamp or 0))
+    known = [(sample.wall, sample.get("disk_util_percent")) for _, sample in samples(recorded)]
+    kept = [(wall, value) for wall, value in known if value == value]
+    assert [one.value for one in util] == pytest.approx([value for _, value in kept])
+    assert [float(one.timestamp or 0) for one in util] == pytest.approx([wall for wall, _ in kept], abs=0.1)
+    assert {one.labels.get("axis_cache") for one in util} >= {"none", "writeback"}
+
+
+def test_prometheus_reads_hostile_labels(tmp_path: Path) -> None:
+    file = BytesIO()
+    with RunReader(story(tmp_path).end("failed", 1)) as reader:
+        openmetrics.write_measurements(reader, file)
+    (times,) = [one for one in parsed(file) if "run_time" in one.name]
+    assert [one.labels["axis_setup"] for one in times.samples] == ['a "b"\n,\\', "<c>&"]
+
+
+def test_junit_has_a_case_for_each_workload_and_cell(tmp_path: Path) -> None:
+    file = BytesIO()
+    with RunReader(story(tmp_path).end("failed", 1, "2 cells did not pass")) as reader:
+        junit.write_junit(reader, file)
+    suites = junitparser.JUnitXml.fromstring(file.getvalue())
+    assert (suites.tests, suites.failures, suites.errors) == (6, 2, 2)
+    cases = {(case.classname, case.name): case for suite in suites for case in suite}
+    mail = cases["tile.setup <c>&", "mail of tile 1"].result[0]
+    assert isinstance(mail, junitparser.Failure)
+    assert (mail.type, mail.message) == ("failed", "3 of 600 mails were not delivered\\x1b[2J")
+    invalid = cases['tile.setup a "b"\\n,\\', "cell 1"].result[0]
+    assert isinstance(invalid, junitparser.Error)
+    assert (invalid.type, invalid.message) == ("invalid", "clients started 700 ms apart")
+    assert cases["tile.setup <c>&", "web of tile 1"].is_passed
+    assert cases["tile", "1 cell"].result[0].message == "2 cells did not pass"
+
+
+def test_junit_of_a_run_that_passed_has_no_failure(recorded: RunReader) -> None:
+    file = BytesIO()
+    junit.write_junit(recorded, file)
+    suites = junitparser.JUnitXml.fromstring(file.getvalue())
+    assert (suites.tests, suites.failures, suites.errors) == (10, 0, 0)
+
+
+def fio_run(path: Path) -> Path:
+    """Two cache modes with random reads and mixed blocks each, by recorded reports."""
+    told = Story(path / "run.sqlite").begin({"job": ["r", "m"], "cache": ["none", "writeback"]}, cells=4)
+    for job, rw in (("r", "randread"), ("m", "randrw")):
+        for cache in ("none", "writeback"):
+            params = {"rw": rw, "depth": 16, "jobs": 2, "block": 4096}
+            told.start_cell(
+                {"job": job, "cache": cache}, settings={"workloads": {"../x": {"kind": "fio", "params": params}}}
+            )
+            text = (CAPTURED / f"fio-{rw}.json").read_text()
+            told.writer.raw(told.cells, RawOutput("../x", 1, "vm", "fio", text))
+            told.writer.raw(told.cells, RawOutput("../x", 1, "vm", "stderr", "nothing"))
+            told.end_cell(wall=1.0)
+    return told.end()
+
+
+def test_fio_reports_lie_untouched_where_fio_plot_finds_them(tmp_path: Path) -> None:
+    with RunReader(fio_run(tmp_path)) as reader:
+        assert fio_folder.write_fio(reader, tmp_path / "out") == 4
+        with pytest.raises(RefusedError, match="is not empty"):
+            fio_folder.write_fio(reader, tmp_path / "out")
+    found = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.json"))
+    place = "-x_tile-1_repeat-1_block-4096_cache-"
+    files = ("randread-16-2.json", "randrw-16-2.json")
+    assert found == [f"{place}{cache}/{file}" for cache in ("none", "writeback") for file in files]
+    folder = tmp_path / "out" / f"{place}none"
+    assert (folder / files[0]).read_bytes() == (CAPTURED / "fio-randread.json").read_bytes()
+    drawn = tmp_path / "drawn.png"
+    plot = [sys.executable, "-m", "fio_plot", "-i", str(folder), "-T", "t", "-l", "-r", "randread"]
+    subprocess.run([*plot, "-d", "16", "-n", "2", "-o", str(drawn)], check=True, timeout=240, cwd=tmp_path)
+    assert drawn.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_without_fio_says_so(recorded: RunReader, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no report of fio"):
+        fio_folder.write_fio(recorded, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

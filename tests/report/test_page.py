@@ -1,0 +1,225 @@
+"""The report of runs as a page and as Markdown."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from lxml import etree, html
+
+from tests.report.told import BUSY, TOLD
+from tests.store.stories import Story
+from tests.tui.conftest import RECORDED
+from vmlab.cli.main import command_line
+from vmlab.report.page import html as page
+from vmlab.report.page.content import COURSES
+from vmlab.report.page.gathered import Gathered, gather
+from vmlab.report.page.html import html_report
+from vmlab.report.page.markdown import escaped, markdown_report
+from vmlab.store.reader import RunReader
+
+
+def gathered(path: Path, label: str = "last") -> Gathered:
+    with RunReader(path) as reader:
+        return gather(label, reader, COURSES)
+
+
+def parsed(*runs: Gathered) -> etree._Element:
+    text = html_report(runs)
+    assert len(text) <= page.MOST_BYTES
+    return html.document_fromstring(text)
+
+
+def at(root: etree._Element, path: str) -> list[Any]:
+    """What an XPath finds."""
+    return list(cast(list[Any], root.xpath(path)))
+
+
+def words(root: etree._Element, path: str) -> list[str]:
+    return ["".join(map(str, one.itertext())).strip() for one in at(root, path)]
+
+
+@pytest.fixture(scope="module")
+def tile() -> etree._Element:
+    return parsed(gathered(RECORDED))
+
+
+def test_the_first_screen_has_the_answer_and_one_picture(tile: etree._Element) -> None:
+    first = at(tile, "//div[@class='first']")[0]
+    assert words(first, ".//div[@class='answer']/p") == [
+        "writeback against none at tiles 1: total wall clock 34.4 s against 28.4 s; +21.3 %: one reading each, no "
+        "spread known; to prove a difference in one of 5 figures takes 8 repeats at least.",
+        "CPU was at its limit in 2 of 2 cells.",
+        "The disk was busy for at most 1.6 % of the time in these cells: it is not what they waited for, whatever "
+        "their cache mode.",
+    ]
+    assert len(at(first, ".//*[local-name()='svg']")) == 1
+    assert words(tile, "//h1") == [
+        "Four guests that benchmark each other, in one to three tiles, with and without the host's cache."
+    ]
+    assert "these figures describe emulation" in "".join(words(tile, "//p[@class='sub']"))
+
+
+def test_the_page_has_all_parts(tile: etree._Element) -> None:
+    titles = words(tile, "//figcaption")
+    for part in (
+        "run time (s)",
+        "CPU, %",
+        "disk busy",
+        "disk await",
+        "disk, MB/s",
+        "memory, GiB",
+        "Cell 1 over",
+        "Cell 2",
+    ):
+        assert any(title.startswith(part) for title in titles), part
+    drawn = words(tile, "//*[local-name()='text']")
+    assert {"none", "writeback", "provision", "execute", "disk busy %"} <= set(drawn)
+    parts = ["Figures", "The host while the workloads ran", "Cells", "Configuration", "What tools printed"]
+    assert words(tile, "//h2") == parts
+    assert "file-a: " in "".join(words(tile, "//details[summary='Cache modes proved in cell 1']"))
+
+
+def test_the_page_needs_no_network_and_runs_nothing(tile: etree._Element) -> None:
+    assert at(tile, "//script | //link | //img | //iframe | //object | //form") == []
+    policy = at(tile, "//meta[@http-equiv='Content-Security-Policy']/@content")
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'"]
+    for element in tile.iter(etree.Element):
+        for name, value in element.attrib.items():
+            assert not str(name).startswith("on")
+            if str(name).rpartition("}")[2].rpartition(":")[2] in ("href", "src"):
+                assert str(value).startswith("#")
+    styles = "".join(words(tile, "//style"))
+    assert "url(" not in styles
+    assert "@import" not in styles
+
+
+def test_what_charts_refer_to_is_there_once(tile: etree._Element) -> None:
+    names = at(tile, "//@id")
+    assert len(set(names)) == len(names)
+    text = etree.tostring(tile).decode()
+    assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(names)
+    assert set(re.findall(r'href="#([^"]+)"', text)) <= set(names)
+
+
+def test_charts_have_the_colours_of_the_page_alone(tile: etree._Element) -> None:
+    for svg in at(tile, "//*[local-name()='svg']"):
+        colors = set(re.findall(r"#[0-9a-f]{6}\b", " ".join(at(svg, ".//@style | .//@fill | .//@stroke"))))
+        assert not {color for color in colors if color.startswith("#0")}, "a colour that stands for a variable"
+
+
+HOSTILE = '<script>alert("$x$")</script>\x1b[31m‮]]>&amp;'
+
+
+def hostile(path: Path) -> Path:
+    told = Story(path / "run.sqlite", scenario=HOSTILE).begin(
+        {"setup": [HOSTILE, "b"]},
+        {"columns": "setup", "rows": "workloads", "baseline": HOSTILE},
+        said={"summary": HOSTILE},
+    )
+    told.writer.document("scenario.yaml", HOSTILE)
+    for setup in (HOSTILE, "b"):
+        told.start_cell({"setup": setup}, settings={"workloads": {HOSTILE: {"kind": HOSTILE}}})
+        told.execute(10.0, [BUSY] * 3)
+        told.measure(HOSTILE, 9.0)
+        told.prove(HOSTILE, o_direct=True, expected=HOSTILE)
+        told.end_cell("invalid", [HOSTILE], wall=10.0)
+    told.note(HOSTILE)
+    return told.end("invalid", 4, HOSTILE)
+
+
+def test_nothing_of_a_run_becomes_part_of_the_page(tmp_path: Path) -> None:
+    run = gathered(hostile(tmp_path), HOSTILE)
+    for text in (html_report([run]), html_report([run, run])):
+        assert b"<script" not in text.lower()
+        assert b"\x1b" not in text
+        assert "‮".encode() not in text
+        assert b"&lt;script&gt;" in text
+        html.document_fromstring(text)
+
+
+def test_nothing_of_a_run_becomes_markdown(tmp_path: Path) -> None:
+    run = gathered(hostile(tmp_path), HOSTILE)
+    for text in (markdown_report([run]).decode(), markdown_report([run, run]).decode()):
+        assert re.search(r"(?<!\\)<", text) is None
+        assert "\x1b" not in text
+    assert escaped("a|b *c* [d](e) @all #1 ~x~") == r"a\|b \*c\* \[d\](e) \@all \#1 \~x\~"
+    assert escaped("- a") == r"\- a"
+    assert escaped("12. a - b") == r"12\. a - b"
+    assert escaped("21.3 %") == "21.3 %"
+
+
+@pytest.mark.parametrize("name", ["two-tiles", "doubtful", "aborted", "not-begun", "cpu-overhead"])
+def test_runs_of_each_kind_have_a_page(tmp_path: Path, name: str) -> None:
+    run = gathered(TOLD[name](tmp_path / "run.sqlite"))
+    root = parsed(run)
+    titles = words(root, "//figcaption")
+    if name == "two-tiles":
+        assert {f"{what}: run time over tiles." for what in ("web", "mail", "total wall clock")} <= set(titles)
+        answer = words(root, "//div[@class='answer']/p")[:2]
+        assert [text[:34] for text in answer] == [f"writeback against none at tiles {count}:" for count in (1, 2)]
+    if name == "doubtful":
+        assert words(root, "//td/s")
+        assert "~~" not in "".join(words(root, "//table"))
+        assert "| ~~" in markdown_report([run]).decode()
+        assert any("invalid: clients started 700 ms apart" in text for text in words(root, "//p[@class='warn']"))
+    if name == "aborted":
+        assert any("is aborted" in text for text in words(root, "//p[@class='warn']"))
+    assert markdown_report([run]).startswith(b"# ")
+
+
+def test_workloads_stand_on_the_clock_of_their_cell(tmp_path: Path) -> None:
+    told = Story(tmp_path / "run.sqlite").begin({"cache": ["none"]})
+    told.start_cell({"cache": "none"})
+    told.execute(20.0, [BUSY] * 400)
+    told.ran("web", 1, 0.5, 9.0)
+    told.end_cell(wall=20.0)
+    course = gathered(told.end()).courses[1]
+    assert [(name, since, round(until, 6)) for name, since, until in course.phases] == [("execute", 0.0, 20.0)]
+    assert [(name, round(since, 6), round(until, 6)) for name, since, until in course.workloads] == [
+        ("web 1", 0.5, 9.5)
+    ]
+    busy = course.values["disk_util_percent"]
+    assert len(busy.values) <= 150
+    assert set(busy.values) == {97.0}
+
+
+def test_several_runs_are_set_against_the_first(tmp_path: Path) -> None:
+    runs = [gathered(TOLD["tile"](tmp_path / name / "run.sqlite"), name) for name in ("before", "after")]
+    root = parsed(*runs)
+    assert words(root, "//h1")[0] == "before against after"
+    first = words(root, "//div[@class='answer']/p")[0]
+    begin = "after against before at cache none, tiles 1: total wall clock 120.0 s against 120.0 s; +0.0 %: one"
+    assert first.startswith(begin)
+    assert markdown_report(runs).startswith(b"# before against after\n")
+
+
+def test_what_does_not_fit_is_left_out_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = gathered(RECORDED)
+    monkeypatch.setattr(page, "MOST_BYTES", 150_000)
+    monkeypatch.setattr(page, "_MOST_TIMELINES", 1)
+    text = html_report([whole]).decode()
+    assert "Timelines of the first" in text
+    assert len(text) < 330_000
+
+
+def test_the_command_writes_by_the_ending(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line(["report", str(RECORDED), "-o", str(tmp_path / "r.md")]) == 0
+    assert (tmp_path / "r.md").read_text().startswith("# Four guests that benchmark each other")
+    assert command_line(["report", str(RECORDED), "-o", str(tmp_path / "r.pdf")]) == 2
+    assert "tells no format; use --format html, md" in capsys.readouterr().err
+
+
+def test_without_its_library_the_page_is_refused_and_markdown_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(("matplotlib", "vmlab.report.page."))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert command_line(["report", str(RECORDED), "-o", str(tmp_path / "r.html")]) == 3
+    assert "pip install 'vmlab[report]'" in capsys.readouterr().err
+    assert not (tmp_path / "r.html").exists()
+    assert command_line(["report", str(RECORDED), "-o", str(tmp_path / "r.md")]) == 0

@@ -1,0 +1,102 @@
+"""Events in sentences for people, for both the progress on the command line and the console's log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.event import (
+    AnotherRunSeen,
+    CacheProved,
+    CellEnded,
+    CellStarted,
+    CommandReceived,
+    Event,
+    GuestStateChanged,
+    HostProbed,
+    ImageReady,
+    Notice,
+    PhaseEnded,
+    PhaseStarted,
+    RunEnded,
+    RunnerFinished,
+    RunStarted,
+    WorkloadEnded,
+    WorkloadStarted,
+)
+from vmlab.model.quantities import format_seconds
+from vmlab.model.run import Outcome
+from vmlab.report.words import host_words, plural
+
+_LEVELS = {Outcome.PASSED: "good", Outcome.INVALID: "warning", Outcome.FAILED: "error", Outcome.ABORTED: "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """An event as a sentence. `level` is ``info``, ``good``, ``warning`` or ``error``."""
+
+    level: str
+    text: str
+
+
+def event_sentence(event: Event, cells: int | None = None) -> Sentence | None:
+    """The sentence for `event`; None for those that are shown in other ways.
+
+    A cell's number is given as one of `cells`, where that is known.
+    """
+    match event:
+        case RunStarted():
+            return _info(f"run {event.run} started: {event.scenario}, size {event.size}, {plural(event.cells, 'cell')}")
+        case HostProbed():
+            emulated = ": figures describe emulation" if event.accelerator == "tcg" else ""
+            return _info(f"accelerator {event.accelerator}{emulated}")
+        case ImageReady():
+            return _info(f"image {event.image} {event.how} in {format_seconds(event.seconds)}")
+        case Notice():
+            return Sentence(event.level, event.text)
+        case AnotherRunSeen():
+            return Sentence("warning", f"run {event.run} of {event.user} measures on this host at the same time")
+        case CommandReceived():
+            return Sentence("warning", f"{event.origin} asked: {event.command}")
+        case RunnerFinished():
+            return _info("the runner has finished; its guests are cleared away")
+        case RunEnded():
+            return _ended(event.outcome, f"run {event.outcome}", event.reason)
+        case _:
+            return _of_a_cell(event, cells)
+
+
+def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
+    match event:
+        case CellStarted():
+            number = f"{event.cell}" if cells is None else f"{event.cell}/{cells}"
+            host = host_words(event.settings.get("host", {}))
+            under = f"; host: {host}" if host else ""
+            return _info(f"cell {number} started: {axes_words(event.axes)}, {repeat_words(event.repeat)}{under}")
+        case PhaseStarted():
+            return _info(f"{event.phase} began")
+        case PhaseEnded():
+            return _info(f"{event.phase} took {format_seconds(event.seconds)}")
+        case GuestStateChanged():
+            return _info(f"tile {event.tile} {event.guest} is {event.state}")
+        case CacheProved(agrees=False):
+            return Sentence("error", f"{event.guest}: {event.file} is not in cache mode {event.expected}")
+        case WorkloadStarted():
+            return _info(f"tile {event.tile} {event.workload} started on {event.guest}, {event.late_ms:.1f} ms late")
+        case WorkloadEnded():
+            took = format_seconds(event.seconds)
+            text = f"tile {event.tile} {event.workload} {event.outcome} after {took}"
+            return _ended(event.outcome, text, event.reason)
+        case CellEnded():
+            return _ended(event.outcome, f"cell {event.cell} {event.outcome}", "; ".join(event.reasons))
+        case _:
+            return None
+
+
+def _info(text: str) -> Sentence:
+    return Sentence("info", text)
+
+
+def _ended(outcome: str, text: str, reason: str) -> Sentence:
+    level = _LEVELS.get(Outcome(outcome), "info") if outcome in set(Outcome) else "info"
+    return Sentence(level, f"{text}: {reason}" if reason else text)

@@ -1,0 +1,114 @@
+"""A run as JUnit XML, for the pages of a CI server: a suite a cell, a case a workload of a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import BinaryIO
+
+from lxml import etree
+
+from vmlab.analysis.document import run_document
+from vmlab.analysis.figure import RUN_TIME
+from vmlab.analysis.shape import CellDocument, RunDocument, WorkloadDocument
+from vmlab.model.axes import axes_words
+from vmlab.model.run import Outcome
+from vmlab.model.visible import visible_values
+from vmlab.report.words import plural
+from vmlab.store.reader import RunReader
+
+_FAILURES = (Outcome.FAILED,)
+"""What failed by itself is a failure; invalid, aborted and what has not ended are errors: nothing is known."""
+
+
+def write_junit(reader: RunReader, file: BinaryIO) -> None:
+    """Write the suites. A cell that did not pass, or was not begun, has a case of its own that says why."""
+    document = visible_values(run_document(reader))
+    root = etree.Element("testsuites", name=document["run"]["scenario"] or "run")
+    for cell in document["cells"]:
+        root.append(_suite(document, cell))
+    if (missing := document["run"]["cells_planned"] - len(document["cells"])) > 0:
+        root.append(_missing(document, missing))
+    for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
+        root.set(name, str(len(root.findall(f".//{tag}"))))
+    file.write(etree.tostring(root, encoding="utf-8", xml_declaration=True, pretty_print=True))
+
+
+def _suite(document: RunDocument, cell: CellDocument) -> etree._Element:
+    run = document["run"]
+    name = f"{run['scenario']}: {axes_words(cell['axes'])}, repeat {cell['repeat']}"
+    suite = etree.Element("testsuite", name=name, id=str(cell["cell"]), time=_seconds(cell["wall_seconds"]))
+    if run["started"] is not None:
+        # The format has no zone, so it is UTC here as everywhere in documents.
+        moment = datetime.fromisoformat(run["started"])
+        suite.set("timestamp", moment.replace(tzinfo=None).isoformat(timespec="seconds"))
+    if hostname := run["host"].get("hostname"):
+        suite.set("hostname", str(hostname))
+    properties = etree.SubElement(suite, "properties")
+    for key, value in _properties(document, cell):
+        etree.SubElement(properties, "property", name=key, value=value)
+    for workload in cell["workloads"]:
+        suite.append(_case(cell, workload, run["scenario"]))
+    suite.append(_whole(cell, run["scenario"]))
+    return _counted(suite)
+
+
+def _properties(document: RunDocument, cell: CellDocument) -> Iterator[tuple[str, str]]:
+    run = document["run"]
+    yield from (("run", run["id"]), ("size", run["size"]), ("accelerator", str(run["accelerator"])))
+    yield from ((name, str(value)) for name, value in cell["axes"].items())
+    for taken in cell["measurements"]:
+        if taken["value"] is not None and taken["metric"] != RUN_TIME:
+            name = f"{taken['workload']} of tile {taken['tile']}: {taken['metric']}"
+            unit = "" if taken["unit"] == "1" else f" {taken['unit']}"
+            yield name, f"{taken['value']!r}{unit}"
+
+
+def _case(cell: CellDocument, workload: WorkloadDocument, scenario: str) -> etree._Element:
+    times = [
+        taken["value"]
+        for taken in cell["measurements"]
+        if (taken["workload"], taken["tile"], taken["metric"]) == (workload["workload"], workload["tile"], RUN_TIME)
+    ]
+    name = f"{workload['workload']} of tile {workload['tile']}"
+    case = etree.Element(
+        "testcase", name=name, classname=_class(cell, scenario), time=_seconds(next(iter(times), None))
+    )
+    _told(case, workload["outcome"], workload["reason"])
+    return case
+
+
+def _whole(cell: CellDocument, scenario: str) -> etree._Element:
+    """The cell itself: it may be invalid while each of its workloads passed."""
+    time = _seconds(cell["wall_seconds"])
+    case = etree.Element("testcase", name=f"cell {cell['cell']}", classname=_class(cell, scenario), time=time)
+    _told(case, cell["outcome"], "; ".join(cell["reasons"]))
+    return case
+
+
+def _missing(document: RunDocument, count: int) -> etree._Element:
+    run = document["run"]
+    suite = etree.Element("testsuite", name=f"{run['scenario']}: not begun", time="0")
+    case = etree.SubElement(suite, "testcase", name=plural(count, "cell"), classname=run["scenario"], time="0")
+    _told(case, Outcome.ABORTED, run["reason"])
+    return _counted(suite)
+
+
+def _told(case: etree._Element, outcome: str, reason: str) -> None:
+    if outcome != Outcome.PASSED:
+        tag = "failure" if outcome in _FAILURES else "error"
+        etree.SubElement(case, tag, type=outcome, message=reason or f"it is {outcome}")
+
+
+def _counted(suite: etree._Element) -> etree._Element:
+    for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
+        suite.set(name, str(len(suite.findall(f".//{tag}"))))
+    return suite
+
+
+def _class(cell: CellDocument, scenario: str) -> str:
+    return f"{scenario}.{axes_words(cell['axes'])}"
+
+
+def _seconds(value: float | None) -> str:
+    return f"{value or 0.0:.3f}"

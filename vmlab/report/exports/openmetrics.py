@@ -1,0 +1,114 @@
+"""A run as OpenMetrics text (version 1.0.0): its measurements as they are, or all samples with their times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from vmlab.analysis.document import run_document
+from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.spans import RunSpans
+from vmlab.model.axes import axis_word
+from vmlab.model.sample import split_name, unit_of
+from vmlab.report.exports.tidy import AXIS, measurements
+from vmlab.store.reader import RunReader
+from vmlab.store.samples import series
+
+_SUFFIXES = {
+    "s": "seconds",
+    "ms": "ms",
+    "B": "bytes",
+    "B/s": "bytes_per_second",
+    "1/s": "per_second",
+    "%": "percent",
+    "W": "watts",
+}
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+_VALUE_COLUMNS = ("metric", "unit", "value")
+
+
+def write_measurements(reader: RunReader, file: BinaryIO) -> None:
+    """A gauge for each metric, without times, as a textfile collector wants it."""
+    table = measurements(reader)
+    families: dict[tuple[str, str], list[str]] = {}
+    for row in table.rows:
+        named = dict(zip(table.columns, row, strict=True))
+        value = named["value"]
+        if value is None:
+            continue
+        labels = {name: axis_word(one) for name, one in named.items() if one is not None and name not in _VALUE_COLUMNS}
+        family, unit = _family(str(named["metric"]), str(named["unit"]))
+        families.setdefault((family, unit), []).append(f"{family}{_labels(labels)} {value!r}\n")
+    for (family, unit), lines in families.items():
+        _write(file, _head(family, unit), *lines)
+    _write(file, "# EOF\n")
+
+
+def write_samples(reader: RunReader, file: BinaryIO) -> None:
+    """A gauge for each value that the recorder reads, with the time of each tick, to be loaded into a database."""
+    document, spans = run_document(reader), RunSpans.read(reader)
+    places = _places(document)
+    names = dict.fromkeys(name for layout in reader.sample_layouts().values() for name in layout.names)
+    metrics: dict[str, list[str]] = {}
+    for name in names:
+        metrics.setdefault(split_name(name)[0], []).append(name)
+    for metric, those in metrics.items():
+        family, unit = _family(metric, unit_of(metric))
+        _write(file, _head(family, unit))
+        for name in those:
+            _write(file, *_points(reader, name, family, spans, places))
+    _write(file, "# EOF\n")
+
+
+def _points(
+    reader: RunReader, name: str, family: str, spans: RunSpans, places: Mapping[int | None, dict[str, str]]
+) -> Iterator[str]:
+    """The lines of one value: those of a cell together, as the format wants all points of a metric in order."""
+    _, instance = split_name(name)
+    known = {} if instance is None else {"instance": instance}
+    by_cell: dict[int | None, list[str]] = {}
+    found = series(reader, name)
+    for mono, value in zip(found.mono, found.values, strict=True):
+        if value != value:
+            continue
+        span = spans.at(mono)
+        cell = None if span is None else span.cell
+        by_cell.setdefault(cell, []).append(f" {value:.9g} {spans.wall_at(mono):.3f}\n")
+    for cell, points in by_cell.items():
+        labels = _labels({**places.get(cell, places[None]), **known})
+        yield from (f"{family}{labels}{point}" for point in points)
+
+
+def _places(document: RunDocument) -> dict[int | None, dict[str, str]]:
+    """The labels of each cell, and of ticks between cells."""
+    run = {"run": document["run"]["id"], "scenario": document["run"]["scenario"]}
+    places: dict[int | None, dict[str, str]] = {None: run}
+    for cell in document["cells"]:
+        axes = {f"{AXIS}{name}": axis_word(value) for name, value in cell["axes"].items()}
+        places[cell["cell"]] = {**run, "cell": str(cell["cell"]), "repeat": str(cell["repeat"]), **axes}
+    return places
+
+
+def _family(metric: str, unit: str) -> tuple[str, str]:
+    """Name and unit of a metric family; its name ends with its unit, as the format demands."""
+    suffix = _SUFFIXES.get(unit, "")
+    name = f"vmlab_{_safe(metric)}"
+    return (name if not suffix or name.endswith(f"_{suffix}") else f"{name}_{suffix}"), suffix
+
+
+def _head(family: str, unit: str) -> str:
+    return f"# TYPE {family} gauge\n" + (f"# UNIT {family} {unit}\n" if unit else "")
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    pairs = (f'{_safe(name)}="{value.translate(_ESCAPES)}"' for name, value in labels.items())
+    return "{" + ",".join(pairs) + "}"
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_]", "_", name)
+
+
+def _write(file: BinaryIO, *lines: str) -> None:
+    file.writelines(line.encode("utf-8", "replace") for line in lines)

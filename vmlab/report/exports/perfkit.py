@@ -1,0 +1,65 @@
+"""A run as the samples of PerfKitBenchmarker, one JSON object a line.
+
+The fields are those of its `sample.Sample` and of its NewlineDelimitedJSONPublisher with ``--nocollapse_labels``:
+metric, value, unit, metadata, timestamp, test, product_name, run_uri, sample_uri.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, BinaryIO
+
+from vmlab.analysis.document import run_document
+from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.report.exports.tidy import measurements
+from vmlab.store.reader import RunReader
+
+_PRODUCT = "vmlab"
+_IN_SAMPLE = ("metric", "value", "unit")
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "vmlab:sample")
+
+
+def write_perfkit(reader: RunReader, file: BinaryIO) -> None:
+    """Write a line for each measurement that has a value; its configuration is in ``metadata``.
+
+    A sample's URI is made of its place, so that a second export gives the same ones.
+    """
+    document = run_document(reader)
+    for sample in _samples(reader, document):
+        file.write(json.dumps(sample, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+
+
+def _samples(reader: RunReader, document: RunDocument) -> Iterator[dict[str, Any]]:
+    table = measurements(reader)
+    cells = {cell["cell"]: cell for cell in document["cells"]}
+    ended = _timestamp(document)
+    for row in table.rows:
+        named = dict(zip(table.columns, row, strict=True))
+        if named["value"] is None:
+            continue
+        metadata = {name: value for name, value in named.items() if value is not None and name not in _IN_SAMPLE}
+        place = json.dumps([named["run"], named["cell"], named["workload"], named["tile"], named["metric"]])
+        yield {
+            **{name: named[name] for name in _IN_SAMPLE},
+            "metadata": {**metadata, **_configuration(document, cells.get(named["cell"]))},  # type: ignore[arg-type]
+            "timestamp": ended,
+            "test": document["run"]["scenario"],
+            "product_name": _PRODUCT,
+            "run_uri": document["run"]["id"],
+            "sample_uri": str(uuid.uuid5(_NAMESPACE, place)),
+        }
+
+
+def _configuration(document: RunDocument, cell: CellDocument | None) -> dict[str, Any]:
+    """The host, and what the cell is configured as: without them a figure cannot be compared."""
+    settings = {} if cell is None else {"settings": cell["settings"], "provision": cell["provision"]["how"]}
+    return {"seed": document["run"]["seed"], "host": document["run"]["host"], **settings}
+
+
+def _timestamp(document: RunDocument) -> float:
+    """Seconds since the epoch at the end of the run, or at its beginning where it has not ended."""
+    stamp = document["run"]["ended"] or document["run"]["started"]
+    return 0.0 if stamp is None else datetime.fromisoformat(stamp).timestamp()

@@ -1,0 +1,79 @@
+"""What bound the cells of a run, and where their bytes went, in plain text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from vmlab.analysis.bound import idle_disk_words
+from vmlab.analysis.figure import figure_of
+from vmlab.analysis.shape import CellDocument, MovedDocument
+from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.run import WARM_UP
+from vmlab.model.units import format_bytes
+from vmlab.report.grid import paragraph
+from vmlab.report.words import NOT_MEASURED, plural
+
+_MOST_CELLS = 12
+"""Of more cells only a count is shown below the tables; each has its own page."""
+_WORDS = {"cpu": "CPU", "none": "nothing"}
+ROWS = ("guests read", "guests wrote", "at its limit")
+
+
+def resource_word(resource: str) -> str:
+    """A resource of `bound_by` in a table."""
+    return _WORDS.get(resource, resource)
+
+
+def traffic_row(row: str, cells: Sequence[CellDocument]) -> str:
+    """The text of one of `ROWS` for cells that share a column."""
+    if row == "at its limit":
+        counted = [cell["bound_by"] for cell in cells if cell["repeat"] != WARM_UP]
+        found = [bound["resource"] for bound in counted if bound is not None]
+        return ", ".join(map(resource_word, dict.fromkeys(found))) or NOT_MEASURED
+    figure = figure_of(cells, lambda cell: _guests_bytes(cell, row))
+    return format_bytes(figure.spread.mean) if figure.spread else NOT_MEASURED
+
+
+def _guests_bytes(cell: CellDocument, row: str) -> float | None:
+    moved = _moved(cell, row)
+    return moved["guests_bytes"] if moved else None
+
+
+def _moved(cell: CellDocument, row: str) -> MovedDocument | None:
+    traffic = cell["disk_traffic"]
+    return None if traffic is None else traffic["read" if row == "guests read" else "written"]
+
+
+def bound_lines(cell: CellDocument) -> Iterator[str]:
+    """The sentences of one cell: what bound it, and where its bytes went."""
+    if cell["bound_by"] is not None:
+        yield cell["bound_by"]["sentence"]
+    if cell["disk_traffic"] is not None and cell["disk_traffic"]["sentence"]:
+        yield cell["disk_traffic"]["sentence"]
+
+
+def limits_lines(cells: Sequence[CellDocument], width: int) -> list[str]:
+    """What bound each cell, and whether the disk mattered where cache modes are compared; [] without samples."""
+    known = [cell for cell in cells if cell["bound_by"] is not None]
+    if not known:
+        return []
+    lines = ["what bound the cells"]
+    if len(known) > _MOST_CELLS:
+        lines += paragraph(_counted(known), width, "  ")
+    else:
+        for cell in known:
+            lines += paragraph(f"{cell_words(cell)}: {'; '.join(bound_lines(cell))}", width, "  ")
+    note = idle_disk_words(known)
+    return lines + (paragraph(note, width, "  ") if note else [])
+
+
+def cell_words(cell: CellDocument) -> str:
+    """``cell 2 (tiles 1, cache writeback, repeat 1)``."""
+    return f"cell {cell['cell']} ({axes_words(cell['axes'])}, {repeat_words(cell['repeat'])})"
+
+
+def _counted(cells: Sequence[CellDocument]) -> str:
+    counts = Counter(cell["bound_by"]["resource"] for cell in cells if cell["bound_by"] is not None)
+    parts = [f"{resource_word(name)} in {count}" for name, count in counts.most_common()]
+    return f"at its limit, of {plural(len(cells), 'cell')}: {', '.join(parts)}; `vmlab show RUN:CELL` has the evidence"

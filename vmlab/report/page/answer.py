@@ -1,0 +1,166 @@
+"""What a run answers to its scenario's question, in sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from vmlab.analysis.bound import idle_disk_words
+from vmlab.analysis.compare import Comparison, Row
+from vmlab.analysis.difference import Difference, Verdict
+from vmlab.analysis.figure import WALL_SECONDS, Figure
+from vmlab.analysis.intent import METRICS, WORKLOADS
+from vmlab.analysis.result_table import Entry, Head, ResultTable, result_tables
+from vmlab.analysis.shape import RunDocument
+from vmlab.model.axes import axes_words, axis_word
+from vmlab.model.run import WARM_UP, Outcome
+from vmlab.model.written import written
+from vmlab.report.blocks import metric_words
+from vmlab.report.limits import resource_word
+from vmlab.report.verdicts import interval_text, sentence
+from vmlab.report.words import figure_text, plural, relative_number, with_unit
+
+STRUCK = re.compile(r"~~([0-9.e±+ -]+)~~")
+"""A figure that `figure_text` has struck through; `split` gives the figures alone in every second place."""
+_MOST = 6
+"""Sentences about differences; a run with more has its tables below."""
+
+
+def answers(document: RunDocument) -> list[str]:
+    """The answer, the most important first: differences, what bound the cells, and what makes it doubtful."""
+    tables = result_tables(document)
+    found = list(_differences(tables))
+    shown = found[:_MOST]
+    if len(found) > _MOST:
+        shown.append(f"{len(found) - _MOST} more differences stand in the tables.")
+    if not shown:
+        shown = ["Nothing is compared here: the figures stand in the tables below."]
+    return [*shown, *_limits(document), *_doubts(document)]
+
+
+def _differences(tables: Sequence[ResultTable]) -> Iterator[str]:
+    """A sentence for each figure that stands for a whole column, against that of the baseline."""
+    for table in tables:
+        for row, line in zip(table.rows, table.entries, strict=True):
+            if not _is_headline(table, row):
+                continue
+            for column, entry in zip(table.columns, line, strict=True):
+                if entry.difference is not None and entry.figure.spread is not None:
+                    yield _sentence(table, row, column, entry)
+
+
+def _is_headline(table: ResultTable, row: Head) -> bool:
+    """The wall clock where the table has it; otherwise every row."""
+    of_cells = [head for head in table.rows if WALL_SECONDS in dict(head).values()]
+    return row in of_cells if of_cells else True
+
+
+def _sentence(table: ResultTable, row: Head, column: Head, entry: Entry) -> str:
+    base = baseline_of(table, row, column)
+    who = head_words((*row, *column), skip=(WALL_SECONDS,))
+    against = ", ".join(map(axis_word, table.baseline.values()))
+    place = f" at {axes_words(table.axes)}" if table.axes else ""
+    metric = str({**table.fixed, **dict(row), **dict(column)}.get(METRICS, ""))
+    unit = written(entry.reading.unit)
+    mine = f"{figure_text(entry.figure, unit.factor)} {unit.unit}".rstrip()
+    text = f"{who} against {against}{place}: {metric_words(metric)} {mine}"
+    if base is not None:
+        text += f" against {figure_text(base, unit.factor)} {unit.unit}".rstrip()
+    assert entry.difference is not None
+    return f"{text}; {_explained(entry.difference)}."
+
+
+def baseline_of(table: ResultTable, row: Head, column: Head) -> Figure | None:
+    """The figure that an entry is compared with; None where it is not in this table."""
+    wanted = {
+        name: tuple((part, table.baseline.get(part, value)) for part, value in head)
+        for name, head in (("row", row), ("column", column))
+    }
+    if wanted["row"] in table.rows and wanted["column"] in table.columns:
+        return table.entries[table.rows.index(wanted["row"])][table.columns.index(wanted["column"])].figure
+    return None
+
+
+def difference_words(found: Difference) -> str:
+    """``+21.3 % (one reading each)``: the difference with its interval, and what is known of it."""
+    if found.percent is None:
+        return str(found.verdict)
+    value = f"{relative_number(found.percent, 'difference')} {interval_text(found)}".rstrip()
+    verdict = str(found.verdict)
+    if found.better is not None:
+        verdict = f"{'better' if found.better else 'worse'}, {verdict}"
+    return f"{value}, {verdict}"
+
+
+def _explained(found: Difference) -> str:
+    """A difference with everything that it rests on."""
+    if found.verdict in (Verdict.PROVEN, Verdict.NOT_PROVEN) or found.percent is None:
+        better = {True: "better, ", False: "worse, ", None: ""}[found.better]
+        return f"{better}{sentence(found)}"
+    return f"{relative_number(found.percent, 'difference')}: {sentence(found)}"
+
+
+def head_words(head: Head, skip: Sequence[str] = ()) -> str:
+    """The head of a row or column for people: ``writeback``, ``web, mean``."""
+    shown = [(part, value) for part, value in head if value not in skip]
+    words = [metric_words(str(value)) if part == METRICS else axis_word(value) for part, value in shown]
+    return ", ".join(words) or "all cells"
+
+
+def table_caption(table: ResultTable) -> str:
+    """What all figures of a table are: the axes of its block, its workload and metric, and their unit."""
+    units = {entry.reading.unit for line in table.entries for entry in line if entry.figure.spread}
+    metric = metric_words(str(table.fixed[METRICS])) if METRICS in table.fixed else "figures"
+    words = with_unit(metric, units.pop()) if len(units) == 1 else metric
+    return ", ".join([words, *place_words(table)])
+
+
+def place_words(table: ResultTable) -> list[str]:
+    """The workload and the axes that all figures of a table share."""
+    fixed = [str(table.fixed[WORKLOADS])] if WORKLOADS in table.fixed else []
+    return [*fixed, axes_words(table.axes)] if table.axes else fixed
+
+
+def comparison_answers(found: Comparison) -> Iterator[str]:
+    """A sentence for the wall clock of each candidate at each place."""
+    base = found.labels[0]
+    for row in found.rows:
+        if row.metric != WALL_SECONDS:
+            continue
+        place = f" at {axes_words(row.axes)}" if row.axes else ""
+        for label, figure, difference in zip(found.labels[1:], row.figures[1:], row.differences, strict=True):
+            words = _explained(difference)
+            mine, theirs = figure_text(figure), figure_text(row.figures[0])
+            yield f"{label} against {base}{place}: {row.workload} {mine} s against {theirs} s; {words}."
+
+
+def comparison_row(row: Row) -> list[str]:
+    """The texts of a row: its place, what it is, its unit, the baseline, and each candidate with its difference."""
+    texts = [axes_words(row.axes) if row.axes else "", f"{row.workload} {row.metric}", row.unit]
+    texts.append(figure_text(row.figures[0]))
+    for figure, difference in zip(row.figures[1:], row.differences, strict=True):
+        texts.append(f"{figure_text(figure)}, {difference_words(difference)}")
+    return texts
+
+
+def _limits(document: RunDocument) -> Iterator[str]:
+    counted = [cell["bound_by"] for cell in document["cells"] if cell["repeat"] != WARM_UP]
+    bound = [one["resource"] for one in counted if one is not None]
+    if bound:
+        for name in dict.fromkeys(bound):
+            word = resource_word(name)
+            cells = f"{bound.count(name)} of {plural(len(bound), 'cell')}"
+            yield f"{word[0].upper()}{word[1:]} was at its limit in {cells}."
+    note = idle_disk_words(document["cells"])
+    if note is not None:
+        yield f"{note[0].upper()}{note[1:]}."
+
+
+def _doubts(document: RunDocument) -> Iterator[str]:
+    run = document["run"]
+    bad = [cell for cell in document["cells"] if cell["outcome"] != Outcome.PASSED]
+    if bad:
+        yield f"{len(bad)} of {plural(len(document['cells']), 'cell')} did not pass and are not counted."
+    missing = run["cells_planned"] - len(document["cells"])
+    if missing > 0:
+        yield f"{plural(missing, 'cell')} of {run['cells_planned']} {'was' if missing == 1 else 'were'} never begun."

@@ -1,0 +1,295 @@
+"""Charts by matplotlib, as SVG whose colours are the page's. Imported only when a report is written."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import matplotlib as mpl
+from lxml import etree
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from vmlab.report.page.theme import DASHES, HATCHES, INK, LINE, MARKERS, MUTED, SERIES, theme
+
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "vmlab",
+    # Names from a scenario are text, also where they have a dollar sign.
+    "text.parse_math": False,
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": INK,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": LINE,
+    "grid.linewidth": 0.5,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "text.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "hatch.linewidth": 0.6,
+    "hatch.color": INK,
+}
+_WIDTH = 5.0
+"""Inches of 72 points: a chart is about as wide as the screen of a phone, and is made larger elsewhere."""
+_LONGEST = 26
+_HREF = "{http://www.w3.org/1999/xlink}href"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A figure with the half width of its interval, None for a single reading; no `value` where there is none."""
+
+    value: float | None
+    half: float | None = None
+    passed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Points or values under one name."""
+
+    name: str
+    points: Sequence[Point] = ()
+    values: Sequence[float] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A bar of a timeline, in seconds."""
+
+    row: str
+    since: float
+    until: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """A strip of a timeline: lines over `seconds`, `stacked` as areas or drawn as lines, up to `top` where given."""
+
+    label: str
+    seconds: Sequence[Sequence[float]]
+    lines: Sequence[Line]
+    stacked: bool = False
+    top: float | None = None
+
+
+@dataclass(slots=True)
+class Timeline:
+    """What is drawn of one cell."""
+
+    spans: list[Span] = field(default_factory=list)
+    tracks: list[Track] = field(default_factory=list)
+
+
+def dots(rows: Sequence[str], lines: Sequence[Line], label: str, prefix: str) -> etree._Element:
+    """A row for each name, and in it each line's figure with its interval."""
+    with mpl.rc_context(_STYLE):
+        figure, axes = _figure(0.9 + 0.16 * len(lines) + 0.22 * len(rows) * max(1.6, 0.8 * len(lines)))
+        step = 0.7 / max(1, len(lines))
+        largest = max((p.value or 0.0) + (p.half or 0.0) for line in lines for p in line.points) if rows else 1.0
+        for number, line in enumerate(lines):
+            color, marker = _color(number), MARKERS[number % len(MARKERS)]
+            for place, point in enumerate(line.points):
+                if point.value is None:
+                    continue
+                height = place + (number - (len(lines) - 1) / 2) * step
+                axes.errorbar(
+                    *(point.value, height),
+                    xerr=point.half,
+                    fmt=marker,
+                    color=color,
+                    markerfacecolor=color if point.passed else "none",
+                    capsize=3,
+                    markersize=5,
+                )
+                text = f"{point.value:.3g}" if point.value < 1000 else f"{point.value:.0f}"
+                if point.half is not None:
+                    text += f" ± {point.half:.2g}"
+                axes.annotate(
+                    text if point.passed else f"{text} !",
+                    (point.value + (point.half or 0.0), height),
+                    xytext=(4, 0),
+                    textcoords="offset points",
+                    fontsize=7.5,
+                    va="center",
+                    color=INK,
+                )
+            axes.plot([], [], marker=marker, color=color, linestyle="none", label=_cut(line.name))
+        axes.set_yticks(range(len(rows)), [_cut(row) for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlim(0, largest * 1.22 or 1.0)
+        axes.grid(axis="y", visible=False)
+        axes.set_xlabel(label)
+        if len(lines) > 1:
+            axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=min(3, len(lines)), borderaxespad=0.2)
+        return _svg(figure, prefix)
+
+
+def over(values: Sequence[float], lines: Sequence[Line], axis: str, label: str, prefix: str) -> etree._Element:
+    """Figures with their intervals over the values of an axis."""
+    with mpl.rc_context(_STYLE):
+        figure, axes = _figure(3.0)
+        for number, line in enumerate(lines):
+            places = zip(values, line.points, strict=True)
+            known = [(x, p.value, p.half or 0.0) for x, p in places if p.value is not None]
+            axes.errorbar(
+                *([x for x, _, _ in known], [y for _, y, _ in known]),
+                yerr=[half for _, _, half in known],
+                marker=MARKERS[number % len(MARKERS)],
+                linestyle=DASHES[number % len(DASHES)],
+                color=_color(number),
+                capsize=3,
+                label=_cut(line.name),
+            )
+        axes.set_xticks(values, [f"{value:g}" for value in values])
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel(axis)
+        axes.set_ylabel(label)
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=min(3, len(lines)), borderaxespad=0.2)
+        return _svg(figure, prefix)
+
+
+def bars(
+    rows: Sequence[str], lines: Sequence[Line], label: str, prefix: str, top: float | None = None
+) -> etree._Element:
+    """A bar for each name, in which the lines' values are stacked."""
+    with mpl.rc_context(_STYLE):
+        figure, axes = _figure(0.9 + 0.26 * len(rows))
+        left = [0.0] * len(rows)
+        for number, line in enumerate(lines):
+            axes.barh(
+                *(range(len(rows)), list(line.values)),
+                left=left,
+                height=0.7,
+                color=_color(number),
+                hatch=HATCHES[number % len(HATCHES)],
+                edgecolor=INK,
+                linewidth=0.4,
+                label=_cut(line.name),
+            )
+            left = [before + value for before, value in zip(left, line.values, strict=True)]
+        for place, total in enumerate(left):
+            axes.annotate(f" {total:.3g}", (total, place), fontsize=7.5, va="center", color=INK)
+        axes.set_yticks(range(len(rows)), [_cut(row) for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlim(0, (top or max([*left, 0.0]) or 1.0) * 1.15)
+        axes.grid(axis="y", visible=False)
+        axes.set_xlabel(label)
+        if len(lines) > 1:
+            axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
+        return _svg(figure, prefix)
+
+
+def timeline(drawn: Timeline, prefix: str) -> etree._Element:
+    """Phases and workloads above, and below them the tracks, all over the same seconds."""
+    rows = list(dict.fromkeys(span.row for span in drawn.spans))
+    heights = [0.45 + 0.16 * len(rows), *([1.0] * len(drawn.tracks))]
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(_WIDTH, sum(heights) + 0.5), layout="constrained")
+        strips = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)
+        _spans(strips[0][0], rows, drawn.spans)
+        for axes, track in zip((strip[0] for strip in strips[1:]), drawn.tracks, strict=True):
+            _track(axes, track)
+        strips[-1][0].set_xlabel("seconds since the cell began")
+        return _svg(figure, prefix)
+
+
+def _spans(axes: Axes, rows: Sequence[str], spans: Sequence[Span]) -> None:
+    for place, row in enumerate(rows):
+        own = [(span.since, span.until - span.since) for span in spans if span.row == row]
+        color = _color(2 if place else 0)
+        axes.broken_barh(own, (place - 0.35, 0.7), facecolor=color, edgecolor=INK, linewidth=0.3)
+        for number, span in enumerate(_labelled(row, spans)):
+            middle, low = (span.since + span.until) / 2, number % 2
+            axes.annotate(span.text, (middle, -0.45 - 0.55 * low), ha="center", va="bottom", fontsize=7, color=INK)
+            axes.axvline(span.until, color=LINE, linewidth=0.8)
+    axes.set_yticks(range(len(rows)), [_cut(row) for row in rows], fontsize=7)
+    axes.set_ylim(len(rows) - 0.5, -1.9)
+    axes.grid(axis="y", visible=False)
+
+
+def _labelled(row: str, spans: Sequence[Span]) -> list[Span]:
+    """The bars of a row that are long enough for their text, at a twentieth of the whole."""
+    whole = max(span.until for span in spans)
+    return [span for span in spans if span.row == row and span.text and span.until - span.since >= whole / 20]
+
+
+def _track(axes: Axes, track: Track) -> None:
+    if track.stacked and track.lines:
+        areas = axes.stackplot(
+            track.seconds[0],
+            *[line.values for line in track.lines],
+            colors=[_color(number) for number in range(len(track.lines))],
+            labels=[line.name for line in track.lines],
+            linewidth=0.3,
+            edgecolor=INK,
+        )
+        for area, hatch in zip(areas, HATCHES, strict=False):
+            area.set_hatch(hatch)
+    else:
+        for number, line in enumerate(track.lines):
+            look: dict[str, Any] = {"color": _color(number), "linestyle": DASHES[number % len(DASHES)]}
+            axes.plot(track.seconds[number], line.values, label=line.name, linewidth=1, **look)
+    axes.set_ylabel(track.label, fontsize=8)
+    axes.set_ylim(0, track.top)
+    if len(track.lines) > 1:
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), borderaxespad=0.1, fontsize=7, handlelength=1.5)
+
+
+def _figure(height: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(_WIDTH, max(1.4, height)), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _svg(figure: Figure, prefix: str) -> etree._Element:
+    """The figure as an element to stand in a page; its names begin with `prefix`, as a page has many charts."""
+    figure.patch.set_alpha(0)
+    for axes in figure.axes:
+        axes.patch.set_alpha(0)
+    FigureCanvasSVG(figure)
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    root = etree.fromstring(text.getvalue().encode(), etree.XMLParser(resolve_entities=False))
+    for metadata in root.findall("{*}metadata"):
+        root.remove(metadata)
+    theme(root)
+    _rename(root, prefix)
+    root.set("role", "img")
+    del root.attrib["width"], root.attrib["height"]
+    return root
+
+
+def _rename(root: etree._Element, prefix: str) -> None:
+    """Give `prefix` to the names that something refers to, and take away the others."""
+    used = {value.removeprefix("#") for one in root.iter() if (value := one.get(_HREF)) is not None}
+    for one in root.iter():
+        for name, value in ((str(name), str(value)) for name, value in one.attrib.items()):
+            if "url(#" in value:
+                used.add(value.split("url(#")[1].split(")")[0])
+                one.set(name, value.replace("url(#", f"url(#{prefix}"))
+            elif name == _HREF:
+                one.set(name, f"#{prefix}{value.removeprefix('#')}")
+    for one in root.iter():
+        if (own := one.get("id")) is not None:
+            del one.attrib["id"]
+            if own in used:
+                one.set("id", f"{prefix}{own}")
+
+
+def _color(number: int) -> str:
+    return SERIES[number % len(SERIES)]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

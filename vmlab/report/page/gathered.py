@@ -1,0 +1,101 @@
+"""What a report needs of a run's store, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from vmlab.analysis.document import run_document
+from vmlab.analysis.intent import summary_of
+from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.spans import PhaseSpan, RunSpans
+from vmlab.model.results import RawOutput
+from vmlab.model.run import Phase
+from vmlab.model.visible import visible, visible_line, visible_values
+from vmlab.store.reader import RunReader
+from vmlab.store.samples import series
+
+_MOST_TICKS = 150
+"""Ticks of a longer cell are averaged to so many: a chart is not wider."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """One value over a cell: seconds since the cell began, and the values."""
+
+    seconds: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CellCourse:
+    """A cell over time: its phases and workloads as name, beginning and end in seconds, and courses by name."""
+
+    phases: tuple[tuple[str, float, float], ...]
+    workloads: tuple[tuple[str, float, float], ...]
+    values: Mapping[str, Course]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """A run for a report; every text in it is visible, so that no terminal and no page obeys it."""
+
+    label: str
+    document: RunDocument
+    summary: str
+    scenario: str
+    outputs: tuple[tuple[int, RawOutput], ...]
+    courses: Mapping[int, CellCourse]
+
+
+def gather(label: str, reader: RunReader, names: Sequence[str]) -> Gathered:
+    """Read a run, with the courses of the values called `names`. Raises StoreError for a damaged store."""
+    texts, document = reader.documents(), visible_values(run_document(reader))
+    return Gathered(
+        label=visible_line(label),
+        document=document,
+        summary=visible_line(summary_of(texts)),
+        scenario=visible(texts.get("scenario.yaml", "")),
+        outputs=tuple((cell, _visible_output(one)) for cell, one in reader.raw_outputs()),
+        courses=_courses(reader, document, names),
+    )
+
+
+def _visible_output(one: RawOutput) -> RawOutput:
+    """Its names on one line each, its text with its line breaks."""
+    workload, guest, name = map(visible_line, (one.workload, one.guest, one.name))
+    return RawOutput(workload, one.tile, guest, name, visible(one.text))
+
+
+def _courses(reader: RunReader, document: RunDocument, names: Sequence[str]) -> dict[int, CellCourse]:
+    spans = RunSpans.read(reader).phases
+    found = {}
+    for cell in document["cells"]:
+        own = [span for span in spans if span.cell == cell["cell"]]
+        if own:
+            began = own[0].since
+            found[cell["cell"]] = CellCourse(
+                phases=tuple((visible_line(span.phase), span.since - began, span.until - began) for span in own),
+                workloads=tuple(_worked(cell, own)),
+                values={name: _course(reader, name, began, own[-1].until) for name in names},
+            )
+    return found
+
+
+def _worked(cell: CellDocument, spans: Sequence[PhaseSpan]) -> Iterator[tuple[str, float, float]]:
+    """Workloads on the cell's clock; theirs begins with the common start, which the execute phase begins with."""
+    start = next((span.since - spans[0].since for span in spans if span.phase == Phase.EXECUTE), None)
+    for one in cell["workloads"]:
+        if start is not None and one["began"] is not None and one["ended"] is not None:
+            yield f"{one['workload']} {one['tile']}", start + one["began"], start + one["ended"]
+
+
+def _course(reader: RunReader, name: str, since: float, until: float) -> Course:
+    read = series(reader, name, since, until)
+    known = [(mono - since, value) for mono, value in zip(read.mono, read.values, strict=True) if value == value]
+    size = max(1, -(-len(known) // _MOST_TICKS))
+    parts = [known[place : place + size] for place in range(0, len(known), size)]
+    return Course(
+        tuple(sum(at for at, _ in part) / len(part) for part in parts),
+        tuple(sum(value for _, value in part) / len(part) for part in parts),
+    )

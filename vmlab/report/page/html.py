@@ -1,0 +1,281 @@
+"""The report as one HTML file: no script, nothing from the network, and every text of a run escaped by the tree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+
+from vmlab.analysis.compare import Comparison, Side, compare
+from vmlab.analysis.result_table import Entry, ResultTable, result_tables
+from vmlab.analysis.shape import CellDocument
+from vmlab.model.errors import UsageError
+from vmlab.model.run import Outcome
+from vmlab.model.visible import visible_values
+from vmlab.model.written import written
+from vmlab.report.grid import UNCUT
+from vmlab.report.heading import heading
+from vmlab.report.limits import bound_lines, cell_words
+from vmlab.report.page.answer import (
+    STRUCK,
+    answers,
+    comparison_answers,
+    comparison_row,
+    difference_words,
+    head_words,
+    table_caption,
+)
+from vmlab.report.page.content import Chart, axis_charts, cell_chart, comparison_chart, host_charts, result_charts
+from vmlab.report.page.gathered import Gathered
+from vmlab.report.tables import table_lines
+from vmlab.report.words import NOT_MEASURED, figure_text, in_unit, plural
+
+MOST_BYTES = 2_000_000
+"""The largest report; what does not fit of timelines and raw output is left out, and the page says so."""
+_MOST_TIMELINES = 24
+_RAW_CHARACTERS = 300_000
+_LONGEST_OUTPUT = 20_000
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+Part = etree._Element | str
+
+
+def el(tag: str, *parts: Part, **attributes: str) -> etree._Element:
+    """An element of texts and elements; ``class_`` is its class."""
+    element = etree.Element(tag, {name.rstrip("_"): value for name, value in attributes.items()})
+    last: etree._Element | None = None
+    for part in parts:
+        if not isinstance(part, str):
+            element.append(part)
+            last = part
+        elif last is None:
+            element.text = (element.text or "") + part
+        else:
+            last.tail = (last.tail or "") + part
+    return element
+
+
+def html_report(runs: Sequence[Gathered]) -> bytes:
+    """The page of one run, or of several, the first as the baseline."""
+    timelines, characters = _MOST_TIMELINES, _RAW_CHARACTERS
+    while True:
+        page = _page(runs, timelines, characters)
+        text = etree.tostring(page, method="html", doctype="<!DOCTYPE html>", encoding="utf-8")
+        if len(text) <= MOST_BYTES or timelines == characters == 0:
+            return text
+        timelines, characters = timelines // 2, characters // 2 if characters > 1000 else 0
+
+
+def _page(runs: Sequence[Gathered], timelines: int, characters: int) -> etree._Element:
+    title = " and ".join(run.document["run"]["scenario"] or "run" for run in runs[:2])
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", **{"http-equiv": "Content-Security-Policy", "content": _POLICY}),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("title", f"{title} - vmlab"),
+        el("style", Path(__file__).with_name("page.css").read_text(encoding="utf-8")),
+    )
+    body = el("body")
+    if len(runs) > 1:
+        body.extend(_several(runs))
+    for place, run in enumerate(runs):
+        body.extend(_run(run, f"n{place}-", timelines, characters // len(runs)))
+    return el("html", head, body, lang="en")
+
+
+def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterator[etree._Element]:
+    document = run.document
+    what, *rest = heading(document, UNCUT)
+    charts = result_charts(document, prefix)
+    said = el("div", *(el("p", *_marked(text)) for text in answers(document)), class_="answer")
+    yield el("h1", run.summary or what)
+    yield el("p", what, class_="sub") if run.summary else el("span")
+    for line in rest:
+        yield el("p", line, class_="sub")
+    yield el("div", said, _grid(charts[:2]), class_="first")
+    yield from _validity(run)
+    yield el("h2", "Figures")
+    yield el("p", _meaning(run), class_="note")
+    yield from (_table(table) for table in result_tables(document))
+    more = [*charts[2:], *axis_charts(document, prefix)]
+    if more:
+        yield _grid(more)
+    hosts = host_charts(document, prefix)
+    if hosts:
+        yield el("h2", "The host while the workloads ran")
+        words = "Means over the time in which the workloads ran, and over repeats."
+        saved = [
+            cell["host"]["ksm_saved_bytes"]["max"] for cell in document["cells"] if "ksm_saved_bytes" in cell["host"]
+        ]
+        yield el("p", f"{words} KSM saved nothing." if saved and not any(saved) else words, class_="note")
+        yield _grid(hosts)
+    yield el("h2", "Cells")
+    yield from _cells(run, prefix, timelines)
+    yield el("h2", "Configuration")
+    yield from _configuration(run)
+    yield from _raw(run, characters)
+
+
+def _meaning(run: Gathered) -> str:
+    repeats = max((cell["repeat"] for cell in run.document["cells"]), default=1)
+    if repeats == 1:
+        return "One reading of each figure: no spread is known, and no difference is proven."
+    return (
+        f"Means over {plural(repeats, 'repeat')}; ± and bars are the half width of the 95 % confidence interval, "
+        "brackets the interval of a difference."
+    )
+
+
+def _validity(run: Gathered) -> Iterator[etree._Element]:
+    """What makes the run doubtful: notices, and cells that did not pass."""
+    for notice in run.document["run"]["notices"]:
+        yield el("p", notice, class_="warn")
+    for cell in run.document["cells"]:
+        if cell["outcome"] != Outcome.PASSED:
+            reasons = "; ".join(cell["reasons"]) or "it has no end in the store"
+            yield el("p", f"{cell_words(cell)} is {cell['outcome']}: {reasons}", class_="warn")
+
+
+def _grid(charts: Sequence[Chart]) -> etree._Element:
+    return el("div", *map(_figure, charts), class_="charts")
+
+
+def _figure(chart: Chart) -> etree._Element:
+    chart.svg.set("aria-label", chart.title)
+    caption = el("figcaption", f"{chart.title}. {chart.note}".rstrip())
+    return el("figure", caption, chart.svg)
+
+
+def _table(table: ResultTable) -> etree._Element:
+    """A table of the run's layout, each figure with what it is to the baseline."""
+    top = el("tr", el("th", ""), *(el("th", head_words(column)) for column in table.columns))
+    made = el("table", el("caption", table_caption(table)), el("thead", top))
+    body = etree.SubElement(made, "tbody")
+    for place, (row, line) in enumerate(zip(table.rows, table.entries, strict=True)):
+        if place in table.absent:
+            body.append(el("tr", el("th", head_words(row)), el("td", table.absent[place], colspan=str(len(line)))))
+            continue
+        body.append(
+            el(
+                "tr",
+                el("th", head_words(row)),
+                *map(_entry, line),
+            )
+        )
+    return el("div", made, class_="scroll")
+
+
+def _marked(text: str) -> list[Part]:
+    """A text with its struck figures as elements."""
+    return [el("s", part) if place % 2 else part for place, part in enumerate(STRUCK.split(text))]
+
+
+def _entry(entry: Entry) -> etree._Element:
+    figure = entry.figure
+    text = figure_text(figure, written(entry.reading.unit).factor)
+    parts = _marked(text)
+    if entry.difference is not None and figure.spread is not None:
+        parts.append(el("small", difference_words(entry.difference)))
+    return el("td", *parts)
+
+
+def _cells(run: Gathered, prefix: str, timelines: int) -> Iterator[etree._Element]:
+    cells = run.document["cells"]
+    shown = []
+    for place, cell in enumerate(cells):
+        parts: list[Part] = [el("h3", f"{cell_words(cell)}: {cell['outcome']}")]
+        parts += [el("p", line, class_="note") for line in bound_lines(cell)]
+        course = run.courses.get(cell["cell"])
+        if course is not None and place < timelines:
+            svg = cell_chart(course, f"{prefix}t{cell['cell']}-")
+            words = ", ".join(f"{name} {until - since:.1f} s" for name, since, until in course.phases)
+            parts.append(_figure(Chart(f"Cell {cell['cell']} over time: {words}", svg)))
+        words = f"{plural(len(cell['measurements']), 'figure')} of this cell"
+        parts.append(el("details", el("summary", words), _measured(cell)))
+        shown.append(el("section", *parts, class_="cell"))
+    yield el("div", *shown, class_="cells")
+    if len(cells) > timelines:
+        yield el("p", f"Timelines of the first {timelines} of {len(cells)} cells are shown.", class_="note")
+
+
+def _measured(cell: CellDocument) -> etree._Element:
+    top = el("tr", *(el("th", text) for text in ("workload", "tile", "guest", "metric", "value", "unit")))
+    rows = [
+        el(
+            "tr",
+            *(el("td", text) for text in (one["workload"], str(one["tile"]), one["guest"], one["metric"])),
+            el("td", NOT_MEASURED if one["value"] is None else in_unit(one["value"], one["unit"])),
+            el("td", one["unit"]),
+        )
+        for one in cell["measurements"]
+    ]
+    return el("div", el("table", el("thead", top), el("tbody", *rows)), class_="scroll")
+
+
+def _configuration(run: Gathered) -> Iterator[etree._Element]:
+    document = run.document
+    facts = {key: document["run"][key] for key in ("size", "seed", "accelerator", "axes", "host")}
+    yield _folded("Host and run", _json(facts))
+    settings: dict[str, list[int]] = {}
+    for cell in document["cells"]:
+        settings.setdefault(_json(cell["settings"]), []).append(cell["cell"])
+    for text, cells in settings.items():
+        if text != "{}":
+            yield _folded(f"Settings of {'cell' if len(cells) == 1 else 'cells'} {', '.join(map(str, cells))}", text)
+    for cell in document["cells"]:
+        proofs = [f"{one['guest']}: {one['file']}: {_proof(one)}" for one in cell["cache_proof"]]
+        if proofs:
+            yield _folded(f"Cache modes proved in cell {cell['cell']}", "\n".join(proofs))
+    if run.scenario:
+        yield _folded("Scenario", run.scenario)
+    yield _folded("All tables as text", "\n".join(table_lines(document, UNCUT)))
+
+
+def _proof(proof: Any) -> str:
+    verdict = "as asked" if proof["agrees"] else "NOT as asked"
+    return f"{proof['expected']} {verdict}, O_DIRECT {'on' if proof['o_direct'] else 'off'}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True)
+
+
+def _folded(title: str, text: str, class_: str = "") -> etree._Element:
+    return el("details", el("summary", title), el("pre", text), **({"class_": class_} if class_ else {}))
+
+
+def _raw(run: Gathered, characters: int) -> Iterator[etree._Element]:
+    """What tools printed, folded; what does not fit is only named."""
+    left = characters
+    if run.outputs:
+        yield el("h2", "What tools printed", class_="raw")
+    for cell, output in run.outputs:
+        title = f"cell {cell}, tile {output.tile}, {output.workload} on {output.guest}: {output.name}"
+        shown = output.text[: min(left, _LONGEST_OUTPUT)]
+        cut = len(output.text) - len(shown)
+        left -= len(shown)
+        if shown:
+            tail = f"\n… {cut} more characters; `vmlab show RUN --raw` has them" if cut else ""
+            yield _folded(title, f"{shown}{tail}", "raw")
+    if left <= 0:
+        yield el("p", "More was printed than fits here; `vmlab show RUN --raw` has all of it.", class_="note raw")
+
+
+def _several(runs: Sequence[Gathered]) -> Iterator[etree._Element]:
+    """The runs against the first one: in a sentence for each place, a picture, a table and the warnings."""
+    yield el("h1", f"{runs[0].label} against {', '.join(run.label for run in runs[1:])}")
+    try:
+        found: Comparison = visible_values(compare([Side.of(run.label, run.document) for run in runs]))
+    except UsageError as error:
+        yield el("p", str(error), class_="warn")
+        return
+    said = [el("p", *_marked(text)) for text in comparison_answers(found)]
+    yield el("div", el("div", *said, class_="answer"), _grid([comparison_chart(found, "c-")]), class_="first")
+    for warning in found.warnings:
+        yield el("p", warning, class_="warn")
+    top = el("tr", *(el("th", text) for text in ("axes", "figure", "unit", *found.labels)))
+    rows = [el("tr", *(el("td", *_marked(text)) for text in comparison_row(row))) for row in found.rows]
+    yield el("div", el("table", el("thead", top), el("tbody", *rows)), class_="scroll")

@@ -1,0 +1,116 @@
+"""The report as Markdown, for an issue or a wiki: the answer, the tables, what bound the cells, the configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from vmlab.analysis.compare import Side, compare
+from vmlab.analysis.result_table import Entry, ResultTable, result_tables
+from vmlab.model.errors import UsageError
+from vmlab.model.visible import visible_values
+from vmlab.model.written import written
+from vmlab.report.grid import UNCUT
+from vmlab.report.heading import heading
+from vmlab.report.limits import bound_lines, cell_words
+from vmlab.report.page.answer import (
+    STRUCK,
+    answers,
+    comparison_answers,
+    comparison_row,
+    difference_words,
+    head_words,
+    table_caption,
+)
+from vmlab.report.page.gathered import Gathered
+from vmlab.report.words import figure_text
+
+_MARKS = re.compile(r"([\\`*_\[\]<>#|~&$@])|^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$)")
+"""Signs that Markdown, or a site's own additions to it such as mentions, would obey; some only at the beginning."""
+
+
+def markdown_report(runs: Sequence[Gathered]) -> bytes:
+    """The text of one run, or of several, the first as the baseline."""
+    lines = list(_several(runs)) if len(runs) > 1 else []
+    for run in runs:
+        lines += _run(run)
+    return ("\n".join(lines).rstrip() + "\n").encode("utf-8", "replace")
+
+
+def escaped(text: str) -> str:
+    """Text of a run, with nothing that Markdown would obey."""
+    return _MARKS.sub(_escape, text)
+
+
+def _marked(text: str) -> str:
+    """Escaped, but for the marks of figures that are struck through."""
+    return "".join(f"~~{part}~~" if place % 2 else escaped(part) for place, part in enumerate(STRUCK.split(text)))
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"{found[2] or found[4] or ''}\\{found[1] or found[3] or found[5]}"
+
+
+def _run(run: Gathered) -> Iterator[str]:
+    document = run.document
+    what, *rest = heading(document, UNCUT)
+    yield from (f"# {escaped(run.summary or what)}", "")
+    if run.summary:
+        yield from (escaped(what), "")
+    for line in rest:
+        yield from (escaped(line), "")
+    first, *others = answers(document)
+    yield from (f"**{_marked(first)}**", "")
+    yield from (f"- {_marked(text)}" for text in others)
+    yield ""
+    for notice in document["run"]["notices"]:
+        yield f"> {escaped(notice)}"
+    yield from ("", "## Figures", "")
+    for table in result_tables(document):
+        yield from _table(table)
+    yield from ("## Cells", "")
+    for cell in document["cells"]:
+        reasons = f": {'; '.join(cell['reasons'])}" if cell["reasons"] else ""
+        yield f"- {escaped(f'{cell_words(cell)}: ')}{cell['outcome']}{escaped(reasons)}"
+        yield from (f"  - {escaped(line)}" for line in bound_lines(cell))
+    yield ""
+
+
+def _table(table: ResultTable) -> Iterator[str]:
+    yield from (f"### {escaped(table_caption(table))}", "")
+    heads = ["", *(head_words(column) for column in table.columns)]
+    yield from (_row(heads), _row(["---", *(["---:"] * len(table.columns))], plain=True))
+    for place, (row, line) in enumerate(zip(table.rows, table.entries, strict=True)):
+        absent = table.absent.get(place)
+        texts = [_entry(entry) if absent is None else absent for entry in line]
+        yield _row([head_words(row), *texts])
+    yield ""
+
+
+def _entry(entry: Entry) -> str:
+    text = figure_text(entry.figure, written(entry.reading.unit).factor)
+    if entry.difference is None or entry.figure.spread is None:
+        return text
+    return f"{text}, {difference_words(entry.difference)}"
+
+
+def _row(texts: Sequence[str], *, plain: bool = False) -> str:
+    return "| " + " | ".join(text if plain else _marked(text) for text in texts) + " |"
+
+
+def _several(runs: Sequence[Gathered]) -> Iterator[str]:
+    yield from (f"# {escaped(runs[0].label)} against {escaped(', '.join(run.label for run in runs[1:]))}", "")
+    try:
+        found = visible_values(compare([Side.of(run.label, run.document) for run in runs]))
+    except UsageError as error:
+        yield from (f"> {escaped(str(error))}", "")
+        return
+    yield from (f"- {_marked(text)}" for text in comparison_answers(found))
+    yield ""
+    yield from (f"> {escaped(warning)}" for warning in found.warnings)
+    yield ""
+    labels = ["axes", "figure", "unit", *found.labels]
+    yield from (_row(labels), _row(["---"] * len(labels), plain=True))
+    for row in found.rows:
+        yield _row(comparison_row(row))
+    yield ""

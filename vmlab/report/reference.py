@@ -1,0 +1,208 @@
+"""A run beside its publication in plain text: the printed tables in their own shape, and the claims with answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from vmlab.analysis.published import AnsweredFigure, BesideReference
+from vmlab.model.axes import axes_words
+from vmlab.model.reference import PublishedFigure
+from vmlab.model.visible import visible_values
+from vmlab.report.blocks import metric_words
+from vmlab.report.grid import WIDTH, Column, grid, paragraph
+from vmlab.report.heading import heading
+from vmlab.report.tables import absent_notes, table_lines
+from vmlab.report.words import MARK, NOT_MEASURED, figure_text, plural, relative_number
+
+EMULATED = "tcg"
+"""Stands behind a figure from guests that were emulated."""
+_MINUTES = "m s"
+"""The unit of figures such as ``115m25s``; the run's are in seconds beside them."""
+_LEVELS = " / "
+"""Separates the headings of a printed column, the outermost first."""
+
+
+def answer_words(answer: str) -> str:
+    """The answer to a claim in words that stand alone."""
+    return "not reproduced" if answer == "not" else answer
+
+
+def reference_text(beside: BesideReference, width: int = WIDTH) -> str:
+    """The whole text; no line is wider than `width`."""
+    beside = visible_values(beside)
+    document = beside.document
+    lines = heading(document, width) if beside.has_run else [f"{document['run']['scenario']} · no run"[:width]]
+    lines += paragraph(f"published: {beside.reference.source}", width, "  ")
+    lines += paragraph(f"measured there on {beside.reference.host}", width, "  ") if beside.reference.host else []
+    lines += paragraph(f"here: {beside.reference.here}", width, "  ") if beside.reference.here else []
+    lines += _departures(beside, width)
+    lines += printed_tables(beside.figures, width, "yours" if beside.has_run else None)
+    if beside.has_run and not beside.figures:
+        # Charts have no numbers: the run's own table stands for them.
+        lines += table_lines(document, width)
+    lines += _section(_notes(beside, width))
+    lines += _section(list(_claims(beside, width)))
+    return "\n".join(lines) + "\n"
+
+
+def printed_tables(figures: Sequence[AnsweredFigure], width: int = WIDTH, ours: str | None = "yours") -> list[str]:
+    """The printed tables in their own shape, with an empty line before each; no line is wider than `width`.
+
+    `ours` is the heading of the run's figures, which stand beside the printed ones; None leaves them out.
+    """
+    return [line for name, those in _tables(figures).items() for line in ("", *_table(name, those, width, ours))]
+
+
+def _section(lines: list[str]) -> list[str]:
+    return ["", *lines] if lines else []
+
+
+def _departures(beside: BesideReference, width: int) -> list[str]:
+    if not beside.departures:
+        return []
+    words = "this run does not compare with what was published, since amounts differ; only relative figures may"
+    return [
+        "",
+        *paragraph(f"{MARK} {words}", width, "  "),
+        *(line for one in beside.departures for line in paragraph(f"  {one}", width, "    ")),
+    ]
+
+
+def _place(figure: AnsweredFigure) -> tuple[str, str, str]:
+    """Table, row and column as they are printed; without them the place in the run's own tables."""
+    parts = [part.strip() for part in figure.published.where.split("|")]
+    if len(parts) == 3:
+        return parts[0], parts[1], parts[2]
+    published = figure.published
+    columns = axes_words(published.columns) if published.columns else metric_words(published.metric)
+    return published.where, axes_words(published.rows), columns
+
+
+def _tables(figures: Sequence[AnsweredFigure]) -> dict[str, list[AnsweredFigure]]:
+    found: dict[str, list[AnsweredFigure]] = {}
+    for figure in figures:
+        found.setdefault(_place(figure)[0], []).append(figure)
+    return found
+
+
+def _table(name: str, figures: Sequence[AnsweredFigure], width: int, ours: str | None) -> list[str]:
+    """One printed table, in parts where it has rows and columns that have nothing to do with each other."""
+    lines = paragraph(name, width, "  ") if name else []
+    for number, part in enumerate(_parts(figures)):
+        lines += [*([""] if number else []), *_part(part, width, ours)]
+    return lines
+
+
+def _parts(figures: Sequence[AnsweredFigure]) -> list[list[AnsweredFigure]]:
+    """Figures that share rows or columns, with each other or by way of others, in the order of their first ones."""
+    parts: list[tuple[set[str], set[str], list[AnsweredFigure]]] = []
+    for figure in figures:
+        _, row, column = _place(figure)
+        joined = [part for part in parts if row in part[0] or column in part[1]]
+        rows, columns, those = joined[0] if joined else (set[str](), set[str](), list[AnsweredFigure]())
+        for other in joined[1:]:
+            rows |= other[0]
+            columns |= other[1]
+            those += other[2]
+            parts.remove(other)
+        rows.add(row)
+        columns.add(column)
+        those.append(figure)
+        if not joined:
+            parts.append((rows, columns, those))
+    order = {id(figure): number for number, figure in enumerate(figures)}
+    return [sorted(those, key=lambda figure: order[id(figure)]) for _, _, those in parts]
+
+
+def _part(figures: Sequence[AnsweredFigure], width: int, ours: str | None) -> list[str]:
+    """Under each printed column theirs and ours, and ours in percent of theirs where they compare.
+
+    A relative figure that was printed in one place with a measured one stands behind it in brackets.
+    """
+    at: dict[tuple[str, str], list[AnsweredFigure]] = {}
+    for figure in figures:
+        _, row, column = _place(figure)
+        at.setdefault((row, column), []).append(figure)
+    rows, columns = dict.fromkeys(row for row, _ in at), dict.fromkeys(column for _, column in at)
+    grids: list[Column] = []
+    for column in columns:
+        above = tuple(column.split(_LEVELS))
+        cells = [at.get((row, column), []) for row in rows]
+        grids.append(Column("theirs", [_joined(_theirs(one, column) for one in cell) for cell in cells], above=above))
+        if ours is None:
+            continue
+        grids.append(Column(ours, [_joined(_ours(one) for one in cell) for cell in cells], above=above))
+        percents = [next((one.percent for one in cell if one.percent is not None), None) for cell in cells]
+        if any(percent is not None for percent in percents):
+            texts = ["" if percent is None else f"{percent:.0f} %" for percent in percents]
+            grids.append(Column("of theirs", texts, above=above))
+    return grid("", list(rows), grids, width)
+
+
+def _joined(texts: Iterator[str]) -> str:
+    first, *others = list(texts) or [""]
+    if first == NOT_MEASURED and all(text == NOT_MEASURED for text in others):
+        return NOT_MEASURED
+    return " ".join([first, *(f"({text})" for text in others)])
+
+
+def _theirs(figure: AnsweredFigure, column: str) -> str:
+    published = figure.published
+    in_heading = f"({published.unit})" in column or column.endswith(published.unit)
+    text = published.value if in_heading else _with_unit(published)
+    return f"{text} {MARK}" if published.corrected is not None else text
+
+
+def _with_unit(published: PublishedFigure) -> str:
+    """The printed figure and its unit; minutes and seconds, such as ``115m25s``, have theirs within."""
+    return published.value if published.unit in ("1", _MINUTES) else f"{published.value} {published.unit}"
+
+
+def _ours(figure: AnsweredFigure) -> str:
+    spread, relative = figure.ours.spread, figure.published.relative
+    if spread is None:
+        return NOT_MEASURED if figure.reason else figure_text(figure.ours)
+    text = figure_text(figure.ours) if relative is None else relative_number(spread.mean, relative)
+    if figure.published.unit == _MINUTES:
+        text = f"{text} s"
+    return f"{text} {EMULATED}" if figure.accelerator == EMULATED else text
+
+
+def error_notes(figures: Sequence[AnsweredFigure]) -> list[str]:
+    """A sentence for each error of the publication: what is printed, what is right, and why."""
+    notes = []
+    for figure in figures:
+        published = figure.published
+        if published.corrected is not None:
+            _, row, column = _place(figure)
+            printed = _with_unit(published)
+            notes.append(
+                f"{MARK} {row}, {column}: {printed} is printed, {published.corrected} is right: {published.why}"
+            )
+    return notes
+
+
+def _notes(beside: BesideReference, width: int) -> list[str]:
+    """Errors of the publication, then why figures are missing, each reason once."""
+    notes = error_notes(beside.figures)
+    if not beside.has_run:
+        notes += absent_notes(beside.document)
+        return [line for note in notes for line in paragraph(note, width, "  ")]
+    reasons: dict[str, int] = {}
+    for figure in beside.figures:
+        if figure.reason:
+            reasons[figure.reason] = reasons.get(figure.reason, 0) + 1
+    notes += [f"{plural(count, 'figure')} without yours: {reason}" for reason, count in reasons.items()]
+    return [line for note in notes for line in paragraph(note, width, "  ")]
+
+
+def _claims(beside: BesideReference, width: int) -> Iterator[str]:
+    if beside.claims:
+        yield "claims"
+    for answered in beside.claims:
+        if not beside.has_run:
+            yield from paragraph(answered.claim.say, width, "  ")
+            continue
+        yield from paragraph(f"{answer_words(answered.answer)}: {answered.claim.say}", width, "  ")
+        for why in answered.because:
+            yield from paragraph(f"    {why}", width, "      ")

@@ -1,0 +1,153 @@
+"""Differences in words: in a column, as a sentence, and as the notes below a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from vmlab.analysis.difference import Difference, Verdict
+from vmlab.analysis.figure import Figure
+from vmlab.analysis.power import MOST
+from vmlab.report.words import NOT_MEASURED, number, plural, relative_number
+
+if TYPE_CHECKING:
+    # It brings pydantic, which would delay the console's first picture.
+    from vmlab.model.table import Relative
+
+UNPROVEN = "~"
+"""Marks a difference that the test found no proof of."""
+UNTESTED = "?"
+"""Marks a difference of readings that are too few for any proof."""
+_MARKS = {
+    Verdict.NOT_PROVEN: UNPROVEN,
+    Verdict.TOO_FEW: UNTESTED,
+    Verdict.ONE_EACH: UNTESTED,
+    Verdict.ONE_A_SIDE: UNTESTED,
+}
+_NAMED = 8
+"""So many figures are named in a note, and the others counted."""
+
+
+def percent_text(found: Difference) -> str:
+    """``-61.4 %`` where that is proven; ``~ -1.2 %`` or ``? -1.2 %`` where it is not; a dash for nothing to compare."""
+    return relative_text(found, "difference")
+
+
+def relative_text(found: Difference, relative: Relative) -> str:
+    """``0.750``, ``126 %`` or as asked, behind a mark unless it is proven; a dash for nothing to compare."""
+    value = found.as_asked(relative)
+    if value is None:
+        return NOT_MEASURED
+    text, mark = relative_number(value, relative), _MARKS.get(found.verdict)
+    return f"{mark} {text}" if mark else text
+
+
+def interval_text(found: Difference, relative: Relative = "difference") -> str:
+    """``(-63.0 to -59.9)``, the interval of a difference; empty where it has none."""
+    interval = found.interval_as_asked(relative)
+    if interval is None:
+        return ""
+    low, high = (relative_number(end, relative).removesuffix(" %") for end in interval)
+    return f"({low} to {high})"
+
+
+def long_text(found: Difference, relative: Relative = "difference") -> str:
+    """A difference with its interval, as far as it has one."""
+    return f"{relative_text(found, relative)} {interval_text(found, relative)}".rstrip()
+
+
+def sentence(found: Difference) -> str:
+    """The verdict with everything that it rests on."""
+    if found.verdict == Verdict.NOT_COMPARED:
+        return "not compared: a side has no figure that passed"
+    tested = found.verdict in (Verdict.PROVEN, Verdict.NOT_PROVEN)
+    parts = [_tested(found) if tested else _untested(found)]
+    if found.verdict == Verdict.NOT_PROVEN and found.detectable:
+        parts.append(f"{_readings(found)} find {found.detectable:.1f} % or more in four of five cases")
+        parts.append(f"one as large as seen takes {_to_find(found)}")
+    if found.noise is not None:
+        parts.append(f"up to {found.noise:.1f} % is this host's noise")
+    return "; ".join(parts)
+
+
+def _tested(found: Difference) -> str:
+    """An estimate with the interval and p of its test."""
+    corrected = f" corrected for {plural(found.family, 'figure')}" if found.family > 1 else ""
+    size = f"{long_text(found).removeprefix(UNPROVEN).lstrip()} " if found.percent is not None else ""
+    how = f"at {found.confidence:.4g} % confidence, p {found.p_adjusted:.2g}{corrected}, {_readings(found)}"
+    return f"{found.verdict}: {size}{how}"
+
+
+def _untested(found: Difference) -> str:
+    """Why there is no verdict, and what it takes to have one."""
+    why = _why_untested(found)
+    if found.verdict == Verdict.ONE_A_SIDE and found.paired:
+        return why
+    of = f" in one of {found.family} figures" if found.family > 1 else ""
+    return f"{why}; to prove a difference{of} takes {found.needed} {_unit(found)} at least"
+
+
+def _why_untested(found: Difference) -> str:
+    if found.verdict == Verdict.ONE_EACH:
+        return "one reading each, no spread known"
+    if found.verdict == Verdict.ONE_A_SIDE:
+        return found.because
+    return f"too few readings: {found.because or _readings(found)}"
+
+
+def _readings(found: Difference) -> str:
+    return plural(found.readings, "repeat") if found.paired else f"{plural(found.readings, 'run')} a side"
+
+
+def _unit(found: Difference) -> str:
+    return "repeats" if found.paired else "runs a side"
+
+
+def _to_find(found: Difference) -> str:
+    return f"more than {MOST}" if found.to_find is None else f"about {found.to_find}"
+
+
+def difference_notes(named: Iterable[tuple[str, Difference]], *, intervals: bool = True) -> Iterator[str]:
+    """A line for each mark that differences under these names have in a table, and one for their `intervals`."""
+    shown = [(name, found) for name, found in named if found.percent is not None]
+    tested = [found for _, found in shown if found.interval]
+    if tested and intervals:
+        yield _interval_note(tested)
+    unproven = [(name, found) for name, found in shown if found.verdict == Verdict.NOT_PROVEN and found.percent != 0]
+    if unproven:
+        words = _joined([f"{name} {_to_find(found)}" for name, found in unproven])
+        yield f"{UNPROVEN}: no difference proven; {_unit(unproven[0][1])} that one as large as seen takes: {words}"
+    yield from _untested_notes([(name, found) for name, found in shown if _MARKS.get(found.verdict) == UNTESTED])
+
+
+def _untested_notes(untested: Sequence[tuple[str, Difference]]) -> Iterator[str]:
+    """A line for each reason and number of readings needed, which names its figures where there are several."""
+    reasons: dict[tuple[str, int | None], list[tuple[str, Difference]]] = {}
+    for name, found in untested:
+        reasons.setdefault((_why_untested(found), found.needed), []).append((name, found))
+    for those in reasons.values():
+        text = _untested(max((found for _, found in those), key=lambda found: found.family))
+        yield (
+            f"{UNTESTED} {_joined([name for name, _ in those])}: {text}" if len(reasons) > 1 else f"{UNTESTED}: {text}"
+        )
+
+
+def outlier_notes(named: Iterable[tuple[str, Figure]]) -> Iterator[str]:
+    """A line with the readings that lie far from the others of their figure."""
+    found = [f"{name}, repeat {one.repeat}: {number(one.value)}" for name, figure in named for one in figure.outliers]
+    if found:
+        yield f"far from the other readings, and counted all the same: {_joined(found)}"
+
+
+def _interval_note(tested: Sequence[Difference]) -> str:
+    tests = " or ".join(dict.fromkeys(str(found.test) for found in tested))
+    families = {found.family for found in tested}
+    corrected = f", corrected for {max(families)} figures by Holm" if max(families) > 1 else ""
+    return f"in brackets: interval of the difference, at 95 % confidence at least, by {tests}{corrected}"
+
+
+def _joined(names: Sequence[str]) -> str:
+    names = list(dict.fromkeys(names))
+    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    between = "; " if any("," in name for name in names) else ", "
+    return between.join([*names[:_NAMED], *more])
