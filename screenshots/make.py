@@ -21,6 +21,7 @@ from vmlab.tui.app import Console
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.screens.compare import CompareScreen
 from vmlab.tui.screens.replay import ReplayScreen
+from vmlab.tui.widgets.row_list import RowList
 
 FOLDER = Path(__file__).parent
 SIZES = ((80, 24), (160, 48))
@@ -54,13 +55,13 @@ async def pictures(store: Path, size: tuple[int, int]) -> None:
         replay.playback.paused = True
         # In the middle of the second cell's work every chart and every bar has something to show.
         second = replay.playback.recording.executions()[1]
-        replay.wind_to((second[0] + second[1]) / 2)
+        replay.seek_to((second[0] + second[1]) / 2)
         await picture(app, pilot, "live")
         await pilot.press("escape", "3")
         await picture(app, pilot, "runs")
         await pilot.press("2")
         await pilot.pause(SETTLE_SECONDS)
-        await pilot.press("G")
+        app.screen.query_one(RowList).place("tile")
         await picture(app, pilot, "scenarios")
         await pilot.press("4")
         await pilot.pause(SETTLE_SECONDS)

@@ -9,6 +9,8 @@ from typing import Any
 
 from textual.app import App
 
+from vmlab.model.places import shipped_scenarios
+
 GOLDEN = Path(__file__).parent / "golden"
 SIZES = ((80, 24), (160, 48))
 
@@ -35,3 +37,9 @@ def check_golden(name: str, text: str) -> None:
         GOLDEN.mkdir(exist_ok=True)
         path.write_text(text)
     assert text == path.read_text()
+
+
+def keys_to(scenario: str) -> list[str]:
+    """The keys that lead from anywhere in the list of shipped scenarios to `scenario`."""
+    names = sorted(path.stem for path in shipped_scenarios().glob("*.yaml"))
+    return ["g", *["j"] * names.index(scenario)]

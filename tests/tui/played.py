@@ -1,7 +1,7 @@
 """A run without a lab: the recorded cells are played into a new store, with a fake hypervisor behind them.
 
 Everything around it is the real thing: `start_run` makes the folder and takes the lock, the control socket is the
-runner's, cells to come are planned anew by the engine's own `replanned`, and the events are those of a recorded run.
+runner's, cells to come are the engine's own `ComingCells`, and the events are those of a recorded run.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ import pytest
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.tui.conftest import RECORDED
 from vmlab.hypervisor.contract import BootImage, DomainSpec
+from vmlab.lab.coming import ComingCells
 from vmlab.lab.control import ControlServer
 from vmlab.lab.folder import RunFolder
 from vmlab.lab.prepared import plan_of
-from vmlab.lab.replan import replanned
 from vmlab.model.errors import UsageError
 from vmlab.model.event import (
     CellEnded,
-    CellsReplanned,
     CellStarted,
     CommandReceived,
     Event,
@@ -40,7 +39,7 @@ from vmlab.model.sample import Sample
 from vmlab.plan.terms import CellPlan
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
-from vmlab.tui.feed.recording import Recording
+from vmlab.tui.feed.recorded_run import RecordedRun
 
 SPEED = 12.0
 """How many recorded seconds pass in one."""
@@ -49,21 +48,19 @@ SPEED = 12.0
 class PlayedRun:
     """Runs the cells of a plan by playing recorded ones, in a thread; obeys ``stop`` and ``set``."""
 
-    def __init__(self, folder: RunFolder, lock: int) -> None:
+    def __init__(self, folder: RunFolder, lock: int, measuring: int) -> None:
         self._folder = folder
-        self._lock = lock
+        self._held = (lock, measuring)
         self._hypervisor = FakeHypervisor()
-        self._recording = Recording(RECORDED)
+        self._recording = RecordedRun(RECORDED)
         self._stop = False
-        self._coming: list[CellPlan] = []
-        self._done = 0
         self.thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
 
     async def _run(self) -> None:
         plan = plan_of(self._folder)
         self._writer = RunWriter(self._folder.store)
         self._samples = SampleWriter(self._writer)
-        self._coming = list(plan.cells)
+        self._coming = ComingCells(self._folder, plan.cells, self._tell)
         cells, seconds = len(plan.cells), plan.seconds
         self._tell(
             RunStarted(
@@ -74,26 +71,22 @@ class PlayedRun:
         self._tell(HostProbed(accelerator=await self._hypervisor.accelerator(), host=await self._hypervisor.facts()))
         control = ControlServer(self._folder.control, self._obey)
         await control.open()
-        while self._coming and not self._stop:
-            cell = self._coming.pop(0)
-            self._done = cell.index
+        while not self._stop and (cell := self._coming.take()) is not None:
             await self._cell(cell)
         await control.close()
         outcome, code = ("aborted", 130) if self._stop else ("passed", 0)
         self._tell(RunEnded(outcome=outcome, exit_code=code, reason="stopped" if self._stop else ""))
         self._writer.close()
-        os.close(self._lock)
+        for lock in self._held:
+            os.close(lock)
 
     async def _cell(self, cell: CellPlan) -> None:
         """The recorded cell with the same cache mode, with this cell's number."""
-        specs = [
-            DomainSpec(g.key, g.guest, g.tile, 1, 2**28, 2**33, "52:54:00:00:00:01", cell.cache) for g in cell.guests
-        ]
+        specs = [DomainSpec(g.key, g.guest, g.tile, g.resources, "52:54:00:00:00:01") for g in cell.guests]
         await self._hypervisor.create(BootImage(Path("/none"), Path("/none"), Path("/none"), ""), specs)
-        began = next(
-            e.mono for e in self._recording.events if isinstance(e, CellStarted) and e.axes["cache"] == cell.cache
-        )
-        ended = next(e.mono for e in self._recording.events if isinstance(e, CellEnded) and e.mono > began)
+        events, mode = self._recording.events, cell.axes["cache"]
+        began = next(e.mono for e in events if isinstance(e, CellStarted) and e.axes["cache"] == mode)
+        ended = next(e.mono for e in events if isinstance(e, CellEnded) and e.mono > began)
         position = began - 0.001
         while position < ended and not self._stop:
             following = min(ended, position + 0.05 * SPEED)
@@ -117,20 +110,20 @@ class PlayedRun:
         self._writer.append(event)
 
     def _keep(self, sample: Sample) -> None:
-        self._samples(replace(sample, wall=time.time(), mono=time.monotonic()))
+        self._samples(sample._replace(wall=time.time(), mono=time.monotonic()))
 
     def _obey(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        self._tell(CommandReceived(command=command, origin=str(arguments.get("origin"))))
-        if command == "stop":
-            self._stop = True
-            return {}
-        if command != "set":
+        if command == "set":
+            return self._coming.change(arguments)
+        if command != "stop":
             raise UsageError(f"{command} is not known")
-        change: dict[str, Any] = {name: arguments[name] for name in ("cache", "tiles") if name in arguments}
-        self._coming = replanned(self._folder, self._coming, change)
-        axes = dict(self._coming[0].axes)
-        self._tell(CellsReplanned(cells=self._done + len(self._coming), next_axes=axes, expected_seconds=10.0))
-        return {"cells": [{"index": cell.index, "axes": cell.axes} for cell in self._coming]}
+        self._tell(CommandReceived(command=command, origin=str(arguments.get("origin"))))
+        self.stop()
+        return {}
+
+    def stop(self) -> None:
+        """End after the events of this moment."""
+        self._stop = True
 
 
 def _moved(event: Event, cell: CellPlan) -> Event:
@@ -148,18 +141,18 @@ def launcher_played(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[PlayedRun]
     """In place of the launcher's process, a `PlayedRun`; gives those that were started."""
     started: list[PlayedRun] = []
 
-    def spawn(folder: RunFolder, lock: int) -> int:
-        run = PlayedRun(folder, os.dup(lock))
+    def spawn(folder: RunFolder, lock: int, measuring: int) -> int:
+        run = PlayedRun(folder, os.dup(lock), os.dup(measuring))
         started.append(run)
         run.thread.start()
         return os.getpid()
 
-    monkeypatch.setattr("vmlab.lab.launch._spawn_launcher", spawn)
+    monkeypatch.setattr("vmlab.lab.launch.spawn_launcher", spawn)
     try:
         yield started
     finally:
         for run in started:
-            run._stop = True
+            run.stop()
             run.thread.join(20)
 
 

@@ -26,17 +26,5 @@ def test_no_screen_loads_a_hypervisor_or_ssh(screen: str) -> None:
     }
 
 
-def test_the_first_picture_waits_for_nothing_that_it_does_not_need() -> None:
-    loaded = loaded_by("vmlab.__main__", "vmlab.tui.app")
-    assert not loaded & {
-        "pydantic",
-        "ruamel.yaml",
-        "click",
-        "sqlite3",
-        "vmlab.telemetry.recorder",
-        "vmlab.plan.loading",
-    }
-
-
 def test_the_command_line_does_not_load_what_draws() -> None:
     assert not loaded_by("vmlab.__main__", "vmlab.cli.main") & {"textual"}

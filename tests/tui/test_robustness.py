@@ -1,8 +1,11 @@
 """What must not break the console: dead runs, busy stores, poor terminals, no terminal."""
 
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from tests.tui.conftest import RUN
 from tests.tui.pictures import screen_text
 from tests.tui.played import until
 from vmlab.lab.folder import RunFolder
-from vmlab.model.event import CellStarted, RunEnded, RunStarted
+from vmlab.model.event import CellStarted, Notice, RunEnded, RunStarted, WorkloadStarted
 from vmlab.model.places import runs_folder
 from vmlab.store.writer import RunWriter
 from vmlab.tui.app import COPIED, Console
@@ -147,3 +150,67 @@ def test_without_a_terminal_there_is_one_clear_line(state: Path) -> None:
 )
 def test_the_command_line_says_whether_the_console_is_meant(arguments: list[str], asked: ConsoleOptions | None) -> None:
     assert console_options(arguments) == asked
+
+
+HOSTILE = (
+    "\x1b]0;title\x07\x9b2J\u202e[bold red]x[/] [link=https://example.org]y[/link] [/] [@click=app.quit]q[/]\nforged"
+)
+
+
+def _screen(app: Console) -> str:
+    text = screen_text(app)
+    assert [sign for sign in text if sign != "\n" and not sign.isprintable() and not sign.isspace()] == []
+    return text
+
+
+async def test_hostile_texts_are_shown_and_not_obeyed(state: Path) -> None:
+    folder, writer, lock = begun("20261121-080000-tile-evil")
+    writer.append(Notice(level="error", text=HOSTILE))
+    writer.append(
+        WorkloadStarted(cell=1, workload=HOSTILE, tile=1, guest=HOSTILE, benchmark=HOSTILE, late_ms=1, uncertainty_ms=1)
+    )
+    app = Console()
+    async with app.run_test(size=(160, 48), notifications=True) as pilot:
+        await until(lambda: "\\x1b]0;title\\x07\\u009b2J\\u202e[bold red]x[/] [link=" in _screen(app), "it is shown")
+        app.notify(HOSTILE, title=HOSTILE)
+        await until(lambda: _screen(app).count("[@click=app.quit]") >= 1, "the toast shows it as well")
+        app.ask_to_stop(folder.path.with_name(HOSTILE.replace("/", "|")))
+        await until(lambda: "Stop run \\x1b]0;title" in _screen(app), "so does a question")
+        await pilot.press("escape", "3")
+        await until(lambda: "tile" in _screen(app), "the runs")
+    writer.append(RunEnded(outcome=HOSTILE, exit_code=1, reason=HOSTILE))
+    writer.close()
+    os.close(lock)
+    replay = Console(ConsoleOptions(), folder.store)
+    async with replay.run_test(size=(160, 48)) as pilot:
+        await until(lambda: "RECORDING" in _screen(replay), "it plays")
+        await pilot.press("end")
+        await until(lambda: "at its end" in _screen(replay), "to its end")
+
+
+async def test_a_damaged_run_is_a_line_of_the_list_and_refused_by_the_others(recorded: Path) -> None:
+    damaged = recorded.with_name("20261121-090000-tile-bad") / "run.sqlite"
+    damaged.parent.mkdir()
+    shutil.copy(recorded / "run.sqlite", damaged)
+    with closing(sqlite3.connect(damaged)) as connection:
+        connection.execute("UPDATE events SET body = CAST(x'7b22ff' AS TEXT) WHERE id > 5")
+        connection.commit()
+    app = Console()
+    async with app.run_test(size=(160, 24), notifications=True) as pilot:
+        await pilot.press("3")
+        await until(lambda: "cannot read" in _screen(app) and "✓ passed" in _screen(app), "both are listed")
+        await pilot.press("home", "enter")
+        await until(lambda: "Cannot play it" in _screen(app), "the replay is refused")
+        await pilot.press("e")
+        await until(lambda: "not UTF-8" in _screen(app), "so are its cells")
+        await pilot.press("c")
+        await until(lambda: "cannot read" in _screen(app), "and comparing it")
+
+
+async def test_runs_that_nobody_may_list_are_told_of(state: Path) -> None:
+    runs_folder().parent.mkdir()
+    runs_folder().touch()
+    app = Console()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("3")
+        await until(lambda: "Not a directory" in _screen(app), "why there is no list")

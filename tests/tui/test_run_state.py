@@ -22,7 +22,7 @@ from vmlab.model.event import (
     WorkloadProgressed,
     WorkloadStarted,
 )
-from vmlab.tui.feed.recording import Recording
+from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.state.run_state import RunState
 from vmlab.tui.state.views import NO_RUN, Part, RunView
 
@@ -119,11 +119,11 @@ def test_a_run_whose_processes_are_gone_is_aborted() -> None:
 
 
 @pytest.fixture(scope="module")
-def recording() -> Recording:
-    return Recording(RECORDED)
+def recording() -> RecordedRun:
+    return RecordedRun(RECORDED)
 
 
-def test_a_recorded_run_is_told_to_its_end(recording: Recording) -> None:
+def test_a_recorded_run_is_told_to_its_end(recording: RecordedRun) -> None:
     view = fed(recording.events, intent=recording.intent)
     assert (view.id, view.scenario, view.size, view.outcome) == (RUN, "tile", "smoke", "passed")
     assert [(cell.axis("cache"), cell.outcome) for cell in view.cells] == [("none", "passed"), ("writeback", "passed")]
@@ -134,7 +134,7 @@ def test_a_recorded_run_is_told_to_its_end(recording: Recording) -> None:
     assert next(guest for guest in view.guests if guest.guest == "file-b").serves == ("filecopy",)
 
 
-def test_winding_gives_the_same_picture_as_playing(recording: Recording) -> None:
+def test_winding_gives_the_same_picture_as_playing(recording: RecordedRun) -> None:
     """A moment reached in small steps and the same moment jumped to are one and the same."""
     moment = recording.length * 0.6
     stepped: list[Event] = []
@@ -153,4 +153,4 @@ def test_a_store_without_events_cannot_be_played(tmp_path: Path) -> None:
 
     RunWriter(tmp_path / "run.sqlite").close()
     with pytest.raises(UsageError, match="nothing was recorded yet"):
-        Recording(tmp_path / "run.sqlite")
+        RecordedRun(tmp_path / "run.sqlite")

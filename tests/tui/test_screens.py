@@ -5,10 +5,11 @@ The words that matter are asserted; the whole picture is held against a golden f
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 
@@ -16,14 +17,16 @@ from tests.tui.conftest import RECORDED, RUN
 from tests.tui.pictures import SIZES, check_golden, screen_text, settled
 from tests.tui.played import until
 from vmlab.lab.folder import RunFolder
+from vmlab.lab.measuring import claim
 from vmlab.model.event import CellEnded, Event, RunEnded, RunStarted, WorkloadEnded
+from vmlab.model.places import runs_folder
 from vmlab.plan.terms import HostFacts
 from vmlab.store.life import LOCK
 from vmlab.store.writer import RunWriter
 from vmlab.tui.app import Console
 from vmlab.tui.feed.messages import RunArrived, RunFound
 from vmlab.tui.feed.picks import Pick
-from vmlab.tui.feed.recording import Recording
+from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.late import run_state
 from vmlab.tui.screens.compare import CompareScreen
 from vmlab.tui.screens.live import LiveScreen
@@ -33,21 +36,38 @@ GIB = 2**30
 ROOMY = HostFacts(20 * GIB, 24 * GIB, 100 * GIB, 2, "tcg")
 TIGHT = HostFacts(1 * GIB, 2 * GIB, 100 * GIB, 2, "tcg")
 
-pytestmark = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+pytestmark = [
+    pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}"),
+    pytest.mark.usefixtures("state"),
+]
 
 
-@pytest.fixture(autouse=True)
-def quiet(monkeypatch: pytest.MonkeyPatch, state: Path) -> None:
-    """The Live screen reads neither this host nor any run by itself, and its clock stands still."""
-
-    def begin(screen: LiveScreen) -> None:
-        screen.state = run_state()
-
-    monkeypatch.setattr(LiveScreen, "_begin", begin)
-    monkeypatch.setattr(LiveScreen, "now", lambda screen: screen.history.last.mono if screen.history.last else 0.0)
+# In full for classes that stand here: Textual looks beside the file of the class itself.
+SHEETS: list[str | PurePath] = [Path(inspect.getfile(Console)).parent / sheet for sheet in Console.CSS_PATH]
 
 
-def failing(recording: Recording) -> list[Event]:
+class StillLiveScreen(LiveScreen):
+    """Reads neither this host nor any run by itself, and its clock stands still."""
+
+    CSS_PATH = str(SHEETS[-1])
+
+    def begin(self) -> None:
+        self.state = run_state()
+
+    def now(self) -> float:
+        return self.history.last.mono if self.history.last else 0.0
+
+
+class StillConsole(Console):
+    """The console, whose pictures are of nothing but what it is given."""
+
+    CSS_PATH = SHEETS
+
+    def get_default_screen(self) -> StillLiveScreen:
+        return StillLiveScreen()
+
+
+def failing(recording: RecordedRun) -> list[Event]:
     """The recorded run as it would be if its second cell had failed."""
     events: list[Event] = []
     for event in recording.events:
@@ -73,7 +93,7 @@ def store_of(folder: Path, events: list[Event], run: str) -> Path:
 @pytest.fixture
 def living(recorded: Path) -> Iterator[Path]:
     """A run whose lock is held: the recorded one up to the middle of its first cell, a minute younger."""
-    recording = Recording(RECORDED)
+    recording = RecordedRun(RECORDED)
     events, _ = recording.before(recording.began + recording.length * 0.4)
     folder = store_of(recorded.parent / "20261121-064000-tile-beef", events, "20261121-064000-tile-beef")
     lock = RunFolder(folder.name, folder).take_lock()
@@ -84,7 +104,7 @@ def living(recorded: Path) -> Iterator[Path]:
 
 async def shown_live(app: Console, events: list[Event], moment: float) -> None:
     """Let the Live screen have what a feed would have told it until `moment`."""
-    recording = Recording(RECORDED)
+    recording = RecordedRun(RECORDED)
     screen = app.screen
     assert isinstance(screen, LiveScreen)
     await until(lambda: screen.state is not None, "the screen is ready")
@@ -95,7 +115,7 @@ async def shown_live(app: Console, events: list[Event], moment: float) -> None:
 
 
 async def test_live_is_empty(size: tuple[int, int]) -> None:
-    app = Console()
+    app = StillConsole()
     async with app.run_test(size=size) as pilot:
         await until(lambda: "No guests. Press 2" in screen_text(pilot.app), "the hint is there")
         text = screen_text(pilot.app)
@@ -106,8 +126,8 @@ async def test_live_is_empty(size: tuple[int, int]) -> None:
 
 
 async def test_live_is_running(size: tuple[int, int]) -> None:
-    app = Console()
-    recording = Recording(RECORDED)
+    app = StillConsole()
+    recording = RecordedRun(RECORDED)
     execute = next(e.mono for e in recording.events if type(e).__name__ == "WorkloadProgressed")
     async with app.run_test(size=size):
         await shown_live(app, recording.events, execute + 6)
@@ -120,9 +140,9 @@ async def test_live_is_running(size: tuple[int, int]) -> None:
 
 
 async def test_live_has_failed(size: tuple[int, int]) -> None:
-    app = Console()
+    app = StillConsole()
     async with app.run_test(size=size):
-        await shown_live(app, failing(Recording(RECORDED)), float("inf"))
+        await shown_live(app, failing(RecordedRun(RECORDED)), float("inf"))
         await until(lambda: "✗ failed" in screen_text(app) and "run failed" in screen_text(app), "the failure is told")
         text = screen_text(app)
         assert "run ✗ failed after" in text
@@ -131,7 +151,7 @@ async def test_live_has_failed(size: tuple[int, int]) -> None:
 
 
 async def test_runs_are_none(size: tuple[int, int]) -> None:
-    app = Console()
+    app = StillConsole()
     async with app.run_test(size=size) as pilot:
         await pilot.press("3")
         await until(lambda: "No runs yet" in screen_text(pilot.app), "the hint is there")
@@ -139,7 +159,7 @@ async def test_runs_are_none(size: tuple[int, int]) -> None:
 
 
 async def test_runs_are_running_and_passed(living: Path, size: tuple[int, int]) -> None:
-    app = Console()
+    app = StillConsole()
     async with app.run_test(size=size) as pilot:
         await pilot.press("3")
         await until(lambda: "● running" in screen_text(pilot.app), "the run that lives")
@@ -149,11 +169,11 @@ async def test_runs_are_running_and_passed(living: Path, size: tuple[int, int]) 
 
 
 async def test_runs_have_failed(recorded: Path, size: tuple[int, int]) -> None:
-    store_of(recorded.parent / "20261121-065000-tile-dead", failing(Recording(RECORDED)), "20261121-065000-tile-dead")
+    store_of(recorded.parent / "20261121-065000-tile-dead", failing(RecordedRun(RECORDED)), "20261121-065000-tile-dead")
     broken = recorded.parent / "20261121-070000-tile-0bad"
     broken.mkdir()
     (broken / "run.sqlite").write_bytes(b"this is no store" * 100)
-    app = Console()
+    app = StillConsole()
     async with app.run_test(size=size) as pilot:
         await pilot.press("3")
         await until(lambda: "✗ failed" in screen_text(pilot.app), "the run that failed")
@@ -172,7 +192,7 @@ async def scenario(app: Console, monkeypatch: pytest.MonkeyPatch, host: HostFact
 
 async def test_scenarios_are_none(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vmlab.tui.feed.planner.shipped_names", list)
-    app = Console()
+    app = StillConsole()
     async with app.run_test(size=size):
         await scenario(app, monkeypatch, ROOMY)
         await until(lambda: "none is shipped" in screen_text(app), "the hint")
@@ -180,7 +200,8 @@ async def test_scenarios_are_none(size: tuple[int, int], monkeypatch: pytest.Mon
 
 
 async def test_a_scenario_is_planned(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    app = Console()
+    monkeypatch.setattr("vmlab.tui.feed.planner.shipped_names", lambda: ["cpu-overhead", "cpu-priority", "tile"])
+    app = StillConsole()
     async with app.run_test(size=size) as pilot:
         await scenario(app, monkeypatch, ROOMY)
         await pilot.press("G")
@@ -192,7 +213,8 @@ async def test_a_scenario_is_planned(size: tuple[int, int], monkeypatch: pytest.
 
 
 async def test_a_scenario_does_not_fit(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    app = Console()
+    monkeypatch.setattr("vmlab.tui.feed.planner.shipped_names", lambda: ["cpu-overhead", "cpu-priority", "tile"])
+    app = StillConsole()
     async with app.run_test(size=size, notifications=True) as pilot:
         await scenario(app, monkeypatch, TIGHT)
         await pilot.press("G")
@@ -203,8 +225,25 @@ async def test_a_scenario_does_not_fit(size: tuple[int, int], monkeypatch: pytes
         await until(lambda: "Not started" in screen_text(app), "starting is refused too")
 
 
+async def test_a_scenario_is_not_started_while_another_run_measures(
+    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vmlab.tui.commands.read_host_facts", lambda folder: ROOMY)
+    first = claim(RunFolder.of("20261121-143000-tile-7f3a"))
+    app = StillConsole()
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await scenario(app, monkeypatch, ROOMY)
+        await pilot.press("G")
+        await until(lambda: "Press s to start it" in screen_text(app), "a plan")
+        await pilot.press("s")
+        await until(lambda: "Not started" in screen_text(app), "the refusal")
+        assert "20261121-143000-tile-7f3a" in screen_text(app)
+        assert [path.name for path in runs_folder().iterdir()] == []
+    os.close(first)
+
+
 async def test_nothing_is_compared(size: tuple[int, int]) -> None:
-    app = Console()
+    app = StillConsole()
     async with app.run_test(size=size) as pilot:
         await pilot.press("4")
         await until(lambda: "Nothing to compare yet" in screen_text(pilot.app), "the hint")
@@ -222,7 +261,7 @@ async def compared(app: Console, picks: list[Pick]) -> str:
 
 
 async def test_the_cells_of_a_run_are_compared(recorded: Path, size: tuple[int, int]) -> None:
-    app = Console()
+    app = StillConsole()
     async with app.run_test(size=size):
         text = await compared(app, [Pick(recorded / "run.sqlite")])
         for word in ("cache none (base)", "cache writeback", "filecopy", "CPU user %", "disk await ms", " %"):
@@ -231,8 +270,8 @@ async def test_the_cells_of_a_run_are_compared(recorded: Path, size: tuple[int, 
 
 
 async def test_a_failed_run_is_compared(recorded: Path, size: tuple[int, int]) -> None:
-    bad = store_of(recorded.parent / "20261121-065000-tile-dead", failing(Recording(RECORDED)), "tile-dead")
-    app = Console()
+    bad = store_of(recorded.parent / "20261121-065000-tile-dead", failing(RecordedRun(RECORDED)), "tile-dead")
+    app = StillConsole()
     async with app.run_test(size=size):
         text = await compared(app, [Pick(recorded / "run.sqlite", 2), Pick(bad / "run.sqlite", 2)])
         assert "failed" in text
@@ -249,7 +288,7 @@ async def replayed(app: Console, store: Path, *keys: str) -> ReplayScreen:
 
 
 async def test_a_recording_stands_at_its_beginning(recorded: Path, size: tuple[int, int]) -> None:
-    app = Console()
+    app = StillConsole()
     async with app.run_test(size=size) as pilot:
         await replayed(app, recorded / "run.sqlite")
         await pilot.press("home")
@@ -258,7 +297,7 @@ async def test_a_recording_stands_at_its_beginning(recorded: Path, size: tuple[i
 
 
 async def test_a_recording_is_wound_into_its_second_cell(recorded: Path, size: tuple[int, int]) -> None:
-    app = Console()
+    app = StillConsole()
     async with app.run_test(size=size) as pilot:
         screen = await replayed(app, recorded / "run.sqlite")
         await pilot.press("n", "n", "L", "h")
@@ -270,8 +309,8 @@ async def test_a_recording_is_wound_into_its_second_cell(recorded: Path, size: t
 
 
 async def test_a_recording_of_a_failed_run_ends(recorded: Path, size: tuple[int, int]) -> None:
-    bad = store_of(recorded.parent / "20261121-065000-tile-dead", failing(Recording(RECORDED)), "tile-dead")
-    app = Console()
+    bad = store_of(recorded.parent / "20261121-065000-tile-dead", failing(RecordedRun(RECORDED)), "tile-dead")
+    app = StillConsole()
     async with app.run_test(size=size) as pilot:
         await replayed(app, bad / "run.sqlite")
         await pilot.press("end")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.pictures import screen_text
+from tests.tui.pictures import keys_to, screen_text
 from tests.tui.played import launcher_played, until
 from vmlab.model.event import CellEnded, CellStarted, CommandReceived
 from vmlab.model.places import runs_folder
@@ -36,7 +36,7 @@ async def test_start_watch_switch_stop_compare_and_replay_with_the_keyboard_alon
             # Start the tile scenario.
             await pilot.press("2")
             await until(lambda: on_screen("cpu-overhead", "cpu-priority", "tile", "Plan"), "the scenarios are listed")
-            await pilot.press("G")
+            await pilot.press(*keys_to("tile"))
             await until(lambda: on_screen("filecopy", "Press s to start it"), "the tile's plan is shown")
             assert isinstance(app.screen, ScenariosScreen)
             # Size smoke, two repeats: the cursor stands on the first size, and the repeats are the row above it.
@@ -129,7 +129,7 @@ async def read_back(app: Console, folder: Path) -> None:
         f"free {short(stored.get('memory_free_bytes') / 2**30)}",
         f"await {short(stored.get('disk_await_ms'))}",
         f"read {short(stored.get('disk_read_bytes_per_second') / 1e6)}",
-        f"written {short(stored.get('disk_write_bytes_per_second') / 1e6)}",
+        f"write {short(stored.get('disk_write_bytes_per_second') / 1e6)}",
         f"saved {short(stored.get('ksm_saved_bytes') / 2**20)}",
         f"sharing {stored.get('ksm_pages_sharing'):5.0f} pages",
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tui.pictures import keys_to
 from vmlab.lab.folder import RunFolder
 from vmlab.model.places import runs_folder
 from vmlab.store.runs import list_runs
@@ -72,7 +73,7 @@ def test_the_whole_day_by_keyboard_with_a_terminal_that_is_killed_in_between(tmu
     # Start the tile at size smoke.
     tmux.press("2")
     tmux.shows("cpu-overhead", "tile")
-    tmux.press("G")
+    tmux.press(*keys_to("tile"))
     tmux.shows("filecopy", "Press s to start it")
     tmux.press("Tab", "Space")
     tmux.shows("[smoke]", "2, up to 4 guests")

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from vmlab.model.errors import ExitCode, VmlabError
 from vmlab.model.places import state_folder
+from vmlab.model.visible import visible, visible_line
+from vmlab.system.terminal import say
 from vmlab.tui.contract import Tabular
-from vmlab.tui.late import find_run, late_screen, modal, replay_screen, run_commands
+from vmlab.tui.late import (
+    compare_screen,
+    find_run,
+    help_modal,
+    question_modal,
+    replay_screen,
+    results_screen,
+    run_commands,
+    runs_screen,
+    scenarios_screen,
+)
 from vmlab.tui.options import NO_TERMINAL, ConsoleOptions, has_terminal
 from vmlab.tui.priority import answer_first
 from vmlab.tui.screens.live import LiveScreen
@@ -27,14 +39,15 @@ if TYPE_CHECKING:
 
 _MASK_SECONDS = 0.005
 COPIED = "copied.txt"
-"""Where a copied table lies too, for terminals that do not take it."""
+"""The file that also gets a copied table, for terminals without OSC 52."""
 
 
 class Console(App[int]):
     """One mode for each screen; Live is loaded at once, the others when they are first opened."""
 
     TITLE = "vmlab"
-    CSS_PATH = "styles/app.tcss"
+    # The first screen's styles are among them: a screen that brings its own has every style sheet parsed once more.
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["styles/app.tcss", "styles/watch.tcss"]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (150, "-wide")]  # noqa: RUF012 - Textual's own form
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -49,10 +62,9 @@ class Console(App[int]):
         Binding("q", "quit", "Quit", tooltip="Leave the console; runs go on"),
     ]
     MODES = {  # noqa: RUF012 - Textual's own form
-        "live": LiveScreen,
-        "scenarios": late_screen("scenarios", "ScenariosScreen"),
-        "runs": late_screen("runs", "RunsScreen"),
-        "compare": late_screen("compare", "CompareScreen"),
+        "scenarios": scenarios_screen,
+        "runs": runs_screen,
+        "compare": compare_screen,
     }
     DEFAULT_MODE = "live"
 
@@ -62,15 +74,32 @@ class Console(App[int]):
         self.recording = recording
         """The store of a run to play back at once."""
 
+    def get_default_screen(self) -> Screen[None]:
+        """The first screen, Live. Were it among MODES, Textual would parse all style sheets again for it."""
+        return LiveScreen()
+
     def on_mount(self) -> None:
-        """Take the theme that was asked for."""
+        """Make Live a mode, to come back to, and set the theme that was asked for."""
+        self.add_mode(self.DEFAULT_MODE, self.get_default_screen)
         if self.options.theme is not None and self.options.theme in self.available_themes:
             self.theme = self.options.theme
         if self.recording is not None:
             self.call_after_refresh(self.push_screen, replay_screen(self.recording))
 
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """As in Textual, but without markup, and with control characters made visible."""
+        super().notify(visible(message), title=visible_line(title), severity=severity, timeout=timeout, markup=False)
+
     def delay_update(self, delay: float = 0.05) -> None:
-        """Textual masks a change of mode for 50 ms, so that nobody sees a screen fill; these are full at once."""
+        """Textual delays updates for 50 ms at a change of mode; these screens are complete at once."""
         super().delay_update(min(delay, _MASK_SECONDS))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
@@ -101,6 +130,10 @@ class Console(App[int]):
         if isinstance(screen, LiveScreen):
             screen.follow(folder)
 
+    def open_results(self, store: Path) -> None:
+        """Show the tables of the run at `store`."""
+        self.push_screen(results_screen(store))
+
     def compare(self, picks: Sequence[Pick]) -> None:
         """Set runs or cells side by side."""
         self.call_later(self._compare, picks)
@@ -117,9 +150,7 @@ class Console(App[int]):
                 self._stop(folder)
 
         self.push_screen(
-            modal(
-                "question",
-                "QuestionModal",
+            question_modal(
                 f"Stop run {folder.name}?\n\nIts guests are cleared away. What was measured is kept, marked aborted.",
                 "Stop the run",
                 "Let it run",
@@ -138,7 +169,7 @@ class Console(App[int]):
 
     def action_help(self) -> None:
         """All keys of this screen."""
-        self.push_screen(modal("help", "HelpModal", self.screen))
+        self.push_screen(help_modal(self.screen))
 
     def action_copy_table(self) -> None:
         """The whole table of this screen: to the terminal's clipboard (OSC 52), and into a file."""
@@ -147,15 +178,15 @@ class Console(App[int]):
             return
         text = self.screen.table_text()
         self.copy_to_clipboard(text)
-        told = f"{len(text.splitlines())} lines to the clipboard"
+        message = f"{len(text.splitlines())} lines to the clipboard"
         try:
             path = state_folder() / COPIED
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-            told += f", and to {path}"
+            message += f", and to {path}"
         except OSError as error:
-            told += f"; no file: {error.strerror}"
-        self.notify(told, title="Copied")
+            message += f"; no file: {error.strerror}"
+        self.notify(message, title="Copied")
 
     def action_picture(self) -> None:
         """This screen as an SVG file."""
@@ -174,12 +205,12 @@ def main(options: ConsoleOptions | None = None) -> int:
     """Open the console; the exit code. One clear line where there is no terminal, or no such run to play back."""
     chosen = options or ConsoleOptions()
     if not has_terminal():
-        sys.stderr.write(NO_TERMINAL)
+        say(NO_TERMINAL)
         return int(ExitCode.USAGE)
     try:
         recording = None if chosen.replay is None else find_run(chosen.replay)
     except VmlabError as error:
-        sys.stderr.write(f"vmlab: {error}\n")
+        say(f"vmlab: {visible_line(str(error))}")
         return int(error.exit_code)
     answer_first()
     return Console(chosen, recording).run(mouse=chosen.mouse) or 0

@@ -7,7 +7,9 @@ from typing import Any
 
 from vmlab.lab.control import send_command
 from vmlab.lab.folder import RunFolder
-from vmlab.lab.launch import start_run, stop_run
+from vmlab.lab.launch import start_run
+from vmlab.lab.ready import check_ready
+from vmlab.lab.stopping import stop_run
 from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import CacheMode
@@ -19,21 +21,21 @@ ORIGIN = "the console"
 
 
 class RunCommands:
-    """Commands to one run. All raise UsageError with one line when the run does not obey."""
+    """Commands to one run. All raise UsageError with one line when the run refuses or does not answer."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = RunFolder(folder.name, folder)
 
     def stop(self) -> None:
-        """Ask the run to stop; its clean-up goes on behind."""
+        """Ask the run to stop; returns before its clean-up ends."""
         stop_run(self._folder, origin=ORIGIN)
 
     def set_cache(self, mode: CacheMode) -> str:
-        """Put the cells to come into a cache mode; what is planned now, in words."""
+        """Change the cache mode of the cells to come; returns the new plan as a sentence."""
         return self._set(cache=mode)
 
     def set_tiles(self, count: int) -> str:
-        """Give the cells to come `count` tiles; what is planned now, in words."""
+        """Change the cells to come to `count` tiles; returns the new plan as a sentence."""
         return self._set(tiles=count)
 
     def _set(self, **change: Any) -> str:
@@ -45,11 +47,11 @@ class RunCommands:
 
 
 def start(file: ScenarioFile, overrides: Overrides) -> Path:
-    """Plan and start a run that lives on its own; its folder.
+    """Plan and start a run, which is independent of this process; returns its folder.
 
     Raises UsageError, ScenarioError or RefusedError; then nothing was started.
     """
-    runs_folder().mkdir(parents=True, exist_ok=True)
+    check_ready()
     host = read_host_facts(runs_folder())
     plan = make_plan(file, overrides, host)
     check_fit(plan, host)

@@ -1,4 +1,4 @@
-"""What screens ask of the console as a whole; the console itself is in `app`, which loads them."""
+"""The interface of the console for its screens; the console itself is in `app`, which loads them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ if TYPE_CHECKING:
 
 
 class ConsoleCommands(Protocol):
-    """Commands that reach over more than one screen."""
+    """Commands that concern more than one screen."""
 
     def open_run(self, folder: Path, *, live: bool) -> None:
         """Watch the run in `folder` when it lives, play it back when it is over."""
+        ...
+
+    def open_results(self, store: Path) -> None:
+        """Show the tables of the run at `store`."""
         ...
 
     def compare(self, picks: Sequence[Pick]) -> None:

@@ -1,71 +1,112 @@
-"""The one place where parts of the console are loaded late: what the first picture does not need costs it nothing."""
+"""Loads parts of the console when they are first used, so that they do not delay the first picture.
+
+Each function imports what it gives when it is called, so that mypy sees what it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any
 
     from textual.screen import Screen
 
     from vmlab.tui.commands import RunCommands
     from vmlab.tui.feed.host import HostFeed
     from vmlab.tui.feed.live import LiveFeed
-    from vmlab.tui.feed.messages import Post
+    from vmlab.tui.feed.messages import PostMessage
+    from vmlab.tui.screens.compare import CompareScreen
+    from vmlab.tui.screens.help import HelpModal
+    from vmlab.tui.screens.question import QuestionModal
+    from vmlab.tui.screens.replay import ReplayScreen
+    from vmlab.tui.screens.results import ResultsScreen
+    from vmlab.tui.screens.runs import RunsScreen
+    from vmlab.tui.screens.scenarios import ScenariosScreen
     from vmlab.tui.state.run_state import RunState
     from vmlab.tui.state.views import Intent
 
 
-def late_screen(module: str, name: str) -> Callable[[], Screen[Any]]:
-    """A screen of ``vmlab.tui.screens`` that is loaded when it is first opened."""
+def scenarios_screen() -> ScenariosScreen:
+    """The Scenarios screen."""
+    from vmlab.tui.screens.scenarios import ScenariosScreen
 
-    def load() -> Screen[Any]:
-        screen: Screen[Any] = getattr(import_module(f"vmlab.tui.screens.{module}"), name)()
-        return screen
+    return ScenariosScreen()
 
-    return load
+
+def runs_screen() -> RunsScreen:
+    """The Runs screen."""
+    from vmlab.tui.screens.runs import RunsScreen
+
+    return RunsScreen()
+
+
+def compare_screen() -> CompareScreen:
+    """The Compare screen."""
+    from vmlab.tui.screens.compare import CompareScreen
+
+    return CompareScreen()
+
+
+def replay_screen(store: Path) -> ReplayScreen:
+    """The Replay screen over the store of a run."""
+    from vmlab.tui.screens.replay import ReplayScreen
+
+    return ReplayScreen(store)
+
+
+def results_screen(store: Path) -> ResultsScreen:
+    """The Results screen over the store of a run."""
+    from vmlab.tui.screens.results import ResultsScreen
+
+    return ResultsScreen(store)
+
+
+def help_modal(screen: Screen[Any]) -> HelpModal:
+    """The help for `screen`."""
+    from vmlab.tui.screens.help import HelpModal
+
+    return HelpModal(screen)
+
+
+def question_modal(question: str, deed: str, keep: str) -> QuestionModal:
+    """A question before something that cannot be undone."""
+    from vmlab.tui.screens.question import QuestionModal
+
+    return QuestionModal(question, deed, keep)
 
 
 def run_state(intent: Intent | None = None) -> RunState:
-    """What is known of a run, to begin with."""
-    state: RunState = import_module("vmlab.tui.state.run_state").RunState(intent=intent)
-    return state
+    """A new, empty state of a run."""
+    from vmlab.tui.state.run_state import RunState
+
+    return RunState(intent=intent)
 
 
-def live_feed(post: Post) -> LiveFeed:
-    """What finds and follows runs."""
-    feed: LiveFeed = import_module("vmlab.tui.feed.live").LiveFeed(post)
-    return feed
+def live_feed(post: PostMessage) -> LiveFeed:
+    """The feed that finds and follows live runs."""
+    from vmlab.tui.feed.live import LiveFeed
+
+    return LiveFeed(post)
+
+
+def host_feed(post: PostMessage) -> HostFeed:
+    """The console's own readings of the host."""
+    from vmlab.tui.feed.host import HostFeed
+
+    return HostFeed(post)
 
 
 def find_run(reference: str) -> Path:
     """The store of a run that a user named; see `store.runs.resolve_run`."""
-    store: Path = import_module("vmlab.store.runs").resolve_run(reference)
-    return store
+    from vmlab.store.runs import resolve_run
 
-
-def host_feed(post: Post) -> HostFeed:
-    """The console's own readings of the host."""
-    feed: HostFeed = import_module("vmlab.tui.feed.host").HostFeed(post)
-    return feed
-
-
-def replay_screen(store: Path) -> Screen[Any]:
-    """The Replay screen over the store of a run."""
-    screen: Screen[Any] = import_module("vmlab.tui.screens.replay").ReplayScreen(store)
-    return screen
-
-
-def modal(module: str, name: str, *arguments: Any) -> Screen[Any]:
-    """A modal screen of ``vmlab.tui.screens``."""
-    screen: Screen[Any] = getattr(import_module(f"vmlab.tui.screens.{module}"), name)(*arguments)
-    return screen
+    return resolve_run(reference)
 
 
 def run_commands(folder: Path) -> RunCommands:
     """Commands to the run in `folder`; loads the planner, so call it from a thread."""
-    commands: RunCommands = import_module("vmlab.tui.commands").RunCommands(folder)
-    return commands
+    from vmlab.tui.commands import RunCommands
+
+    return RunCommands(folder)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-NO_TERMINAL = "vmlab: the console needs a terminal; `vmlab --help` lists the commands\n"
+NO_TERMINAL = "vmlab: the console needs a terminal; `vmlab --help` lists the commands"
 
 
-@dataclass(frozen=True, slots=True)
-class ConsoleOptions:
+class ConsoleOptions(NamedTuple):
     """How the console is opened.
 
     `mouse` False leaves the mouse to the terminal, for selecting text. `theme` is one of Textual's names. `replay` is
@@ -32,12 +31,12 @@ def console_options(arguments: Sequence[str]) -> ConsoleOptions | None:
     while rest:
         word = rest.pop(0)
         if word == "--no-mouse":
-            options = replace(options, mouse=False)
+            options = options._replace(mouse=False)
         elif word == "--theme" and rest:
-            options = replace(options, theme=rest.pop(0))
+            options = options._replace(theme=rest.pop(0))
         elif word == "replay" and options.replay is None and "--help" not in rest:
             run = rest.pop(0) if rest and not rest[0].startswith("-") else "last"
-            options = replace(options, replay=run)
+            options = options._replace(replay=run)
         else:
             return None
     return options

@@ -1,4 +1,4 @@
-"""A key press is answered while every core is busy: the console goes before guests, what it starts does not."""
+"""Raises the console's priority above that of guests, so that it reacts to keys while all cores are busy."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ def answer_first() -> None:
         os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
         os.setpriority(os.PRIO_PROCESS, 0, _NICE)
     except OSError:
-        return  # An ordinary user may not; the console is as quick as the scheduler lets it be then.
+        return  # An ordinary user may not raise it; the console then runs with the normal priority.

@@ -1,1 +1,1 @@
-"""Where events and samples come from: a run that lives, a recording, or the host itself."""
+"""Sources of events and samples: a live run, a recording, or the host itself."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample
 from vmlab.telemetry.recorder import Recorder
-from vmlab.tui.feed.messages import HostSampled, HostTold, Post
+from vmlab.tui.feed.messages import HostProblem, HostSampled, PostMessage
 
 INTERVAL = 1.0
 
@@ -13,10 +13,10 @@ INTERVAL = 1.0
 class HostFeed:
     """Reads the host once a second between `start` and `stop`."""
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: PostMessage) -> None:
         self._post = post
         self._recorder = Recorder(
-            INTERVAL, self._sampled, None, None, [runs_folder()], notify=self._told, scope="process"
+            INTERVAL, self._sampled, None, None, [runs_folder()], notify=self._host_problem_found, scope="process"
         )
 
     def start(self) -> None:
@@ -30,5 +30,5 @@ class HostFeed:
     def _sampled(self, sample: Sample) -> None:
         self._post(HostSampled(sample))
 
-    def _told(self, text: str) -> None:
-        self._post(HostTold(text))
+    def _host_problem_found(self, text: str) -> None:
+        self._post(HostProblem(text))

@@ -1,21 +1,20 @@
-"""Finds a run that lives and follows its store, in a thread of its own: a slow disk never holds a key press up."""
+"""Finds a live run and follows its store, in a thread of its own, so that a slow disk never delays a key press."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import Event, RunEnded, RunStarted, WorkloadProgressed
-from vmlab.model.sample import Layout, Sample
+from vmlab.model.sample import Sample, SampleNames
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE, run_folders
 from vmlab.store.samples import samples
-from vmlab.tui.feed.messages import FeedStumbled, PastFound, Post, RunArrived, RunFound, RunLost
+from vmlab.tui.feed.messages import PastFound, PostMessage, RunArrived, RunFound, RunLost, StoreReadFailed
 from vmlab.tui.feed.past import intent_of, past_times
 from vmlab.tui.state.history import KEPT
 
@@ -26,7 +25,7 @@ _LOOK_SECONDS = 1.5
 class LiveFeed:
     """Follows the newest run that lives, or the one that `follow` names, until it ends; then looks for the next."""
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: PostMessage) -> None:
         self._post = post
         self._stop = threading.Event()
         self._wanted: Path | None = None
@@ -47,18 +46,18 @@ class LiveFeed:
         self._wanted = folder
 
     def _work(self) -> None:
-        told = ""
+        problem = ""
         while not self._stop.is_set():
             try:
                 folder = self._wanted or _newest_alive()
                 self._wanted = None
                 if folder is not None:
                     _Following(folder, self._post).until(self._over)
-                told = ""
+                problem = ""
             except (VmlabError, OSError) as error:
-                if str(error) != told:
-                    told = str(error)
-                    self._post(FeedStumbled(told))
+                if str(error) != problem:
+                    problem = str(error)
+                    self._post(StoreReadFailed(problem))
             self._stop.wait(_LOOK_SECONDS if self._wanted is None else 0)
 
     def _over(self) -> bool:
@@ -69,14 +68,14 @@ class LiveFeed:
 class _Following:
     """One run, from its first event to its last."""
 
-    def __init__(self, folder: Path, post: Post) -> None:
+    def __init__(self, folder: Path, post: PostMessage) -> None:
         self._folder = folder
         self._post = post
         self._event_row = 0
         self._sample_row = 0
         self._since = time.monotonic() - KEPT
         self._ended = False
-        self._layouts: dict[tuple[str, ...], Layout] = {}
+        self._layouts: dict[tuple[str, ...], SampleNames] = {}
 
     def until(self, over: Callable[[], bool]) -> None:
         """Follow until the run is over or `over` says so, which waits between two looks."""
@@ -94,7 +93,7 @@ class _Following:
 
     def _look(self, reader: RunReader) -> bool:
         """Read what is new; whether the run is over."""
-        # Asked before the store is read, so that a last word written in between is still found.
+        # Checked before the store is read, so that a last event written in between is still found.
         alive = is_alive(self._folder)
         events = tuple(self._events(reader))
         taken = tuple(self._samples(reader))
@@ -120,7 +119,7 @@ class _Following:
             self._sample_row = row
             # One layout object for all samples of one form: viewers look values up once for each.
             layout = self._layouts.setdefault(sample.layout.names, sample.layout)
-            yield sample if layout is sample.layout else replace(sample, layout=layout)
+            yield sample if layout is sample.layout else sample._replace(layout=layout)
 
 
 def _newest_alive() -> Path | None:

@@ -1,4 +1,4 @@
-"""What feeds say to a screen; all of them come from threads."""
+"""Messages of feeds to a screen; all of them are sent from threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vmlab.tui.state.run_state import PastTimes
     from vmlab.tui.state.views import Intent
 
-Post = Callable[[Message], object]
+PostMessage = Callable[[Message], object]
 """Takes a message from any thread."""
 
 
@@ -25,7 +25,7 @@ class HostSampled(Message, bubble=False):
         self.sample = sample
 
 
-class HostTold(Message, bubble=False):
+class HostProblem(Message, bubble=False):
     """Something of the host cannot be read."""
 
     def __init__(self, text: str) -> None:
@@ -65,7 +65,7 @@ class PastFound(Message, bubble=False):
 
 
 class RunLost(Message, bubble=False):
-    """The run is over; `reason` says so where it ended without a last word of its own."""
+    """The run is over; `reason` is given where it has no last event."""
 
     def __init__(self, run: str, reason: str = "") -> None:
         super().__init__()
@@ -73,8 +73,8 @@ class RunLost(Message, bubble=False):
         self.reason = reason
 
 
-class FeedStumbled(Message, bubble=False):
-    """A store could not be read for now; the feed goes on trying."""
+class StoreReadFailed(Message, bubble=False):
+    """A store could not be read; the feed tries again."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What somebody marked on the Runs screen."""
+"""What the user marked on the Runs screen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A run, or one cell of it, that somebody marked."""
+    """A run, or one cell of it, that the user marked."""
 
     store: Path
     cell: int | None = None

@@ -36,10 +36,7 @@ def scenarios() -> list[tuple[str, str]]:
 def planned(name: str, overrides: Overrides) -> Planned:
     """The plan of a scenario. Raises ScenarioError or UsageError for what makes no sense."""
     file = load(name)
-    folder = state_folder()
-    while not folder.exists():
-        folder = folder.parent
-    host = read_host_facts(folder)
+    host = read_host_facts(state_folder())
     plan = make_plan(file, overrides, host)
     try:
         check_fit(plan, host)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
-from vmlab.analysis.compare import Side
+from vmlab.analysis.compare import Side, sides_by_axis
 from vmlab.analysis.document import run_document
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.timeline import RunTimeline
+from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CellStarted, PhaseEnded, PhaseStarted
-from vmlab.model.run import Phase
+from vmlab.model.event import CellEnded, CellStarted, PhaseEnded, PhaseStarted
 from vmlab.model.sample import Series
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import series
 from vmlab.tui.feed.picks import Pick
 
 COLOURS = 4
-"""More sides than this cannot be told apart in one chart."""
+"""More sides than this cannot be distinguished in one chart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,14 @@ class PickedSide:
 
 
 def sides_of(picks: Sequence[Pick]) -> list[PickedSide]:
-    """One side for every pick; a single run falls into the values of its table's axis.
+    """One side for every pick; a single run falls into the values of the axis that it varies.
 
     Raises UsageError where there are fewer than two sides, StoreError for a damaged store.
     """
     documents = {pick.store: _document(pick.store) for pick in picks}
     if len(picks) == 1 and picks[0].cell is None:
-        found = _by_axis(picks[0].store, documents[picks[0].store])
+        store = picks[0].store
+        found = [PickedSide(side, store, side.cells[0]["cell"]) for side in sides_by_axis(documents[store])]
     else:
         found = [_side(pick, documents[pick.store], len(documents)) for pick in picks]
     if len(found) < 2:
@@ -55,43 +56,15 @@ def _side(pick: Pick, document: RunDocument, runs: int) -> PickedSide:
     label = _short(document["run"]["id"]) if runs > 1 or pick.cell is None else ""
     if pick.cell is not None:
         axes = next((cell["axes"] for cell in document["cells"] if cell["cell"] == pick.cell), {})
-        words = " ".join(f"{name} {value}" for name, value in axes.items())
+        words = axes_words(axes)
         label = f"{label}:{pick.cell} {words}".lstrip(":") if label else f"cell {pick.cell}: {words}"
     side = Side.of(label, document, pick.cell)
     return PickedSide(side, pick.store, side.cells[0]["cell"])
 
 
 def _short(run: str) -> str:
-    """``20261121-060839-tile-b7b6`` to ``tile-b7b6``: what tells runs apart in a heading."""
+    """``20261121-060839-tile-b7b6`` to ``tile-b7b6``: short and still unique enough for a heading."""
     return "-".join(run.split("-")[2:]) or run
-
-
-def _by_axis(store: Path, document: RunDocument) -> list[PickedSide]:
-    """The cells of one run by the values of one axis, which is then no longer part of their place."""
-    axis = _axis(document)
-    if axis is None:
-        return []
-    found = []
-    for value in dict.fromkeys(cell["axes"].get(axis) for cell in document["cells"]):
-        cells = [cell for cell in document["cells"] if cell["axes"].get(axis) == value]
-        rest = tuple(cast(CellDocument, {**cell, "axes": _without(cell, axis)}) for cell in cells)
-        found.append(PickedSide(Side(f"{axis} {value}", document["run"], rest), store, cells[0]["cell"]))
-    return found
-
-
-def _without(cell: CellDocument, axis: str) -> dict[str, object]:
-    return {name: value for name, value in cell["axes"].items() if name != axis}
-
-
-def _axis(document: RunDocument) -> str | None:
-    """The axis of the table's columns or rows, or the first one, that has two values among the cells."""
-    table = document["run"]["table"]
-    names = [table["columns"], table["rows"]] if table else []
-    names += [name for cell in document["cells"] for name in cell["axes"]]
-    for name in names:
-        if len({str(cell["axes"][name]) for cell in document["cells"] if name in cell["axes"]}) > 1:
-            return name
-    return None
 
 
 def over_time(picked: PickedSide, name: str) -> tuple[list[float], list[float]]:
@@ -105,10 +78,6 @@ def over_time(picked: PickedSide, name: str) -> tuple[list[float], list[float]]:
 
 
 def _execution(reader: RunReader, cell: int) -> tuple[float, float] | None:
-    began: float | None = None
-    for _, event in reader.events(kinds=(CellStarted, PhaseStarted, PhaseEnded)):
-        if isinstance(event, PhaseStarted) and event.cell == cell and event.phase == Phase.EXECUTE:
-            began = event.mono
-        elif isinstance(event, PhaseEnded) and event.cell == cell and event.phase == Phase.EXECUTE and began:
-            return began, event.mono
-    return None
+    kinds = (CellStarted, PhaseStarted, PhaseEnded, CellEnded)
+    known = RunTimeline.of(event for _, event in reader.events(kinds=kinds)).cells.get(cell)
+    return None if known is None else known.execution

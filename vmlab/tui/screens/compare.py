@@ -11,9 +11,10 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from vmlab.model.errors import VmlabError
+from vmlab.telemetry.host_figures import HEADLINES
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import PickedSide, over_time, sides_of
-from vmlab.tui.state.compared import HOST_ROWS, TableRow, comparison_rows
+from vmlab.tui.state.compared import ComparedSides, compared_sides
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.overlay_chart import Curve, OverlayChart
 from vmlab.tui.widgets.side_table import SideTable
@@ -41,8 +42,7 @@ class CompareScreen(Screen[None]):
         super().__init__()
         self._picks: list[Pick] = []
         self._sides: list[PickedSide] = []
-        self._rows: list[TableRow] = []
-        self._warnings: tuple[str, ...] = ()
+        self._compared = ComparedSides()
         self._hint: Sequence[str] = HINT
         self._every_metric = False
         self._metric = 0
@@ -68,33 +68,33 @@ class CompareScreen(Screen[None]):
     def _read(self) -> None:
         try:
             sides = sides_of(self._picks)
-            rows, warnings = comparison_rows([one.side for one in sides], every_metric=self._every_metric)
+            compared = compared_sides([one.side for one in sides], every_metric=self._every_metric)
         except VmlabError as error:
-            self.app.call_from_thread(self._told, [], [], (), str(error))
+            self.app.call_from_thread(self._sides_received, [], ComparedSides(), str(error))
             return
-        self.app.call_from_thread(self._told, sides, rows, warnings, "")
+        self.app.call_from_thread(self._sides_received, sides, compared, "")
 
-    def _told(self, sides: list[PickedSide], rows: list[TableRow], warnings: tuple[str, ...], problem: str) -> None:
-        self._sides, self._rows, self._warnings = sides, rows, warnings
+    def _sides_received(self, sides: list[PickedSide], compared: ComparedSides, problem: str) -> None:
+        self._sides, self._compared = sides, compared
         self._hint = (problem, "", *HINT[1:]) if problem else HINT
         self._draw()
         self._read_series()
 
     @work(thread=True, exclusive=True, group="series")
     def _read_series(self) -> None:
-        title, name, _ = HOST_ROWS[self._metric]
+        figure = HEADLINES[self._metric]
         try:
-            curves = [over_time(one, name) for one in self._sides]
+            curves = [over_time(one, figure.name) for one in self._sides]
         except VmlabError as error:
             self.app.call_from_thread(self.notify, str(error), severity="error")
             return
-        self.app.call_from_thread(self._draw_series, _without_unit(title), name, curves)
+        self.app.call_from_thread(self._draw_series, figure.label, figure.name, curves)
 
     def _labels(self) -> list[str]:
         return [one.side.label for one in self._sides]
 
     def _draw(self) -> None:
-        self.query_one(SideTable).show(self._labels(), self._rows, self._warnings, self._hint)
+        self.query_one(SideTable).show(self._labels(), self._compared, self._hint)
 
     def _draw_series(self, title: str, name: str, curves: Sequence[Curve]) -> None:
         chart = self.query_one(OverlayChart)
@@ -103,7 +103,7 @@ class CompareScreen(Screen[None]):
 
     def action_metric(self, step: int) -> None:
         """Another figure in the chart."""
-        self._metric = (self._metric + step) % len(HOST_ROWS)
+        self._metric = (self._metric + step) % len(HEADLINES)
         self._read_series()
 
     def action_every_metric(self) -> None:
@@ -120,9 +120,3 @@ class CompareScreen(Screen[None]):
     def table_text(self) -> str:
         """What `y` copies."""
         return self.query_one(SideTable).text() + "\n"
-
-
-def _without_unit(label: str) -> str:
-    """``CPU user %`` to ``CPU user``: the chart tells its own unit."""
-    words = label.split()
-    return " ".join(words[:-1] if words[-1] in ("%", "ms", "MB/s") else words)

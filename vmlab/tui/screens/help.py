@@ -15,7 +15,7 @@ from vmlab.tui.widgets.glyphs import glyphs_for
 
 
 class HelpModal(ModalScreen[None]):
-    """Keys, what they do, and a word more where there is one."""
+    """Keys, what they do, and a longer explanation where there is one."""
 
     CSS_PATH = "../styles/help.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark", "dismiss", "Close")]

@@ -1,4 +1,4 @@
-"""The Live screen: a run while it goes on, and the host itself where none does."""
+"""The Live screen: the current run, or the host itself while there is none."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from textual.binding import Binding, BindingType
 
 from vmlab.model.errors import VmlabError
 from vmlab.model.places import runs_folder
+from vmlab.model.run import RUNNING
 from vmlab.tui.contract import ConsoleCommands
-from vmlab.tui.feed.messages import FeedStumbled, HostSampled, HostTold, PastFound, RunArrived, RunFound, RunLost
+from vmlab.tui.feed.messages import HostProblem, HostSampled, PastFound, RunArrived, RunFound, RunLost, StoreReadFailed
 from vmlab.tui.late import host_feed, live_feed, run_commands, run_state
 from vmlab.tui.screens.watch import WatchScreen
-from vmlab.tui.state.views import RUNNING, LogLine
+from vmlab.tui.state.views import LogLine
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
 
 if TYPE_CHECKING:
@@ -26,13 +27,12 @@ if TYPE_CHECKING:
     from vmlab.tui.feed.host import HostFeed
     from vmlab.tui.feed.live import LiveFeed
 
-_BEGIN_SECONDS = 0.05
 MORE_TILES = "Cells to come: one tile more"
 FEWER_TILES = "Cells to come: one tile fewer"
 
 
 class LiveScreen(WatchScreen):
-    """Finds the run that lives by itself; when it ends its last picture stays and the host goes on."""
+    """Finds the live run by itself; when it ends, its last picture stays and the host's figures go on."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("b", "switch_cache", "Cache", tooltip="Cells to come: cache writeback or none"),
@@ -57,10 +57,12 @@ class LiveScreen(WatchScreen):
         self._feed: LiveFeed | None = None
 
     def on_mount(self) -> None:
-        """Both feeds begin after the first picture, so that the picture is quick."""
-        self.set_timer(_BEGIN_SECONDS, self._begin)
+        """Both feeds begin after the first picture, which does not wait until they are loaded."""
+        # By way of the console, which reads no messages until it has started: until then pictures are held back.
+        self.app.call_after_refresh(self.begin)
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Start looking for a run and reading the host. A subclass that is given its data does neither."""
         gc.freeze()
         gc.enable()
         self.state = run_state()
@@ -98,8 +100,8 @@ class LiveScreen(WatchScreen):
         self.history.take(message.sample)
         self.changed()
 
-    @on(HostTold)
-    def _host_told(self, message: HostTold) -> None:
+    @on(HostProblem)
+    def _host_problem_received(self, message: HostProblem) -> None:
         self._note("info", message.text)
 
     @on(RunFound)
@@ -118,7 +120,7 @@ class LiveScreen(WatchScreen):
         self.changed(unhurried=not message.urgent)
 
     def _take_over(self) -> None:
-        """The run samples the host itself now: nothing is read twice."""
+        """Stop reading the host: the run samples it itself now."""
         if self._host is not None:
             host, self._host = self._host, None
             self.run_worker(host.stop, thread=True, group="host")
@@ -150,8 +152,8 @@ class LiveScreen(WatchScreen):
         self.watched = run
         self.refresh_bindings()
 
-    @on(FeedStumbled)
-    def _feed_stumbled(self, message: FeedStumbled) -> None:
+    @on(StoreReadFailed)
+    def _feed_stumbled(self, message: StoreReadFailed) -> None:
         self._note("warning", f"{message.text}; trying again")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -177,7 +179,7 @@ class LiveScreen(WatchScreen):
             cast(ConsoleCommands, self.app).ask_to_stop(runs_folder() / self.watched)
 
     def _coming(self, axis: str) -> AxisValue | None:
-        """Where the next cell stands, as far as it is known: as somebody asked, else as the running one."""
+        """The next cell's value of an axis, if known: the one the user asked for, else the running cell's."""
         view = self.view()
         if view.next_axes is not None and axis in dict(view.next_axes):
             return dict(view.next_axes)[axis]
@@ -188,12 +190,12 @@ class LiveScreen(WatchScreen):
         if self.watched is None:
             return
         try:
-            told = command(run_commands(runs_folder() / self.watched))
+            effect = command(run_commands(runs_folder() / self.watched))
         except VmlabError as error:
             self.app.call_from_thread(self.notify, str(error), title="Cells to come: not changed", severity="warning")
             return
         self.app.call_from_thread(
-            self.notify, f"{what}, {told}; the running cell stays as it is", title="Cells to come"
+            self.notify, f"{what}, {effect}; the running cell stays as it is", title="Cells to come"
         )
 
     def _note(self, level: str, text: str) -> None:

@@ -11,9 +11,11 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Label
 
+from vmlab.model.visible import visible
+
 
 class QuestionModal(ModalScreen[bool]):
-    """Gives True for the deed and False for anything else; one stray key does nothing."""
+    """Returns True if confirmed and False otherwise; a single accidental key does nothing."""
 
     CSS_PATH = "../styles/question.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -30,7 +32,7 @@ class QuestionModal(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """The question and two buttons."""
         with Vertical(id="question"):
-            yield Label(self._question, markup=False)
+            yield Label(visible(self._question), markup=False)
             with Horizontal():
                 yield Button(self._keep, id="keep", variant="primary", compact=True)
                 yield Button(self._deed, id="deed", variant="error", compact=True)

@@ -1,4 +1,4 @@
-"""The Replay screen: the Live screen over a recording, with pause, speed and winding."""
+"""The Replay screen: the Live screen over a recording, with pause, speed and seeking."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from textual.worker import get_current_worker
 
 from vmlab.model.errors import VmlabError
 from vmlab.tui.feed.past import past_times
-from vmlab.tui.feed.recording import Mark, Playback, Recording
+from vmlab.tui.feed.recorded_run import Mark, Playback, RecordedRun
 from vmlab.tui.screens.watch import WatchScreen
 from vmlab.tui.state.history import History
 from vmlab.tui.state.run_state import PastTimes, RunState
@@ -31,12 +31,12 @@ class ReplayScreen(WatchScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Back"),
         Binding("space", "pause", "Pause", tooltip="Pause or go on"),
-        Binding("left,h", "wind(-10)", "10 s", key_display="←→", tooltip="Back by ten seconds"),
-        Binding("right,l", "wind(10)", "+10 s", show=False, key_display="→", tooltip="On by ten seconds"),
-        Binding("shift+left,H", "wind(-60)", "-1 min", show=False, tooltip="Back by a minute"),
-        Binding("shift+right,L", "wind(60)", "+1 min", show=False, tooltip="On by a minute"),
-        Binding("home,0", "wind_to(0)", "Beginning", show=False, tooltip="To the beginning"),
-        Binding("end,dollar_sign", "wind_to(1)", "End", show=False, tooltip="To the end"),
+        Binding("left,h", "seek(-10)", "10 s", key_display="←→", tooltip="Back by ten seconds"),
+        Binding("right,l", "seek(10)", "+10 s", show=False, key_display="→", tooltip="On by ten seconds"),
+        Binding("shift+left,H", "seek(-60)", "-1 min", show=False, tooltip="Back by a minute"),
+        Binding("shift+right,L", "seek(60)", "+1 min", show=False, tooltip="On by a minute"),
+        Binding("home,0", "seek_to(0)", "Beginning", show=False, tooltip="To the beginning"),
+        Binding("end,dollar_sign", "seek_to(1)", "End", show=False, tooltip="To the end"),
         Binding("n", "next_cell(1)", "Next cell", tooltip="To the beginning of the next cell"),
         Binding("p", "next_cell(-1)", "Previous cell", show=False, tooltip="To the beginning of the cell before"),
         Binding("right_square_bracket,greater_than_sign", "speed(1)", "Speed", key_display="[]", tooltip="Faster"),
@@ -58,7 +58,7 @@ class ReplayScreen(WatchScreen):
         yield Timeline(id="timeline")
 
     def on_mount(self) -> None:
-        """Read the store in a thread, so that a long one holds nothing up."""
+        """Read the store in a thread, so that a long one blocks nothing."""
         self._load()
         self.set_interval(_STEP_SECONDS, self._step)
 
@@ -66,7 +66,7 @@ class ReplayScreen(WatchScreen):
     def _load(self) -> None:
         worker = get_current_worker()
         try:
-            recording = Recording(self.store)
+            recording = RecordedRun(self.store)
         except VmlabError as error:
             self.app.call_from_thread(self._refused, str(error))
             return
@@ -79,18 +79,18 @@ class ReplayScreen(WatchScreen):
         self.notify(text, title="Cannot play it", severity="error", timeout=10)
         self.action_leave()
 
-    def _loaded(self, recording: Recording, past: PastTimes) -> None:
+    def _loaded(self, recording: RecordedRun, past: PastTimes) -> None:
         self.playback = Playback(recording)
         self._marks, self._past = recording.marks(), past
         self._stepped = time.monotonic()
-        self.wind_to(0.0)
+        self.seek_to(0.0)
 
     def now(self) -> float:
         """The recording's own clock."""
         return self.playback.moment if self.playback else 0.0
 
     def origin(self) -> Origin:
-        """RECORDING, with the speed or the reason why it stands still."""
+        """RECORDING, with the speed or the reason why it is paused."""
         play = self.playback
         if play is None:
             return Origin("RECORDING", "warning", "is read …")
@@ -102,7 +102,7 @@ class ReplayScreen(WatchScreen):
         return "x" if self.query_one(Timeline).glyphs.plain else "\N{MULTIPLICATION SIGN}"
 
     def hint(self, run: RunView) -> tuple[str, ...]:
-        """What stands where the tiles will be."""
+        """The text in place of the tiles."""
         return ("No guests at this moment of the recording.",)
 
     def draw(self) -> None:
@@ -121,20 +121,20 @@ class ReplayScreen(WatchScreen):
             self.history.take(sample)
         self.changed()
 
-    def wind_to(self, position: float) -> None:
+    def seek_to(self, position: float) -> None:
         """Go to `position`, in seconds from the beginning."""
         if self.playback is None:
             return
-        events, samples = self.playback.wind(position)
+        events, samples = self.playback.seek(position)
         self.state, self.history = RunState(self._past, self.playback.recording.intent), History()
         self.apply(events)
         for sample in samples:
             self.history.take(sample)
         self.changed()
 
-    @on(Timeline.Wound)
-    def _pointed(self, message: Timeline.Wound) -> None:
-        self.wind_to(message.position)
+    @on(Timeline.SeekRequested)
+    def _pointed(self, message: Timeline.SeekRequested) -> None:
+        self.seek_to(message.position)
 
     def action_leave(self) -> None:
         """Back to where it was opened from."""
@@ -146,20 +146,20 @@ class ReplayScreen(WatchScreen):
             return
         if self.playback.at_end:
             self.playback.paused = False
-            self.wind_to(0.0)
+            self.seek_to(0.0)
             return
         self.playback.paused = not self.playback.paused
         self.changed()
 
-    def action_wind(self, seconds: int) -> None:
+    def action_seek(self, seconds: int) -> None:
         """Go back or on by so many seconds of the recording."""
         if self.playback is not None:
-            self.wind_to(self.playback.position + seconds)
+            self.seek_to(self.playback.position + seconds)
 
-    def action_wind_to(self, end: int) -> None:
+    def action_seek_to(self, end: int) -> None:
         """To the beginning (0) or to the end (1)."""
         if self.playback is not None:
-            self.wind_to(self.playback.recording.length * end)
+            self.seek_to(self.playback.recording.length * end)
 
     def action_next_cell(self, step: int) -> None:
         """To the beginning of the cell after or before this moment."""
@@ -170,9 +170,9 @@ class ReplayScreen(WatchScreen):
         later = [begin for begin in begins if begin > here + 0.5]
         earlier = [begin for begin in begins if begin < here - 2.0]
         if step > 0 and later:
-            self.wind_to(later[0])
+            self.seek_to(later[0])
         elif step < 0:
-            self.wind_to(earlier[-1] if earlier else 0.0)
+            self.seek_to(earlier[-1] if earlier else 0.0)
 
     def action_speed(self, step: int) -> None:
         """Faster or slower."""

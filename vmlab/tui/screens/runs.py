@@ -11,16 +11,19 @@ from textual.screen import Screen
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
+from vmlab.analysis.timeline import RunTimeline
 from vmlab.model.errors import VmlabError
+from vmlab.model.event import CellEnded, CellStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_seconds
+from vmlab.model.run import RUNNING
 from vmlab.store.reader import RunReader
-from vmlab.store.runs import RUNNING, STORE, RunSummary
+from vmlab.store.runs import STORE, RunSummary
 from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.picks import Pick
-from vmlab.tui.feed.shelf import Shelf
+from vmlab.tui.feed.run_list import RunList
 from vmlab.tui.state.run_rows import SORTS, RunRow, kept_marks, rows_of
-from vmlab.tui.state.run_state import RunState
+from vmlab.tui.state.run_state import cell_view
 from vmlab.tui.state.views import CellView
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.key_bar import KeyBar
@@ -39,6 +42,7 @@ class RunsScreen(Screen[None]):
         Binding("space", "mark", "Mark", tooltip="Mark for comparing; the first mark is the baseline"),
         Binding("c", "compare", "Compare", tooltip="What is marked, or the cells of this run"),
         Binding("e", "unfold", "Cells", tooltip="Show or hide the cells of this run"),
+        Binding("t", "results", "Tables", show=False, tooltip="The figures of this run, and what was published"),
         Binding("slash", "filter", "Filter", key_display="/"),
         Binding("o", "sort", "Sort", tooltip="Newest, scenario, outcome, longest"),
         Binding("escape", "clear", "Clear", show=False, tooltip="Filter and marks"),
@@ -47,12 +51,13 @@ class RunsScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._shelf = Shelf()
+        self._run_list = RunList()
         self._runs: list[RunSummary] = []
         self._marked: list[str] = []
         self._unfolded: dict[str, tuple[CellView, ...]] = {}
         self._sort = 0
         self._loaded = False
+        self._problem = ""
 
     @property
     def console(self) -> ConsoleCommands:
@@ -73,7 +78,7 @@ class RunsScreen(Screen[None]):
         self.set_interval(_REFRESH_SECONDS, self._read_again)
 
     def on_screen_resume(self) -> None:
-        """Coming back, the list may have changed."""
+        """Read the list again, as it may have changed."""
         self._read()
 
     def _read_again(self) -> None:
@@ -82,14 +87,24 @@ class RunsScreen(Screen[None]):
 
     @work(thread=True, exclusive=True, group="runs")
     def _read(self) -> None:
-        runs = self._shelf.read()
+        try:
+            runs = self._run_list.read()
+        except VmlabError as error:
+            self.app.call_from_thread(self._refused, str(error))
+            return
+        self._problem = ""
         if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._told, runs)
+            self.app.call_from_thread(self._runs_received, runs)
 
-    def _told(self, runs: list[RunSummary]) -> None:
+    def _runs_received(self, runs: list[RunSummary]) -> None:
         self._runs, self._loaded = runs, True
         self._marked = kept_marks(self._marked, runs)
         self._draw()
+
+    def _refused(self, problem: str) -> None:
+        """Show the reason why the list cannot be read, in place of the list."""
+        self._problem = problem
+        self._runs_received([])
 
     def rows(self) -> list[RunRow]:
         """What is listed now."""
@@ -102,6 +117,7 @@ class RunsScreen(Screen[None]):
         hint: tuple[str, ...] = ("Reading the runs …",)
         if self._loaded:
             hint = ("No run has all of these words. Esc clears the filter.",) if self._runs else EMPTY
+            hint = (self._problem,) if self._problem else hint
         listed.show(self._heading(), [(row.key, self._line(row)) for row in rows], hint)
 
     @property
@@ -124,11 +140,13 @@ class RunsScreen(Screen[None]):
         if row.cell is not None:
             # A cell has neither size nor date of its own, so its axes have their room.
             return [*left, (f" {cut(row.what, self._room + 26)} {row.cells:>6} {took:>10}", "quiet")]
+        if row.problem:
+            # This is the most useful text for the room that is left.
+            return [*left, (f" {row.problem.replace(f'{runs_folder()}/', '')}", "bad")]
         return [
             *left,
             (f" {cut(row.what, self._room)} ", "plain"),
             (f"{cut(row.size, 9)} {row.cells:>6}  {row.started:<16} {took:>10}", "quiet"),
-            (f"  {row.problem}" if row.problem else "", "bad"),
         ]
 
     def _current(self) -> RunRow | None:
@@ -151,6 +169,12 @@ class RunsScreen(Screen[None]):
         folder = runs_folder() / row.run
         live = any(run.id == row.run and run.outcome == RUNNING for run in self._runs)
         self.console.open_run(folder, live=live)
+
+    def action_results(self) -> None:
+        """The tables of the run under the cursor."""
+        row = self._current()
+        if row is not None:
+            self.console.open_results(runs_folder() / row.run / STORE)
 
     def action_mark(self) -> None:
         """Mark the row under the cursor, or take its mark away; go on to the next row."""
@@ -185,17 +209,13 @@ class RunsScreen(Screen[None]):
 
     @work(thread=True, group="cells")
     def _read_cells(self, run: str) -> None:
-        state = RunState()
         try:
             with RunReader(runs_folder() / run / STORE) as reader:
-                for _, event in reader.events():
-                    state.apply(event)
+                timeline = RunTimeline.of(event for _, event in reader.events(kinds=(CellStarted, CellEnded)))
         except VmlabError as error:
             self.app.call_from_thread(self.notify, str(error), severity="error")
             return
-        view = state.snapshot()
-        unended = (view.cell,) if view.cell is not None and view.cell not in view.cells else ()
-        self.app.call_from_thread(self._unfold, run, (*view.cells, *unended))
+        self.app.call_from_thread(self._unfold, run, tuple(map(cell_view, timeline.cells.values())))
 
     def _unfold(self, run: str, cells: tuple[CellView, ...]) -> None:
         self._unfolded[run] = cells

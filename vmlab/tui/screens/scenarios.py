@@ -14,15 +14,15 @@ from textual.containers import Container, Vertical
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
+from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import VmlabError
-from vmlab.model.quantities import format_seconds
+from vmlab.model.quantities import about_seconds
 from vmlab.plan.terms import Overrides
 from vmlab.tui.commands import start
 from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.planner import Planned, planned, scenarios
 from vmlab.tui.state.choices import Choice, choices_of, overrides_of
 from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines
-from vmlab.tui.state.views import axes_words
 from vmlab.tui.widgets.choice_form import ChoiceForm
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Line
@@ -115,18 +115,18 @@ class ScenariosScreen(Screen[None]):
                 made = planned(name, Overrides(size=size))
                 choices = choices_of(made.file.scenario, made.plan.scenario, made.plan.size)
             else:
-                made = planned(name, overrides_of(choices, before.file.scenario))
+                made = planned(name, overrides_of(choices))
         except VmlabError as error:
             self.app.call_from_thread(self._refused, str(error))
             return
         if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._told, made, choices)
+            self.app.call_from_thread(self._plan_received, made, choices)
 
     def _refused(self, problem: str) -> None:
         self._problem = problem
         self._draw()
 
-    def _told(self, made: Planned, choices: tuple[Choice, ...]) -> None:
+    def _plan_received(self, made: Planned, choices: tuple[Choice, ...]) -> None:
         self._planned, self._choices, self._problem = made, choices, made.refusal
         self._draw()
 
@@ -145,7 +145,7 @@ class ScenariosScreen(Screen[None]):
         summary = self._summaries.get(self._name or "", "")
         lines: list[Line] = [[(text, "quiet")] for text in textwrap.wrap(summary, width)]
         if self._planned is not None and self._planned.file.scenario.name == self._name:
-            tiles = max(cell.tiles for cell in self._planned.plan.cells)
+            tiles = max((cell.tiles for cell in self._planned.plan.cells), default=1)
             each = " (each of them)" if tiles > 1 else ""
             lines += [[(f"Who loads whom in a tile{each}", "title")]]
             lines += load_map(self._planned.plan, width, plain=board.glyphs.plain)
@@ -157,10 +157,8 @@ class ScenariosScreen(Screen[None]):
         made = self._planned
         if made is not None:
             accelerator = "if KVM works" if made.host.accelerator_guess == "kvm" else "emulated (TCG)"
-            lines.append(
-                [("time     ", "quiet"), (f"about {format_seconds(made.plan.seconds)}, {accelerator}", "plain")]
-            )
-            for label, text in plan_lines(made.plan, made.host.memory_available_bytes, made.host.disk_free_bytes):
+            lines.append([("time     ", "quiet"), (f"{about_seconds(made.plan.seconds)}, {accelerator}", "plain")])
+            for label, text in plan_lines(made.plan, made.host):
                 lines.append([(label.ljust(9), "quiet"), (text, "bad" if TOO_MUCH in text else "plain")])
             lines += [[(text, "warning")] for note in made.plan.notes for text in textwrap.wrap(f"! {note}", width)]
         for text in textwrap.wrap(self._problem, width):
@@ -168,9 +166,14 @@ class ScenariosScreen(Screen[None]):
         if made is not None and not self._problem:
             lines.append([("Press s to start it.", "good")])
             lines += [
-                [(f"{cell.index:>4} ", "quiet"), (axes_words(cell.axes), "plain"), (f", repeat {cell.repeat}", "quiet")]
+                [
+                    (f"{cell.index:>4} ", "quiet"),
+                    (axes_words(cell.axes), "plain"),
+                    (f", {repeat_words(cell.repeat)}", "quiet"),
+                ]
                 for cell in made.plan.cells
             ]
+            lines += [[(text, "quiet")] for one in made.plan.absent for text in textwrap.wrap(f"   - {one}", width)]
         return lines
 
     def action_start(self) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SHORTEST_REDRAW = 0.25
 """Seconds between two pictures at least, however fast things arrive."""
 UNHURRIED_REDRAW = 1.1
-"""The same where only progress arrived: the next sample, which is due within a second, takes it along."""
+"""The same where only progress arrived: it is drawn with the next sample, which comes within a second."""
 NO_GUESTS = ("No guests. Press 2 to choose a scenario and start it, 3 for the runs there are.",)
 
 
@@ -35,7 +35,7 @@ class WatchScreen(Screen[None]):
     """A picture of a run and of the host. Subclasses feed `state` and `history` and call `changed`."""
 
     CSS_PATH = "../styles/watch.tcss"
-    # Arrows are the screen's own until somebody goes into a pane with Tab.
+    # Arrow keys belong to the screen until the user moves into a pane with Tab.
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -127,7 +127,7 @@ class WatchScreen(Screen[None]):
         self.query_one(GuestTable).show(run.guests, figures, self.now(), self.hint(run), run.cells)
 
     def hint(self, run: RunView) -> tuple[str, ...]:
-        """What stands where the tiles will be."""
+        """The text in place of the tiles."""
         if run.id and run.outcome == "running":
             return (f"{run.scenario}: the guests are not there yet.",)
         return NO_GUESTS

@@ -1,18 +1,19 @@
-"""Which charts the Live screen has, and from which values of a sample each is drawn."""
+"""The charts of the Live screen; the table of host figures defines the content of each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from vmlab.tui.state.history import Terms
+from vmlab.telemetry.figure import HostFigure, Terms
+from vmlab.telemetry.host_figures import figures_of_chart
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(NamedTuple):
     """One area or line. `shown` is the value that stands in figures beside its `label`; `tone` names a colour.
 
-    `drawn` may differ from `shown` where areas lie on each other: dirty pages are part of the cache; what is only
-    told draws nothing. `unit` is the chart's unless it says otherwise; `minor` figures give way where room is short.
+    `drawn` may differ from `shown` where areas lie on each other: dirty pages are part of the cache; what is only shown
+    as a number draws nothing. `unit` is the chart's unless it says otherwise; `minor` figures give way where room is
+    short.
     """
 
     label: str
@@ -23,8 +24,7 @@ class Series:
     minor: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(NamedTuple):
     """Series that share one scale. `unit` is ``%``, ``ms``, ``B`` or ``B/s``.
 
     `top` is the end of the scale: a number, the name of a value such as the total of memory, or None for the largest
@@ -38,76 +38,31 @@ class Chart:
     top: float | str | None = None
 
 
-def _plain(label: str, tone: str, *names: str) -> Series:
-    terms = tuple((name, 1) for name in names)
-    return Series(label, tone, terms, terms)
+def _series(figure: HostFigure, unit: str) -> Series:
+    shown = tuple((name, 1) for name in (figure.name, *figure.added))
+    own = {"1": "pages"}.get(figure.unit, figure.unit)
+    return Series(
+        label=figure.short,
+        tone=figure.tone,
+        shown=shown,
+        drawn=(figure.area or shown) if figure.drawn else (),
+        unit=own if own != unit else None,
+        minor=figure.minor,
+    )
 
 
-CPU = Chart(
-    "CPU",
-    "%",
-    (
-        _plain("user", "one", "cpu_user_percent"),
-        _plain("system", "two", "cpu_system_percent"),
-        _plain("iowait", "three", "cpu_iowait_percent"),
-        _plain("steal", "four", "cpu_steal_percent"),
-        replace(_plain("other", "rest", "cpu_nice_percent", "cpu_irq_percent", "cpu_softirq_percent"), minor=True),
-    ),
-    stacked=True,
-    top=100.0,
-)
-MEMORY = Chart(
-    "Memory",
-    "B",
-    (
-        _plain("used", "one", "memory_used_bytes"),
-        Series(
-            "cached",
-            "two",
-            (("memory_cached_bytes", 1),),
-            (("memory_cached_bytes", 1), ("memory_reclaimable_slab_bytes", 1), ("memory_dirty_bytes", -1)),
-        ),
-        _plain("dirty", "three", "memory_dirty_bytes"),
-        _plain("buffers", "four", "memory_buffers_bytes"),
-        Series("free", "rest", (("memory_free_bytes", 1),), ()),
-    ),
-    stacked=True,
-    top="memory_total_bytes",
-)
-DISK_BUSY = Chart("Disk", "%", (_plain("util", "two", "disk_util_percent"),), stacked=True, top=100.0)
-DISK_WAIT = Chart("Disk", "ms", (_plain("await", "three", "disk_await_ms"),), stacked=True)
-DISK_RATE = Chart(
-    "Disk",
-    "B/s",
-    (
-        _plain("read", "one", "disk_read_bytes_per_second"),
-        _plain("written", "three", "disk_write_bytes_per_second"),
-    ),
-    stacked=False,
-)
-KSM = Chart(
-    "KSM",
-    "B",
-    (
-        _plain("saved", "one", "ksm_saved_bytes"),
-        Series("sharing", "rest", (("ksm_pages_sharing", 1),), (), unit="pages"),
-    ),
-    stacked=True,
-)
-PRESSURE = Chart(
-    "Pressure",
-    "%",
-    (
-        _plain("cpu", "one", "pressure_cpu_some_percent"),
-        _plain("io", "three", "pressure_io_some_percent"),
-        _plain("mem", "two", "pressure_memory_some_percent"),
-    ),
-    stacked=False,
-    top=100.0,
-)
-NETWORK = Chart(
-    "Lab network",
-    "B/s",
-    (_plain("between guests", "one", "network_receive_bytes_per_second"),),
-    stacked=True,
-)
+def _chart(name: str, *, stacked: bool = True, top: float | str | None = None, title: str = "") -> Chart:
+    """The chart that the table of figures calls `name`; its unit is that of its first figure."""
+    figures = figures_of_chart(name)
+    unit = figures[0].unit
+    return Chart(title or name, unit, tuple(_series(figure, unit) for figure in figures), stacked, top)
+
+
+CPU = _chart("CPU", top=100.0)
+MEMORY = _chart("Memory", top="memory_total_bytes")
+DISK_BUSY = _chart("Disk busy", top=100.0, title="Disk")
+DISK_WAIT = _chart("Disk wait", title="Disk")
+DISK_RATE = _chart("Disk rate", stacked=False, title="Disk")
+KSM = _chart("KSM")
+PRESSURE = _chart("Pressure", stacked=False, top=100.0)
+NETWORK = _chart("Lab network")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from vmlab.model.axes import axis_yaml
 from vmlab.model.run import CACHE_MODES, AxisValue
 from vmlab.model.scenario import SIZES, Scenario
 from vmlab.plan.terms import Overrides
@@ -40,7 +41,7 @@ def choices_of(written: Scenario, sized: Scenario, size: str) -> tuple[Choice, .
     sizes = tuple(each for each in SIZES if each == "full" or each in written.sizes)
     choices = [Choice("size", sizes, (size,), several=False)]
     for name, axis in sized.axes.items():
-        own = written.axes[name].values if name in written.axes else axis.values
+        own = tuple(axis.points) or (written.axes[name].values if name in written.axes else axis.values)
         choices.append(Choice(name, _offered(name, own, axis.values), axis.values, several=True))
     offered = tuple(sorted({*_REPEATS, sized.repeats}))
     return (*choices, Choice("repeats", offered, (sized.repeats,), several=False))
@@ -56,8 +57,8 @@ def _offered(name: str, *own: tuple[AxisValue, ...]) -> tuple[AxisValue, ...]:
     return tuple(sorted(values, key=int)) if name == "tiles" else tuple(values)
 
 
-def overrides_of(choices: tuple[Choice, ...], written: Scenario) -> Overrides:
-    """What the command line would say for these choices."""
+def overrides_of(choices: tuple[Choice, ...]) -> Overrides:
+    """The overrides that the same choices give on the command line."""
     size, repeats, sets = "demo", None, []
     tiles: tuple[int, ...] | None = None
     cache: tuple[str, ...] | None = None
@@ -73,6 +74,5 @@ def overrides_of(choices: tuple[Choice, ...], written: Scenario) -> Overrides:
         elif choice.name == "cache":
             cache = tuple(str(value) for value in choice.chosen)
         else:
-            path = f"axes.{choice.name}" + (".values" if written.axes[choice.name].sets else "")
-            sets.append(f"{path}=[{', '.join(map(str, choice.chosen))}]")
+            sets.append(f"axes.{choice.name}={axis_yaml(choice.chosen)}")
     return Overrides(size=size, tiles=tiles, cache=cache, repeats=repeats, sets=tuple(sets))  # type: ignore[arg-type]

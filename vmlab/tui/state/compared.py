@@ -2,69 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vmlab.analysis.compare import WALL_CLOCK, Comparison, Row, Side, compare
-from vmlab.analysis.figure import RUN_TIME, Figure, difference_percent, figure_of
-from vmlab.model.quantities import format_bytes
-from vmlab.report.host_rows import mean_of
-from vmlab.report.words import difference_text, figure_text, number
-from vmlab.tui.state.views import axes_words
+from vmlab.analysis.difference import Difference
+from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, figure_of, host_mean
+from vmlab.model.axes import axes_words
+from vmlab.report.comparison import comparison_notes
+from vmlab.report.host_rows import mean_text, row_label
+from vmlab.report.verdicts import interval_text, percent_text
+from vmlab.report.words import NOT_MEASURED, figure_text
+from vmlab.telemetry.host_figures import HEADLINES
 
-HOST_ROWS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
-    ("CPU user %", "cpu_user_percent", number),
-    ("CPU system %", "cpu_system_percent", number),
-    ("CPU iowait %", "cpu_iowait_percent", number),
-    ("disk await ms", "disk_await_ms", number),
-    ("disk util %", "disk_util_percent", number),
-    ("disk read MB/s", "disk_read_bytes_per_second", lambda value: number(value / 1e6)),
-    ("disk written MB/s", "disk_write_bytes_per_second", lambda value: number(value / 1e6)),
-    ("memory used", "memory_used_bytes", format_bytes),
-    ("memory cached", "memory_cached_bytes", format_bytes),
-    ("KSM saved", "ksm_saved_bytes", format_bytes),
-)
+_RUN_TIMES = (RUN_TIME, WALL_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One cell of the table: a figure, its difference to the baseline (empty for the baseline), and a tone."""
+class TableEntry:
+    """One cell of the table: a figure, its difference from the baseline with its interval, and a tone.
+
+    The baseline has no difference, and differences of too few readings have no interval.
+    """
 
     text: str
     difference: str = ""
+    interval: str = ""
     tone: str = "plain"
 
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A label with its entries, the baseline first; a heading has none."""
+    """A label with its entries, the baseline first; headings and notes have none, and a tone of their own."""
 
     label: str
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[TableEntry, ...] = ()
+    tone: str = "title"
 
 
-def comparison_rows(sides: Sequence[Side], *, every_metric: bool = False) -> tuple[list[TableRow], tuple[str, ...]]:
-    """The rows and the warnings of comparing `sides`; only run times unless `every_metric` is set.
+@dataclass(frozen=True, slots=True)
+class ComparedSides:
+    """What the Compare screen shows: rows, with notes on what is known of the differences, and warnings."""
+
+    rows: tuple[TableRow, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def compared_sides(sides: Sequence[Side], *, every_metric: bool = False) -> ComparedSides:
+    """What comparing `sides` gives; only run times unless `every_metric` is set.
 
     Raises UsageError where no cells meet.
     """
     compared = compare(sides)
     emulated = any(side.run["accelerator"] == "tcg" for side in sides)
-    rows = [*_time_rows(compared, every_metric, " under emulation (TCG)" if emulated else ""), *_host_rows(sides)]
-    return rows, compared.warnings
+    times = _time_rows(compared, every_metric, " under emulation (TCG)" if emulated else "")
+    notes = comparison_notes(compared, metrics=() if every_metric else _RUN_TIMES)
+    rows = [*times, *(TableRow(note, tone="quiet") for note in notes), *_host_rows(sides)]
+    return ComparedSides(tuple(rows), compared.warnings)
 
 
 def _time_rows(compared: Comparison, every_metric: bool, how: str) -> list[TableRow]:
     rows: list[TableRow] = []
     place: object = None
     for row in compared.rows:
-        if not every_metric and row.metric not in (RUN_TIME, "wall_seconds"):
+        if not every_metric and row.metric not in _RUN_TIMES:
             continue
         if row.axes != place:
             place = row.axes
             where = f", {axes_words(row.axes)}" if row.axes else ""
             rows.append(TableRow(f"Run time in s{how}{where}"))
-        rows.append(TableRow(_label(row), tuple(_entry(row, place) for place in range(len(row.figures)))))
+        rows.append(TableRow(_label(row), tuple(_entries(row))))
     return rows
 
 
@@ -76,29 +83,23 @@ def _label(row: Row) -> str:
     )
 
 
-def _entry(row: Row, place: int) -> Entry:
-    figure = row.figures[place]
-    if place == 0:
-        return Entry(figure_text(figure))
-    return Entry(figure_text(figure), *_difference(row.figures[0], figure, seconds=row.unit == "s"))
+def _entries(row: Row) -> Iterator[TableEntry]:
+    yield TableEntry(figure_text(row.figures[0]))
+    for figure, found in zip(row.figures[1:], row.differences, strict=True):
+        yield TableEntry(figure_text(figure), percent_text(found), interval_text(found), _tone(found))
 
 
-def _difference(baseline: Figure, candidate: Figure, *, seconds: bool) -> tuple[str, str]:
-    """Text and tone: a shorter time is good, a longer one bad; within the spread of both it is neither."""
-    percent = difference_percent(baseline, candidate)
-    if percent is None:
-        return difference_text(percent), "quiet"
-    before, after = baseline.comparable, candidate.comparable
-    same = bool(before and after and before.overlaps(after))
-    tone = "quiet" if same or not seconds or abs(percent) < 1 else "good" if percent < 0 else "bad"
-    return ("~ " if same else "") + difference_text(percent), tone
+def _tone(found: Difference) -> str:
+    if found.better is None:
+        return "quiet"
+    return "good" if found.better else "bad"
 
 
 def _host_rows(sides: Sequence[Side]) -> list[TableRow]:
     rows: list[TableRow] = []
-    for label, key, written in HOST_ROWS:
-        figures = [figure_of(side.cells, mean_of(key)) for side in sides]
+    for headline in HEADLINES:
+        figures = [figure_of(side.cells, host_mean(headline.name)) for side in sides]
         if any(figure.spread for figure in figures):
-            texts = [written(figure.spread.mean) if figure.spread else "-" for figure in figures]
-            rows.append(TableRow(label, tuple(Entry(text) for text in texts)))
+            texts = [mean_text(headline, figure.spread.mean) if figure.spread else NOT_MEASURED for figure in figures]
+            rows.append(TableRow(row_label(headline), tuple(TableEntry(text) for text in texts)))
     return [TableRow("Host, mean while the workloads ran"), *rows] if rows else []

@@ -1,4 +1,4 @@
-"""The last samples of host and guests, kept as they came; charts and tables read from it, nobody reads twice."""
+"""The last samples of host and guests, kept as they came; charts and tables share them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from itertools import islice
 
 from vmlab.model.sample import Sample, split_name
+from vmlab.telemetry.figure import Terms
 
 KEPT = 600
 """How many samples are kept: ten minutes at one a second."""
-
-Terms = tuple[tuple[str, int], ...]
-"""Names of values with a sign each; their sum is drawn."""
 
 
 class History:
@@ -37,7 +35,7 @@ class History:
         self.taken += 1
 
     def clear(self) -> None:
-        """Forget everything, as where a recording is wound back."""
+        """Forget everything, as when a recording is played from an earlier moment."""
         self._samples.clear()
         self._drawn.clear()
         self.version += 1
@@ -52,7 +50,7 @@ class History:
 
     @property
     def interval(self) -> float:
-        """Seconds between samples, as the newest tells; 1 where there is none."""
+        """Seconds between samples, by the newest sample; 1 where there is none."""
         last = self.last
         return last.length if last is not None and last.length > 0 else 1.0
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vmlab.model.axes import axes_words, repeat_words
 from vmlab.store.runs import RunSummary
-from vmlab.tui.state.views import CellView, axes_words
+from vmlab.tui.state.views import CellView
 
 SORTS: tuple[tuple[str, Callable[[RunSummary], Any], bool], ...] = (
     ("newest first", lambda run: run.id[:15], True),
@@ -66,15 +67,15 @@ def _run_row(run: RunSummary) -> RunRow:
 
 
 def _cell_row(run: RunSummary, cell: CellView) -> RunRow:
-    what = f"  {axes_words(dict(cell.axes))}, repeat {cell.repeat}"
+    what = f"  {axes_words(dict(cell.axes))}, {repeat_words(cell.repeat)}"
     return RunRow(
-        f"{run.id}:{cell.index}",
+        f"{run.id}:{cell.number}",
         run.id,
-        cell.index,
+        cell.number,
         cell.outcome,
         what,
         "",
-        f"#{cell.index}",
+        f"#{cell.number}",
         "",
         cell.wall_seconds,
     )

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from vmlab.model.run import AxisValue
+from vmlab.model.names import guest_key
+from vmlab.model.run import RUNNING, AxisValue
 
-Axes = tuple[tuple[str, "AxisValue"], ...]
+Axes = tuple[tuple[str, AxisValue], ...]
 """Names and values of a cell's axes in order; hashable."""
 
-RUNNING = "running"
-"""The outcome of what has not ended."""
-DONE = "done"
-"""The last stage of a workload whose client has ended."""
 
-
-def axes_words(axes: Mapping[str, AxisValue]) -> str:
-    """``tiles 1, cache none``; ``as written`` for a cell without axes."""
-    return ", ".join(f"{name} {value}" for name, value in axes.items()) or "as written"
-
-
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(NamedTuple):
     """One line of the event log. `level` is ``info``, ``good``, ``warning`` or ``error``; `wall` seconds since 1970."""
 
     wall: float
@@ -32,8 +21,7 @@ class LogLine:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """What the scenario says of a workload: its kind, the guest that runs its client, and the one that serves it."""
 
     kind: str
@@ -45,12 +33,11 @@ Intent = Mapping[str, Part]
 """The scenario's workloads by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadView:
+class WorkloadView(NamedTuple):
     """One workload of one tile. `began` is on the monotonic clock; `seconds` is None while it runs.
 
-    `fraction` is 0 to 1 within its `stage` and None before its first word; `last_seconds` is how long it took the last
-    time it ran under the same axes and size, None where it never did.
+    `fraction` is 0 to 1 within its `stage` and None before its first progress event; `last_seconds` is how long it took
+    the last time it ran under the same axes and size, None where it never did.
     """
 
     name: str
@@ -70,9 +57,8 @@ class WorkloadView:
         return max(0.0, now - self.began) if self.seconds is None else self.seconds
 
 
-@dataclass(frozen=True, slots=True)
-class GuestView:
-    """One guest. `state` is the runner's word for it, and ``running`` while a workload's client runs in it.
+class GuestView(NamedTuple):
+    """One guest. `state` is as in the runner's events, and ``running`` while a workload's client runs in it.
 
     `serves` names the workloads whose server it is.
     """
@@ -87,36 +73,36 @@ class GuestView:
     @property
     def key(self) -> str:
         """The guest's name in samples, such as ``t1-file-a``."""
-        return f"t{self.tile}-{self.guest}"
+        return guest_key(self.tile, self.guest)
 
 
-@dataclass(frozen=True, slots=True)
-class CellView:
-    """One cell that began. Times are on the monotonic clock; `wall_seconds` is known when it ended."""
+class CellView(NamedTuple):
+    """One cell that began; its `number` counts from 1.
 
-    index: int
+    Times are on the monotonic clock; `wall_seconds` is known when it ended.
+    """
+
+    number: int
     axes: Axes
     repeat: int
     began: float
-    guests_planned: int
     phase: str = ""
     phase_began: float = 0.0
     outcome: str = RUNNING
     reasons: tuple[str, ...] = ()
     wall_seconds: float | None = None
-    proofs: int = 0
-    proofs_agree: bool = True
+    settings: Mapping[str, Any] = MappingProxyType({})
 
     def axis(self, name: str) -> AxisValue | None:
-        """The value of one axis; None where the cell has no such axis."""
-        return dict(self.axes).get(name)
+        """The value of one axis, or of the attribute of this name that all guests share; None where there is none."""
+        value: AxisValue | None = dict(self.axes).get(name, self.settings.get(name))
+        return value
 
 
-@dataclass(frozen=True, slots=True)
-class RunView:
+class RunView(NamedTuple):
     """A run as it stands. `began` and `ended` are on the monotonic clock; an empty `id` means that there is no run.
 
-    `next_axes` is where the next cell stands when somebody changed the cells to come; None while nobody has.
+    `next_axes` are the axis values of the next cell if the user changed the cells to come, else None.
     """
 
     id: str = ""
@@ -134,7 +120,7 @@ class RunView:
     cell: CellView | None = None
     cells: tuple[CellView, ...] = ()
     guests: tuple[GuestView, ...] = ()
-    log: tuple[LogLine, ...] = field(default=(), repr=False)
+    log: tuple[LogLine, ...] = ()
     next_axes: Axes | None = None
 
     def elapsed(self, now: float) -> float:

@@ -107,8 +107,8 @@ class ChartBoard(Painted):
         if chart.top != 100.0:
             _label_top(rows, scale.text(scale.top) + ("-" if self.glyphs.plain else "┤"))
         tones = [self.tone(series.tone) for series in drawn]
-        told = [self._strip(row, width)._segments for row in head]
-        return [*told, *(_segments(row, tones, self.tone("ground")) for row in rows)][:height]
+        heading = [self._strip(row, width)._segments for row in head]
+        return [*heading, *(_segments(row, tones, self.tone("ground")) for row in rows)][:height]
 
     def _scale(self, chart: Chart, values: list[list[float]]) -> Scale:
         if isinstance(chart.top, str):
@@ -122,7 +122,7 @@ class ChartBoard(Painted):
         return scale_for(chart.unit, max(sums, default=0.0), chart.top)
 
     def _marks(self, chart: Chart) -> str:
-        """Signs that tell series apart where colour cannot; empty where it can."""
+        """Signs that distinguish series without colour; empty where there is colour."""
         if not (self.glyphs.plain or self.app.no_color):
             return ""
         if not chart.stacked:

@@ -27,10 +27,10 @@ def head_rows(chart: Chart, last: Sample | None, scale: Scale, width: int, marks
 def _item(series: Series, last: Sample | None, chart: Chart, scale: Scale, mark: str) -> list[Piece]:
     unit = series.unit or chart.unit
     value = math.nan if last is None else sum(last.get(name) * sign for name, sign in series.shown)
-    told = figure(value, unit, scale).rjust(_WIDTH.get(unit, 4))
+    value_text = figure(value, unit, scale).rjust(_WIDTH.get(unit, 4))
     word = f"{mark}{series.label}" if mark and series.drawn else series.label
     tail = f" {series.unit}" if series.unit else ""
-    return [(f"{word} {told}{tail}", series.tone)]
+    return [(f"{word} {value_text}{tail}", series.tone)]
 
 
 def _flow(items: list[list[Piece]], width: int) -> list[list[Piece]]:

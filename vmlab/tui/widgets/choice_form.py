@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.message import Message
 
+from vmlab.model.axes import axis_word
+from vmlab.model.run import AxisValue
 from vmlab.tui.state.choices import Choice
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 
@@ -28,7 +30,7 @@ class ChoiceForm(Painted):
     ]
 
     class Toggled(Message):
-        """Somebody chose, or took out, a value of the row numbered `row`."""
+        """The user chose or removed a value of the row numbered `row`."""
 
         def __init__(self, row: int, choice: Choice) -> None:
             super().__init__()
@@ -49,26 +51,42 @@ class ChoiceForm(Painted):
         self.repaint()
 
     @property
-    def _values(self) -> Sequence[object]:
+    def _values(self) -> Sequence[AxisValue]:
         return self._choices[self._row].values if self._choices else ()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
-        """A row for each choice."""
-        for place, choice in enumerate(self._choices):
-            line: list[Piece] = [(choice.name.ljust(_NAME_WIDTH), "accent" if choice.touched else "plain")]
-            for column, value in enumerate(choice.values):
+        """A row for each choice; values that do not fit go on below."""
+        for row, column, count in self._spans(width):
+            choice = self._choices[row]
+            name = "" if column else choice.name
+            line: list[Piece] = [(name.ljust(_NAME_WIDTH), "accent" if choice.touched else "plain")]
+            for place in range(column, column + count):
+                value = choice.values[place]
                 chosen = value in choice.chosen
-                text = f"[{value}]" if chosen else f" {value} "
-                here = self.has_focus and place == self._row and column == self._column
+                word = axis_word(value)
+                text = f"[{word}]" if chosen else f" {word} "
+                here = self.has_focus and row == self._row and place == self._column
                 line.append((text, "cursor" if here else "good" if chosen else "quiet"))
             yield line
+
+    def _spans(self, width: int) -> Iterator[tuple[int, int, int]]:
+        """For each line the row, its first value there and how many stand there."""
+        for row, choice in enumerate(self._choices):
+            begin, used = 0, _name_room(choice)
+            for column, value in enumerate(choice.values):
+                taken = _taken(value)
+                if column > begin and used + taken > width:
+                    yield row, begin, column - begin
+                    begin, used = column, _NAME_WIDTH
+                used += taken
+            yield row, begin, len(choice.values) - begin
 
     def on_focus(self) -> None:
         """The cursor shows while the form has the focus."""
         self.repaint()
 
     def on_blur(self) -> None:
-        """And goes with it."""
+        """The cursor is hidden without the focus."""
         self.repaint()
 
     def action_row(self, step: int) -> None:
@@ -85,20 +103,31 @@ class ChoiceForm(Painted):
             self.repaint()
 
     def action_choose(self) -> None:
-        """Take the value under the cursor, or take it out."""
+        """Choose the value under the cursor, or remove it."""
         if self._choices:
             choice = self._choices[self._row]
             self.post_message(self.Toggled(self._row, choice.toggled(choice.values[self._column])))
 
     def on_click(self, event: Click) -> None:
         """Choose the value under the pointer."""
-        if event.y >= len(self._choices):
+        spans = list(self._spans(self.size.width))
+        if event.y >= len(spans):
             return
-        self._row, begin = event.y, _NAME_WIDTH
-        for column, value in enumerate(self._values):
-            end = begin + len(str(value)) + 2
+        self._row, first, count = spans[event.y]
+        begin = _NAME_WIDTH if first else _name_room(self._choices[self._row])
+        for column in range(first, first + count):
+            end = begin + _taken(self._values[column])
             if begin <= event.x < end:
                 self._column = column
                 self.action_choose()
             begin = end
         self.repaint()
+
+
+def _name_room(choice: Choice) -> int:
+    return max(_NAME_WIDTH, len(choice.name))
+
+
+def _taken(value: AxisValue) -> int:
+    """Columns of a value with its brackets."""
+    return len(axis_word(value)) + 2

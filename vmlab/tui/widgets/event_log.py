@@ -1,4 +1,4 @@
-"""The newest lines of the event log; the last one is always in sight unless somebody scrolled up."""
+"""The newest lines of the event log; the last one is always in sight unless the user scrolled up."""
 
 from __future__ import annotations
 

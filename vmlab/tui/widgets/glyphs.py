@@ -6,7 +6,7 @@ import codecs
 import locale
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _SIGNS = {
     "running": ("●", "*"),
@@ -32,8 +32,7 @@ _TONES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Glyphs:
+class Glyphs(NamedTuple):
     """The signs that the terminal can show. `plain` is True where only ASCII may be written."""
 
     plain: bool
@@ -67,11 +66,11 @@ def tone_of(state: str) -> str:
 
 
 def glyphs_for(environment: Mapping[str, str] = os.environ) -> Glyphs:
-    """The signs for a terminal whose locale the environment tells; ``VMLAB_ASCII=1`` asks for ASCII."""
+    """The signs for a terminal, by the locale of the environment; ``VMLAB_ASCII=1`` asks for ASCII."""
     if environment.get("VMLAB_ASCII"):
         return Glyphs(plain=True)
-    said = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
-    encoding = said.partition(".")[2].partition("@")[0] or ("ascii" if said in ("", "C", "POSIX") else "")
+    language = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
+    encoding = language.partition(".")[2].partition("@")[0] or ("ascii" if language in ("", "C", "POSIX") else "")
     try:
         return Glyphs(plain=codecs.lookup(encoding or locale.getpreferredencoding(False)).name != "utf-8")
     except LookupError:

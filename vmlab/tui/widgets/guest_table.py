@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from vmlab.tui.state.views import DONE, RUNNING, CellView, GuestView, WorkloadView, axes_words
+from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.run import DONE, RUNNING, SETTLING
+from vmlab.tui.state.views import CellView, GuestView, WorkloadView
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 from vmlab.tui.widgets.scale import NO_FIGURE, clock
@@ -22,8 +24,7 @@ Figures = Mapping[str, Sequence[float]]
 _NO_FIGURES = (math.nan,) * len(METRICS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Widths:
+class _Widths(NamedTuple):
     """Columns of each field for one width of the table."""
 
     guest: int
@@ -78,9 +79,9 @@ class GuestTable(Painted):
             took = "" if cell.wall_seconds is None else f"  workloads took {clock(cell.wall_seconds)}"
             outcome = f"{self.glyphs.sign(cell.outcome)} {cell.outcome}"
             yield [
-                (f"{cell.index:>3} ", "quiet"),
+                (f"{cell.number:>3} ", "quiet"),
                 (f"{outcome:<10} ", tone_of(cell.outcome)),
-                (f"{axes_words(dict(cell.axes))}, repeat {cell.repeat}", "plain"),
+                (f"{axes_words(dict(cell.axes))}, {repeat_words(cell.repeat)}", "plain"),
                 (took, "quiet"),
             ]
 
@@ -123,7 +124,7 @@ class GuestTable(Painted):
         if workload.outcome != RUNNING:
             word = f"{self.glyphs.sign(workload.outcome)} {workload.outcome}"
             return [(_cut(word, width), tone_of(workload.outcome))]
-        if workload.stage in (DONE, "settling"):
+        if workload.stage in (DONE, SETTLING):
             return [(_cut(workload.stage, width), "good" if workload.stage == DONE else "plain")]
         if workload.fraction is None:
             return [(_cut("waiting", width), "quiet")]

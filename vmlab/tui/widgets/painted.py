@@ -10,6 +10,7 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from vmlab.model.visible import visible_line
 from vmlab.tui.widgets.glyphs import Glyphs, glyphs_for
 from vmlab.tui.widgets.tones import tones_on
 
@@ -30,6 +31,8 @@ class Painted(ScrollView):
         super().__init__(id=id, classes=classes)
         self.glyphs: Glyphs = glyphs_for()
         self._painted: list[Strip] = []
+        self._kept: dict[tuple[Piece, ...], Strip] = {}
+        self._kept_width = 0
         self._tones: dict[str, Style] = {}
         self._ground: Style | None = None
 
@@ -42,7 +45,14 @@ class Painted(ScrollView):
         width, height = self.size
         if not width:
             return
-        self._painted = [self._strip(line, width) for line in self.lines(width, height)]
+        if width != self._kept_width:
+            self._kept, self._kept_width = {}, width
+        # Most lines of a picture are those of the last one.
+        before, self._kept, self._painted = self._kept, {}, []
+        for line in self.lines(width, height):
+            key = tuple(line)
+            strip = self._kept[key] = before.get(key) or self._kept.get(key) or self._strip(key, width)
+            self._painted.append(strip)
         if len(self._painted) != self.virtual_size.height or self.virtual_size.width != width:
             self.virtual_size = Size(width, len(self._painted))
         self.refresh()
@@ -65,9 +75,13 @@ class Painted(ScrollView):
         return self._ground
 
     def _strip(self, line: Line, width: int) -> Strip:
-        plain = self.glyphs
-        segments = [Segment(plain.ascii(text) if plain.plain else text, self.tone(tone)) for text, tone in line if text]
+        segments = [Segment(self._harmless(text), self.tone(tone)) for text, tone in line if text]
         return Strip(segments).adjust_cell_length(width, self.ground)
+
+    def _harmless(self, text: str) -> str:
+        """A text for one line of the screen, with control characters made visible."""
+        shown = visible_line(text)
+        return self.glyphs.ascii(shown) if self.glyphs.plain else shown
 
     def render_line(self, y: int) -> Strip:
         """Textual asks for one line at a time."""
@@ -83,6 +97,6 @@ class Painted(ScrollView):
     def notify_style_update(self) -> None:
         """A new theme has new colours."""
         super().notify_style_update()
-        self._tones, self._ground = {}, None
+        self._tones, self._ground, self._kept = {}, None, {}
         if self._painted:
             self.call_after_refresh(self.repaint)

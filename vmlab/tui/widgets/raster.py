@@ -82,7 +82,7 @@ def _two_largest(parts: list[tuple[int | None, int]]) -> list[tuple[int | None, 
 
 
 def textured(series: Sequence[Sequence[float]], top: float, width: int, height: int, *, ascii_only: bool) -> Rows:
-    """The same areas told apart by their texture alone, for terminals without colour or without Unicode."""
+    """The same areas distinguished only by their texture, for terminals without colour or without Unicode."""
     marks = _PLAIN_AREAS if ascii_only else _TEXTURES
     rows: Rows = [[_EMPTY] * width for _ in range(height)]
     for x, edges in _levels(series, top, width, height * 2):

@@ -41,7 +41,7 @@ class RowList(Painted):
             self.key = key
 
     class HeadingClicked(Message):
-        """Somebody clicked on the heading."""
+        """The user clicked on the heading."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

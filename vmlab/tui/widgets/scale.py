@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _NICE = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
 _SMALLEST_TOP = {"B": 2.0**20, "B/s": 1e6, "ms": 1.0, "%": 100.0}
 NO_FIGURE = "\N{EN DASH}"
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """A chart's upper end and the unit that its figures are told in, such as ``GiB`` with 2**30 to one."""
+class Scale(NamedTuple):
+    """A chart's upper end and the unit of its figures, such as ``GiB`` with 2**30 to one."""
 
     top: float
     unit: str
@@ -75,7 +74,9 @@ def count(value: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """A duration as a clock: ``0:08``, ``12:05``, ``1:02:03``."""
+    """A duration as a clock: ``0:08``, ``12:05``, ``1:02:03``; ``-:--`` for what is no number."""
+    if not math.isfinite(seconds):
+        return "-:--"
     whole = max(0, int(seconds))
     minutes, rest = divmod(whole, 60)
     return f"{minutes}:{rest:02d}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

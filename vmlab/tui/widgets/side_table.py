@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 
-from vmlab.tui.state.compared import TableRow
+from vmlab.report.grid import paragraph
+from vmlab.tui.state.compared import ComparedSides, TableRow
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 
 TONES = ("one", "three", "two", "four")
@@ -25,15 +27,14 @@ class SideTable(Painted):
         self._warnings: Sequence[str] = ()
         self._hint: Sequence[str] = ()
 
-    def show(
-        self, labels: Sequence[str], rows: Sequence[TableRow], warnings: Sequence[str], hint: Sequence[str] = ()
-    ) -> None:
+    def show(self, labels: Sequence[str], compared: ComparedSides, hint: Sequence[str] = ()) -> None:
         """Draw the comparison, or `hint` where there is none."""
-        self._labels, self._rows, self._warnings, self._hint = labels, rows, warnings, hint
+        self._labels, self._hint = labels, hint
+        self._rows, self._warnings = compared.rows, compared.warnings
         self.repaint()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
-        """Labels on top, then the rows, then what makes them doubtful."""
+        """Labels on top, then the rows, then the warnings."""
         if not self._labels:
             yield from ([(text, "quiet")] for text in self._hint)
             return
@@ -44,9 +45,11 @@ class SideTable(Painted):
             if row.entries:
                 yield [(row.label.ljust(name), "plain"), *self._entries(row, each)]
             else:
-                yield [(row.label, "title")]
+                yield from ([(line, row.tone)] for line in paragraph(row.label, width, "  "))
         for warning in self._warnings:
-            yield [("! ", "warning"), (warning, "warning")]
+            marks = itertools.chain(["! "], itertools.repeat("  "))
+            for mark, text in zip(marks, paragraph(warning, max(20, width - 2)), strict=False):
+                yield [(mark, "warning"), (text, "warning")]
 
     def _heading(self, name: int, each: int) -> list[Piece]:
         line: list[Piece] = [("".ljust(name), "plain")]
@@ -59,4 +62,6 @@ class SideTable(Painted):
     def _entries(self, row: TableRow, each: int) -> Iterable[Piece]:
         for entry in row.entries:
             yield (f"{entry.text:>9} ", "plain")
-            yield (f"{entry.difference:<{max(0, each - 10)}}", entry.tone)
+            room = max(0, each - 10)
+            whole = f"{entry.difference} {entry.interval}".rstrip()
+            yield (f"{whole if len(whole) < room else entry.difference:<{room}}", entry.tone)

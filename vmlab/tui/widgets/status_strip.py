@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from vmlab.tui.state.views import NO_RUN, RUNNING, RunView, axes_words
+from vmlab.model.axes import axes_words
+from vmlab.model.quantities import about_seconds
+from vmlab.model.run import RUNNING
+from vmlab.tui.state.views import NO_RUN, RunView
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 from vmlab.tui.widgets.scale import clock
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Where the figures come from: ``LIVE``, ``HOST`` or ``RECORDING``, with a word more such as a speed."""
 
     word: str
@@ -45,8 +47,8 @@ class StatusStrip(Painted):
         if self._origin.more:
             badge.append((f" {self._origin.more}", "quiet"))
         progress = self._progress()
-        told = sum(_length(part) + 2 for part in progress)
-        note: list[list[Piece]] = [[(self._note, "quiet")]] if told + len(self._note) <= width else [[("", "quiet")]]
+        used = sum(_length(part) + 2 for part in progress)
+        note: list[list[Piece]] = [[(self._note, "quiet")]] if used + len(self._note) <= width else [[("", "quiet")]]
         return [_joined([*_what(self._run, width), badge], width), _joined([*progress, *note], width)]
 
     def _progress(self) -> list[list[Piece]]:
@@ -56,13 +58,13 @@ class StatusStrip(Painted):
         parts: list[list[Piece]] = []
         if run.outcome != RUNNING:
             sign = f"{self.glyphs.sign(run.outcome)} {run.outcome}"
-            told = f" after {clock(run.elapsed(now))}" + (f": {run.reason}" if run.reason else "")
-            return [[("run ", "quiet"), (sign, tone_of(run.outcome)), (told, "plain")]]
+            ending = f" after {clock(run.elapsed(now))}" + (f": {run.reason}" if run.reason else "")
+            return [[("run ", "quiet"), (sign, tone_of(run.outcome)), (ending, "plain")]]
         if run.stopping:
             parts.append([("stopping: guests are cleared away", "warning")])
         elif run.cell is not None and run.cell.phase:
             parts.append([(f"{run.cell.phase} {clock(now - run.cell.phase_began)}", "accent")])
-        expected = f" of about {clock(run.expected_seconds)}" if run.expected_seconds else ""
+        expected = f" of {about_seconds(run.expected_seconds)}" if run.expected_seconds else ""
         parts.append([("run ", "quiet"), (clock(run.elapsed(now)), "plain"), (expected, "quiet")])
         if run.next_axes is not None:
             parts.append([("next cell: ", "quiet"), (axes_words(dict(run.next_axes)), "accent")])
@@ -74,8 +76,8 @@ def _what(run: RunView, width: int) -> list[list[Piece]]:
         return [[("vmlab", "title")]]
     parts: list[list[Piece]] = [[(run.scenario, "title"), (f" {run.size}", "quiet")]]
     if run.cell is not None:
-        planned = max(run.cells_planned, run.cell.index)
-        parts.append([("cell ", "quiet"), (f"{run.cell.index}/{planned}", "plain")])
+        planned = max(run.cells_planned, run.cell.number)
+        parts.append([("cell ", "quiet"), (f"{run.cell.number}/{planned}", "plain")])
         parts.append([(axes_words(dict(run.cell.axes)), "accent")])
     elif run.cells_planned:
         parts.append([(f"{run.cells_planned} cells", "plain")])

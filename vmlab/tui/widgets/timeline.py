@@ -1,4 +1,4 @@
-"""A recording's time line: where it stands, and which cell ran when."""
+"""A recording's time line: the position, and when each cell ran."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Sequence
 from textual.events import Click
 from textual.message import Message
 
-from vmlab.tui.feed.recording import Mark
+from vmlab.tui.feed.recorded_run import Mark
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 from vmlab.tui.widgets.scale import clock
 
 
 class Timeline(Painted):
-    """One line: position, a bar with a number at each cell's beginning, length. A click winds."""
+    """One line: position, a bar with a number at each cell's beginning, length. A click seeks."""
 
-    class Wound(Message):
-        """Somebody pointed at a moment, in seconds from the beginning."""
+    class SeekRequested(Message):
+        """The user clicked on a moment, in seconds from the beginning."""
 
         def __init__(self, position: float) -> None:
             super().__init__()
@@ -53,6 +53,6 @@ class Timeline(Painted):
         return min(room - 1, max(0, int(position / self._length * room)))
 
     def on_click(self, event: Click) -> None:
-        """Wind to where the pointer is."""
+        """Seek to the moment under the pointer."""
         room = max(1, self.size.width - 8 - len(clock(self._length)) - 1)
-        self.post_message(self.Wound(max(0.0, (event.x - 8) / room) * self._length))
+        self.post_message(self.SeekRequested(max(0.0, (event.x - 8) / room) * self._length))

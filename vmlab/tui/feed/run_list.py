@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from vmlab.store.runs import RUNNING, STORE, RunSummary, run_folders, summarise
+from vmlab.model.run import RUNNING
+from vmlab.store.runs import STORE, RunSummary, run_folders, summarise
 
 
-class Shelf:
+class RunList:
     """All runs, newest first; `read` may be called as often as one likes, from one thread at a time."""
 
     def __init__(self) -> None:

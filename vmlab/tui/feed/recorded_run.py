@@ -1,4 +1,4 @@
-"""A stored run as a film: it plays, pauses, goes faster and is wound to any moment, from its store alone."""
+"""Replays a stored run from its store: play, pause, speed, and seeking to any moment."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import bisect
 from dataclasses import dataclass
 from pathlib import Path
 
+from vmlab.analysis.timeline import RunTimeline
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CellEnded, CellStarted, Event, PhaseEnded, PhaseStarted
-from vmlab.model.run import Phase
+from vmlab.model.event import Event
+from vmlab.model.run import Outcome
 from vmlab.model.sample import Sample
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
@@ -28,7 +29,7 @@ class Mark:
     outcome: str
 
 
-class Recording:
+class RecordedRun:
     """All events and samples of a run, by the run's own monotonic clock. Raises UsageError for a run without events."""
 
     def __init__(self, store: Path) -> None:
@@ -66,32 +67,26 @@ class Recording:
 
     def marks(self) -> tuple[Mark, ...]:
         """The cells on the time line."""
-        found: list[Mark] = []
-        open_cell: CellStarted | None = None
-        for event in self.events:
-            if isinstance(event, CellStarted):
-                open_cell = event
-            elif isinstance(event, CellEnded) and open_cell is not None:
-                found.append(self._mark(open_cell, event.mono, event.outcome))
-                open_cell = None
-        if open_cell is not None:
-            found.append(self._mark(open_cell, self.ended, "aborted"))
-        return tuple(found)
+        return tuple(
+            Mark(
+                cell.start.cell,
+                cell.start.mono - self.began,
+                (cell.end.mono if cell.end else self.ended) - self.began,
+                cell.end.outcome if cell.end else Outcome.ABORTED,
+            )
+            for cell in RunTimeline.of(self.events).cells.values()
+        )
 
     def executions(self) -> list[tuple[float, float]]:
         """When the workloads of each cell began and ended, in seconds from the recording's beginning."""
-        began = [e.mono for e in self.events if isinstance(e, PhaseStarted) and e.phase == Phase.EXECUTE]
-        ended = [e.mono for e in self.events if isinstance(e, PhaseEnded) and e.phase == Phase.EXECUTE]
-        return [(first - self.began, last - self.began) for first, last in zip(began, ended, strict=False)]
-
-    def _mark(self, cell: CellStarted, ended: float, outcome: str) -> Mark:
-        return Mark(cell.cell, cell.mono - self.began, ended - self.began, outcome)
+        spans = [cell.execution for cell in RunTimeline.of(self.events).cells.values()]
+        return [(span[0] - self.began, span[1] - self.began) for span in spans if span is not None]
 
 
 class Playback:
-    """Where a recording stands: a position, a speed, and whether it is paused."""
+    """The state of a replay: position, speed, and whether it is paused."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: RecordedRun) -> None:
         self.recording = recording
         self.position = 0.0
         """Seconds from the recording's beginning."""
@@ -109,14 +104,14 @@ class Playback:
         return self.position >= self.recording.length
 
     def advance(self, seconds: float) -> tuple[list[Event], list[Sample]]:
-        """Play on for `seconds` of the viewer's time; what came in between."""
+        """Play `seconds` of the viewer's time; returns the events and samples in between."""
         if self.paused:
             return [], []
         since = self.moment
         self.position = min(self.recording.length, self.position + seconds * self.speed)
         return self.recording.between(since, self.moment)
 
-    def wind(self, position: float) -> tuple[list[Event], list[Sample]]:
+    def seek(self, position: float) -> tuple[list[Event], list[Sample]]:
         """Go to `position` seconds; everything that a viewer knows there, from the beginning on."""
         self.position = min(self.recording.length, max(0.0, position))
         return self.recording.before(self.moment)

@@ -1,0 +1,92 @@
+"""The Compare screen's rows: the differences that the command line prints, and a tone for what is proven alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.store.stories import Story
+from vmlab.analysis.compare import compare
+from vmlab.report.comparison import comparison_table
+from vmlab.tui.feed.picks import Pick
+from vmlab.tui.feed.sides import sides_of
+from vmlab.tui.state.compared import ComparedSides, TableEntry, TableRow, compared_sides
+from vmlab.tui.widgets.side_table import SideTable
+
+NOISE = (0.2, -0.5, 0.7, -0.1, 0.3, -0.6, 0.1, -0.3)
+
+
+def _store(path: Path, repeats: int) -> Path:
+    """Both cache modes: web differs by chance alone, mail for certain, and so do its mails per second."""
+    story = Story(path / "run.sqlite").begin({"cache": ["none", "writeback"]}, cells=2 * repeats)
+    for repeat in range(repeats):
+        for cache, web, mail, rate in (("none", 10.0, 20.0, 100.0), ("writeback", 10.3, 10.0, 50.0)):
+            noise = NOISE[repeat if cache == "none" else -1 - repeat]
+            story.start_cell({"cache": cache}, repeat + 1)
+            story.measure("web", web + noise)
+            story.measure("mail", mail + 0.1 * noise)
+            story.measure("mail", rate + 0.1 * noise, "mails", "1/s")
+            story.end_cell(wall=30.0)
+    return story.end()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return _store(tmp_path, 8)
+
+
+def _entries(store: Path) -> dict[str, TableEntry]:
+    sides = [picked.side for picked in sides_of([Pick(store)])]
+    rows = compared_sides(sides, every_metric=True).rows
+    return {row.label.strip(): row.entries[1] for row in rows if row.entries}
+
+
+def test_the_screen_has_the_differences_of_the_command_line(store: Path) -> None:
+    entries = _entries(store)
+    assert {label: (entry.difference, entry.tone) for label, entry in entries.items()} == {
+        "web": ("~ +3.0 %", "quiet"),
+        "mail": ("-50.0 %", "good"),
+        "mail mails 1/s": ("-50.0 %", "bad"),
+        "total wall clock": ("~ +0.0 %", "quiet"),
+    }
+    lines = comparison_table(compare([picked.side for picked in sides_of([Pick(store)])])).splitlines()
+    for label, entry in entries.items():
+        (line,) = (line for line in lines if line.startswith(f"{label.removesuffix(' 1/s')} ("))
+        assert line.endswith(f"  {entry.difference} {entry.interval}")
+
+
+@pytest.mark.parametrize("repeats", [1, 6])
+def test_what_is_not_proven_has_no_tone(repeats: int, tmp_path: Path) -> None:
+    entries = _entries(_store(tmp_path, repeats))
+    assert entries["mail"].difference.startswith("? -50.")
+    assert {label: entry.tone for label, entry in entries.items() if entry.tone != "quiet"} == (
+        # The rate is asked about alone, and six pairs are enough for that.
+        {} if repeats == 1 else {"mail mails 1/s": "bad"}
+    )
+
+
+def test_the_baseline_has_no_difference(store: Path) -> None:
+    compared = compared_sides([picked.side for picked in sides_of([Pick(store)])])
+    assert compared.rows[1].entries[0] == TableEntry("9.97 ± 0.37")
+    (note, *_) = (row.label for row in compared.rows if row.tone == "quiet")
+    assert note.startswith("in brackets: interval of the difference")
+
+
+def test_the_interval_is_shown_where_there_is_room(store: Path) -> None:
+    sides = sides_of([Pick(store)])
+    table = SideTable()
+    table.show([picked.side.label for picked in sides], compared_sides([picked.side for picked in sides]))
+    wide, narrow = ("\n".join("".join(text for text, _ in line) for line in table.lines(w, 30)) for w in (100, 60))
+    assert "-50.0 % (-50." in wide
+    assert "-50.0 %" in narrow and "-50.0 % (" not in narrow
+
+
+def test_a_long_warning_is_all_there_on_a_narrow_screen() -> None:
+    warning = "setting workloads.job.params.block differs (cache none; cache writeback): before 4096, after 65536 " * 2
+    table = SideTable()
+    table.show(["before", "after"], ComparedSides((TableRow("run time"),), warnings=(warning.strip(),)))
+    lines = ["".join(text for text, _ in line) for line in table.lines(80, 24)]
+    assert max(map(len, lines)) <= 80
+    told = [line for line in lines if line[:2] in ("! ", "  ") and line.strip() and "(base)" not in line]
+    assert " ".join(line[2:] for line in told) == warning.strip()

@@ -1,0 +1,42 @@
+"""A run's tables and its publication's, read from its store, as texts for any width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmlab.analysis.document import run_document
+from vmlab.analysis.published import beside_reference
+from vmlab.model.errors import UsageError
+from vmlab.report.reference import reference_text
+from vmlab.report.tables import run_table
+from vmlab.store.reader import RunReader
+
+OfWidth = Callable[[int], str]
+"""A text for a width."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultText:
+    """The tables of a run, and what was published beside them."""
+
+    tables: OfWidth
+    published: OfWidth
+
+    @classmethod
+    def of_problem(cls, problem: str) -> ResultText:
+        """One line with the reason why there is nothing to show."""
+        return cls(lambda width: problem, lambda width: problem)
+
+
+def results_of(store: Path) -> ResultText:
+    """The texts of the run at `store`. Raises StoreError for a damaged store, UsageError for none."""
+    with RunReader(store) as reader:
+        document = run_document(reader)
+        try:
+            beside = beside_reference(reader)
+        except UsageError as error:
+            problem = str(error)
+            return ResultText(lambda width: run_table(document, width), lambda width: problem)
+    return ResultText(lambda width: run_table(document, width), lambda width: reference_text(beside, width))

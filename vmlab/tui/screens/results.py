@@ -1,0 +1,67 @@
+"""The Results screen: the tables of a run as the command line prints them, and what was published beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from vmlab.model.errors import VmlabError
+from vmlab.tui.feed.results import ResultText, results_of
+from vmlab.tui.widgets.key_bar import KeyBar
+from vmlab.tui.widgets.result_board import ResultBoard
+
+
+class ResultsScreen(Screen[None]):
+    """One run's figures, laid out for the width of the terminal; it scrolls."""
+
+    CSS_PATH = "../styles/results.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "Back"),
+        Binding("p", "published", "Published", tooltip="What was published beside this run, and its claims; or back"),
+    ]
+
+    def __init__(self, store: Path) -> None:
+        super().__init__()
+        self.store = store
+        self._results: ResultText | None = None
+        self._published = False
+
+    def compose(self) -> ComposeResult:
+        """The text, the keys."""
+        yield ResultBoard(id="results")
+        yield KeyBar(id="keys")
+
+    def on_mount(self) -> None:
+        """Read the store; arrows scroll at once."""
+        self.query_one(ResultBoard).focus()
+        self._read()
+
+    @work(thread=True, exclusive=True)
+    def _read(self) -> None:
+        try:
+            results = results_of(self.store)
+        except VmlabError as error:
+            results = ResultText.of_problem(str(error))
+        self.app.call_from_thread(self._told, results)
+
+    def _told(self, results: ResultText) -> None:
+        self._results = results
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._results is not None:
+            self.query_one(ResultBoard).show(self._results.published if self._published else self._results.tables)
+
+    def action_published(self) -> None:
+        """The run's own tables, or the publication's with ours beside."""
+        self._published = not self._published
+        self._draw()
+
+    def table_text(self) -> str:
+        """What `y` copies."""
+        return self.query_one(ResultBoard).text() + "\n"
