@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
-from importlib import import_module
 
+from vmlab.system.leaving import leave_at_once
+from vmlab.system.terminal import open_streams, say
 from vmlab.tui.options import NO_TERMINAL, ConsoleOptions, console_options, has_terminal
 
 
 def main() -> None:
     """The program ``vmlab``."""
+    open_streams()
+    # What is loaded now takes a while.
+    leave_at_once()
     arguments = sys.argv[1:]
     options = console_options(arguments)
     # Only one of the two is loaded: each would double the other's time to start.
-    sys.exit(import_module("vmlab.cli.main").command_line(arguments) if options is None else console(options))
+    if options is None:
+        from vmlab.cli.main import command_line
+
+        sys.exit(command_line(arguments))
+    sys.exit(console(options))
 
 
 def console(options: ConsoleOptions) -> int:
     """Open the console; its exit code. One line on standard error where there is no terminal to draw on."""
     if not has_terminal():
-        sys.stderr.write(NO_TERMINAL)
+        say(NO_TERMINAL)
         return 2
     # Nothing that start-up makes is garbage; looking for some costs a tenth of the time to the first picture. The
     # console turns it on again when that stands.
     gc.disable()
-    opened: int = import_module("vmlab.tui.app").main(options)
-    return opened
+    from vmlab.tui import app
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    return app.main(options)
 
 
 if __name__ == "__main__":

@@ -65,13 +65,15 @@ def test_ls_scenarios_names_what_is_shipped(capsys: pytest.CaptureFixture[str]) 
     listed = _json(capsys, "ls", "--scenarios")["scenarios"]
     assert [entry["name"] for entry in listed] == sorted(path.stem for path in shipped_scenarios().glob("*.yaml"))
     assert all(Path(entry["path"]).is_file() and entry["summary"] for entry in listed)
+    assert all(entry["source"] and entry["sizes"][-1] == "full" for entry in listed)
     lines = _said(capsys, "ls", "--scenarios").splitlines()
-    assert all(len(line) <= 80 for line in lines)
+    # Nothing is cut where the list goes to no terminal.
+    assert all(any(entry["summary"] in line for line in lines) for entry in listed)
 
 
 def test_show_is_a_table_or_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     _run("20261121-143000-tile-aaaa")
-    assert "total wall clock  11.0       5.00     -54.5 %" in _said(capsys, "show", "last")
+    assert "total wall clock  11.0       5.00   ? -54.5 %" in _said(capsys, "show", "last")
     document = _json(capsys, "show", "20261121")
     assert (document["schema"], len(document["cells"])) == ("vmlab.run/1", 2)
     assert [cell["cell"] for cell in _json(capsys, "show", "last", "--cell", "2")["cells"]] == [2]
@@ -97,10 +99,11 @@ def test_compare_sets_runs_side_by_side(capsys: pytest.CaptureFixture[str]) -> N
     _run("20261121-150000-tile-bbbb", faster=0.5)
     compared = _json(capsys, "compare", "20261121-1430", "last")
     web = [row for row in compared["rows"] if row["workload"] == "web"]
-    assert [row["candidates"][0]["difference_percent"] for row in web] == [-50.0, -50.0]
+    found = [row["candidates"][0]["difference"] for row in web]
+    assert [(one["percent"], one["verdict"]) for one in found] == [(pytest.approx(-50.0), "one reading each")] * 2
     text = _said(capsys, "compare", "20261121-143000-tile-aaaa", "last")
-    assert "cache writeback" in text and "-50.0 %" in text
-    assert max(map(len, text.splitlines())) <= 80
+    assert "cache writeback" in text and "? -50.0 %" in text
+    assert "takes 5 runs a side at least" in text
 
 
 def test_compare_sets_cells_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,10 +111,56 @@ def test_compare_sets_cells_side_by_side(capsys: pytest.CaptureFixture[str]) -> 
     lines = _said(capsys, "compare", "last:1", "last:2").splitlines()
     assert lines[3:] == [
         "figure                last:1  last:2  difference",
-        "web (s)                 10.0    4.00     -60.0 %",
-        "total wall clock (s)    11.0    5.00     -54.5 %",
+        "web (s)                 10.0    4.00   ? -60.0 %",
+        "total wall clock (s)    11.0    5.00   ? -54.5 %",
+        "",
+        "?: one reading each, no spread known; to prove a difference in one of 2 figures takes 7 repeats at least",
     ]
     assert _json(capsys, "compare", "last", "last", "--cell", "2")["rows"][0]["baseline"]["mean"] == 4.0
+
+
+def test_compare_sets_a_run_beside_itself_by_its_axis(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("20261121-143000-tile-aaaa")
+    compared = _json(capsys, "compare", "last")
+    assert (compared["baseline"], compared["candidates"]) == ("cache none", ["cache writeback"])
+    assert compared["rows"][0]["candidates"][0]["difference"]["verdict"] == "one reading each"
+
+
+def test_compare_explains_each_difference_and_names_the_noise(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, slower in (("20261121-143000-tile-aaaa", 1.0), ("20261121-150000-tile-bbbb", 1.1)):
+        story = Story(runs_folder() / name / "run.sqlite", run=name).begin({"cache": ["none", "writeback"]}, cells=16)
+        for repeat in range(1, 9):
+            for cache, seconds in (("none", 10.0), ("writeback", 10.0 * slower)):
+                own = seconds + 0.01 * ((repeat * 5 + len(cache)) % 7)
+                story.cell({"cache": cache}, {"web": own}, own + 1, repeat)
+        story.end()
+    text = _said(capsys, "compare", "last", "--control", "20261121-143000-tile-aaaa", "--explain")
+    assert (
+        "this host's noise, up to which no difference is called real, by 8 repeats of control run 20261121-14" in text
+    )
+    (line,) = (line for line in text.splitlines() if line.startswith("web, cache writeback: "))
+    assert line.startswith("web, cache writeback: difference proven: +9.8 % (")
+    assert ") at 97.5 % confidence, p 0.016 corrected for 2 figures, 8 repeats; up to 0." in line
+    assert _json(capsys, "compare", "last", "--control", "last")["noise"]["readings"] == 8
+
+
+def test_compare_takes_several_runs_a_side(capsys: pytest.CaptureFixture[str]) -> None:
+    for hour in range(8):
+        _run(f"20261121-1{hour}0000-tile-{hour}", faster=(0.5 if hour % 2 else 1.0) + hour / 1000)
+    before, after = (",".join(f"20261121-1{hour}" for hour in hours) for hours in (range(0, 8, 2), range(1, 8, 2)))
+    compared = _json(capsys, "compare", before, after)
+    web = compared["rows"][0]
+    assert [one["run"] for one in web["baseline"]["readings"]] == [f"20261121-1{n}0000-tile-{n}" for n in (0, 2, 4, 6)]
+    found = web["candidates"][0]["difference"]
+    assert (found["test"], found["paired"], found["readings"], found["readings_needed"]) == (
+        "Mann-Whitney",
+        False,
+        4,
+        5,
+    )
+    assert (found["verdict"], found["better"]) == ("too few readings", None)
+    text = _said(capsys, "compare", before, after)
+    assert "too few readings: 4 runs a side; to prove a difference in one of 2 figures takes 5 runs a side" in text
 
 
 @pytest.mark.parametrize(
@@ -119,7 +168,8 @@ def test_compare_sets_cells_side_by_side(capsys: pytest.CaptureFixture[str]) -> 
     [
         (("show", "nothing"), "vmlab: no run is called 'nothing'; `vmlab ls` lists them\n"),
         (("show", "last:7"), "vmlab: run 20261121-143000-tile-aaaa has no cell 7; it has 2\n"),
-        (("compare", "last"), "vmlab: a comparison needs two runs or cells; `vmlab ls` lists the runs\n"),
+        (("compare", "last:1"), "vmlab: a comparison needs two runs or cells; `vmlab ls` lists the runs\n"),
+        (("compare", "last,nothing"), "vmlab: no run is called 'nothing'; `vmlab ls` lists them\n"),
         (("compare", "last:1", "last:9"), "vmlab: last:9: has no cell 9\n"),
     ],
 )

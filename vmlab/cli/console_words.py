@@ -1,4 +1,4 @@
-"""Words that open the console: `vmlab.__main__` takes them before any command is looked for; here they are told."""
+"""Words that open the console. `vmlab.__main__` handles them before any command; here they are listed for the help."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ from vmlab.model.errors import UsageError
 @click.option("--theme", metavar="NAME", help="Colours, by one of Textual's names.")
 def replay(run: str, no_mouse: bool, theme: str | None) -> None:
     """Open the console on a recorded run and play it back. RUN is an id, the start of one, or `last`."""
-    # The console was not opened, so the words before or behind were not understood.
+    # The console was not opened, so the other words on the command line were wrong.
     raise UsageError("`vmlab replay [RUN]` takes one run, --no-mouse and --theme NAME")

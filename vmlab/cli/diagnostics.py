@@ -1,50 +1,64 @@
-"""Words for people go to standard error, and every way to end becomes an exit code."""
+"""Writes messages to standard error, and gives every way to end its exit code."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 from collections.abc import Callable
 
 import click
 
-from vmlab.model.errors import ExitCode, ScenarioError, VmlabError
+from vmlab.cli.interrupts import Terminated
+from vmlab.cli.output import OutputLost
+from vmlab.model.errors import ExitCode, ScenarioError, VmlabError, in_one_line
+from vmlab.model.visible import visible_line
+from vmlab.system.leaving import words_for
+from vmlab.system.terminal import say
 
-_ENDED_WITHOUT_READER = 141
-"""As a shell shows a program that SIGPIPE ended."""
-
-
-def say(text: str) -> None:
-    """One line, or several, for people; a closed standard error is no reason to stop."""
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
+_LONGEST = 400
+__all__ = ["run_and_report", "say"]
 
 
 def run_and_report(command: Callable[[], object]) -> int:
     """Run a command; its exit code, after one clear line where it failed.
 
-    An error that no one foresaw keeps its traceback: it is a defect of the program, not of its use.
+    An unexpected error keeps its traceback: it is a defect of the program, not a wrong use.
     """
     try:
         result = command()
+    except OutputLost as error:
+        return _output_lost(error)
     except VmlabError as error:
         # A scenario's errors begin with file, line and column, as editors and compilers have it.
-        say(str(error) if isinstance(error, ScenarioError) else f"vmlab: {error}")
+        before = "" if isinstance(error, ScenarioError) else "vmlab: "
+        for line in error.lines():
+            say(f"{before}{visible_line(line)}")
         return int(error.exit_code)
     except click.exceptions.Exit as end:
         return end.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        say(error.format_message())
+        return int(ExitCode.USAGE)
     except click.ClickException as error:
-        say(f"vmlab: {error.format_message().rstrip('.')}{_hint(error)}")
+        say(f"vmlab: {visible_line(_cut(error.format_message().rstrip('.')))}{_hint(error)}")
         return int(ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
-        say("vmlab: interrupted")
-        return int(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        _forget_output()
-        return _ENDED_WITHOUT_READER
+        return _stopped(ExitCode.INTERRUPTED)
+    except Terminated:
+        return _stopped(ExitCode.TERMINATED)
+    except OSError as error:
+        # A file or folder that cannot be used, by an error of the system.
+        say(f"vmlab: {visible_line(f'cannot use {in_one_line(error)}' if error.filename else in_one_line(error))}")
+        return int(ExitCode.REFUSED)
     return result if isinstance(result, int) else int(ExitCode.PASSED)
+
+
+def _stopped(code: ExitCode) -> int:
+    say(words_for(code))
+    return int(code)
+
+
+def _cut(message: str) -> str:
+    """Shortens click's messages, which repeat arguments of any length."""
+    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
 
 
 def _hint(error: click.ClickException) -> str:
@@ -52,9 +66,7 @@ def _hint(error: click.ClickException) -> str:
     return f" (see `{context.command_path} --help`)" if context is not None else ""
 
 
-def _forget_output() -> None:
-    """Point standard output at nothing, so that the interpreter's own flush at its end fails no more."""
-    with contextlib.suppress(OSError, ValueError):
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, sys.stdout.fileno())
-        os.close(nothing)
+def _output_lost(error: OutputLost) -> int:
+    if not error.quiet:
+        say(f"vmlab: {visible_line(str(error))}")
+    return error.code

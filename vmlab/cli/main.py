@@ -1,47 +1,180 @@
 """The command line: which commands there are, and where each lives.
 
 A command's module is imported when the command is used or asked for its own help, so that ``vmlab --help`` loads
-nothing but this table. This is the one place where imports happen late.
+nothing but this table. Here, in the commands that
+write files (`export`, `report`), and where the console is chosen, imports happen late.
 """
 
 from __future__ import annotations
 
 import difflib
-import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import click
 
 from vmlab import __version__
 from vmlab.cli.diagnostics import run_and_report
-from vmlab.model.errors import RefusedError
+from vmlab.cli.interrupts import obey
+from vmlab.cli.output import write_text
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """Where a command lives, as ``module:function``, and its line in ``vmlab --help``."""
+class CommandEntry:
+    """What loads a command, and its line in ``vmlab --help``."""
 
-    target: str
+    load: Callable[[], click.Command]
     summary: str
 
 
-COMMANDS: dict[str, Entry] = {
-    "run": Entry("vmlab.cli.run_commands:run", "Run a scenario and print its figures side by side."),
-    "attach": Entry("vmlab.cli.run_commands:attach", "Watch a run that is under way."),
-    "stop": Entry("vmlab.cli.run_commands:stop", "Stop a run; what was measured is kept."),
-    "ls": Entry("vmlab.cli.read_commands:ls", "List runs, or the shipped scenarios."),
-    "show": Entry("vmlab.cli.read_commands:show", "Show what a run measured."),
-    "compare": Entry("vmlab.cli.read_commands:compare", "Set runs side by side."),
-    "replay": Entry("vmlab.cli.console_words:replay", "Play a recorded run back in the console."),
-    "top": Entry("vmlab.cli.top_command:top", "Watch this host live."),
-    "plan": Entry("vmlab.cli.plan_commands:plan", "Tell what would run, how long, with how much RAM and disk."),
-    "validate": Entry("vmlab.cli.plan_commands:validate", "Check scenarios and start nothing."),
-    "schema": Entry("vmlab.cli.plan_commands:schema", "Print the JSON Schema of scenarios, for editors."),
-    "image": Entry("vmlab.cli.image_commands:image", "Build, list or remove the guests' image."),
-    "snapshot": Entry("vmlab.cli.snapshot_commands:snapshot", "List or remove the frozen guests that runs start from."),
-    "clean": Entry("vmlab.cli.upkeep_commands:clean", "Clear what runs that died left behind."),
-    "doctor": Entry("vmlab.cli.upkeep_commands:doctor", "Check what runs need, and say what mends it."),
+def _run() -> click.Command:
+    from vmlab.cli.run_commands import run
+
+    return run
+
+
+def _attach() -> click.Command:
+    from vmlab.cli.run_commands import attach
+
+    return attach
+
+
+def _stop() -> click.Command:
+    from vmlab.cli.run_commands import stop
+
+    return stop
+
+
+def _ls() -> click.Command:
+    from vmlab.cli.read_commands import ls
+
+    return ls
+
+
+def _show() -> click.Command:
+    from vmlab.cli.read_commands import show
+
+    return show
+
+
+def _compare() -> click.Command:
+    from vmlab.cli.read_commands import compare
+
+    return compare
+
+
+def _report() -> click.Command:
+    from vmlab.cli.report_command import report
+
+    return report
+
+
+def _export() -> click.Command:
+    from vmlab.cli.export_commands import export
+
+    return export
+
+
+def _import() -> click.Command:
+    from vmlab.cli.export_commands import import_run
+
+    return import_run
+
+
+def _replay() -> click.Command:
+    from vmlab.cli.console_words import replay
+
+    return replay
+
+
+def _top() -> click.Command:
+    from vmlab.cli.top_command import top
+
+    return top
+
+
+def _plan() -> click.Command:
+    from vmlab.cli.plan_commands import plan
+
+    return plan
+
+
+def _validate() -> click.Command:
+    from vmlab.cli.plan_commands import validate
+
+    return validate
+
+
+def _schema() -> click.Command:
+    from vmlab.cli.plan_commands import schema
+
+    return schema
+
+
+def _image() -> click.Command:
+    from vmlab.cli.image_commands import image
+
+    return image
+
+
+def _snapshot() -> click.Command:
+    from vmlab.cli.snapshot_commands import snapshot
+
+    return snapshot
+
+
+def _clean() -> click.Command:
+    from vmlab.cli.upkeep_commands import clean
+
+    return clean
+
+
+def _doctor() -> click.Command:
+    from vmlab.cli.upkeep_commands import doctor
+
+    return doctor
+
+
+COMMANDS: dict[str, CommandEntry] = {
+    "run": CommandEntry(_run, "Run a scenario and print its figures side by side."),
+    "attach": CommandEntry(_attach, "Watch a run that is under way."),
+    "stop": CommandEntry(_stop, "Stop a run; what was measured is kept."),
+    "ls": CommandEntry(_ls, "List runs, or the shipped scenarios."),
+    "show": CommandEntry(_show, "Show what a run measured."),
+    "compare": CommandEntry(_compare, "Set runs side by side."),
+    "report": CommandEntry(_report, "Write a report of runs as one file: HTML or Markdown."),
+    "export": CommandEntry(_export, "Write a run for other programs, or for another machine."),
+    "import": CommandEntry(_import, "Add a run that was exported on another machine."),
+    "replay": CommandEntry(_replay, "Play a recorded run back in the console."),
+    "top": CommandEntry(_top, "Watch this host live."),
+    "plan": CommandEntry(_plan, "Tell what would run, how long, with how much RAM and disk."),
+    "validate": CommandEntry(_validate, "Check scenarios and start nothing."),
+    "schema": CommandEntry(_schema, "Print the JSON Schema of scenarios, for editors."),
+    "image": CommandEntry(_image, "Build, list or remove the guests' image."),
+    "snapshot": CommandEntry(_snapshot, "List or remove the frozen guests that runs start from."),
+    "clean": CommandEntry(_clean, "Clear what runs that died left behind."),
+    "doctor": CommandEntry(_doctor, "Check what runs need, and say what mends it."),
 }
+
+
+def _tell_help_ourselves(command: click.Command, ctx: click.Context) -> None:
+    """Make a command and its subcommands print their help through `output`, as all text; click would bypass it."""
+    if (option := command.get_help_option(ctx)) is not None:
+        option.callback = _show_help
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _tell_help_ourselves(inner, ctx)
+
+
+def _show_help(ctx: click.Context, parameter: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        write_text(ctx.get_help())
+        ctx.exit()
+
+
+def _show_version(ctx: click.Context, parameter: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        write_text(f"vmlab {__version__}")
+        ctx.exit()
 
 
 class LateGroup(click.Group):
@@ -52,24 +185,27 @@ class LateGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load one command. Raises RefusedError for one that this version lists and does not hold."""
+        """Load one command; None for one that does not exist."""
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        module_name, _, function = entry.target.partition(":")
-        try:
-            module = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            if error.name != module_name:
-                raise
-            raise RefusedError(f"`vmlab {cmd_name}` is not part of this version") from None
-        command: click.Command = getattr(module, function)
+        command = entry.load()
+        # From here on files may be open, which must be closed. Until now a signal ended the program at once.
+        obey()
+        _tell_help_ourselves(command, ctx)
         return command
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """The option of ``vmlab`` itself."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help
+        return option
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it, with the nearest command named where there is no such one."""
+        """As in click, but for an unknown command the nearest one is named."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0][:40], COMMANDS, n=1)
             meant = f"; did you mean {near[0]!r}?" if near else ""
@@ -83,7 +219,9 @@ class LateGroup(click.Group):
 
 
 @click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="vmlab", message="%(prog)s %(version)s")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
 def cli() -> None:
     """A test lab for this Linux host: real guests load it the way consolidation does, and the figures hold up.
 

@@ -51,9 +51,10 @@ _OPTIONS = (
     click.option("--cache", metavar="MODES", callback=cache_modes, help="Cache modes, such as none,writeback."),
     click.option("--repeats", type=click.IntRange(1, 1000), help="How often every cell runs."),
     click.option("--set", "sets", multiple=True, metavar="PATH=VALUE", help="As workloads.web.requests=500."),
-    click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of all random data."),
+    click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of random data and of the cells' order."),
     click.option("--allow-overcommit", is_flag=True, help="Give guests more memory than the host has free."),
     click.option("--allow-unsafe", is_flag=True, help="Allow cache mode unsafe: guests' data may be lost."),
+    click.option("--allow-noise", is_flag=True, help="Count cells also where the host did much else; it is told."),
     click.option("--cold", is_flag=True, help="Boot every guest; restore none from a snapshot."),
 )
 

@@ -1,4 +1,4 @@
-"""The only writer to standard output: what commands were asked for, as text or as versioned JSON."""
+"""The only writer to standard output: the results of commands, as text or as versioned JSON."""
 
 from __future__ import annotations
 
@@ -6,11 +6,39 @@ import json
 import sys
 from collections.abc import Mapping
 
+from vmlab.model.errors import ExitCode, VmlabError
+from vmlab.model.visible import Control, visible_json
+from vmlab.system.terminal import forget, is_unicode, put
+
+
+class OutputLost(VmlabError):
+    """Standard output is closed, full, or nobody reads it any more.
+
+    Has its own exit code; `quiet` where the reader has closed the pipe, which is often intended and gives no message.
+    """
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"cannot write to standard output: {error.strerror or error}")
+        self.quiet = isinstance(error, BrokenPipeError)
+        self.code = int(ExitCode.READER_GONE if self.quiet else self.exit_code)
+
+
+def page_width() -> int:
+    """How wide a page of text is: that of every terminal, and uncut where standard output is none."""
+    # Imported late: `vmlab --help` prints no table.
+    from vmlab.report.grid import UNCUT, WIDTH
+
+    return WIDTH if sys.stdout is not None and sys.stdout.isatty() else UNCUT
+
 
 def write_text(text: str) -> None:
-    """Write lines for people, with one line break at the end."""
-    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-    sys.stdout.flush()
+    """Write lines for people, with one line break at the end. Raises OutputLost, as all writers here."""
+    _write(text if text.endswith("\n") else f"{text}\n")
+
+
+def write_screen(*parts: str) -> None:
+    """Write `parts` one after the other; they may contain `Control` sequences for the terminal."""
+    _write(*parts)
 
 
 def write_json(document: Mapping[str, object]) -> None:
@@ -18,9 +46,21 @@ def write_json(document: Mapping[str, object]) -> None:
 
     Raises ValueError for a figure that is not finite, which JSON cannot hold.
     """
-    write_text(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    _write_json(json.dumps(document, indent=2, ensure_ascii=not is_unicode(sys.stdout), allow_nan=False))
 
 
 def write_json_line(document: Mapping[str, object]) -> None:
     """Write a JSON document as one flushed line, for output that goes on."""
-    write_text(json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False))
+    _write_json(json.dumps(document, separators=(",", ":"), ensure_ascii=not is_unicode(sys.stdout), allow_nan=False))
+
+
+def _write_json(text: str) -> None:
+    _write(Control(visible_json(text)), "\n")
+
+
+def _write(*parts: str) -> None:
+    try:
+        put(sys.stdout, *parts)
+    except OSError as error:
+        forget(sys.stdout)
+        raise OutputLost(error) from error

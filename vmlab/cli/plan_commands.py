@@ -1,4 +1,4 @@
-"""`vmlab plan`, `validate` and `schema`: what a scenario says, with nothing started."""
+"""`vmlab plan`, `validate` and `schema`: they check and explain scenarios and start nothing."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from vmlab.plan.loading import load
 from vmlab.plan.planning import Overrides, check_fit, make_plan, read_host_facts
 from vmlab.plan.schema import scenario_schema
 from vmlab.plan.validating import load_valid, validate_all
+from vmlab.report.words import plural
 
 
 @click.command()
@@ -21,9 +22,9 @@ from vmlab.plan.validating import load_valid, validate_all
 @overrides_options
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def plan(scenario: str, overrides: Overrides, as_json: bool) -> None:
-    """Tell what SCENARIO would run: guests, RAM, disk, order of cells, and about how long. Starts nothing.
+    """Show what SCENARIO would run: guests, RAM, disk, order of cells, and about how long. Starts nothing.
 
-    Exit code 3 says that the host cannot hold it.
+    Exit code 3 means that the host does not have the resources.
     """
     host = read_host_facts(runs_folder())
     planned = make_plan(load_valid(scenario), overrides, host)
@@ -35,7 +36,7 @@ def plan(scenario: str, overrides: Overrides, as_json: bool) -> None:
     if as_json:
         write_json(plan_document(planned, host, str(refusal) if refusal else None))
     else:
-        write_text(plan_text(planned, host, cold=overrides.cold))
+        write_text(plan_text(planned, host))
     if refusal is not None:
         raise refusal
 
@@ -47,9 +48,7 @@ def validate(scenarios: tuple[str, ...], as_json: bool) -> None:
     """Check every cell of every size of each SCENARIO and start nothing; each problem is one line."""
     found = [validate_all(load(scenario)) for scenario in scenarios]
     for one in found:
-        counts = ", ".join(
-            f"{count} {'cell' if count == 1 else 'cells'} at {size}" for size, count in one.cells.items()
-        )
+        counts = ", ".join(f"{plural(count, 'cell')} at {size}" for size, count in one.cells.items())
         say(f"{one.path}: valid; {counts}")
     if as_json:
         rows = [{"path": str(one.path), "scenario": one.name, "cells": one.cells} for one in found]

@@ -4,32 +4,54 @@ from __future__ import annotations
 
 from typing import Any
 
-from vmlab.model.units import format_bytes, format_seconds
+from vmlab.analysis.intent import table_document
+from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.repetition import Until
+from vmlab.model.run import AS_WRITTEN
+from vmlab.model.units import about_seconds, format_bytes
+from vmlab.model.visible import visible_line
+from vmlab.plan.memory import cell_memory, memory_needed
+from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Plan, WorkloadPlan
+from vmlab.report.words import plural
 
 SCHEMA = "vmlab.plan/1"
+_IMAGE = "debian"
+"""The image of all guests; a scenario cannot choose it."""
 
 
 def plan_document(plan: Plan, host: HostFacts, refusal: str | None) -> dict[str, Any]:
-    """Everything that would run, in order; sizes in bytes, times in seconds. `refusal` tells why it would not start."""
+    """Everything that would run, in order; sizes in bytes, times in seconds. `refusal` is the reason why it would not
+    start.
+    """
+    until = plan.scenario.until
     return {
         "schema": SCHEMA,
         "plan": {
             "scenario": plan.scenario.name,
             "size": plan.size,
             "seed": plan.seed,
-            "image": plan.scenario.image,
+            "image": _IMAGE,
             "hypervisor": plan.scenario.hypervisor,
-            "repeats": plan.scenario.repeats,
+            "repeats": plan.scenario.repeats if until is None else until.at_least,
+            "until": None if until is None else _until(until),
+            "order": plan.scenario.order,
+            "warm_up": plan.scenario.warm_up,
+            "warm": plan.scenario.warm,
+            "cells_at_least": len(plan.cells_at_least),
+            "provision": plan.scenario.provision,
             "guests": plan.guests,
             "memory_bytes": plan.memory_bytes,
+            "memory_needed_bytes": memory_needed(plan, host),
             "disk_bytes": plan.disk_bytes,
             "estimated_seconds": round(plan.seconds, 1),
-            "table": {"columns": plan.table.columns, "rows": plan.table.rows, "baseline": plan.table.baseline},
+            "estimated_seconds_at_least": round(_least_seconds(plan), 1),
+            "table": table_document(plan.table.model_dump(mode="json")),
             "notes": list(plan.notes),
             "fits": refusal is None,
             "refusal": refusal,
-            "cells": [_cell(cell) for cell in plan.cells],
+            "cells": [_cell(cell, host) for cell in plan.cells],
+            "absent": [{"axes": {one.axis: one.value}, "reason": one.reason} for one in plan.absent],
         },
         "host": {
             "cpus": host.cpus,
@@ -41,14 +63,20 @@ def plan_document(plan: Plan, host: HostFacts, refusal: str | None) -> dict[str,
     }
 
 
-def _cell(cell: CellPlan) -> dict[str, Any]:
+def _until(until: Until) -> dict[str, Any]:
+    return {"spread_percent": until.spread, "at_least": until.at_least, "at_most": until.at_most}
+
+
+def _cell(cell: CellPlan, host: HostFacts) -> dict[str, Any]:
     return {
         "index": cell.index,
         "axes": cell.axes,
         "repeat": cell.repeat,
         "cache": cell.cache,
         "tiles": cell.tiles,
+        "settings": {**settings_of(cell), "host": cell.host.model_dump(exclude_none=True)},
         "memory_bytes": cell.memory_bytes,
+        "memory_needed_bytes": cell_memory(cell, host),
         "disk_bytes": cell.disk_bytes,
         "estimated_seconds": round(cell.seconds, 1),
         "guests": [_guest(guest) for guest in cell.guests],
@@ -62,11 +90,7 @@ def _guest(guest: GuestPlan) -> dict[str, Any]:
         "tile": guest.tile,
         "guest": guest.guest,
         "roles": list(guest.roles),
-        "vcpus": guest.vcpus,
-        "memory_bytes": guest.memory_bytes,
-        "disk_bytes": guest.disk_bytes,
-        "queues": guest.queues,
-        "cpu_shares": guest.cpu_shares,
+        **guest.resources.model_dump(mode="json"),
     }
 
 
@@ -81,38 +105,76 @@ def _workload(workload: WorkloadPlan) -> dict[str, Any]:
     }
 
 
-def plan_text(plan: Plan, host: HostFacts, *, cold: bool) -> str:
-    """The plan for people: totals, what the largest cell holds, the cells in order."""
-    largest = max(plan.cells, key=lambda cell: (len(cell.guests), cell.memory_bytes))
+def plan_text(plan: Plan, host: HostFacts) -> str:
+    """The plan for people: totals, the guests of the largest cell, the cells in order."""
     lines = [
         f"{plan.scenario.name} at size {plan.size}, seed {plan.seed}",
         *([f"  {plan.scenario.summary}"] if plan.scenario.summary else []),
         "",
-        f"cells    {len(plan.cells)}, one after another",
-        f"guests   {plan.guests} at most, on {host.cpus} CPUs",
-        f"memory   {format_bytes(plan.memory_bytes)} at most, {format_bytes(host.memory_available_bytes)} free",
+        *_cells(plan, host),
+        *(f"    -  {one}" for one in plan.absent),
+        *(f"note: {note}" for note in plan.notes),
+    ]
+    return "\n".join(map(visible_line, lines))
+
+
+def _cells(plan: Plan, host: HostFacts) -> list[str]:
+    """Totals, the largest cell, and every cell; of absent points alone there is none of these."""
+    if not plan.cells:
+        return ["no cell to run"]
+    largest = max(plan.cells, key=lambda cell: (len(cell.guests), cell.memory_bytes))
+    return [
+        f"cells    {_count(plan)}, one after another, {_order(plan)}",
+        f"guests   {plan.guests} at most, on {host.cpus} CPUs{_booted(plan)}",
+        _memory(plan, host),
         f"disk     {format_bytes(plan.disk_bytes)} written at most, {format_bytes(host.disk_free_bytes)} free",
-        f"time     about {_about(plan.seconds)}, an estimate for {_accelerator(host)}{_once(plan, cold=cold)}",
+        f"time     {_time(plan)}, an estimate for {_accelerator(host)}{_once(plan)}",
         "",
         *_largest(largest),
         "cells in order",
         *(_line(cell) for cell in plan.cells),
-        *(f"note: {note}" for note in plan.notes),
     ]
-    return "\n".join(lines)
 
 
-def _once(plan: Plan, *, cold: bool) -> str:
-    return "" if cold or not plan.guests else "; about a minute more when guests are frozen first"
+def _count(plan: Plan) -> str:
+    until = plan.scenario.until
+    if until is None:
+        return str(len(plan.cells))
+    wanted = f"repeats go on until every figure is known to ± {until.spread:g} %, {until.at_least} to {until.at_most}"
+    return f"{len(plan.cells_at_least)} to {len(plan.cells)} ({wanted})"
+
+
+def _order(plan: Plan) -> str:
+    if plan.scenario.order == AS_WRITTEN:
+        return AS_WRITTEN
+    return f"in random order within each repeat (seed {plan.seed})"
+
+
+def _time(plan: Plan) -> str:
+    most = about_seconds(plan.seconds)
+    return most if plan.scenario.until is None else f"{about_seconds(_least_seconds(plan))} to {most}"
+
+
+def _least_seconds(plan: Plan) -> float:
+    return sum(cell.seconds for cell in plan.cells_at_least)
+
+
+def _memory(plan: Plan, host: HostFacts) -> str:
+    needed, free = format_bytes(memory_needed(plan, host)), format_bytes(host.memory_available_bytes)
+    guests = format_bytes(plan.memory_bytes)
+    return f"memory   {needed} at most, {guests} of it for guests and the rest for QEMU, {free} free"
+
+
+def _booted(plan: Plan) -> str:
+    return ", all of them booted (cold)" if plan.cold and plan.guests else ""
+
+
+def _once(plan: Plan) -> str:
+    return "" if plan.cold or not plan.guests else "; about a minute more when guests are frozen first"
 
 
 def _accelerator(host: HostFacts) -> str:
     return {"tcg": "emulation (TCG)", "kvm": "KVM, where it works"}[host.accelerator_guess]
-
-
-def _about(seconds: float) -> str:
-    """Estimates are no finer than minutes, from a minute on."""
-    return format_seconds(60 * round(seconds / 60)).replace(" 00 s", "") if seconds >= 90 else format_seconds(seconds)
 
 
 def _largest(cell: CellPlan) -> list[str]:
@@ -122,21 +184,24 @@ def _largest(cell: CellPlan) -> list[str]:
     width = max(len(guest.guest) for guest in first)
     return [
         f"guests of a tile, of which there are {cell.tiles} at most",
-        *(_guest_line(guest, width) for guest in first),
+        *(_guest_line(guest, width, alike=cell.cache is not None) for guest in first),
         "",
     ]
 
 
-def _guest_line(guest: GuestPlan, width: int) -> str:
-    words = [f"{guest.vcpus} vCPU", format_bytes(guest.memory_bytes), ", ".join(guest.roles) or "no role"]
-    if guest.cpu_shares is not None:
-        words.append(f"CPU shares {guest.cpu_shares}")
-    if guest.queues != 1:
-        words.append(f"{guest.queues} queues")
+def _guest_line(guest: GuestPlan, width: int, *, alike: bool) -> str:
+    """`alike` where all guests have one cache mode, which is then shown in the cells' lines."""
+    given = guest.resources
+    words = [f"{given.vcpus} vCPU", format_bytes(given.memory_bytes), ", ".join(guest.roles) or "no role"]
+    if given.cpu_shares is not None:
+        words.append(f"CPU shares {given.cpu_shares}")
+    if given.queues != 1:
+        words.append(f"{given.queues} queues")
+    if not alike:
+        words.append(f"cache {given.cache}")
     return f"  {guest.guest:<{width}}  {'  '.join(words)}"
 
 
 def _line(cell: CellPlan) -> str:
-    axes = "  ".join(f"{name}={value}" for name, value in cell.axes.items())
-    guests = "1 guest" if len(cell.guests) == 1 else f"{len(cell.guests)} guests"
-    return f"  {cell.index:>3}  repeat {cell.repeat}  {axes}  {guests}  about {_about(cell.seconds)}"
+    guests, repeat = plural(len(cell.guests), "guest"), repeat_words(cell.repeat)
+    return f"  {cell.index:>3}  {repeat}  {axes_words(cell.axes)}  {guests}  {about_seconds(cell.seconds)}"

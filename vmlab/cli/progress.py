@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 import time
 from typing import TextIO
 
+from vmlab.analysis.timeline import RunTimeline
 from vmlab.model.event import (
+    AnotherRunSeen,
     CellEnded,
     CellStarted,
     Event,
@@ -15,15 +18,32 @@ from vmlab.model.event import (
     ImageReady,
     Notice,
     PhaseEnded,
-    PhaseStarted,
     RunEnded,
     RunStarted,
     WorkloadEnded,
-    WorkloadProgressed,
 )
-from vmlab.model.units import format_seconds
+from vmlab.model.units import about_seconds, format_seconds
+from vmlab.model.visible import Control, visible_line
+from vmlab.report.event_words import event_sentence
+from vmlab.report.words import plural
+from vmlab.system.terminal import forget, put
 
-_CLEAR_LINE = "\r\x1b[2K"
+_MOVE_SECONDS = 0.1
+"""The least time between two drawings of the moving line: events of a past run come very fast."""
+_SHOWN = (
+    AnotherRunSeen,
+    CellEnded,
+    CellStarted,
+    HostProbed,
+    ImageReady,
+    Notice,
+    PhaseEnded,
+    RunEnded,
+    RunStarted,
+    WorkloadEnded,
+)
+"""The events that get a line; of images only those that were built."""
+_CLEAR_LINE = Control("\r\x1b[2K")
 
 
 class RunProgress:
@@ -32,69 +52,56 @@ class RunProgress:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream if stream is not None else sys.stderr
         self._moving = self._stream.isatty()
-        self._cells = 0
-        self._phase: tuple[str, float] | None = None
-        self._progress: dict[tuple[int, str], WorkloadProgressed] = {}
+        self.timeline = RunTimeline()
+        """The run as far as its events have been shown."""
+        self._moved = -math.inf
 
     def show(self, event: Event | None) -> None:
-        """Print what `event` is worth, and refresh the moving line."""
+        """Print the line of `event`, if it has one, and refresh the moving line."""
+        clear = (_CLEAR_LINE,) if self._moving else ()
+        if event is not None:
+            self.timeline.apply(event)
         line = None if event is None else self._line(event)
         if line is not None:
-            self._write((_CLEAR_LINE if self._moving else "") + line + "\n")
-        if self._moving:
-            self._write(_CLEAR_LINE + self._status()[: shutil.get_terminal_size().columns - 1])
-        if isinstance(event, RunEnded) and self._moving:
-            self._write(_CLEAR_LINE)
+            self._write(*clear, visible_line(line), "\n")
+        now = time.monotonic()
+        if self._moving and (line is not None or now - self._moved >= _MOVE_SECONDS):
+            self._moved = now
+            self._write(_CLEAR_LINE, visible_line(self._status())[: shutil.get_terminal_size().columns - 1])
+        if isinstance(event, RunEnded):
+            self._write(*clear)
 
-    def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
+    def _write(self, *parts: str) -> None:
+        try:
+            put(self._stream, *parts)
+        except OSError:
+            # Ignored: the run goes on even if its progress cannot be shown.
+            forget(self._stream)
 
     def _line(self, event: Event) -> str | None:
+        """The line for an event; None for many kinds."""
+        sentence = event_sentence(event, self.timeline.cells_planned) if isinstance(event, _SHOWN) else None
+        if sentence is None or (isinstance(event, ImageReady) and event.how != "built"):
+            return None
         match event:
             case RunStarted():
-                self._cells = event.cells
-                expected = format_seconds(event.expected_seconds)
-                return f"run {event.run}: {event.scenario}, size {event.size}, {event.cells} cells, about {expected}"
-            case ImageReady(how="built"):
-                return f"image {event.image} built in {format_seconds(event.seconds)}"
-            case HostProbed():
-                emulated = "; figures describe emulation" if event.accelerator == "tcg" else ""
-                return f"accelerator {event.accelerator}{emulated}"
+                return f"{sentence.text}, {about_seconds(event.expected_seconds)}"
             case CellStarted():
-                return f"cell {event.cell}/{self._cells}: {_axes(event)}, {event.guests} guests"
-            case PhaseStarted():
-                self._phase = (event.phase, event.mono)
-                self._progress.clear()
-            case PhaseEnded():
-                self._phase = None
-                return f"  {event.phase}: {format_seconds(event.seconds)}"
-            case WorkloadProgressed():
-                self._progress[event.tile, event.workload] = event
-            case WorkloadEnded():
-                reason = f": {event.reason}" if event.reason else ""
-                return f"  tile {event.tile} {event.workload}: {event.outcome}{reason}"
-            case CellEnded():
-                return "\n".join([f"  cell {event.cell} {event.outcome}", *(f"    {r}" for r in event.reasons)])
-            case Notice():
-                return f"  {event.level}: {event.text}" if event.level != "info" else f"  {event.text}"
-            case RunEnded():
-                return f"run {event.outcome}" + (f": {event.reason}" if event.reason else "")
+                return f"{sentence.text}, {plural(event.guests, 'guest')}"
+            case Notice() | AnotherRunSeen():
+                return f"  {sentence.text}" if sentence.level == "info" else f"  {sentence.level}: {sentence.text}"
+            case PhaseEnded() | WorkloadEnded() | CellEnded():
+                return f"  {sentence.text}"
             case _:
-                pass
-        return None
+                return sentence.text
 
     def _status(self) -> str:
-        if self._phase is None:
+        cell = self.timeline.cell
+        if cell is None or cell.phase is None:
             return ""
-        name, began = self._phase
-        parts = [f"  {name} {format_seconds(max(0.0, time.monotonic() - began))}"]
-        for (tile, workload), event in sorted(self._progress.items()):
-            stage = f" {event.stage}" if event.stage else ""
-            parts.append(f"{workload}·{tile}{stage} {100 * event.done / (event.total or 1):.0f}%")
+        parts = [f"  {cell.phase.phase} {format_seconds(max(0.0, time.monotonic() - cell.phase.mono))}"]
+        for (tile, name), workload in sorted(cell.workloads.items()):
+            if workload.progress is not None and workload.fraction is not None:
+                stage = f" {workload.progress.stage}" if workload.progress.stage else ""
+                parts.append(f"{name}·{tile}{stage} {100 * workload.fraction:.0f}%")
         return " | ".join(parts)
-
-
-def _axes(event: CellStarted) -> str:
-    values = ", ".join(f"{name}={value}" for name, value in event.axes.items())
-    return f"{values or 'as written'}, repeat {event.repeat}"

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
 from vmlab.analysis import compare as comparing
-from vmlab.analysis.document import run_document, time_of_day
+from vmlab.analysis.control import noise_of
+from vmlab.analysis.document import laid_out, run_document, time_of_day
+from vmlab.analysis.published import BesideReference, beside_reference, published_alone
 from vmlab.analysis.shape import RunDocument
-from vmlab.cli.output import write_json, write_text
+from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.model.errors import UsageError
+from vmlab.model.scenario import SIZES
 from vmlab.plan.loading import load, shipped_names
+from vmlab.plan.validating import load_valid
 from vmlab.report.cell import cell_text, raw_text
-from vmlab.report.comparison import comparison_table
+from vmlab.report.comparison import comparison_table, verdict_lines
 from vmlab.report.listing import names_text, runs_text
+from vmlab.report.reference import reference_text
 from vmlab.report.tables import run_table
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import RunSummary, list_runs, resolve_run
 
+_MOST_DIGITS = 9
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_reference_option = click.option(
+    "--reference",
+    is_flag=True,
+    help="Set the run beside what its scenario says was published, and answer the claims. A scenario instead of a run "
+    "shows what was published alone.",
+)
 _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), help="One cell only, by its number.")
 
 
@@ -34,19 +46,26 @@ def ls(scenarios: bool, as_json: bool) -> None:
         if as_json:
             write_json({"schema": "vmlab.scenarios/1", "scenarios": entries})
         else:
-            write_text(names_text([(entry["name"], entry["summary"]) for entry in entries]))
+            write_text(names_text([(entry["name"], entry["summary"]) for entry in entries], page_width()))
         return
     runs = list_runs()
     if as_json:
         write_json({"schema": "vmlab.runs/1", "runs": [_run_json(run) for run in runs]})
     else:
-        write_text(runs_text(runs))
+        write_text(runs_text(runs, page_width()))
 
 
-def _scenarios() -> Iterator[dict[str, str]]:
+def _scenarios() -> Iterator[dict[str, Any]]:
     for name in shipped_names():
         file = load(name)
-        yield {"name": name, "summary": file.scenario.summary, "path": str(file.path)}
+        scenario = file.scenario
+        yield {
+            "name": name,
+            "summary": scenario.summary,
+            "path": str(file.path),
+            "source": scenario.reference.source if scenario.reference else None,
+            "sizes": [size for size in SIZES if size == "full" or size in scenario.sizes],
+        }
 
 
 def _run_json(run: RunSummary) -> dict[str, Any]:
@@ -71,12 +90,16 @@ def _run_json(run: RunSummary) -> dict[str, Any]:
 @click.argument("run", default="last")
 @_cell_option
 @click.option("--raw", is_flag=True, help="Print what the tools behind the figures printed.")
+@_reference_option
 @_json_option
-def show(run: str, cell: int | None, raw: bool, as_json: bool) -> None:
+def show(run: str, cell: int | None, raw: bool, reference: bool, as_json: bool) -> None:
     """Show what RUN measured: an id, the beginning of one, `last`, or a path; RUN:2 is its second cell."""
-    reference, named = _split(run)
+    name, named = _split(run)
     cell = named if cell is None else cell
-    with RunReader(resolve_run(reference)) as reader:
+    if reference:
+        _show_reference(name, cell, raw=raw, as_json=as_json)
+        return
+    with RunReader(resolve_run(name)) as reader:
         if raw:
             _show_raw(reader, cell, as_json)
             return
@@ -85,9 +108,28 @@ def show(run: str, cell: int | None, raw: bool, as_json: bool) -> None:
     if as_json:
         write_json(chosen)
     elif cell is None:
-        write_text(run_table(document))
+        write_text(run_table(document, page_width()))
     else:
-        write_text(cell_text(document, chosen["cells"][0]))
+        write_text(cell_text(document, chosen["cells"][0], page_width()))
+
+
+def _show_reference(run: str, cell: int | None, *, raw: bool, as_json: bool) -> None:
+    """A run beside what was published, which is about all of its cells."""
+    if cell is not None or raw:
+        raise UsageError("--reference is about a whole run: it goes with neither a cell nor --raw")
+    beside = _beside(run)
+    if as_json:
+        write_json(beside.to_json())
+    else:
+        write_text(reference_text(beside, page_width()))
+
+
+def _beside(run: str) -> BesideReference:
+    """What was published, beside the run of that name; alone for the name of a shipped scenario, or a YAML file."""
+    if run.endswith((".yaml", ".yml")) or run in shipped_names():
+        return published_alone(load_valid(run).scenario)
+    with RunReader(resolve_run(run)) as reader:
+        return beside_reference(reader)
 
 
 def _show_raw(reader: RunReader, cell: int | None, as_json: bool) -> None:
@@ -113,30 +155,69 @@ def _only(document: RunDocument, cell: int) -> RunDocument:
     chosen = [one for one in document["cells"] if one["cell"] == cell]
     if not chosen:
         raise UsageError(f"run {document['run']['id']} has no cell {cell}; it has {len(document['cells'])}")
-    return {**document, "cells": chosen}
+    return laid_out({**document, "cells": chosen})
 
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True)
 @_cell_option
+@_reference_option
+@click.option("--control", metavar="RUN", help="Call no difference real that is smaller than the noise that RUN shows.")
+@click.option("--explain", is_flag=True, help="Say in a sentence what is known of each difference.")
 @_json_option
-def compare(runs: tuple[str, ...], cell: int | None, as_json: bool) -> None:
-    """Set RUNS side by side, the first as the baseline; last:1 last:2 sets two cells of one run side by side."""
-    comparison = comparing.compare([_side(reference, cell) for reference in runs])
+def compare(
+    runs: tuple[str, ...], cell: int | None, reference: bool, control: str | None, explain: bool, as_json: bool
+) -> None:
+    """Set RUNS side by side, the first as the baseline.
+
+    One run is compared with itself by its first axis, such as cache modes; last:1 last:2 are two of its cells.
+    A,B,C are several runs on one side, each of which counts once.
+    """
+    if reference:
+        if len(runs) > 1:
+            raise UsageError("--reference sets one run beside what was published")
+        name, named = _split(runs[0])
+        _show_reference(name, named if cell is None else cell, raw=False, as_json=as_json)
+        return
+    noise = None if control is None else noise_of(_document(control))
+    comparison = comparing.compare(list(_sides(runs, cell)), noise)
     if as_json:
         write_json(comparison.to_json())
-    else:
-        write_text(comparison_table(comparison))
+        return
+    explained = verdict_lines(comparison, page_width()) if explain else ""
+    write_text(comparison_table(comparison, page_width()) + explained)
+
+
+def _sides(references: Sequence[str], cell: int | None) -> Iterator[comparing.Side]:
+    """A side for each reference; a single run falls into the values of the axis that it varies."""
+    if len(references) == 1 and cell is None and "," not in references[0] and _split(references[0])[1] is None:
+        yield from comparing.sides_by_axis(_document(references[0]))
+        return
+    for reference in references:
+        yield comparing.Side.of_runs(reference, [_side(run, cell) for run in _runs_of(reference)])
+
+
+def _runs_of(reference: str) -> list[str]:
+    """The runs of a reference to several; a path may have commas, too."""
+    try:
+        resolve_run(_split(reference)[0])
+    except UsageError:
+        return reference.split(",")
+    return [reference]
 
 
 def _side(reference: str, cell: int | None) -> comparing.Side:
     run, named = _split(reference)
+    return comparing.Side.of(reference, _document(run), named if named is not None else cell)
+
+
+def _document(run: str) -> RunDocument:
     with RunReader(resolve_run(run)) as reader:
-        document = run_document(reader)
-    return comparing.Side.of(reference, document, named if named is not None else cell)
+        return run_document(reader)
 
 
 def _split(reference: str) -> tuple[str, int | None]:
     """``last:2`` to ``("last", 2)``."""
     run, colon, cell = reference.rpartition(":")
-    return (run, int(cell)) if colon and cell.isascii() and cell.isdigit() else (reference, None)
+    numbered = colon and cell.isascii() and cell.isdigit() and len(cell) <= _MOST_DIGITS
+    return (run, int(cell)) if numbered else (reference, None)

@@ -9,6 +9,7 @@ import click
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_json, write_text
 from vmlab.guests.snapshots import SnapshotSummary, list_snapshots, remove, size_limit
+from vmlab.model.errors import RefusedError
 from vmlab.model.quantities import format_bytes
 
 
@@ -52,6 +53,22 @@ def rm(ids: tuple[str, ...], everything: bool) -> None:
     """Remove snapshots; one that a run uses is refused. The next run that needs one makes it again."""
     if bool(ids) == everything:
         raise click.UsageError("name snapshots, or say --all")
-    for one in [one.id for one in list_snapshots() if not one.in_use] if everything else ids:
+    if everything:
+        _remove_all()
+    for one in ids:
         remove(one)
         say(f"removed {one}")
+
+
+def _remove_all() -> None:
+    """Remove all that no run uses, and report why the others were kept."""
+    snapshots = list_snapshots()
+    for one in snapshots:
+        try:
+            remove(one.id)
+        except RefusedError as error:
+            say(f"kept {one.id}: {error}")
+        else:
+            say(f"removed {one.id}")
+    if not snapshots:
+        say("no snapshot is kept")

@@ -11,16 +11,17 @@ from queue import SimpleQueue
 import click
 
 from vmlab.cli.diagnostics import say
-from vmlab.cli.output import write_json_line, write_text
+from vmlab.cli.output import write_json_line, write_screen, write_text
 from vmlab.cli.top_view import host_lines
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample
 from vmlab.model.units import parse_seconds
+from vmlab.model.visible import Control
 from vmlab.telemetry.recorder import Recorder
 
 SCHEMA = "vmlab.top/1"
-_HOME, _END_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
-_OTHER_SCREEN, _FIRST_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
+_HOME, _END_OF_LINE, _BELOW = Control("\x1b[H"), Control("\x1b[K\n"), Control("\x1b[J")
+_OTHER_SCREEN, _FIRST_SCREEN = Control("\x1b[?1049h"), Control("\x1b[?1049l")
 
 
 def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
@@ -55,7 +56,7 @@ def top(as_json: bool, interval: float, count: int | None) -> None:
 
 
 def json_object(sample: Sample) -> dict[str, str | float | None]:
-    """The object of one tick: the keys of a cell's ``host`` and more; null for what could not be had."""
+    """The object of one tick: the keys of a cell's ``host`` and more; null for what could not be read."""
     values = {name: value if math.isfinite(value) else None for name, value in sample.host().items()}
     return {"schema": SCHEMA, "wall": sample.wall, "mono": sample.mono, **values}
 
@@ -68,17 +69,17 @@ def _follow(samples: SimpleQueue[Sample], count: int | None, show: Callable[[Sam
 
 
 def _on_screen(samples: SimpleQueue[Sample], count: int | None) -> None:
-    """Draw over the last picture, on the terminal's other screen; what stood there before comes back."""
+    """Draw over the last picture, on the terminal's alternate screen; the normal screen is restored at the end."""
 
     def show(sample: Sample) -> None:
         lines = [_time(sample), "", *host_lines(sample), "", "Ctrl-C ends."]
-        write_text(_HOME + "".join(f"{line}{_END_OF_LINE}\n" for line in lines) + _BELOW)
+        write_screen(_HOME, *(part for line in lines for part in (line, _END_OF_LINE)), _BELOW)
 
-    write_text(_OTHER_SCREEN)
+    write_screen(_OTHER_SCREEN)
     try:
         _follow(samples, count, show)
     finally:
-        write_text(_FIRST_SCREEN)
+        write_screen(_FIRST_SCREEN, "\n")
 
 
 def _time(sample: Sample) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from vmlab.model.sample import Sample
 from vmlab.model.units import format_bytes
+from vmlab.telemetry.figure import HostFigure
+from vmlab.telemetry.host_figures import figures_of_group
 
 _NOTHING = "-"
 _MOST_CPUS = 16
@@ -34,62 +36,44 @@ def _cpu(sample: Sample) -> Iterator[str]:
 
 
 def _shares(sample: Sample, instance: str) -> str:
-    states = ("user", "system", "iowait", "steal", "idle")
-    return " | ".join(f"{state} {_percent(sample.get(f'cpu_{state}_percent{instance}'))}" for state in states)
+    return " | ".join(_words(sample, figures_of_group("CPU"), instance))
+
+
+def _words(sample: Sample, figures: Iterable[HostFigure], instance: str = "") -> Iterator[str]:
+    """``user 61.0 %`` for each of some figures, as its unit is written."""
+    for figure in figures:
+        yield f"{figure.short} {_WRITTEN[figure.unit](sample.get(figure.name + instance))}"
 
 
 def _memory(sample: Sample) -> Iterator[str]:
-    parts = (
-        ("used", "memory_used_bytes"),
-        ("cached", "memory_cached_bytes"),
-        ("buffers", "memory_buffers_bytes"),
-        ("free", "memory_free_bytes"),
-    )
-    yield "Memory    " + " | ".join(f"{word} {_bytes(sample.get(name))}" for word, name in parts)
-    dirty, writeback = sample.get("memory_dirty_bytes"), sample.get("memory_writeback_bytes")
-    into, out = sample.get("swap_in_bytes_per_second"), sample.get("swap_out_bytes_per_second")
-    yield (
-        f"          slab cache {_bytes(sample.get('memory_reclaimable_slab_bytes'))} | dirty {_bytes(dirty)}"
-        f" | writeback {_bytes(writeback)}"
-    )
-    yield f"          swapped in {_bytes(into)}/s | out {_bytes(out)}/s"
-    if "ksm_saved_bytes" in sample.layout.position:
-        yield (
-            f"KSM       saved {_bytes(sample.get('ksm_saved_bytes'))} | {sample.get('ksm_pages_sharing'):.0f} pages"
-            f" sharing {sample.get('ksm_pages_shared'):.0f} | ksmd {_percent(sample.get('ksmd_cpu_percent'))}"
-        )
+    for group in ("Memory", "Pages", "Swap", "KSM"):
+        figures = [figure for figure in figures_of_group(group) if figure.name in sample.layout.position]
+        if figures:
+            yield f"{group:<10}" + " | ".join(_words(sample, figures))
 
 
 def _pressure(sample: Sample) -> Iterator[str]:
     if "pressure_io_some_percent" in sample.layout.position:
         parts = [
-            f"{resource} {_number(sample.get(f'pressure_{resource}_some_percent'), '.1f')}"
-            f" / {_percent(sample.get(f'pressure_{resource}_full_percent'))}"
-            for resource in ("cpu", "io", "memory")
+            f"{figure.short} {_number(sample.get(figure.name), '.1f')}"
+            f" / {_percent(sample.get(figure.name.replace('_some_', '_full_')))}"
+            for figure in figures_of_group("Stalled")
         ]
         yield "Stalled   " + " | ".join(parts) + " (some / all)"
-
-
-_DISK_COLUMNS = (
-    ("reads/s", "disk_reads_per_second", 1.0),
-    ("writes/s", "disk_writes_per_second", 1.0),
-    ("rd MB/s", "disk_read_bytes_per_second", 1e-6),
-    ("wr MB/s", "disk_write_bytes_per_second", 1e-6),
-    ("await", "disk_await_ms", 1.0),
-    ("rd ms", "disk_read_await_ms", 1.0),
-    ("wr ms", "disk_write_await_ms", 1.0),
-    ("util %", "disk_util_percent", 1.0),
-)
 
 
 def _disks(sample: Sample) -> Iterator[str]:
     disks = sample.instances("disk_reads_per_second")
     if not disks:
         return
-    yield f"{'Disk':<8}" + "".join(f"{heading:>9}" for heading, _, _ in _DISK_COLUMNS)
+    columns = figures_of_group("Disk")
+    units = ("" if figure.unit == "1/s" else _IN_COLUMNS.get(figure.unit, figure.unit) for figure in columns)
+    yield f"{'Disk':<8}" + "".join(f"{figure.short:>9}" for figure in columns)
+    yield " " * 8 + "".join(f"{unit:>9}" for unit in units)
     for disk in disks:
-        figures = (sample.get(f"{metric}[{disk}]") * scale for _, metric, scale in _DISK_COLUMNS)
-        yield f"{disk:<8}" + "".join(f"{_number(figure, '.2f'):>9}" for figure in figures)
+        values = ((sample.get(f"{figure.name}[{disk}]"), figure.unit) for figure in columns)
+        scaled = (value / 1e6 if unit == "B/s" else value for value, unit in values)
+        yield f"{disk:<8}" + "".join(f"{_number(value, '.2f'):>9}" for value in scaled)
 
 
 def _percent(value: float) -> str:
@@ -102,3 +86,12 @@ def _bytes(value: float) -> str:
 
 def _number(value: float, form: str) -> str:
     return format(value, form) if math.isfinite(value) else _NOTHING
+
+
+_WRITTEN: dict[str, Callable[[float], str]] = {
+    "%": _percent,
+    "B": _bytes,
+    "B/s": lambda value: f"{_bytes(value)}/s",
+    "1": lambda value: f"{_number(value, '.0f')} pages",
+}
+_IN_COLUMNS = {"B/s": "MB/s"}

@@ -1,4 +1,4 @@
-"""`vmlab clean` and `vmlab doctor`: clear what dead runs left, and tell what is missing and what mends it."""
+"""`vmlab clean` and `vmlab doctor`: clear what dead runs left; report what is missing and how to get it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_json, write_text
 from vmlab.hypervisor.checks import checks
 from vmlab.lab.sweep import clean as sweep_all
-from vmlab.model.errors import ExitCode
+from vmlab.model.errors import ExitCode, RefusedError
+from vmlab.model.places import runtime_folder
+from vmlab.store.runs import run_folders
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print what was removed and what is left as JSON.")
 def clean(as_json: bool) -> None:
-    """Clear what runs that died left behind: disks, sockets, loop devices, cgroups. Their figures are kept."""
+    """Clear what runs that died left behind: disks, sockets, loop devices, cgroups; put host settings back.
+
+    Their figures are kept.
+    """
+    _check_sight()
     swept = sweep_all()
     left = [place for one in swept for place in one.left]
     if as_json:
@@ -25,6 +31,8 @@ def clean(as_json: bool) -> None:
     elif not swept:
         say("nothing to clean")
     for one in swept:
+        for note in one.notes:
+            say(note)
         say(
             f"run {one.run}: removed {len(one.removed)}"
             + (f", could not remove {', '.join(one.left)}" * bool(one.left))
@@ -32,10 +40,21 @@ def clean(as_json: bool) -> None:
     sys.exit(ExitCode.CLEANUP_INCOMPLETE if left else ExitCode.PASSED)
 
 
+def _check_sight() -> None:
+    """Raises RefusedError where there may be runs that this user cannot see: "nothing to clean" might be wrong."""
+    run_folders()
+    try:
+        next(runtime_folder().iterdir(), None)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RefusedError(f"cannot read {runtime_folder()}: {error.strerror}") from error
+
+
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
 def doctor(as_json: bool) -> None:
-    """Check what a run needs from this host, and say what mends it."""
+    """Check what a run needs from this host, and show how to get what is missing."""
     found = checks()
     if as_json:
         write_json({"schema": "vmlab.doctor/1", "checks": [asdict(check) for check in found]})

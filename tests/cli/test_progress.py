@@ -1,0 +1,71 @@
+"""What is told of a run's progress, and that the console's log tells it in the same words."""
+
+from __future__ import annotations
+
+import io
+
+from vmlab.cli.progress import RunProgress
+from vmlab.model.event import (
+    AnotherRunSeen,
+    CellEnded,
+    CellStarted,
+    Event,
+    GuestStateChanged,
+    HostProbed,
+    ImageReady,
+    Notice,
+    PhaseEnded,
+    PhaseStarted,
+    RunEnded,
+    RunStarted,
+    WorkloadEnded,
+)
+from vmlab.tui.state.run_state import RunState
+
+EVENTS: tuple[Event, ...] = (
+    RunStarted(run="r", scenario="tile", size="smoke", seed=1, cells=2, expected_seconds=30),
+    HostProbed(accelerator="tcg", host={}),
+    ImageReady(image="abc", how="built", seconds=12),
+    CellStarted(cell=1, axes={"tiles": 1, "huge": True}, repeat=1, guests=4),
+    PhaseStarted(cell=1, phase="execute"),
+    GuestStateChanged(cell=1, tile=1, guest="file-a", role="fileserver", state="ready"),
+    PhaseEnded(cell=1, phase="execute", seconds=5),
+    WorkloadEnded(cell=1, workload="web", tile=1, guest="front", outcome="failed", seconds=5, reason="no answer"),
+    Notice(level="info", text="no RAPL"),
+    Notice(level="warning", text="memory is short"),
+    AnotherRunSeen(run="s", user="eve", launcher=1, folder="/s"),
+    CellEnded(cell=1, outcome="failed", reasons=["one", "two"], wall_seconds=5, start_skew_ms=1),
+    RunEnded(outcome="failed", exit_code=1, reason="1 cell did not pass"),
+)
+TOLD = """\
+run r started: tile, size smoke, 2 cells, about 30 s
+accelerator tcg: figures describe emulation
+image abc built in 12.0 s
+cell 1/2 started: tiles 1, huge true, repeat 1, 4 guests
+  execute took 5.0 s
+  tile 1 web failed after 5.0 s: no answer
+  no RAPL
+  warning: memory is short
+  warning: run s of eve measures on this host at the same time
+  cell 1 failed: one; two
+run failed: 1 cell did not pass
+"""
+
+
+def test_progress_is_a_line_for_each_thing_that_happened() -> None:
+    stream = io.StringIO()
+    progress = RunProgress(stream)
+    for event in (*EVENTS, ImageReady(image="abc", how="cached", seconds=0)):
+        progress.show(event)
+    assert stream.getvalue() == TOLD
+
+
+def test_the_console_s_log_has_the_same_sentences() -> None:
+    state = RunState()
+    for event in EVENTS:
+        state.apply(event)
+    log = [line.text for line in state.snapshot().log]
+    assert [text for text in log if text not in TOLD.replace("cell 1/2 ", "cell 1 ")] == [
+        "execute began",
+        "tile 1 file-a is ready",
+    ]
