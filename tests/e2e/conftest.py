@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,9 +71,12 @@ class Home:
         stores = list(self.state.glob("vmlab/runs/*/run.sqlite"))
         if not stores:
             return []
-        with sqlite3.connect(f"file:{stores[0]}?mode=ro", uri=True) as store:
-            rows = store.execute("SELECT body FROM events ORDER BY id").fetchall()
-        store.close()
+        with closing(sqlite3.connect(f"file:{stores[0]}?mode=ro", uri=True)) as store:
+            try:
+                rows = store.execute("SELECT body FROM events ORDER BY id").fetchall()
+            except sqlite3.OperationalError:
+                # Its launcher is just making it.
+                return []
         return [json.loads(body) for (body,) in rows]
 
     def processes(self) -> list[int]:

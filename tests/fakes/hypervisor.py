@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from vmlab.hypervisor.cache_proof import EXPECTED
-from vmlab.hypervisor.contract import BootImage, DomainSpec
-from vmlab.hypervisor.frozen import FILES
+from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
+from vmlab.hypervisor.journal import Journal, JournalEntry
+from vmlab.hypervisor.losses import Losses
+from vmlab.hypervisor.sweep import sweep
 from vmlab.model.errors import HypervisorError, SnapshotError
-from vmlab.model.run import Accelerator, CacheProof
+from vmlab.model.results import CacheProof
+from vmlab.model.run import Accelerator, CacheMode
+from vmlab.system.marks import make_marked
 
 _WHOLE = "whole"
+_FILES = ("ram", "disk.qcow2", "machine.json")
+_FLAGS: dict[CacheMode, tuple[bool, bool, bool]] = {
+    "none": (True, True, False),
+    "directsync": (False, True, False),
+    "writeback": (True, False, False),
+    "writethrough": (False, False, False),
+    "unsafe": (True, False, True),
+}
+"""What QEMU says of each cache mode: write cache, direct, no flush. Written down here and not taken from the program,
+so that a mistake there shows."""
 
 AgentAnswer = Callable[[str, str, dict[str, Any]], Any]
 """``(guest name, command, arguments)`` to the agent's return value; it may raise."""
@@ -37,8 +51,11 @@ class FakeHypervisor:
     """`contract.Hypervisor`, without one. `fail_create` names a guest that does not start, `fail_save` one that is not
     saved. A saved state loads as long as nobody has touched its files.
 
+    `lose` is how a guest dies; `stopped` holds the seconds for which guests' QEMUs stood still so far.
+
     `lying` names guests whose files are not open as their cache mode says. `calls` remembers methods in order. Where
-    the folder `disks` exists, guests have empty disk files in it.
+    the folder `disks` exists, guests have empty disk files in it. With a `journal` these are written down there, and
+    so is a folder of `lab` in `runtime`, as by the real one.
     """
 
     agent_answer: AgentAnswer = obliging_agent
@@ -50,11 +67,23 @@ class FakeHypervisor:
     calls: list[str] = field(default_factory=list)
     is_open: bool = False
     disks: Path = Path("/fake")
+    stopped: dict[str, float] = field(default_factory=dict)
+    losses: Losses = field(default_factory=Losses)
+    journal: Journal | None = None
+    runtime: Path | None = None
+    lab: str = "lab"
+    files_of_its_own: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Entered whenever it touches a file that is not the journal."""
 
     async def open(self) -> None:
         """Remember that it is open."""
         self._called("open")
         self.is_open = True
+        if self.runtime is not None:
+            root = self.runtime / "v"
+            self._write_down(JournalEntry("folder", str(root)))
+            with self.files_of_its_own():
+                make_marked(root, self.lab)
 
     async def accelerator(self) -> Accelerator:
         """What the test says."""
@@ -62,7 +91,8 @@ class FakeHypervisor:
 
     async def facts(self) -> dict[str, Any]:
         """Facts that nobody takes for real ones."""
-        return {"hypervisor": "fake", "accelerator": self.accelerated_by}
+        compared = {"qemu": "0", "libvirt": "0", "machine_type": "fake", "cpu_model": "fake", "host_cpu_flags": None}
+        return {"hypervisor": "fake", "accelerator": self.accelerated_by, **compared}
 
     async def create(self, image: BootImage, specs: list[DomainSpec]) -> None:
         """Start all or none."""
@@ -76,30 +106,66 @@ class FakeHypervisor:
                 raise HypervisorError(f"{spec.name}: starting: no room")
             if spec.name in self.running:
                 raise HypervisorError(f"{spec.name}: starting: it runs already")
-        self.running.update({spec.name: spec for spec in specs})
-        if self.disks.is_dir():
+        try:
             for spec in specs:
-                (self.disks / f"{spec.name}.qcow2").touch()
+                self._start(spec)
+        except BaseException:
+            for spec in specs:
+                self._end(spec.name)
+            raise
+
+    def _start(self, spec: DomainSpec) -> None:
+        overlay = self._overlay(spec.name)
+        self._write_down(JournalEntry("file", str(overlay)))
+        self.running[spec.name] = spec
+        self.losses.forget(spec.name)
+        with self.files_of_its_own():
+            if self.disks.is_dir():
+                overlay.touch()
+
+    def _end(self, name: str) -> None:
+        self.running.pop(name, None)
+        with self.files_of_its_own():
+            self._overlay(name).unlink(missing_ok=True)
+        if self.journal is not None:
+            self.journal.strike(JournalEntry("file", str(self._overlay(name))))
+
+    def _overlay(self, name: str) -> Path:
+        return self.disks / f"{name}.qcow2"
+
+    def _write_down(self, entry: JournalEntry) -> None:
+        if self.journal is not None:
+            self.journal.add(entry)
 
     async def save(self, name: str, folder: Path) -> None:
         """Three small files; the guest is gone, whatever comes of it."""
         self._called("save")
         spec = self._running(name)
         await asyncio.sleep(0)
-        del self.running[name]
+        self._end(name)
         if spec.network or name == self.fail_save:
             raise HypervisorError(f"{name}: saving: no room")
-        for file in FILES:
-            (folder / file).write_text(_WHOLE)
+        with self.files_of_its_own():
+            for file in _FILES:
+                (folder / file).write_text(_WHOLE)
 
-    async def restore(self, image: BootImage, specs: list[DomainSpec], saved: Mapping[str, Path]) -> None:
+    async def restore(self, image: BootImage, specs: list[DomainSpec], saved: Mapping[str, SavedGuest]) -> None:
         """Start all or none."""
         self._called("restore")
         for spec in specs:
-            for file in (saved[spec.name] / name for name in FILES):
-                if not file.is_file() or file.read_text() != _WHOLE:
-                    raise SnapshotError(f"{spec.name}: snapshot {file.parent.name} does not load: {file.name}")
+            for file in (saved[spec.name].folder / name for name in _FILES):
+                with self.files_of_its_own():
+                    whole = file.is_file() and file.read_text() == _WHOLE
+                if not whole:
+                    id = file.parent.name
+                    raise SnapshotError(f"{spec.name}: snapshot {id} does not load: {file.name}", snapshot=id)
         await self._begin(specs)
+
+    async def plug_data_disks(self, specs: list[DomainSpec]) -> None:
+        """Remember it, and fail for a guest that does not run."""
+        self._called("plug_data_disks")
+        for spec in specs:
+            self._running(spec.name)
 
     async def prove_cache(self, specs: list[DomainSpec]) -> list[CacheProof]:
         """A proof each; those of `lying` guests do not agree."""
@@ -107,16 +173,16 @@ class FakeHypervisor:
         return [self._proof(spec) for spec in specs]
 
     def _proof(self, spec: DomainSpec) -> CacheProof:
-        flags = EXPECTED[spec.cache]
+        writeback, direct, no_flush = _FLAGS[spec.resources.cache]
         honest = self._running(spec.name).guest not in self.lying
         return CacheProof(
             guest=spec.guest,
             file=str(self.disks / f"{spec.name}.qcow2"),
-            o_direct=flags.direct is honest,
-            writeback=flags.writeback,
-            direct=flags.direct is honest,
-            no_flush=flags.no_flush,
-            expected=spec.cache,
+            o_direct=direct is honest,
+            writeback=writeback,
+            direct=direct is honest,
+            no_flush=no_flush,
+            expected=spec.resources.cache,
             agrees=honest,
         )
 
@@ -131,23 +197,41 @@ class FakeHypervisor:
         """Every time it is asked, each guest has used more, in proportion to its shares."""
         self._called("cpu_seconds")
         asked = self.calls.count("cpu_seconds")
-        return {name: asked * (self._running(name).cpu_shares or 1024) / 1024 for name in names}
+        return {name: asked * (self._running(name).resources.cpu_shares or 1024) / 1024 for name in names}
 
     async def domain_stats(self) -> dict[str, dict[str, int]]:
         """A few of libvirt's numbers for each."""
         return {name: {"state.state": 1, "cpu.time": 10**9, "vcpu.0.delay": 0} for name in self.running}
 
+    def lose(self, name: str, cause: str = "its QEMU died: killed by SIGKILL") -> None:
+        """Guest `name` dies, and is found out at once."""
+        self._running(name)
+        del self.running[name]
+        self.losses.report(name, cause)
+
+    async def until_lost(self, names: Collection[str]) -> NoReturn:
+        """Raise GuestLost when `lose` is called for one of them, or was."""
+        await self.losses.until_lost(names)
+
+    async def standstill(self, names: Collection[str]) -> dict[str, float]:
+        """What the test put into `stopped`."""
+        return {name: self.stopped.get(name, 0.0) for name in names}
+
     async def destroy(self, names: list[str]) -> None:
         """Forget them; unknown ones are no error."""
         self._called("destroy")
         for name in names:
-            self.running.pop(name, None)
+            self._end(name)
+            self.losses.forget(name)
 
     async def close(self) -> None:
         """Forget everything."""
         self._called("close")
-        self.running.clear()
+        for name in list(self.running):
+            self._end(name)
         self.is_open = False
+        if self.journal is not None:
+            await asyncio.to_thread(sweep, self.journal.path, self.disks, self.lab)
 
     def _running(self, name: str) -> DomainSpec:
         try:

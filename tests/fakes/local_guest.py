@@ -12,32 +12,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.fakes.boot import AS_THE_LAB, obliging
 from vmlab.guests.channel import Channel
 from vmlab.guests.held_client import start_line_program
 from vmlab.guests.host_shell import HostChannel
 from vmlab.model.errors import GuestError
-from vmlab.workloads.contract import Completed
+from vmlab.workloads.contract import RUN_DEADLINE, Completed
 
 
 @dataclass
 class LocalGuest:
-    """Implements `guests.channel.GuestShell`. A command whose first word is in `failing` fails."""
+    """Implements `guests.channel.GuestShell`. A command whose first word is in `failing` fails, in `hanging` hangs.
+
+    `boot` is what its systemd says of its boot.
+    """
 
     name: str
     address: str
     programs: Path
     failing: frozenset[str] = frozenset()
+    hanging: frozenset[str] = frozenset()
     ran: list[tuple[str, ...]] = field(default_factory=list)
     closed: bool = False
+    boot: str = AS_THE_LAB
 
     async def run(
-        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = 120.0, check: bool = True
+        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
     ) -> Completed:
         """Remember the command."""
         self.ran.append(tuple(argv))
+        if argv[0] in self.hanging:
+            await asyncio.sleep(3600)
         if argv[0] in self.failing:
             raise GuestError(f"{self.name}: {argv[0]} exited with 1: scripted to fail")
-        return Completed(0, "", "")
+        return obliging(argv, self.boot)
 
     async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
         """Write nothing."""

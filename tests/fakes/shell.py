@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from vmlab.model.errors import GuestError
-from vmlab.workloads.contract import Completed
+from vmlab.workloads.contract import RUN_DEADLINE, Completed
 
 Answer = Completed | Callable[[Sequence[str]], Completed]
 
@@ -27,7 +27,7 @@ class FakeShell:
     files: dict[str, bytes] = field(default_factory=dict)
 
     async def run(
-        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = 120.0, check: bool = True
+        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
     ) -> Completed:
         """Answer from the script; raises GuestError for a status other than 0 where `check` holds.
 

@@ -1,10 +1,10 @@
 """Staging of both sides of a site, as the engine does it."""
 
-from vmlab.workloads.contract import AnyWorkload, Post, Site
+from vmlab.workloads.contract import AnyWorkload, StagingContext, WorkloadContext
 
 
-async def stage_both(workload: AnyWorkload, site: Site) -> None:
+async def stage_both(workload: AnyWorkload, context: WorkloadContext) -> None:
     """The source, then the target."""
-    await workload.stage(Post(site.workload, "source", site.seed, site.source))
-    if site.target is not None:
-        await workload.stage(Post(site.workload, "target", site.seed, site.target))
+    await workload.stage(StagingContext(context.workload, "source", context.seed, context.source))
+    if context.target is not None:
+        await workload.stage(StagingContext(context.workload, "target", context.seed, context.target))

@@ -1,0 +1,68 @@
+"""A sample of the experiments on real guests: what `make test-experiments` checks of all, and more of these two."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Home
+from tests.experiments.judged import faults_beside, faults_of_run
+from vmlab.plan.loading import load
+from vmlab.workloads.fio_report import parse_fio
+from vmlab.workloads.mbw_report import parse_mbw
+
+pytestmark = [pytest.mark.guests, pytest.mark.timeout(900)]
+
+
+def _ran(home: Home, name: str, *options: str) -> dict[str, Any]:
+    """The run's document; it is whole, and beside its publication nothing is missing."""
+    ran = home.vmlab("run", name, "--size", "smoke", "--allow-noise", "--set", "order=as written", *options, "--json")
+    assert ran.returncode == 0, ran.stderr
+    document: dict[str, Any] = json.loads(ran.stdout)
+    assert list(faults_of_run(document)) == []
+    reference = load(name).scenario.reference
+    assert reference is not None
+    beside = json.loads(home.vmlab("show", "last", "--reference", "--json").stdout)
+    assert list(faults_beside(reference, beside, home.vmlab("show", "last", "--reference").stdout)) == []
+    assert beside["run"]["id"] == document["run"]["id"]
+    assert home.leftovers() == []
+    assert home.processes() == []
+    return document
+
+
+def _printed(home: Home, cell: int, name: str) -> str:
+    """What the tool of a cell's only workload printed."""
+    raw = json.loads(home.vmlab("show", f"last:{cell}", "--raw", "--json").stdout)
+    (text,) = [output["text"] for output in raw["outputs"] if output["name"] == name]
+    return str(text)
+
+
+def _figures(cell: dict[str, Any]) -> dict[str, float]:
+    return {one["metric"]: one["value"] for one in cell["measurements"]}
+
+
+def test_memory_is_copied_on_the_host_and_in_a_guest(home: Home) -> None:
+    document = _ran(home, "memcpy-overhead")
+    assert [cell["axes"]["setup"] for cell in document["cells"]] == ["host", "vm"]
+    assert [cell["provision"]["guests"] for cell in document["cells"]] == [0, 1]
+    for cell in document["cells"]:
+        average = parse_mbw(_printed(home, cell["cell"], "mbw"))["MEMCPY"].average
+        assert _figures(cell)["memcpy_bandwidth"] == pytest.approx(average.rate * 2**20, rel=0.01)
+
+
+def test_a_preallocated_data_disk_is_written_beside_the_host_s_own_folder(home: Home) -> None:
+    document = _ran(home, "disk-allocation", "--set", "axes.setup=[host, full]", "--set", "axes.job=[4k-write]")
+    host, guest = document["cells"]
+    for cell in (host, guest):
+        wrote = parse_fio(_printed(home, cell["cell"], "fio")).write
+        figures = _figures(cell)
+        assert figures["blocks"] == wrote.blocks > 0
+        assert figures["iops"] == pytest.approx(wrote.blocks / wrote.seconds)
+    assert (host["provision"]["guests"], host["cache_proof"], host["seen_in_guests"]) == (0, [], [])
+    (seen,) = guest["seen_in_guests"]
+    assert seen["data_disk"]["bytes"] == 2**30
+    proofs = [proof for proof in guest["cache_proof"] if ".data." in proof["file"]]
+    assert proofs and all(proof["agrees"] and proof["o_direct"] for proof in proofs)
+    assert guest["settings"]["allocation"] == "full"

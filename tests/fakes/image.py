@@ -1,0 +1,24 @@
+"""An image of a few bytes, whole by its manifest, in the cache of the test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vmlab.guests.image import Image, load
+from vmlab.guests.image.catalog import images_folder
+from vmlab.integrity import describe, seal
+
+FILES = ("root.raw", "vmlinuz", "initrd.img")
+"""What an image consists of, with its manifest. Written down here, as in the hypervisor beside it."""
+
+
+def small_image(folder: Path | None = None) -> Image:
+    """Make it in `folder`, or in the cache; XDG_CACHE_HOME is the test's own by then."""
+    folder = folder or images_folder() / "vmlab-1"
+    folder.mkdir(parents=True)
+    for name in FILES:
+        (folder / name).write_bytes(name.encode() * 5000)
+    files = {name: describe(folder / name).as_json() for name in FILES}
+    said = {"schema": "vmlab.image/2", "files": files, "command_line": "quiet", "created": 1.0}
+    (folder / "manifest.json").write_text(seal(said))
+    return load(folder)
