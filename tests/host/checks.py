@@ -1,0 +1,42 @@
+"""What is tried in the host, in order: what changes nothing first, what may destroy that host last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the report. `name` is what `tests.host.inside` knows it by, `deadline` is in seconds.
+
+    After a destructive check that failed, the host is booted anew for the next one.
+    """
+
+    name: str
+    title: str
+    deadline: float
+    destructive: bool = False
+
+
+_MINUTE = 60.0
+
+CHECKS = (
+    Check("doctor", "doctor finds all that a run needs, with cgroup v2", 2 * _MINUTE),
+    Check("cold", "a guest that is booted runs under KVM", 10 * _MINUTE),
+    Check("frozen", "a guest that is restored runs under KVM, and doctor tells of it", 12 * _MINUTE),
+    Check("shares", "CPU shares 100 and 50 become weights of cgroup v2, and processor time at 2 to 1", 20 * _MINUTE),
+    Check("tile", "a tile of four guests, its cache mode proved under none and writeback", 30 * _MINUTE),
+    Check("console", "the console shows the host under tmux", 5 * _MINUTE),
+    Check(
+        "untouched",
+        "nothing is left to clean; libvirtd, its network, its guest and machined are as they were",
+        3 * _MINUTE,
+    ),
+    Check("kill-launcher", "kill -9 of the launcher with on: host mounted", 20 * _MINUTE, destructive=True),
+    Check("kill-init", "kill -9 of the init with on: host mounted", 20 * _MINUTE, destructive=True),
+    Check("kill-qemu", "kill -9 of a QEMU with on: host mounted", 20 * _MINUTE, destructive=True),
+    Check("kill-runner", "kill -9 of the runner with on: host mounted", 20 * _MINUTE, destructive=True),
+    Check(
+        "untouched", "still nothing is left to clean, and all others are as they were", 3 * _MINUTE, destructive=True
+    ),
+)

@@ -1,0 +1,43 @@
+"""One check of the host: ``python3 -m tests.host.inside NAME``. The last line of a check that failed says why."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+
+from tests.host.inside import gentle, kills, surroundings
+from tests.host.inside.lab import Failed, tell
+
+_CHECKS: dict[str, Callable[[], None]] = {
+    "prepare": surroundings.prepare,
+    "doctor": gentle.doctor,
+    "cold": gentle.cold,
+    "frozen": gentle.frozen,
+    "shares": gentle.shares,
+    "tile": gentle.tile,
+    "console": gentle.console,
+    "untouched": gentle.untouched,
+    **{f"kill-{victim}": kills.of(victim) for victim in kills.VICTIMS},
+}
+
+
+def main() -> int:
+    """Run the check that the command line names."""
+    try:
+        _CHECKS[sys.argv[1]]()
+    except Failed as failure:
+        tell(str(failure))
+        return 1
+    except (OSError, ValueError, KeyError, LookupError, StopIteration, subprocess.SubprocessError) as error:
+        tell(traceback.format_exc())
+        tell(f"{type(error).__name__}: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    # What the program says on standard error belongs between the lines of the check.
+    sys.stderr.flush()
+    sys.exit(main())
