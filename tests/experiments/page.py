@@ -1,0 +1,197 @@
+"""``docs/experiments.md`` and the README's list of scenarios, made from the scenarios and from what they measured.
+
+``python -m tests.experiments.page`` writes both again. Results are those that `make test-experiments` kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.experiments.own_table import own_table
+from tests.experiments.records import kept
+from vmlab.analysis.figure import Figure
+from vmlab.analysis.lookup import NO_CELL
+from vmlab.analysis.published import AnsweredFigure, published_alone
+from vmlab.analysis.statistics import Spread
+from vmlab.model.printed import printed_number
+from vmlab.model.reference import PublishedFigure, Reference
+from vmlab.model.units import format_bytes
+from vmlab.plan.loading import ScenarioFile, load, shipped_names
+from vmlab.plan.validating import validate_all
+from vmlab.report.grid import paragraph
+from vmlab.report.reference import EMULATED, answer_words, error_notes, printed_tables
+from vmlab.report.tables import absent_notes
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "experiments.md"
+README = DOCS.parent / "README.md"
+_LIST = re.compile(r"(<!-- scenarios -->\n).*?(<!-- end -->)", re.DOTALL)
+_WIDTH = 118
+NOT_RUN = "not run yet"
+_PUBLISHED_ONLY = "published only"
+
+_PREFACE = """\
+# Experiments
+
+Each scenario in `scenarios/` reproduces an experiment of a publication. `vmlab run NAME` measures it, `vmlab show last
+--reference` sets the published figures beside yours, in the shape in which they were printed, and answers the claims.
+`full` has the amounts of the publication, `demo` takes minutes, `smoke` shows that it works: its figures compare with
+nothing. Figures that are wrong in a publication stand as they are printed, marked with `!`, with what its own figures
+give and why. A figure from guests that were emulated has `tcg` behind it: it describes emulation.
+
+Where a publication has a machine, a system or a cluster that is not here, its line stays and says why it is absent. The
+lab's guests have less memory than the published ones where their workloads do not use it.
+
+This page is written by `python -m tests.experiments.page` from the scenarios, and from the results in
+[experiments/](experiments/), which `make test-experiments EXPERIMENTS=--record` keeps.
+"""
+
+
+def page(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page, with the records of those scenarios that were run."""
+    lines = [_PREFACE]
+    for title, files in publications().items():
+        lines += [f"## {title}", ""]
+        for file in files:
+            lines += _experiment(file, results.get(file.scenario.name))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def listed(readme: str) -> str:
+    """The README with the list of scenarios as they describe themselves."""
+    rows = ["| scenario | what it shows |", "| --- | --- |"]
+    rows += [
+        f"| `{one.scenario.name}` | {one.scenario.summary} |" for files in publications().values() for one in files
+    ]
+    return _LIST.sub(lambda place: "\n".join([place[1] + rows[0], *rows[1:], place[2]]), readme)
+
+
+def publications() -> dict[str, list[ScenarioFile]]:
+    """The shipped scenarios by the title of their publication, both in alphabetical order of scenarios."""
+    found: dict[str, list[ScenarioFile]] = {}
+    for name in shipped_names():
+        file = load(name)
+        found.setdefault(_reference(file).title, []).append(file)
+    return found
+
+
+def results() -> dict[str, dict[str, Any]]:
+    """The kept records by scenario."""
+    return {name: record for name in shipped_names() if (record := kept(name)) is not None}
+
+
+def _reference(file: ScenarioFile) -> Reference:
+    reference = file.scenario.reference
+    assert reference is not None, f"{file.scenario.name} names no publication"
+    return reference
+
+
+def _experiment(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[str]:
+    scenario, reference = file.scenario, _reference(file)
+    yield from (f"### {scenario.name}", "", scenario.summary, "")
+    yield from _paragraph(f"Published: {reference.source}. Measured there on {reference.host}.")
+    yield from _paragraph(f"Here: {reference.here}" if reference.here else "")
+    yield from _tables(file, record)
+    yield from _paragraph(f"Ours: {_ours(file, record)}")
+    yield from _claims(file, record)
+
+
+def _paragraph(text: str) -> Iterator[str]:
+    if text:
+        yield from (*paragraph(text, _WIDTH), "")
+
+
+def _tables(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[str]:
+    """The publication's tables with ours beside, or our own where it has charts, and what is to be said of them."""
+    figures = answered(_reference(file), record)
+    lines = printed_tables(figures, _WIDTH, "ours" if record else None)
+    if not figures:
+        yield from (f"The publication prints no figures of it{'; the table is our own' if record else ''}.", "")
+        lines = [line for table in record["beside"]["tables"] for line in own_table(record, table)] if record else []
+    if lines:
+        yield from ("```text", *lines[1:], "```", "")
+    notes = [*error_notes(figures), *absent_notes(published_alone(file.scenario).document)]
+    if any(figure.reason.startswith(NO_CELL) for figure in figures):
+        notes.append("A dash: the run has no such cell.")
+    yield from (line for note in notes for line in paragraph(f"- {note}", _WIDTH, "  "))
+    if notes:
+        yield ""
+
+
+def answered(reference: Reference, record: Mapping[str, Any] | None) -> tuple[AnsweredFigure, ...]:
+    """The scenario's published figures with those that were kept of a run; without one where there is none."""
+    bodies = {_place(body): body for body in (record["beside"]["figures"] if record else ())}
+    return tuple(_answered(figure, bodies.get(_printed_place(figure))) for figure in reference.figures)
+
+
+def _answered(figure: PublishedFigure, body: Mapping[str, Any] | None) -> AnsweredFigure:
+    printed = printed_number(figure.value)
+    if body is None:
+        return AnsweredFigure(figure, printed, Figure("missing"), reason=NOT_RUN)
+    one = body["measured"]
+    spread = None if one["mean"] is None else Spread(one["mean"], one["half_width_95"], one["count"])
+    ours = Figure(one["state"], spread, one["left_out"])
+    percent = body["percent_of_published"]
+    return AnsweredFigure(figure, printed, ours, percent, tuple(one["cells"]), one["reason"], one["accelerator"])
+
+
+def _place(body: Mapping[str, Any]) -> tuple[object, ...]:
+    return body["metric"], str(body["rows"]), str(body["columns"]), body["where"], body["kind"]
+
+
+def _printed_place(figure: PublishedFigure) -> tuple[object, ...]:
+    return figure.metric, str(figure.rows), str(figure.columns), figure.where, figure.kind
+
+
+def _ours(file: ScenarioFile, record: Mapping[str, Any] | None) -> str:
+    """Size, accelerator, date and machine of the run, and whether it compares."""
+    if record is None:
+        return f"{_unrun(file)}."
+    beside, machine = record["beside"], record["machine"]
+    run = beside["run"]
+    parts = [f"size {run['size']}", f"accelerator {run['accelerator']}", str(run["started"])[:10], *_machine(machine)]
+    compares = "It compares" if beside["compares"] else "Amounts differ, so that only relative figures may compare"
+    return f"{', '.join(parts)} ([JSON](experiments/{file.scenario.name}.json)). {compares} with what was published."
+
+
+def _machine(machine: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{machine['cpus']} x {machine['cpu']}"
+    yield format_bytes(machine["memory_bytes"])
+    yield from (f"{word} {machine[key]}" for key, word in _VERSIONS.items() if machine.get(key))
+
+
+_VERSIONS = {"kernel": "Linux", "qemu": "QEMU", "libvirt": "libvirt"}
+
+
+def _unrun(file: ScenarioFile) -> str:
+    return NOT_RUN if any(validate_all(file).cells.values()) else _PUBLISHED_ONLY
+
+
+def _claims(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[str]:
+    claims = _reference(file).claims
+    if not claims:
+        return
+    answers = {body["say"]: _answer(record, body) for body in (record["beside"]["claims"] if record else ())}
+    yield from ("| claim | answer |", "| --- | --- |")
+    yield from (f"| {claim.say} | {answers.get(claim.say, _unrun(file))} |" for claim in claims)
+    yield ""
+
+
+def _answer(record: Mapping[str, Any] | None, body: Mapping[str, Any]) -> str:
+    assert record is not None
+    run = record["beside"]["run"]
+    how = [f"size {run['size']}", *([EMULATED] if run["accelerator"] == EMULATED else [])]
+    return f"{answer_words(body['answer'])} ({', '.join(how)})"
+
+
+def main() -> None:
+    """Write both pages."""
+    PAGE.write_text(page(results()), encoding="utf-8")
+    README.write_text(listed(README.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

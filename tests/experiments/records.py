@@ -1,0 +1,53 @@
+"""The kept results of experiments: what the program printed of a run beside its publication, and on which machine.
+
+A record is ``{"machine": {…}, "beside": {…}}``. `beside` is exactly ``vmlab show RUN --reference --json``, which has
+the run's accelerator, date and size; `machine` is from ``vmlab show RUN --json``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parents[2] / "docs" / "experiments"
+_MACHINE = ("cpu", "cpus", "memory_bytes", "kernel", "qemu", "libvirt", "disk")
+"""What figures depend on; the name of a host is nobody's business."""
+_LINES = 3
+"""Down to this depth every value has a line of its own."""
+
+
+def record_of(document: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of a run, from its documents ``vmlab.run/1`` and ``vmlab.reference/1``."""
+    host = document["run"]["host"]
+    return {"machine": {key: host[key] for key in _MACHINE if key in host}, "beside": dict(beside)}
+
+
+def keep(name: str, record: Mapping[str, Any], folder: Path = FOLDER) -> None:
+    """Write a record in place of the one before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(f"{_written(record, 0)}\n", encoding="utf-8")
+
+
+def kept(name: str, folder: Path = FOLDER) -> dict[str, Any] | None:
+    """The record of a scenario; None where it was not run yet."""
+    file = folder / f"{name}.json"
+    if not file.exists():
+        return None
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def _written(value: object, depth: int) -> str:
+    """JSON with a line for each figure and claim, so that two records can be compared line by line."""
+    if depth == _LINES or not isinstance(value, dict | list) or not value:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    inner = "  " * (depth + 1)
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}: {_written(one, depth + 1)}" for key, one in value.items()]
+        opening, closing = "{}"
+    else:
+        parts = [_written(one, depth + 1) for one in value]
+        opening, closing = "[]"
+    return f"{opening}\n{inner}" + f",\n{inner}".join(parts) + f"\n{'  ' * depth}{closing}"

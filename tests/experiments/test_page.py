@@ -1,0 +1,97 @@
+"""The page on experiments and the README's list are what their generator makes, and it leaves nothing out."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.experiments.page import NOT_RUN, PAGE, README, answered, listed, page, results
+from tests.experiments.records import kept, record_of
+from tests.experiments.told import tell
+from vmlab.analysis.document import run_document
+from vmlab.analysis.published import BesideReference, beside_reference
+from vmlab.plan.loading import load, shipped_names
+from vmlab.report.reference import EMULATED
+from vmlab.store.reader import RunReader
+
+AGAIN = "run `python -m tests.experiments.page`"
+
+
+def _recorded(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Any], BesideReference]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    with RunReader(tell(name)) as reader:
+        document, beside = run_document(reader), beside_reference(reader)
+    document["run"]["host"]["memory_bytes"] = 2**33
+    record: dict[str, Any] = json.loads(json.dumps(record_of(document, beside.to_json())))
+    return record, beside
+
+
+def _section(text: str, name: str) -> str:
+    return text.split(f"\n### {name}\n")[1].split("\n### ")[0].split("\n## ")[0]
+
+
+def test_the_page_is_what_its_generator_makes() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(results()), AGAIN
+
+
+def test_the_readme_lists_the_scenarios_as_they_describe_themselves() -> None:
+    readme = README.read_text(encoding="utf-8")
+    assert readme == listed(readme), AGAIN
+    for name in shipped_names():
+        assert f"| `{name}` | {load(name).scenario.summary} |" in readme
+
+
+def test_every_scenario_has_its_section_with_all_that_is_printed() -> None:
+    text = page({})
+    assert sorted(re.findall(r"^### (.*)$", text, re.MULTILINE)) == shipped_names()
+    for name in shipped_names():
+        section, scenario = _section(text, name), load(name).scenario
+        assert scenario.reference is not None
+        assert scenario.summary in section
+        assert all(figure.value in section for figure in scenario.reference.figures)
+        assert all(f"| {claim.say} | " in section for claim in scenario.reference.claims)
+        ours = "published only" if name == "disk-shared" else NOT_RUN
+        assert f"Ours: {ours}." in section
+        assert section.count(f"| {ours} |") == len(scenario.reference.claims)
+
+
+def test_a_kept_result_stands_beside_with_accelerator_and_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record, _ = _recorded("memcpy-overhead", tmp_path, monkeypatch)
+    section = _section(page({"memcpy-overhead": record}), "memcpy-overhead")
+    assert "theirs" in section and "ours" in section and NOT_RUN not in section
+    assert "Ours: size smoke, accelerator tcg, 2026-11-21, 2 x AMD EPYC 7302P 16-Core Processor, 8 GiB" in section
+    assert "[JSON](experiments/memcpy-overhead.json)" in section
+    assert "Amounts differ" in section
+    assert section.count("(size smoke, tcg) |") == 2
+
+
+def test_figures_from_emulated_guests_say_so_and_those_of_the_host_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, beside = _recorded("cpu-overhead", tmp_path, monkeypatch)
+    section = _section(page({"cpu-overhead": record}), "cpu-overhead")
+    (host,) = re.findall(r"^Node, normal bootup +85\.3440(.*)$", section, re.MULTILINE)
+    (guest,) = re.findall(r"^VM, normal bootup +85\.7055(.*)$", section, re.MULTILINE)
+    assert EMULATED not in host and EMULATED in guest
+    assert answered(beside.reference, record) == beside.figures
+
+
+def test_charts_without_numbers_have_our_own_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record, _ = _recorded("tile", tmp_path, monkeypatch)
+    section = _section(page({"tile": record}), "tile")
+    assert "tiles 1, run time (s)\n" in section
+    assert re.search(r"^web +6\.10 tcg +7\.10 tcg \(\+16\.4 %\)$", section, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted(results()))
+def test_what_was_kept_names_no_host_and_is_of_this_scenario(name: str) -> None:
+    record = kept(name)
+    assert record is not None
+    assert "hostname" not in json.dumps(record)
+    assert record["beside"]["scenario"] == name
+    assert record["beside"]["run"]["outcome"] == "passed"
+    assert {"cpu", "cpus", "memory_bytes", "kernel", "qemu", "libvirt"} <= record["machine"].keys()

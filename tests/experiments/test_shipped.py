@@ -1,0 +1,99 @@
+"""Every shipped scenario is valid at every size, small at smoke, and has what its publication says in it."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import pytest
+
+from tests.experiments.run_all import ALTOGETHER, LONGEST
+from vmlab.model.reference import Reference, place_axes
+from vmlab.model.table import METRICS
+from vmlab.plan.loading import ScenarioFile, load, shipped_names
+from vmlab.plan.planning import HostFacts, Overrides, make_plan
+from vmlab.plan.validating import validate_all
+from vmlab.telemetry.host_figures import HOST_FIGURES
+from vmlab.workloads.registry import kinds
+
+MOST_SMOKE_CELLS = 10
+HOST = HostFacts(2**36, 2**36, 2**40, 2, "tcg")
+# What these name is published, but cannot run here: each of their points says why.
+PUBLISHED_ONLY = {"disk-shared"}
+SCENARIOS = shipped_names()
+
+
+@pytest.fixture(scope="module", params=SCENARIOS)
+def file(request: pytest.FixtureRequest) -> ScenarioFile:
+    return load(str(request.param))
+
+
+def _reference(file: ScenarioFile) -> Reference:
+    reference = file.scenario.reference
+    assert reference is not None
+    return reference
+
+
+def test_the_experiments_are_all_there() -> None:
+    wanted = """cpu-overhead cpu-priority memory-overhead memcpy-overhead memory-overbooking disk-overbooking
+        disk-matrix disk-allocation disk-shared network-classic tile tile-backing tile-memory query-replay"""
+    assert set(wanted.split()) <= set(SCENARIOS)
+
+
+def test_every_size_is_valid_and_smoke_is_small(file: ScenarioFile) -> None:
+    cells = validate_all(file).cells
+    if file.scenario.name in PUBLISHED_ONLY:
+        assert cells == {"full": 0}
+        return
+    assert set(cells) == {"smoke", "demo", "full"}
+    assert 1 <= cells["smoke"] <= MOST_SMOKE_CELLS
+    assert cells["smoke"] <= cells["demo"] <= cells["full"]
+
+
+def test_smoke_cuts_axes_to_their_ends(file: ScenarioFile) -> None:
+    """Of several values the first and the last show that it works; named points are no steps of one thing."""
+    for name, axis in make_plan(file, Overrides(size="smoke"), HOST).scenario.axes.items():
+        values = file.scenario.axes[name].values
+        if not axis.points:
+            assert set(axis.values) <= {values[0], values[-1]}, name
+
+
+def test_a_test_of_all_at_smoke_is_estimated_to_end_in_time() -> None:
+    """Estimates are right within a factor of two; guests that are frozen first take a minute more."""
+    plans = [make_plan(load(name), Overrides(size="smoke"), HOST) for name in SCENARIOS]
+    seconds = [plan.seconds + 60 * any(cell.guests for cell in plan.cells) for plan in plans]
+    assert sum(seconds) < 0.75 * ALTOGETHER
+    assert 1.5 * max(seconds) < LONGEST
+
+
+def test_a_publication_is_named_and_says_something(file: ScenarioFile) -> None:
+    reference = _reference(file)
+    assert reference.source
+    assert reference.host
+    assert reference.figures or reference.claims
+
+
+def test_names_of_figures_are_those_that_are_measured(file: ScenarioFile) -> None:
+    """A name with a mistake in it would be read as a figure that nobody measured."""
+    measured = set(chain.from_iterable(kinds()[entry.kind].metrics for entry in file.scenario.workloads.values()))
+    known = {*measured, "wall_seconds", *(f"host.{figure.name}" for figure in HOST_FIGURES)}
+    reference, table = _reference(file), file.scenario.table
+    assert table is not None
+    named = {figure.metric for figure in reference.figures} | set(table.figures)
+    for claim in reference.claims:
+        places = {str(place.get("metric", claim.metric)) for place in claim.places}
+        named |= set(map(str, claim.each[METRICS])) if METRICS in claim.each else places
+    assert named <= known
+
+
+def test_places_of_figures_name_one_cell(file: ScenarioFile) -> None:
+    """A figure without a value for one of the axes would stand for several cells."""
+    axes = {name for name, axis in file.scenario.axes.items() if len(axis.values) > 1}
+    for figure in _reference(file).figures:
+        assert axes <= set(figure.place), figure.where
+
+
+def test_claims_name_one_cell_on_each_side(file: ScenarioFile) -> None:
+    axes = {name for name, axis in file.scenario.axes.items() if len(axis.values) > 1}
+    for claim in _reference(file).claims:
+        for place in claim.places:
+            assert axes <= {*claim.each, *place_axes(place)}, claim.say

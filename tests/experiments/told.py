@@ -1,0 +1,62 @@
+"""Runs of shipped scenarios as the lab stores them, with every figure that their workloads have, and no guest.
+
+``python -m tests.experiments.told run NAME …`` stands for the program in tests of the driver: `run` tells such a run,
+and all other commands are the program's own. The words in ``TOLD`` spoil it: ``fail=NAME``, ``hang=NAME``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from tests.store.stories import SAMPLED, Story
+from vmlab.cli.main import command_line
+from vmlab.model.errors import ExitCode
+from vmlab.model.places import runs_folder
+from vmlab.plan.loading import load
+from vmlab.plan.planning import HostFacts, Overrides, make_plan
+from vmlab.plan.terms import CellPlan, Plan
+from vmlab.workloads.registry import kinds
+
+HOST = HostFacts(2**36, 2**36, 2**40, 4, "tcg")
+
+
+def tell(name: str, size: str = "smoke", *, spoilt: bool = False) -> Path:
+    """The store of a run of a shipped scenario at a size; of a spoilt one the last cell failed."""
+    file = load(name)
+    plan = make_plan(file, Overrides(size=size, sets=("order=as written",)), HOST)
+    run = f"20261121-143000-{name}-7f3a"
+    story = Story(runs_folder() / run / "run.sqlite", name, run).begin_plan(plan)
+    story.writer.document("scenario.yaml", file.text)
+    for cell in plan.cells:
+        _tell_cell(story, plan, cell, failed=spoilt and cell is plan.cells[-1])
+    return story.end("failed", 1, "a workload failed") if spoilt else story.end()
+
+
+def _tell_cell(story: Story, plan: Plan, cell: CellPlan, *, failed: bool) -> None:
+    story.start_plan_cell(cell)
+    story.execute(2.0, [dict.fromkeys(SAMPLED.names[2:], 7.0 + cell.index)])
+    for workload in cell.workloads:
+        for metric, declared in kinds()[workload.kind].metrics.items() if not failed else ():
+            story.measure(workload.name, 5.0 + cell.index + workload.tile / 10, metric, declared.unit, workload.tile)
+    if failed:
+        story.fail(cell.workloads[0].name, "it ended with code 1")
+    story.end_cell("failed" if failed else "passed", ["it ended with code 1"] if failed else [], wall=20.0)
+
+
+def main(arguments: list[str]) -> int:
+    """Stand for the program; the exit code."""
+    if arguments[0] != "run":
+        return command_line(arguments)
+    told = os.environ.get("TOLD", "").split()
+    if f"hang={arguments[1]}" in told:
+        time.sleep(600)
+    store = tell(arguments[1], arguments[arguments.index("--size") + 1], spoilt=f"fail={arguments[1]}" in told)
+    command_line(["show", store.parent.name, "--json"])
+    return ExitCode.FAILED if f"fail={arguments[1]}" in told else ExitCode.PASSED
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
