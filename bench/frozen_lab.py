@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,9 +21,11 @@ from vmlab.guests.ssh import SshShell
 from vmlab.guests.template import begin_template, empty_template, settle_template
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
+from vmlab.hypervisor.frozen import RAM
 from vmlab.hypervisor.namespace import host_pids, run_isolated
-
-PREFIX = 15
+from vmlab.integrity import FileDigests, describe
+from vmlab.model.guest import GuestResources
+from vmlab.model.names import PREFIX, guest_address
 
 
 def isolated(module: str) -> None:
@@ -40,12 +42,17 @@ def guest(name: str, number: int, memory: int = 512 * 2**20) -> DomainSpec:
         name=name,
         guest=name,
         tile=1,
-        vcpus=1,
-        memory_bytes=memory,
-        disk_bytes=8 * 2**30,
+        resources=GuestResources(vcpus=1, memory_bytes=memory, disk_bytes=8 * 2**30, cache="none"),
         mac=f"52:54:00:00:03:{number:02x}",
-        cache="none",
     )
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A frozen guest, as `contract.SavedGuest` wants it."""
+
+    folder: Path
+    files: Mapping[str, FileDigests]
 
 
 @dataclass
@@ -57,8 +64,8 @@ class BenchLab:
     folder: Path
     keys: RunKeys
 
-    async def freeze(self, spec: DomainSpec, units: Sequence[str]) -> Path:
-        """Boot `spec`, start `units` in it, save it; the folder."""
+    async def freeze(self, spec: DomainSpec, units: Sequence[str]) -> Saved:
+        """Boot `spec`, start `units` in it, save it."""
         template = replace(spec, name="template", network=False)
         call: AgentCall = partial(self.hypervisor.agent, template.name)
         await self.hypervisor.create(self.image, [template])
@@ -71,13 +78,13 @@ class BenchLab:
         saved = self.folder / "saved"
         saved.mkdir()
         await self.hypervisor.save(template.name, saved)
-        return saved
+        return Saved(saved, {RAM: describe(saved / RAM)})
 
     async def reach(self, spec: DomainSpec, number: int) -> SshShell:
         """A running guest's shell, after it was made itself; `number` counts from 0."""
         call: AgentCall = partial(self.hypervisor.agent, spec.name)
         await wait_for_agent(call, spec.name, 240)
-        address = f"198.18.0.{number + 2}"
+        address = guest_address(1, number)
         private, public = self.keys.host_private(spec.name), self.keys.authorized_line()
         await identify(call, Identity(spec.name, address, PREFIX, private, public, ""), "bench", 240)
         key = self.keys.hosts[spec.name]

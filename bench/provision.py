@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bench.engine_cells as engine
-from bench.frozen_lab import BenchLab, bench_lab, guest, isolated
+from bench.frozen_lab import BenchLab, Saved, bench_lab, guest, isolated
 from bench.memory_of_guests import GuestMemory, ksm_scanning, memory_of_guests
 from bench.usual_image import usual_image
 from bench.usual_way import UsualHypervisor, address, leases, make_seed
@@ -53,7 +53,7 @@ class Timing:
 class Stopwatch:
     """Times one way of starting `specs` in a lab."""
 
-    def __init__(self, lab: BenchLab, specs: list[DomainSpec], saved: Path, seeds: list[Path]) -> None:
+    def __init__(self, lab: BenchLab, specs: list[DomainSpec], saved: Saved, seeds: list[Path]) -> None:
         self.lab = lab
         self.specs = specs
         self._saved = saved
@@ -155,7 +155,7 @@ def _tell_memory(memory: dict[tuple[int, str], list[GuestMemory]]) -> None:
         print(f"| {count} | {way} | {ram:.0f} MiB | {whole:.0f} MiB | {private:.0f} MiB |")
 
 
-async def _tell_ksm(lab: BenchLab, specs: list[DomainSpec], saved: Path) -> None:
+async def _tell_ksm(lab: BenchLab, specs: list[DomainSpec], saved: Saved) -> None:
     print(f"\n| 4 guests | merged by KSM, each, after {KSM_SECONDS:.0f} s |\n| --- | ---: |")
     for way in ("restored", "cold"):
         saved_for = {one.name: saved for one in specs}

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from bench.process_cpu import TreeCpu
 from bench.rivals import RIVALS, NotHere, running
-from vmlab.model.sample import Layout, Sample
+from vmlab.model.sample import Sample, SampleNames
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import SampleWriter, samples, series
 from vmlab.store.writer import RunWriter
@@ -94,7 +94,7 @@ def lateness(folder: Path, *, realtime: bool) -> tuple[list[float], list[float]]
 def store_cost(values: int, ticks: int, folder: Path) -> tuple[float, float, float]:
     """Bytes a value, milliseconds of CPU to keep a tick, milliseconds to open the store and read one series."""
     own = ("tick_length_seconds", "tick_lateness_seconds")
-    layout = Layout.of([*own, *(f"value_ms[{number}]" for number in range(values - 2))])
+    layout = SampleNames.of([*own, *(f"value_ms[{number}]" for number in range(values - 2))])
     path = folder / f"store-{values}.db"
     writer = RunWriter(path)
     sink = SampleWriter(writer)

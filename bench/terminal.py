@@ -51,6 +51,17 @@ class Terminal:
                 with contextlib.suppress(OSError):
                     os.read(self._descriptor, 65536)
 
+    def drain_to_end(self, deadline: float) -> None:
+        """Read and forget what is written until the program ends. Raises TimeoutError after `deadline` seconds."""
+        end = time.perf_counter() + deadline
+        while time.perf_counter() < end:
+            if select.select([self._descriptor], [], [], 0.05)[0]:
+                try:
+                    os.read(self._descriptor, 65536)
+                except OSError:  # The program has closed the terminal.
+                    return
+        raise TimeoutError(f"not at its end within {deadline} s")
+
 
 @contextmanager
 def on_terminal(command: list[str], size: tuple[int, int], env: Mapping[str, str]) -> Iterator[Terminal]:

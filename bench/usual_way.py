@@ -15,8 +15,8 @@ from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.disks import make_overlay
 from vmlab.hypervisor.domain_xml import domain_xml
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
-from vmlab.hypervisor.journal import Entry
-from vmlab.hypervisor.network import BRIDGE
+from vmlab.hypervisor.journal import JournalEntry
+from vmlab.model.names import BRIDGE
 
 LEASE = "198.18.0.{}"
 _FIRST_ADDRESS = 100
@@ -28,11 +28,11 @@ class UsualHypervisor(EmbeddedHypervisor):
 
     async def start_usual(self, base: Path, spec: DomainSpec, seed: Path) -> None:
         """One guest from its overlay on `base`, with cloud-init's `seed` as a second disk."""
-        platform = await self._offer()
+        platform = await self._platform_facts.platform()
         self._disks.mkdir(parents=True, exist_ok=True)
         files = self._files_of(spec.name, None)
-        self.journal.add(Entry("file", str(files.overlay)))
-        await call(f"{spec.name}: disk", 60, make_overlay, base, files.overlay, spec.disk_bytes)
+        self.journal.add(JournalEntry("file", str(files.overlay)))
+        await call(f"{spec.name}: disk", 60, make_overlay, base, files.overlay, spec.resources.disk_bytes)
         direct = domain_xml(spec, self._lab, BootImage(base, base, base, ""), files, platform)
         await call(f"{spec.name}: starting", 120, self._connection.createXML, _by_itself(direct, seed), 0)
 
