@@ -92,7 +92,7 @@ async def _by_lab(case: Case, near: SshShell, far: SshShell) -> float:
     try:
         await instance.make_ready()
         start = await start_together([instance], USUAL)
-        await instance.execute(start.lead, start.host_mono)
+        await instance.execute(start.lead)
         await instance.collect()
     finally:
         await instance.close()

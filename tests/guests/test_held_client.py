@@ -1,5 +1,6 @@
 """The start line, with the real program and a real client on this machine."""
 
+import asyncio
 import sys
 import time
 from pathlib import Path
@@ -26,8 +27,6 @@ class LocalPlace:
         self._program.write_text(program.replace("time.time()", f"(time.time() + {shift!r})"))
 
     async def launch(self, argv: list[str]) -> Channel:
-        import asyncio
-
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-I",
@@ -151,4 +150,29 @@ async def test_what_a_client_prints_in_a_pause_has_room(tmp_path: Path) -> None:
     lines, _ = await run_to_end(held, 0.05, 20)
     assert [int(size) for size in lines[0].split()] == [2**20, 2**20]
     assert lines[1:] == [str(number) for number in range(1, 100001)]
+    await held.close()
+
+
+class LateChannel:
+    """A channel on which the end of a client arrives a second late."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self.send, self.close = channel.send, channel.close
+
+    async def receive(self) -> str:
+        line = await self._channel.receive()
+        if '"ended"' in line:
+            await asyncio.sleep(1)
+        return line
+
+
+async def test_how_long_a_client_worked_is_known_where_its_end_is_heard_late(tmp_path: Path) -> None:
+    place = LocalPlace(tmp_path, shift=-300.0)
+    held = await HeldClient.hold(place, place, shell_client("sleep 0.4"), 10)
+    held._channel = LateChannel(held._channel)
+    await run_to_end(held, 0.1)
+    span = await held.host_span(10)
+    assert span.seconds == pytest.approx(held.finished.seconds, abs=span.uncertainty + 0.01)
+    assert span.uncertainty < 0.2
     await held.close()

@@ -98,9 +98,8 @@ async def test_clients_may_start_apart_by_the_limit(late: float, verdict: Verdic
     assert [reason.partition(";")[2] for reason in reasons(run)] == [" the limit is 300 ms"] * (verdict == INVALID)
 
 
-# A second of work, of which a quarter is forgiven as lateness. A host that is busy sees the end late, and the work as
-# longer, never as shorter.
-@pytest.mark.parametrize(("rate", "verdict"), [(1.29, PASSED), (1.6, INVALID), (0.9, PASSED), (0.6, INVALID)])
+# A second of work; the clock of a guest in memory is known to less than a hundredth of a second.
+@pytest.mark.parametrize(("rate", "verdict"), [(1.04, PASSED), (1.2, INVALID), (0.96, PASSED), (0.8, INVALID)])
 async def test_a_guests_clock_may_run_apart_by_the_limit(rate: float, verdict: Verdict) -> None:
     run = MemoryRun(CELL, scripts={"slow": Script(REPORT, seconds=1.0, clock_rate=rate)})
     assert await run.run() == verdict

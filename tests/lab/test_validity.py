@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.one_cell import REPORT, lab_of
 from tests.lab.test_lost_guest import EVENTS
-from vmlab.guests.held_client import start_line_program
+from vmlab.guests.held_client import HostSpan, start_line_program
 from vmlab.lab.start import StartSkew
 from vmlab.lab.validity import broken_rules
 from vmlab.lab.workload_instance import disagreement
@@ -59,8 +59,10 @@ def test_a_clock_at_its_limit_holds_and_above_it_its_workload_is_named() -> None
     ("guest", "host", "apart"),
     [(10.0, 10.0, 0.0), (10.0, 10.25, 0.0), (9.0, 10.0, 0.075), (10.5, 10.0, 0.025), (18.7, 48.7, 0.611), (1, 0, 0)],
 )
-def test_two_clocks_are_apart_by_what_no_lateness_explains(guest: float, host: float, apart: float) -> None:
-    assert disagreement(guest, host) == pytest.approx(apart, abs=5e-4)
+def test_two_clocks_are_apart_by_what_their_uncertainty_does_not_explain(
+    guest: float, host: float, apart: float
+) -> None:
+    assert disagreement(guest, HostSpan(host, 0.25)) == pytest.approx(apart, abs=5e-4)
 
 
 async def test_a_qemu_that_was_stopped_while_its_guest_worked_makes_the_cell_invalid(tmp_path: Path) -> None:

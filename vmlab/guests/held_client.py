@@ -36,6 +36,14 @@ class TrueStart:
     uncertainty: float
 
 
+@dataclass(frozen=True, slots=True)
+class HostSpan:
+    """Seconds of the host's clock from the client's true start to its end, give or take `uncertainty` seconds."""
+
+    seconds: float
+    uncertainty: float
+
+
 def start_line_program() -> bytes:
     """The program that belongs at `channel.START_LINE` in every place where clients run."""
     return resources.files("vmlab.guests.payload").joinpath("start_line.py").read_bytes()
@@ -141,6 +149,17 @@ class HeldClient:
         assert self._offset is not None
         host_wall = clock - self._offset.seconds
         return TrueStart(host_wall, host_wall - self._ordered, self._offset.uncertainty)
+
+    async def host_span(self, deadline: float) -> HostSpan:
+        """How long the client worked by the host's clock; only after `follow` is exhausted and the client started.
+
+        The clock of the place is measured again for it, because the host hears of a client's end late while guests
+        have all of its processors.
+        """
+        assert self.started is not None
+        end = await self.measure_clock(5, deadline)
+        seconds = self._ended["clock"] - end.seconds - self.started.host_wall
+        return HostSpan(seconds, self.started.uncertainty + end.uncertainty)
 
     @property
     def finished(self) -> Finished:

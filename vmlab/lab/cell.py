@@ -198,9 +198,7 @@ class CellRun:
         counters = await self._host_counters()
         start = await start_together(self._instances, self._timing)
         self._contention = Contention.of(self.plan, self._around.hypervisor)
-        following = [
-            asyncio.ensure_future(instance.execute(start.lead, start.host_mono)) for instance in self._instances
-        ]
+        following = [asyncio.ensure_future(instance.execute(start.lead)) for instance in self._instances]
         try:
             await start.moment()
             began = time.monotonic()
@@ -214,6 +212,9 @@ class CellRun:
             for task in following:
                 task.cancel()
             await asyncio.gather(*following, return_exceptions=True)
+        for instance in self._instances:
+            # One after another, so that they do not delay each other.
+            await instance.compare_clocks()
         self._skew = start.skew(self._instances)
         ends = [s.started.host_wall + s.finished.seconds for s in self._instances if s.started and s.finished]
         if ends and len(ends) == len(self._instances):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import cast
 
 from vmlab.guests.channel import Launching
-from vmlab.guests.held_client import ClockOffset, HeldClient, TrueStart
+from vmlab.guests.held_client import ClockOffset, HeldClient, HostSpan, TrueStart
 from vmlab.lab.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import VmlabError, WorkloadError
@@ -20,17 +20,16 @@ from vmlab.workloads.contract import AnyWorkload, Collected, Finished, StagingCo
 from vmlab.workloads.metrics import Reading
 
 _PROGRESS_SECONDS = 0.5
-_LATENESS_SECONDS = 0.25
 
 
-def disagreement(seconds: float, host_seconds: float) -> float:
-    """How far two clocks are apart over one span, as a fraction of the host's; 0 where the host saw no span.
+def disagreement(seconds: float, host: HostSpan) -> float:
+    """How far two clocks are apart over one span at least, as a fraction of the host's; 0 where it saw no span.
 
-    The host sees the end of a client somewhat late, so a quarter of a second is tolerated.
+    What the uncertainty of the host's span explains is not counted.
     """
-    if host_seconds <= 0:
+    if host.seconds <= 0:
         return 0.0
-    return max(0.0, abs(seconds - host_seconds) - _LATENESS_SECONDS) / host_seconds
+    return max(0.0, abs(seconds - host.seconds) - host.uncertainty) / host.seconds
 
 
 class WorkloadInstance:
@@ -61,7 +60,7 @@ class WorkloadInstance:
         self._timing = timing
         self._held: HeldClient | None = None
         self._shown = 0.0
-        self._host_seconds = 0.0
+        self._host_span: HostSpan | None = None
 
     @property
     def label(self) -> str:
@@ -111,18 +110,16 @@ class WorkloadInstance:
         assert self._held is not None
         await self._held.start_at(host_wall)
 
-    async def execute(self, lead: float, start: float) -> None:
+    async def execute(self, lead: float) -> None:
         """Follow the client until it ends, then wait for `settle`; errors are kept, not raised.
 
-        The common start is `lead` seconds ahead, at `start` of the host's monotonic clock.
+        The common start is `lead` seconds ahead.
         """
         assert self._held is not None
         try:
             async for line in self._held.follow(self._on_start, self._timing.of_client(self._held.client) + lead):
                 self._on_line(line)
             self.finished = self._held.finished
-            if self.started is not None:
-                self._host_seconds = time.monotonic() - (start + self.started.late)
             self._check_status(self.finished)
             self._show(1, 1, "", SETTLING, force=True)
             await self._workload.settle(self.context, self.finished)
@@ -167,6 +164,15 @@ class WorkloadInstance:
                 )
             )
 
+    async def compare_clocks(self) -> None:
+        """Measure the source's clock once more, after the workloads; errors are kept, not raised."""
+        if self._held is None or self.started is None or self.finished is None or self.error is not None:
+            return
+        try:
+            self._host_span = await self._held.host_span(self._timing.clock)
+        except VmlabError as error:
+            self._fail(error)
+
     async def collect(self) -> None:
         """Verify and take the figures; errors are kept, not raised."""
         if self.error is None and self.finished is not None:
@@ -196,11 +202,11 @@ class WorkloadInstance:
     def clock_disagreement(self) -> float:
         """How far the source's own seconds are from the host's for the same span, as a fraction of the span.
 
-        The host's are by its monotonic clock, from the client's true start to its end, settling not included.
+        Both from the client's true start to its end, settling not included; 0 before `compare_clocks`.
         """
-        if self.finished is None:
+        if self.finished is None or self._host_span is None:
             return 0.0
-        return disagreement(self.finished.seconds, self._host_seconds)
+        return disagreement(self.finished.seconds, self._host_span)
 
     def raw(self) -> dict[str, str]:
         """What the client printed, even if it failed, and what `collect` kept."""

@@ -3,7 +3,7 @@
 Only the standard library of Python 3.11, started with ``-I -S``. It speaks JSON lines. In, on standard input::
 
     {"argv": [...], "environment": {...}, "stdin": null}     once, first
-    {"ping": N}                                              any time before the start
+    {"ping": N}                                              any time
     {"start": SECONDS}                                       the start, by this machine's own wall clock
 
 and out, on standard output::
@@ -16,7 +16,8 @@ What the client prints is relayed at most every PAUSE seconds, and at once when 
 milliseconds of encryption, which the client would wait for where there is one processor.
 
 The client is forked beforehand and stamps the clock just before it calls exec, so that neither the fork nor this
-program's own reading stands between the deadline and the client. When standard input closes, the client is killed.
+program's own reading stands between the deadline and the client. After the client's end, clocks are told until standard
+input closes. When it closes before, the client is killed.
 """
 
 from __future__ import annotations
@@ -196,8 +197,11 @@ def serve(orders: CommandLines, order: Order, queued: list[Order]) -> None:
             else:
                 streams.pump(ready, happened)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    ended = time.monotonic()
-    say(ended={"status": status, "seconds": ended - began if began is not None else 0.0, "clock": time.time()})
+    clock, ended = time.time(), time.monotonic()
+    say(ended={"status": status, "seconds": ended - began if began is not None else 0.0, "clock": clock})
+    while (messages := orders.read()) is not None:
+        for message in messages:
+            obey(message, start_pipe)
 
 
 def main() -> None:
