@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -56,8 +57,8 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
         started.kill()
 
 
-def watch_of(root: Root) -> DomainWatch:
-    return DomainWatch(cast(LibvirtRoot, root))
+def watch_of(root: Root, folder: Path = Path("/nonexistent")) -> DomainWatch:
+    return DomainWatch(cast(LibvirtRoot, root), folder.joinpath)
 
 
 async def cause(domain_watch: DomainWatch, *names: str) -> str:
@@ -92,6 +93,34 @@ async def test_whoever_is_first_the_whole_cause_is_told(process: subprocess.Pope
     domain_watch._on_stopped("1", "the guest crashed")
     domain_watch._on_child(killed)
     assert await cause(domain_watch, "web") == "its QEMU died: killed by SIGKILL, the guest crashed"
+
+
+PANIC = "[   12.5] Kernel panic - not syncing: Attempted to kill init!"
+
+
+@pytest.mark.parametrize(
+    ("console", "status", "told"),
+    [
+        (f"[    0.1] begin\r\n{PANIC}\r\n[   12.6] Rebooting\x1b[0m in 1 seconds..\r\n\r\n", 0, PANIC),
+        ("x" * 9000 + "\n[   50.0] reboot: Power down\n", 0, "[   50.0] reboot: Power down"),
+        ("[    0.1] \x1b]0;title\x07\n", 0, "[    0.1] \\x1b]0;title\\x07"),
+        ("[    0.1] begin\n", signal.SIGKILL, None),
+        ("\n\n", 0, None),
+        (None, 0, None),
+    ],
+)
+async def test_a_qemu_that_ended_in_order_is_told_with_the_last_line_of_its_console(
+    process: subprocess.Popen[bytes], tmp_path: Path, console: str | None, status: int, told: str | None
+) -> None:
+    if console is not None:
+        (tmp_path / "web").write_text(console)
+    domain_watch = watch_of(Root(), tmp_path)
+    domain_watch.watch("web", Domain("1"), process.pid)
+    domain_watch._on_child(Change(process.pid, status, time.monotonic()))
+    process.kill()
+    heard = (await cause(domain_watch, "web")).partition(", its console's last line: ")
+    assert heard[0] == ("its QEMU died: killed by SIGKILL" if status else "its QEMU died: exit status 0")
+    assert heard[2] == (told or "")
 
 
 async def test_a_process_that_is_gone_before_it_is_watched_is_lost(process: subprocess.Popen[bytes]) -> None:

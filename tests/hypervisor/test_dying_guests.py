@@ -23,7 +23,9 @@ def test_each_death_is_heard_of_with_its_cause(isolated: Start, runtime: Path, t
     assert said["killed"]["seconds"] < PROMPT and said["ended"]["seconds"] < PROMPT
     assert said["ended"]["guest"] == "ended"
     assert said["ended"]["cause"].startswith("its QEMU died: exit status 0, terminating on signal 15 from pid ")
-    assert said["off"]["cause"] == "its QEMU died: exit status 0, the guest shut down or restarted by itself"
+    off, _, console = said["off"]["cause"].partition(", its console's last line: ")
+    assert off == "its QEMU died: exit status 0, the guest shut down or restarted by itself"
+    assert "reboot: Power down" in console
     assert said["full"]["guest"] == "full"
     assert "because its disk cannot be written: the host's disk is full" in said["full"]["cause"]
     assert said["stood"]["before"] == 0

@@ -12,8 +12,9 @@ import os
 import signal
 import time
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from vmlab.hypervisor.children import Change, Children
@@ -21,8 +22,11 @@ from vmlab.hypervisor.events import DomainEvents
 from vmlab.hypervisor.libvirt_root import LibvirtRoot
 from vmlab.hypervisor.losses import Losses
 from vmlab.model.errors import GuestLost
+from vmlab.model.visible import visible_line
 
 _REST_OF_CAUSE = 0.3
+_CONSOLE_READ = 4096
+_CONSOLE_SHOWN = 200
 _MOST_ENDED = 256
 _ORDERED = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
@@ -39,11 +43,27 @@ class _Guest:
     reporting: asyncio.TimerHandle | None = None
 
 
-class DomainWatch:
-    """For one event loop, and its thread alone. `root` gives each domain's process and the last line of its log."""
+def last_line(console: Path) -> str:
+    """What stands last in a guest's console log: its kernel's panic, if there is one; empty where nothing stands."""
+    try:
+        with console.open("rb") as file:
+            file.seek(max(0, console.stat().st_size - _CONSOLE_READ))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    panics = [line for line in lines if "Kernel panic" in line]
+    return (panics or lines or [""])[-1][:_CONSOLE_SHOWN]
 
-    def __init__(self, root: LibvirtRoot) -> None:
+
+class DomainWatch:
+    """For one event loop, and its thread alone. `root` gives each domain's process and the last line of its log,
+    `console_of` the log of the serial console of a guest by its name.
+    """
+
+    def __init__(self, root: LibvirtRoot, console_of: Callable[[str], Path]) -> None:
         self._root = root
+        self._console_of = console_of
         self._children = Children(self._on_child)
         self._losses = Losses()
         self._guests: dict[str, _Guest] = {}
@@ -153,6 +173,9 @@ class DomainWatch:
             "its QEMU died" if ending is None else f"its QEMU died: {ending.ending()}",
             guest.reason if ended_here else words or guest.reason,
         ]
+        if ending is not None and ending.killed_by is None and (last := last_line(self._console_of(name))):
+            # A guest that panics or restarts ends its QEMU in order; only its console has the reason.
+            known.append(f"its console's last line: {visible_line(last)}")
         self._losses.report(name, ", ".join(part for part in known if part))
 
     def _close(self, guest: _Guest) -> None:

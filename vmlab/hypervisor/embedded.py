@@ -73,7 +73,7 @@ class EmbeddedHypervisor:
         self._weights: dict[str, int | None] = {}
         self._files: dict[str, DomainFiles] = {}
         self._connection: Any = None
-        self._domain_watch = DomainWatch(self._root)
+        self._domain_watch = DomainWatch(self._root, self._console_of)
         self._statistics = DomainStatistics(lambda: self._connection, self._short)
 
     async def open(self) -> None:
@@ -178,10 +178,13 @@ class EmbeddedHypervisor:
     def _files_of(self, name: str, disk: Path | None) -> DomainFiles:
         return DomainFiles(
             overlay=self._disks / f"{name}.qcow2",
-            console=self._disks / f"{name}.console",
+            console=self._console_of(name),
             agent=self._root.agent_socket(name),
             frozen=disk,
         )
+
+    def _console_of(self, name: str) -> Path:
+        return self._disks / f"{name}.console"
 
     async def save(self, name: str, folder: Path) -> None:
         """Save a guest into `folder`; afterwards it is gone, also on an error."""
