@@ -25,13 +25,16 @@ VICTIMS = ("launcher", "init", "qemu", "runner")
 
 def kill(victim: str) -> None:
     """Start the run, kill `victim` while the host's own workload is at work, clear up, and look at what is left."""
-    before = surroundings.listing()
+    before, settings = surroundings.listing(), surroundings.settings()
     run = started(str(_SCENARIO))
     with stopped(run):
         wait_until(_host_works, _AT_WORK_SECONDS, "the workload on the host")
         mounted = [line for line in _mounts_of_runner(run) if "/root" in line]
         tell("mounted for the host's workload:\n" + "\n".join(mounted))
         require(mounted, "nothing is mounted for the host's workload")
+        changed = surroundings.settings()
+        tell(f"settings of the host: {settings}, in the run {changed}")
+        require(all(changed[path] != settings[path] for path in settings), f"the run did not set {settings}")
         process = _find(victim, run)
         tell(f"kill -9 {process} ({victim}): {processes(run).get(process, '')}")
         os.kill(process, signal.SIGKILL)
@@ -46,6 +49,8 @@ def kill(victim: str) -> None:
     # A live launcher clears up itself, and then clean has nothing to do.
     cleaned = json.loads(vmlab("clean", "--json"))
     require(not any(one["left"] for one in cleaned["runs"]), f"clean could not remove {cleaned['runs']}")
+    now = surroundings.settings()
+    require(now == settings, f"settings of the host were {settings} and are {now}")
     left = surroundings.leftovers()
     require(not left, f"left behind: {', '.join(left)}")
     _require_same(before)

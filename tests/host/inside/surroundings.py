@@ -24,6 +24,7 @@ _COME_AND_GO = (
     # udev's own: its queue, and links by number to nodes whose module is loaded on first use.
     *("/run/udev", "/dev/char/"),
 )
+_SETTINGS = ("/sys/kernel/mm/ksm/run", "/sys/kernel/mm/transparent_hugepage/enabled")
 _DEPTH = {"/dev": 9, "/run": 2, "/sys": 3}
 """How deep the trees are listed: below that much comes and goes by itself."""
 
@@ -46,6 +47,11 @@ def _walk(folder: str, depth: int) -> Iterator[tuple[str, str]]:
             yield from _walk(entry.path, depth - 1)
 
 
+def settings() -> dict[str, str]:
+    """The settings that `mixed.yaml` changes while it runs, as the kernel shows them."""
+    return {path: Path(path).read_text().strip() for path in _SETTINGS}
+
+
 def others() -> dict[str, str]:
     """The host's own virtualization: libvirtd's process, its domains and networks, machined's machines, links."""
     return {
@@ -61,6 +67,10 @@ def others() -> dict[str, str]:
 def prepare() -> None:
     """Give the host a guest of its own, clear what a reset of the host cut off, and write down what is there."""
     vmlab("clean")
+    # As a user may have them: not as `mixed.yaml` asks. Pages are merged slowly, so that it costs next to nothing.
+    Path("/sys/kernel/mm/ksm/sleep_millisecs").write_text("5000")
+    for path, value in zip(_SETTINGS, ("1", "always"), strict=True):
+        Path(path).write_text(value)
     if GUEST not in command("virsh", "list", "--all"):
         file = Path("/run/users-own.xml")
         file.write_text(
