@@ -23,6 +23,7 @@ from vmlab.model.results import RawOutput
 from vmlab.plan.loading import read
 from vmlab.plan.planning import make_plan
 from vmlab.plan.terms import HostFacts, Overrides, Plan
+from vmlab.telemetry.host_counters import HostCounters
 from vmlab.workloads.contract import Shell
 
 SCENARIO = """
@@ -103,6 +104,8 @@ class Lab:
             self.snapshot_provider,
             self.integrity,
             timing=self.timing,
+            # What this machine does beside the test is no part of it.
+            host_counters=lambda: HostCounters(0.0),
         )
         return CellRun(self.plan.cells[0], around)
 
