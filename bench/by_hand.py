@@ -87,13 +87,16 @@ _FIO_SIZE = 256 * _MIB
 def _fio(rw: str, block: int, depth: int, seconds: int) -> Case:
     async def by_hand(near: Shell, far: Shell) -> float:
         await near.run(["mkdir", "-p", _FIO_FOLDER])
+        file = ["fio", "--name=hand", f"--directory={_FIO_FOLDER}", f"--size={_FIO_SIZE}"]
+        # A file of its own each time, written in order: what was written at random before lies in pieces on the disk.
+        await near.run([*file, "--rw=write", "--bs=1M", "--fallocate=none", "--end_fsync=1"])
         done = await near.run(
             [
-                *("fio", "--name=hand", f"--directory={_FIO_FOLDER}", f"--rw={rw}", f"--bs={block}"),
-                *(f"--size={_FIO_SIZE}", f"--iodepth={depth}", "--ioengine=posixaio", "--direct=1"),
+                *(*file, f"--rw={rw}", f"--bs={block}", f"--iodepth={depth}", "--ioengine=posixaio", "--direct=1"),
                 *("--time_based", f"--runtime={seconds}", "--output-format=json"),
             ]
         )
+        await near.run(["rm", "-r", _FIO_FOLDER])
         side = "write" if "write" in rw else "read"
         return float(json.loads(done.stdout)["jobs"][0][side]["bw_bytes"])
 
