@@ -12,9 +12,8 @@ and out, on standard output::
     {"out": LINE} · {"err": LINE}
     {"ended": {"status": N, "seconds": S, "clock": SECONDS}}
 
-What the client prints is relayed at most every PAUSE seconds, the first time that long after its start, and at once
-when it ends: each line costs the guest some milliseconds of encryption, which the client would wait for where there is
-one processor.
+What the client prints is relayed at most every PAUSE seconds, and at once when it ends: each line costs the guest some
+milliseconds of encryption, which the client would wait for where there is one processor.
 
 The client is forked beforehand and stamps the clock just before it calls exec, so that neither the fork nor this
 program's own reading stands between the deadline and the client. After the client's end, clocks are told until standard
@@ -105,7 +104,7 @@ class Relay:
 
 
 class Streams:
-    """What the client prints; none is read for a while after the start and after it was, unless it was closed."""
+    """What the client prints; none is read for a while after it was, unless the client has closed it."""
 
     def __init__(self, poll: select.poll, relays: list[Relay]) -> None:
         self.poll = poll
@@ -122,12 +121,9 @@ class Streams:
             self.poll.unregister(descriptor)
             del self.open[descriptor]
             return
-        self.hold(relay)
-
-    def hold(self, relay: Relay) -> None:
         relay.resumes = time.monotonic() + PAUSE
         # Without an event to wait for, the end of the stream is still reported.
-        self.poll.modify(relay.descriptor, 0)
+        self.poll.modify(descriptor, 0)
 
     def resume(self) -> float | None:
         """Watches again what has paused for long enough; milliseconds until the next pause ends, None for none."""
@@ -198,8 +194,6 @@ def serve(orders: CommandLines, order: Order, queued: list[Order]) -> None:
                 if len(stamp) == STAMP.size:
                     clock, began, missed = STAMP.unpack(stamp)
                     say(started=clock, missed=missed)
-                for relay in streams.open.values():
-                    streams.hold(relay)
             else:
                 streams.pump(ready, happened)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
