@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from vmlab.analysis.difference import NO_DIFFERENCE, Verdict
+from vmlab.analysis.gate import Answer, Condition, State
 from vmlab.analysis.power import detectable_percent, readings_needed
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -48,3 +49,17 @@ def test_the_page_has_the_detectable_sizes() -> None:
     for spread, *sizes in rows:
         found = [detectable_percent(float(spread.removesuffix(" %")), count, 5) for count in repeats]
         assert [f"{size:.1f} %" for size in found if size is not None] == sizes
+
+
+def test_the_page_on_json_has_every_key_of_a_gate_and_no_other() -> None:
+    text = (DOCS / "json.md").read_text()
+    rows = _table(text, "of `gate`")[1:]
+    named = [key for row in rows for key in re.findall(r"`(\w+)`", row[0])]
+    answer = Answer(Condition.parse("web > +1 %"), "web", "run_time", {}, "last", State.MET)
+    assert sorted([*named, "above", "bound_percent"]) == sorted(answer.to_json())
+    assert all(f"`{key}`" in rows[0][1] for key in ("above", "bound_percent"))
+    assert all(f"`{state}`" in rows[2][1] for state in State)
+
+
+def test_the_page_has_every_state_of_a_gate() -> None:
+    assert [row[0] for row in _table(PAGE, "state")[1:]] == [str(state) for state in State]

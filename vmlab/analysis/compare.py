@@ -19,6 +19,7 @@ from vmlab.analysis.figure import (
     wall_seconds,
     workloads_of,
 )
+from vmlab.analysis.gate import Answer
 from vmlab.analysis.noise import Noise
 from vmlab.analysis.own_state import as_of
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
@@ -88,7 +89,9 @@ class Row:
 class Comparison:
     """The labels of the sides, the baseline first, the rows, and one line for everything that makes it doubtful.
 
-    `differs` are those of the warnings that are conditions in which the sides differ.
+    `differs` are those of the warnings that are conditions in which the sides differ. `workloads` are those of all
+    cells, also without any figure. `alone` has the axes of each place at which a side has no cell, with the labels of
+    these sides. `gate` has the answers of the conditions that a user set (`judging`).
     """
 
     labels: tuple[str, ...]
@@ -96,6 +99,9 @@ class Comparison:
     warnings: tuple[str, ...]
     differs: tuple[Differing, ...] = ()
     noise: Noise | None = None
+    workloads: tuple[str, ...] = ()
+    alone: tuple[tuple[dict[str, AxisValue], tuple[str, ...]], ...] = ()
+    gate: tuple[Answer, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The document ``vmlab.compare/2``."""
@@ -107,6 +113,7 @@ class Comparison:
             "noise": self.noise.to_json() if self.noise else None,
             "differs": [one.to_json() for one in self.differs],
             "rows": [_row_json(row) for row in self.rows],
+            "gate": [answer.to_json() for answer in self.gate],
         }
 
 
@@ -145,7 +152,24 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
     met = [(dict(place), [_cells(part, place, single) for part in parts]) for place in places]
     differs = tuple(differing([part.run for part in parts], met))
     warnings = tuple(_warnings(parts, places, differs, single))
-    return Comparison(tuple(side.label for side in sides), tuple(rows), warnings, differs, noise)
+    return Comparison(
+        labels=tuple(side.label for side in sides),
+        rows=tuple(rows),
+        warnings=warnings,
+        differs=differs,
+        noise=noise,
+        workloads=tuple(workloads_of([cell for part in parts for cell in part.cells])),
+        alone=() if single else tuple(_alone(sides, places)),
+    )
+
+
+def _alone(sides: Sequence[Side], places: Sequence[Place]) -> Iterator[tuple[dict[str, AxisValue], tuple[str, ...]]]:
+    """The places that are not compared, and the sides that have no cell there."""
+    every = dict.fromkeys(_place(cell) for side in sides for part in side.parts for cell in part.cells)
+    for place in every:
+        if place not in places:
+            without = (side.label for side in sides if not all(_at(part, place) for part in side.parts))
+            yield dict(place), tuple(without)
 
 
 def _cells(part: Side, place: Place, single: bool) -> tuple[CellDocument, ...]:

@@ -74,6 +74,12 @@ class Pairing:
             return 100 * math.expm1(shift)
         return 100 * shift / abs(self.means[0]) if self.means[0] != 0 else None
 
+    def interval(self, test: ShiftTest, alpha: float) -> tuple[float, float] | None:
+        """The interval of 1 - `alpha` of this pairing's test, in percent of the baseline; None for too few readings."""
+        shifts = test.interval(alpha)
+        low, high = map(self.percent, shifts) if shifts else (None, None)
+        return None if low is None or high is None else (low, high)
+
     def shifts_of(self, percent: float) -> tuple[float, float]:
         """The shifts of that much less and that much more than the baseline; a ratio and its inverse."""
         shift = math.log1p(percent / 100) if self._by_ratio else percent / 100 * abs(self.means[0])

@@ -12,13 +12,15 @@ from vmlab.analysis.control import noise_of
 from vmlab.analysis.document import laid_out, run_document, time_of_day
 from vmlab.analysis.published import BesideReference, beside_reference, published_alone
 from vmlab.analysis.shape import RunDocument
+from vmlab.cli.gate_options import GateOptions, gate_options
 from vmlab.cli.output import page_width, write_json, write_text
-from vmlab.model.errors import UsageError
+from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.scenario import SIZES
 from vmlab.plan.loading import load, shipped_names
 from vmlab.plan.validating import load_valid
 from vmlab.report.cell import cell_text, raw_text
 from vmlab.report.comparison import comparison_table, verdict_lines
+from vmlab.report.gate import gate_text
 from vmlab.report.listing import names_text, runs_text
 from vmlab.report.reference import reference_text
 from vmlab.report.tables import run_table
@@ -164,28 +166,37 @@ def _only(document: RunDocument, cell: int) -> RunDocument:
 @_reference_option
 @click.option("--control", metavar="RUN", help="Call no difference real that is smaller than the noise that RUN shows.")
 @click.option("--explain", is_flag=True, help="Say in a sentence what is known of each difference.")
+@gate_options
 @_json_option
 def compare(
-    runs: tuple[str, ...], cell: int | None, reference: bool, control: str | None, explain: bool, as_json: bool
-) -> None:
+    runs: tuple[str, ...],
+    cell: int | None,
+    reference: bool,
+    control: str | None,
+    explain: bool,
+    gate: GateOptions,
+    as_json: bool,
+) -> ExitCode:
     """Set RUNS side by side, the first as the baseline.
 
     One run is compared with itself by its first axis, such as cache modes; last:1 last:2 are two of its cells.
     A,B,C are several runs on one side, each of which counts once.
     """
+    gate.demand_sense(reference=reference)
     if reference:
         if len(runs) > 1:
             raise UsageError("--reference sets one run beside what was published")
         name, named = _split(runs[0])
         _show_reference(name, named if cell is None else cell, raw=False, as_json=as_json)
-        return
+        return ExitCode.PASSED
     noise = None if control is None else noise_of(_document(control))
-    comparison = comparing.compare(list(_sides(runs, cell)), noise)
+    comparison = gate.judged(comparing.compare(list(_sides(runs, cell)), noise))
     if as_json:
         write_json(comparison.to_json())
-        return
-    explained = verdict_lines(comparison, page_width()) if explain else ""
-    write_text(comparison_table(comparison, page_width()) + explained)
+    else:
+        explained = verdict_lines(comparison, page_width()) if explain else ""
+        write_text(comparison_table(comparison, page_width()) + explained + gate_text(comparison, page_width()))
+    return gate.told(comparison, as_json=as_json)
 
 
 def _sides(references: Sequence[str], cell: int | None) -> Iterator[comparing.Side]:

@@ -61,24 +61,39 @@ def sentence(found: Difference) -> str:
     if found.verdict == Verdict.NOT_COMPARED:
         return "not compared: a side has no figure that passed"
     tested = found.verdict in (Verdict.PROVEN, Verdict.NOT_PROVEN)
-    parts = [_tested(found) if tested else _untested(found)]
+    parts = [_tested(found) if tested else untested_words(found)]
     if found.verdict == Verdict.NOT_PROVEN and found.detectable:
         parts.append(f"{_readings(found)} find {found.detectable:.1f} % or more in four of five cases")
         parts.append(f"one as large as seen takes {_to_find(found)}")
-    if found.noise is not None:
-        parts.append(f"up to {found.noise:.1f} % is this host's noise")
-    return "; ".join(parts)
+    return "; ".join([*parts, *_noise(found)])
 
 
 def _tested(found: Difference) -> str:
     """An estimate with the interval and p of its test."""
-    corrected = f" corrected for {plural(found.family, 'figure')}" if found.family > 1 else ""
+    p = f"p {found.p_adjusted:.2g}{_corrected(found)}"
+    return f"{found.verdict}: {_interval_words(found)}, {p}, {_readings(found)}"
+
+
+def estimate_words(found: Difference) -> str:
+    """A difference that has an interval, with that and the readings that it rests on, and without a verdict."""
+    parts = [_interval_words(found), _corrected(found).strip(), _readings(found)]
+    return "; ".join([", ".join(filter(None, parts)), *_noise(found)])
+
+
+def _corrected(found: Difference) -> str:
+    return f" corrected for {plural(found.family, 'figure')}" if found.family > 1 else ""
+
+
+def _noise(found: Difference) -> list[str]:
+    return [] if found.noise is None else [f"up to {found.noise:.1f} % is this host's noise"]
+
+
+def _interval_words(found: Difference) -> str:
     size = f"{long_text(found).removeprefix(UNPROVEN).lstrip()} " if found.percent is not None else ""
-    how = f"at {found.confidence:.4g} % confidence, p {found.p_adjusted:.2g}{corrected}, {_readings(found)}"
-    return f"{found.verdict}: {size}{how}"
+    return f"{size}at {found.confidence:.4g} % confidence"
 
 
-def _untested(found: Difference) -> str:
+def untested_words(found: Difference) -> str:
     """Why there is no verdict, and what it takes to have one."""
     why = _why_untested(found)
     if found.verdict == Verdict.ONE_A_SIDE and found.paired:
@@ -126,7 +141,7 @@ def _untested_notes(untested: Sequence[tuple[str, Difference]]) -> Iterator[str]
     for name, found in untested:
         reasons.setdefault((_why_untested(found), found.needed), []).append((name, found))
     for those in reasons.values():
-        text = _untested(max((found for _, found in those), key=lambda found: found.family))
+        text = untested_words(max((found for _, found in those), key=lambda found: found.family))
         yield (
             f"{UNTESTED} {_joined([name for name, _ in those])}: {text}" if len(reasons) > 1 else f"{UNTESTED}: {text}"
         )

@@ -29,9 +29,7 @@ def write_junit(reader: RunReader, file: BinaryIO) -> None:
         root.append(_suite(document, cell))
     if (missing := document["run"]["cells_planned"] - len(document["cells"])) > 0:
         root.append(_missing(document, missing))
-    for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
-        root.set(name, str(len(root.findall(f".//{tag}"))))
-    file.write(etree.tostring(root, encoding="utf-8", xml_declaration=True, pretty_print=True))
+    file.write(as_file(root))
 
 
 def _suite(document: RunDocument, cell: CellDocument) -> etree._Element:
@@ -50,7 +48,7 @@ def _suite(document: RunDocument, cell: CellDocument) -> etree._Element:
     for workload in cell["workloads"]:
         suite.append(_case(cell, workload, run["scenario"]))
     suite.append(_whole(cell, run["scenario"]))
-    return _counted(suite)
+    return counted(suite)
 
 
 def _properties(document: RunDocument, cell: CellDocument) -> Iterator[tuple[str, str]]:
@@ -91,7 +89,7 @@ def _missing(document: RunDocument, count: int) -> etree._Element:
     suite = etree.Element("testsuite", name=f"{run['scenario']}: not begun", time="0")
     case = etree.SubElement(suite, "testcase", name=plural(count, "cell"), classname=run["scenario"], time="0")
     _told(case, Outcome.ABORTED, run["reason"])
-    return _counted(suite)
+    return counted(suite)
 
 
 def _told(case: etree._Element, outcome: str, reason: str) -> None:
@@ -100,10 +98,16 @@ def _told(case: etree._Element, outcome: str, reason: str) -> None:
         etree.SubElement(case, tag, type=outcome, message=reason or f"it is {outcome}")
 
 
-def _counted(suite: etree._Element) -> etree._Element:
+def counted(suite: etree._Element) -> etree._Element:
+    """A suite, or all of them, with the numbers of its cases and of those that did not pass."""
     for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
         suite.set(name, str(len(suite.findall(f".//{tag}"))))
     return suite
+
+
+def as_file(root: etree._Element) -> bytes:
+    """The file of all suites."""
+    return etree.tostring(counted(root), encoding="utf-8", xml_declaration=True, pretty_print=True)
 
 
 def _class(cell: CellDocument, scenario: str) -> str:

@@ -1,0 +1,276 @@
+"""`vmlab compare --fail-if`: what fails is established, what is not known says so, and the exit code tells a CI."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import junitparser
+import pytest
+
+from tests.store.stories import Story
+from vmlab.cli.main import command_line
+from vmlab.model.places import runs_folder
+
+Sides = Mapping[str, Sequence[float | None]]
+"""The times of the workload web by cache mode, repeat by repeat; None for a cell that is invalid."""
+RUN = "20261121-143000-tile-aaaa"
+TWENTY_MORE = "web > +20 %"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+
+
+def told(run: str, times: Sides, tiles: Sequence[int] = (1,), p95: float | None = None) -> None:
+    """A run with a cell for each cache mode and tile count in each repeat."""
+    repeats = max(map(len, times.values()))
+    story = Story(runs_folder() / run / "run.sqlite", run=run)
+    story.begin({"cache": list(times), "tiles": list(tiles)}, cells=repeats * len(times) * len(tiles))
+    for repeat in range(1, repeats + 1):
+        for count in tiles:
+            for cache, side in times.items():
+                if repeat > len(side):
+                    continue
+                seconds = side[repeat - 1]
+                story.start_cell({"cache": cache, "tiles": count}, repeat)
+                story.measure("web", seconds or 10.0)
+                if p95 is not None:
+                    story.measure("web", p95 * (seconds or 1.0), "latency_p95", "s")
+                story.end_cell("invalid" if seconds is None else "passed", wall=(seconds or 10.0) + 1)
+    story.end()
+
+
+def slower(factor: float, repeats: int = 8) -> Sides:
+    """The candidate's times are `factor` times those of the baseline, give or take a percent."""
+    before = [10.0 + 0.05 * ((3 * n) % 7) for n in range(repeats)]
+    return {
+        "none": before,
+        "writeback": [one * factor * (1 + 0.002 * ((5 * n) % 11 - 5)) for n, one in enumerate(before)],
+    }
+
+
+def gate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[dict[str, Any]], str]:
+    """Exit code, gate of the document, and standard error."""
+    code = command_line(["compare", "last", "--json", *arguments])
+    said = capsys.readouterr()
+    return code, json.loads(said.out)["gate"] if said.out else [], said.err
+
+
+@pytest.mark.parametrize(
+    ("factor", "condition", "state", "code"),
+    [
+        (1.4, "web > +20 %", "met", 1),
+        (1.4, "web>+20%", "met", 1),
+        (1.4, "web.run_time > +20 %", "met", 1),
+        (1.2, "web > +20 %", "possible", 0),
+        (1.1, "web > +20 %", "not met", 0),
+        (1.4, "web < -20 %", "not met", 0),
+        (0.5, "web < -20 %", "met", 1),
+        (0.5, "web > -40 %", "not met", 0),
+        (0.7, "web > -40 %", "met", 1),
+        (1.0, "web > 0 %", "possible", 0),
+        (1.4, "total wall clock > +20 %", "met", 1),
+    ],
+)
+def test_a_gate_fails_where_a_difference_beyond_the_bound_is_established(
+    capsys: pytest.CaptureFixture[str], factor: float, condition: str, state: str, code: int
+) -> None:
+    told(RUN, slower(factor))
+    found, (answer,), err = gate(capsys, "--fail-if", condition)
+    assert (found, answer["state"], answer["fails"]) == (code, state, bool(code))
+    assert err.count("\n") == code
+    strict, (answer,), _ = gate(capsys, "--fail-if", condition, "--strict")
+    assert (strict, answer["fails"]) == ((state != "not met"),) * 2
+
+
+def test_the_interval_is_corrected_for_the_family_and_for_all_that_is_asked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told(RUN, slower(1.4), tiles=(1, 2, 3))
+    _, answers, _ = gate(capsys, "--fail-if", TWENTY_MORE)
+    assert [answer["axes"] for answer in answers] == [{"tiles": count} for count in (1, 2, 3)]
+    # Each family has two figures, web and the wall clock; the condition asks about three.
+    assert {(answer["figures"], answer["confidence_percent"]) for answer in answers} == {(3, 100 - 5 / 3)}
+    _, answers, _ = gate(
+        capsys, "--fail-if", TWENTY_MORE, "--fail-if", "web < -20%", "--fail-if", "total wall clock > 0%"
+    )
+    assert {answer["figures"] for answer in answers} == {6}
+    assert len(answers) == 9
+    told(RUN.replace("aaaa", "bbbb"), slower(1.4))
+    _, (answer,), _ = gate(capsys, "--fail-if", TWENTY_MORE)
+    assert (answer["figures"], answer["confidence_percent"]) == (2, 97.5)
+
+
+def test_what_holms_procedure_would_let_through_is_not_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    """The interval of a difference that Holm proves last is at 95 %, and says too little about any bound but 0."""
+    told(RUN, slower(1.4, repeats=7))
+    command_line(["compare", "last", "--json"])
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    confidences = sorted(row["candidates"][0]["difference"]["confidence_percent"] for row in rows)
+    assert confidences == [95.0, 97.5]
+    _, answers, _ = gate(capsys, "--fail-if", TWENTY_MORE, "--fail-if", "total wall clock > +20 %")
+    assert [answer["confidence_percent"] for answer in answers] == [97.5, 97.5]
+
+
+def test_too_few_readings_say_so_and_fail_where_doubt_does(capsys: pytest.CaptureFixture[str]) -> None:
+    told(RUN, slower(3.0, repeats=4))
+    code, (answer,), err = gate(capsys, "--fail-if", TWENTY_MORE)
+    assert (code, answer["state"], answer["readings"], answer["readings_needed"], err) == (0, "cannot tell", 4, 7, "")
+    code, _, err = gate(capsys, "--fail-if", TWENTY_MORE, "--strict")
+    words = (
+        "cannot tell: too few readings: 4 repeats; to prove a difference in one of 2 figures takes 7 repeats at least"
+    )
+    assert (code, err) == (1, f"vmlab: {TWENTY_MORE}, tiles 1: {words}\n")
+
+
+def test_more_conditions_take_more_readings(capsys: pytest.CaptureFixture[str]) -> None:
+    told(RUN, slower(1.4, repeats=7), tiles=(1, 2, 3, 4))
+    _, answers, _ = gate(capsys, "--fail-if", TWENTY_MORE)
+    assert {(answer["state"], answer["interval_percent"], answer["readings_needed"]) for answer in answers} == {
+        ("cannot tell", None, 8)
+    }
+
+
+def test_one_run_a_side_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    for run, factor in ((RUN, 1.0), (RUN.replace("aaaa", "bbbb"), 3.0)):
+        told(run, {"none": [10.0 * factor + n for n in range(8)]})
+    line = f"{TWENTY_MORE}, cache none, tiles 1: cannot tell: one run a side, whose repeats"
+    for strict, head, mark in (([], "passed", "?   "), (["--strict"], "failed at 1 of 1 place", "FAIL")):
+        assert command_line(["compare", RUN, "last", "--fail-if", TWENTY_MORE, *strict]) == len(strict)
+        assert f"gate: {head}; nothing can be told at 1 of 1 place\n{mark}  {line}" in capsys.readouterr().out
+
+
+def test_invalid_cells_are_named_and_nothing_is_made_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    told(RUN, {**slower(3.0), "writeback": [None] * 8})
+    code, (answer,), _ = gate(capsys, "--fail-if", TWENTY_MORE)
+    assert (code, answer["state"], answer["because"]) == (0, "cannot tell", "cache writeback is invalid")
+    assert gate(capsys, "--fail-if", TWENTY_MORE, "--strict")[0] == 1
+
+
+def test_a_place_that_a_side_lacks_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told(RUN, {"none": [10.0] * 8, "writeback": [5.0] * 8})
+    told(RUN.replace("aaaa", "bbbb"), {"none": [10.0] * 8})
+    assert command_line(["compare", RUN, "last", "--fail-if", TWENTY_MORE]) == 0
+    line = "?     web > +20 %, cache writeback, tiles 1: cannot tell: no cell of last is there\n"
+    assert line in capsys.readouterr().out
+
+
+def test_a_workload_that_never_passed_is_no_wrong_name(capsys: pytest.CaptureFixture[str]) -> None:
+    story = Story(runs_folder() / RUN / "run.sqlite", run=RUN).begin({"cache": ["none", "writeback"]})
+    for cache in ("none", "writeback"):
+        story.start_cell({"cache": cache})
+        story.fail("mail", "lost")
+        story.end_cell("failed")
+    story.end("failed", 1)
+    code, (answer,), _ = gate(capsys, "--fail-if", "mail > +5 %")
+    assert (code, answer["state"], answer["because"]) == (0, "cannot tell", "no cell has a figure of mail")
+
+
+def test_noise_moves_the_bound(capsys: pytest.CaptureFixture[str]) -> None:
+    told(RUN, slower(1.01))
+    told(RUN.replace("aaaa", "bbbb"), slower(1.23))
+    assert gate(capsys, "--fail-if", TWENTY_MORE)[0] == 1
+    code, (answer,), _ = gate(capsys, "--fail-if", TWENTY_MORE, "--control", RUN)
+    assert (code, answer["state"]) == (0, "possible")
+    low, _ = answer["interval_percent"]
+    assert 20 < low < 20 + answer["noise_percent"] * 1.2
+    assert gate(capsys, "--fail-if", "web > +15 %", "--control", RUN)[0] == 1
+
+
+def test_the_lines_stand_below_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    told(RUN, slower(1.4), p95=0.01)
+    conditions = ("--fail-if", "web.latency_p95 > +20 %", "--fail-if", "web < -5 %")
+    assert command_line(["compare", "last", *conditions]) == 1
+    said = capsys.readouterr()
+    assert said.err == ""
+    *_, head, fails, holds = said.out.splitlines()
+    assert head == "gate: failed at 1 of 2 places"
+    assert fails.startswith("FAIL  web.latency_p95 > +20 %, tiles 1: met: +40.0 % (")
+    assert fails.endswith(") at 97.5 % confidence, corrected for 2 figures, 8 repeats")
+    assert holds.startswith("ok    web < -5 %, tiles 1: not met: +40.0 % (")
+
+
+def test_each_candidate_is_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    told(RUN, {**slower(1.4), "unsafe": slower(1.0)["writeback"]})
+    code, answers, err = gate(capsys, "--fail-if", TWENTY_MORE)
+    assert [(answer["candidate"], answer["state"]) for answer in answers] == [
+        ("cache writeback", "met"),
+        ("cache unsafe", "not met"),
+    ]
+    assert code == 1 and err.startswith("vmlab: web > +20 %, tiles 1, cache writeback: met: ")
+
+
+def test_junit_has_a_case_a_condition(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    told(RUN, slower(1.4), tiles=(1, 2))
+    texts = ("web > +20 %", "web < -5 %", "total wall clock > +41 %")
+    options = [word for text in texts for word in ("--fail-if", text)]
+    assert gate(capsys, *options, "--junit", "gate.xml")[0] == 1
+    suites = junitparser.JUnitXml.fromfile(str(tmp_path / "gate.xml"))
+    (suite,) = suites
+    assert (suite.name, suites.tests, suites.failures, suites.errors) == (
+        "gate: cache writeback against cache none",
+        3,
+        1,
+        0,
+    )
+    cases = {case.name: case for case in suite}
+    assert list(cases) == list(texts)
+    failure = cases[texts[0]].result[0]
+    assert isinstance(failure, junitparser.Failure) and failure.type == "met"
+    assert failure.message.count("web > +20 %, tiles ") == 2
+    assert cases[texts[1]].is_passed and cases[texts[1]].system_out.count("not met") == 2
+
+
+def test_junit_skips_what_cannot_be_told_and_has_an_error_for_it_where_it_fails(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    told(RUN, slower(1.4, repeats=2))
+    for strict, kind in (([], junitparser.Skipped), (["--strict"], junitparser.Error)):
+        assert gate(capsys, "--fail-if", TWENTY_MORE, *strict, "--junit", "gate.xml")[0] == len(strict)
+        suites = junitparser.JUnitXml.fromfile(str(tmp_path / "gate.xml"))
+        (result,) = next(iter(next(iter(suites)))).result
+        assert isinstance(result, kind) and "too few readings: 2 repeats" in result.message
+        assert (suites.failures, suites.errors, suites.skipped) == (0, len(strict), 1 - len(strict))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--fail-if", "web"), "--fail-if 'web': say WORKLOAD.METRIC > +20 %, with > or <, a sign, and %"),
+        (
+            ("--fail-if", "web > 20 %"),
+            "--fail-if 'web > 20 %': say WORKLOAD.METRIC > +20 %, with > or <, a sign, and %",
+        ),
+        (("--fail-if", "web >= +20 %"), "--fail-if 'web >= +20 %': say WORKLOAD.METRIC"),
+        (("--fail-if", "> +20 %"), "--fail-if '> +20 %': say WORKLOAD.METRIC"),
+        (("--fail-if", "web > +2\x1b0 %"), "--fail-if 'web > +2\\x1b0 %': say WORKLOAD.METRIC"),
+        (("--fail-if", "x" * 5000), f"--fail-if '{'x' * 60}…': say WORKLOAD.METRIC"),
+        (("--fail-if", "mail > +1 %"), "--fail-if 'mail > +1 %': no such workload; there are web, total wall clock"),
+        (("--fail-if", "web.speed > +1 %"), "--fail-if 'web.speed > +1 %': web has no such figure; it has run_time"),
+        (("--fail-if", "web. > +1 %"), "--fail-if 'web. > +1 %': say WORKLOAD.METRIC"),
+        (("--strict",), "--strict and --junit go with --fail-if, which names a condition"),
+        (("--junit", "x.xml"), "--strict and --junit go with --fail-if, which names a condition"),
+        (("--fail-if", "web > +1 %", "--reference"), "--fail-if compares what was measured; it does not go with"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: tuple[str, ...], line: str
+) -> None:
+    told(RUN, slower(1.0, repeats=1))
+    assert command_line(["compare", "last", *arguments]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1
+    assert said.err.startswith(f"vmlab: {line}")
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+def test_a_junit_file_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    told(RUN, slower(1.0, repeats=1))
+    assert command_line(["compare", "last", "--fail-if", TWENTY_MORE, "--junit", "none/x.xml"]) == 3
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1
