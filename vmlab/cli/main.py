@@ -63,6 +63,12 @@ def _compare() -> click.Command:
     return compare
 
 
+def _tag() -> click.Command:
+    from vmlab.cli.tag_command import tag
+
+    return tag
+
+
 def _report() -> click.Command:
     from vmlab.cli.report_command import report
 
@@ -142,6 +148,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "ls": CommandEntry(_ls, "List runs, or the shipped scenarios."),
     "show": CommandEntry(_show, "Show what a run measured."),
     "compare": CommandEntry(_compare, "Set runs side by side."),
+    "tag": CommandEntry(_tag, "Name a run, such as baseline; list or remove names."),
     "report": CommandEntry(_report, "Write a report of runs as one file: HTML or Markdown."),
     "export": CommandEntry(_export, "Write a run for other programs, or for another machine."),
     "import": CommandEntry(_import, "Add a run that was exported on another machine."),

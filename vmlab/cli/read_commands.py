@@ -80,6 +80,7 @@ def _run_json(run: RunSummary) -> dict[str, Any]:
         "ended": time_of_day(run.ended),
         "cells_done": run.cells_done,
         "cells_planned": run.cells_planned,
+        "tags": list(run.tags),
     }
     if run.runner_pid is not None:
         body["runner_pid"] = run.runner_pid
@@ -95,7 +96,7 @@ def _run_json(run: RunSummary) -> dict[str, Any]:
 @_reference_option
 @_json_option
 def show(run: str, cell: int | None, raw: bool, reference: bool, as_json: bool) -> None:
-    """Show what RUN measured: an id, the beginning of one, `last`, or a path; RUN:2 is its second cell."""
+    """Show what RUN measured: an id, the beginning of one, a name, `last`, or a path; RUN:2 is its second cell."""
     name, named = _split(run)
     cell = named if cell is None else cell
     if reference:

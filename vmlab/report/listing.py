@@ -6,17 +6,21 @@ import time
 from collections.abc import Sequence
 
 from vmlab.model.visible import visible_values
-from vmlab.report.grid import WIDTH, shorten
+from vmlab.report.grid import UNCUT, WIDTH, shorten
 from vmlab.store.runs import RunSummary
 
 _HEADINGS = ("RUN", "SIZE", "OUTCOME", "CELLS", "STARTED (UTC)")
+_LONGEST_TAGS = 16
+"""Characters of the names of a run, where lines are cut."""
 
 
 def runs_text(runs: Sequence[RunSummary], width: int = WIDTH) -> str:
     """One line for each run, the newest first; errors of unreadable stores are below."""
     runs = [visible_values(run) for run in runs]
     rows = [_HEADINGS, *(_row(run) for run in runs)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADINGS))]
+    if any(run.tags for run in runs):
+        rows = [(*row, tags) for row, tags in zip(rows, _tags(runs, width), strict=True)]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     widths[0] = min(widths[0], width - sum(widths[1:]) - 2 * (len(widths) - 1))
     lines = [_line(row, widths) for row in rows]
     lines += [run.problem for run in runs if run.problem and run.runner_pid is None]
@@ -26,6 +30,12 @@ def runs_text(runs: Sequence[RunSummary], width: int = WIDTH) -> str:
 def _row(run: RunSummary) -> tuple[str, ...]:
     started = "-" if run.started is None else time.strftime("%Y-%m-%d %H:%M", time.gmtime(run.started))
     return (run.id, run.size or "-", run.outcome, f"{run.cells_done}/{run.cells_planned}", started)
+
+
+def _tags(runs: Sequence[RunSummary], width: int) -> list[str]:
+    """The column with the names that users gave to runs."""
+    longest = UNCUT if width == UNCUT else _LONGEST_TAGS
+    return ["NAME", *(shorten(", ".join(run.tags), longest) for run in runs)]
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

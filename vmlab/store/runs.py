@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vmlab.model.errors import RefusedError, UsageError, VmlabError
@@ -14,9 +15,9 @@ from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING, Outcome
 from vmlab.store.life import is_alive, process_ids
 from vmlab.store.reader import RunReader
+from vmlab.store.tags import LATEST, all_tags, demand_name, tagged, write_tag
 
 STORE = "run.sqlite"
-_LATEST = ("last", "latest")
 _LONGEST_SHOWN = 60
 _MOST_CELLS = 1000
 
@@ -25,7 +26,8 @@ _MOST_CELLS = 1000
 class RunSummary:
     """One line of the list of runs; times are seconds since the epoch.
 
-    `outcome` is one of `Outcome`, or `RUNNING`; `problem` is the reason why a store cannot be read.
+    `outcome` is one of `Outcome`, or `RUNNING`; `problem` is the reason why a store cannot be read. `tags` are the
+    names that a user gave to the run; `list_runs` has them, `summarise` has not.
     """
 
     id: str
@@ -38,6 +40,7 @@ class RunSummary:
     cells_done: int
     cells_planned: int
     problem: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 def new_run_id(scenario: str) -> str:
@@ -61,7 +64,9 @@ def run_folders() -> list[Path]:
 
 def list_runs() -> list[RunSummary]:
     """All runs, the newest first. A damaged store affects its own line only."""
-    return [summarise(folder / STORE) for folder in run_folders()]
+    tags = all_tags()
+    runs = (summarise(folder / STORE) for folder in run_folders())
+    return [replace(run, tags=tuple(name for name, of in tags.items() if of == run.id)) for run in runs]
 
 
 def summarise(store: Path) -> RunSummary:
@@ -112,15 +117,18 @@ def _runner_pid(folder: Path) -> int | None:
 def resolve_run(reference: str) -> Path:
     """The store of the run that `reference` names; its parent is the run's folder.
 
-    A reference is an id, the unique beginning of an id, ``last``, or a path to a run's folder or store. The store of a
-    run that has just begun may not exist yet. Raises UsageError, with one line, for anything else.
+    A reference is an id, a name that was given to a run, the unique beginning of an id, ``last``, or a path to a run's
+    folder or store. The store of a run that has just begun may not exist yet. Raises UsageError, with one line, for
+    anything else.
     """
     if "/" in reference or reference.endswith(".sqlite"):
         return _at_path(Path(reference))
     folders = run_folders()
+    if (run := tagged(reference)) is not None:
+        return _of_name(reference, run, folders)
     if not folders:
         raise UsageError(f"there are no runs in {runs_folder()} yet")
-    if reference in _LATEST:
+    if reference in LATEST:
         return folders[0] / STORE
     found = [f for f in folders if f.name == reference] or [f for f in folders if f.name.startswith(reference)]
     if not reference or not found:
@@ -129,6 +137,36 @@ def resolve_run(reference: str) -> Path:
         names = ", ".join(folder.name for folder in found[:3]) + (", …" if len(found) > 3 else "")
         raise UsageError(f"{_shown(reference)} may be any of {len(found)} runs: {names}")
     return found[0] / STORE
+
+
+def _of_name(name: str, run: str, folders: Sequence[Path]) -> Path:
+    """The store of the run of that name. Raises UsageError where it has gone, or a run has the name as its id."""
+    if any(folder.name == name for folder in folders):
+        raise UsageError(
+            f"{name!r} is the id of one run and the name of {run}; `vmlab tag --rm {name}` removes the name"
+        )
+    if not any(folder.name == run for folder in folders):
+        other = f"`vmlab tag RUN {name}` names another, `vmlab tag --rm {name}` removes the name"
+        which = f"run {run}, which is not here any more" if run else "no run, as its file is damaged"
+        raise UsageError(f"{name!r} names {which}; {other}")
+    return runs_folder() / run / STORE
+
+
+def name_run(reference: str, name: str) -> tuple[str, str | None]:
+    """Give `name` to the run that `reference` names; its id, and that of the run that had the name before.
+
+    Raises UsageError for a name that could be taken for something else, and for a run that is not in the state folder.
+    """
+    demand_name(name)
+    folder = resolve_run(reference).parent
+    folders = run_folders()
+    if any(one.name.startswith(name) for one in folders):
+        raise UsageError(f"{name!r} could be the id of a run that is here")
+    if not any(one.samefile(folder) for one in folders):
+        raise UsageError(f"{folder}: only runs in {runs_folder()} can have a name")
+    run, before = folder.resolve().name, tagged(name)
+    write_tag(name, run)
+    return run, before
 
 
 def _at_path(path: Path) -> Path:

@@ -1,0 +1,62 @@
+"""`vmlab tag`: names for runs."""
+
+from __future__ import annotations
+
+import click
+
+from vmlab.cli.diagnostics import say
+from vmlab.cli.output import page_width, write_json, write_text
+from vmlab.model.errors import UsageError
+from vmlab.plan.loading import shipped_names
+from vmlab.report.listing import names_text
+from vmlab.store.runs import name_run, run_folders
+from vmlab.store.tags import all_tags, remove_tag
+
+_GONE = "not here any more"
+_DAMAGED = "its file is damaged"
+
+
+@click.command()
+@click.argument("run", required=False)
+@click.argument("name", required=False)
+@click.option("--rm", "removed", metavar="NAME", help="Remove a name; its run stays.")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+def tag(run: str | None, name: str | None, removed: str | None, as_json: bool) -> None:
+    """Give RUN a NAME, such as baseline, by which every command knows it. Alone it lists the names.
+
+    A name that another run has moves to this one.
+    """
+    if removed is not None:
+        if run is not None or as_json:
+            raise UsageError("--rm takes one name, and nothing else goes with it")
+        if not remove_tag(removed):
+            raise UsageError(f"there is no name {removed[:64]!r}; `vmlab tag` lists them")
+        say(f"removed the name {removed}")
+    elif run is None:
+        _list(as_json)
+    elif name is None or as_json:
+        raise UsageError("say `vmlab tag RUN NAME`; --json goes with the list alone")
+    else:
+        _give(run, name)
+
+
+def _give(run: str, name: str) -> None:
+    if name in shipped_names():
+        raise UsageError(f"{name!r} is the name of a scenario")
+    found, before = name_run(run, name)
+    moved = f", and no longer {before}" if before and before != found else ""
+    say(f"{name} is run {found}{moved}")
+
+
+def _list(as_json: bool) -> None:
+    tags, here = all_tags(), {folder.name for folder in run_folders()}
+    if as_json:
+        entries = [{"name": name, "run": run or None, "here": run in here} for name, run in tags.items()]
+        write_json({"schema": "vmlab.tags/1", "tags": entries})
+    elif not tags:
+        say("no run has a name; `vmlab tag RUN NAME` gives one")
+    else:
+        lines = {
+            name: f"{run}  {'' if run in here else _GONE}".strip() if run else _DAMAGED for name, run in tags.items()
+        }
+        write_text(names_text(list(lines.items()), page_width()))

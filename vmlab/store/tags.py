@@ -1,0 +1,87 @@
+"""Names that a user gives to runs, such as ``baseline``: a small file for each, in the state folder.
+
+A file appears under its name only when it is complete, and each name has its own, so processes that name runs at the
+same time lose nothing of each other's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from vmlab.model.errors import UsageError
+from vmlab.model.places import state_folder
+from vmlab.system.naming import named
+from vmlab.system.new_file import new_file
+from vmlab.system.removal import remove_file
+
+LATEST = ("last", "latest")
+"""What names the newest run, and so is no tag."""
+LONGEST = 64
+"""Characters of the longest name."""
+_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9._-]{{0,{LONGEST - 1}}}", re.ASCII)
+_FILES = (".sqlite", ".yaml", ".yml", ".vmlab")
+"""What ends so is taken for a file."""
+_LONGEST_RUN = 255
+
+
+def tags_folder() -> Path:
+    """The folder of the files."""
+    return state_folder() / "tags"
+
+
+def demand_name(name: str) -> None:
+    """Raises UsageError, with one line, for a name that could be taken for something else, or that is not plain."""
+    if len(name) > LONGEST:
+        raise UsageError(f"a name has at most {LONGEST} characters; {name[:LONGEST]!r}… has {len(name)}")
+    if name[:1].isdigit():
+        raise UsageError(f"{name!r} could be the id of a run; a name begins with a letter")
+    if name in LATEST:
+        raise UsageError(f"{name!r} is always the newest run, and names no other")
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is no name: use letters from a to z, digits, '.', '_' and '-', a letter first")
+    if name.lower().endswith(_FILES):
+        raise UsageError(f"{name!r} could be a file; a name has no such ending")
+
+
+def all_tags() -> dict[str, str]:
+    """The run's id for each name, by name; empty for one whose file is damaged. Raises OSError."""
+    try:
+        names = sorted(path.name for path in tags_folder().iterdir() if _NAME.fullmatch(path.name))
+    except FileNotFoundError:
+        return {}
+    found = ((name, tagged(name)) for name in names)
+    return {name: run for name, run in found if run is not None}
+
+
+def tagged(name: str) -> str | None:
+    """The id of the run of that name; None where there is no such name, empty where its file is damaged.
+
+    Raises OSError.
+    """
+    if not _NAME.fullmatch(name):
+        return None
+    path = tags_folder() / name
+    try:
+        with named(path), path.open("rb") as file:
+            run = os.fsdecode(file.read(_LONGEST_RUN + 2)).removesuffix("\n")
+    except FileNotFoundError:
+        return None
+    plain = run not in (".", "..") and "/" not in run and "\0" not in run and len(run) <= _LONGEST_RUN
+    return run if plain else ""
+
+
+def write_tag(name: str, run: str) -> None:
+    """Give the name to the run with this id, and to no other. Raises OSError."""
+    tags_folder().mkdir(parents=True, exist_ok=True)
+    with new_file(tags_folder() / name) as file:
+        file.write(os.fsencode(f"{run}\n"))
+        file.flush()
+        # The name may be moved after hours of measuring; it is on the disk before it has its place.
+        os.fsync(file.fileno())
+
+
+def remove_tag(name: str) -> bool:
+    """Remove a name; False where there is none. The run stays. Raises OSError."""
+    return bool(_NAME.fullmatch(name)) and remove_file(tags_folder() / name)
