@@ -51,6 +51,12 @@ def test_every_kind_declares_its_metrics_as_tables_expect(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", kinds())
+def test_the_throughput_of_every_kind_is_a_rate_or_the_run_time(kind: str) -> None:
+    metric = kinds()[kind].metrics[kinds()[kind].throughput]
+    assert (metric.unit, metric.better) in (("1/s", "more"), ("B/s", "more"), ("s", "less"))
+
+
+@pytest.mark.parametrize("kind", kinds())
 def test_the_page_on_workloads_has_a_line_for_each_metric(kind: str) -> None:
     page = (Path(__file__).parents[2] / "docs" / "workloads.md").read_text()
     section = re.search(rf"^## {kind}: .*?(?=^## )", page, re.MULTILINE | re.DOTALL)

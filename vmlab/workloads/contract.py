@@ -193,6 +193,10 @@ class Workload(ABC, Generic[P]):
     ``registry.kinds()[kind].metrics``, without making an instance. A metric that some parameters leave out, such as the
     reads of a workload that writes alone, is declared all the same and not given then.
     """
+    throughput: ClassVar[str] = "run_time"
+    """The metric that scores take for throughput: the rate of all that an instance does. ``run_time`` stands for its
+    inverse, for a kind that measures no such rate: amounts of work are the same in each tile.
+    """
 
     def __init__(self, params: P) -> None:
         self.params: P = params

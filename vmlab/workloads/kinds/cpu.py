@@ -53,6 +53,7 @@ class Cpu(Workload[CpuParams]):
         latency_p95=Metric("s", "less", "95th percentile of latency"),
         latency_max=Metric("s", "less", "highest latency"),
     )
+    throughput = "events_per_second"
 
     def __init__(self, params: CpuParams) -> None:
         super().__init__(params)

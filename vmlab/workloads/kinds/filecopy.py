@@ -86,6 +86,7 @@ class Filecopy(Workload[FilecopyParams]):
         bytes=Metric("B", None, "bytes"),
         throughput_bytes_per_second=Metric("B/s", "more", "throughput"),
     )
+    throughput = "throughput_bytes_per_second"
 
     def __init__(self, params: FilecopyParams) -> None:
         super().__init__(params)

@@ -133,6 +133,7 @@ class Fio(Workload[FioParams]):
         blocks=Metric("1", None, "blocks"),
         bytes=Metric("B", None, "bytes"),
     )
+    throughput = "throughput"
 
     def footprint(self, accelerator: str) -> Footprint:
         """The files are laid out once; what is written later takes their place."""

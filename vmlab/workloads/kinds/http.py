@@ -74,6 +74,7 @@ class Http(Workload[HttpParams]):
         queries_per_request=Metric("1", None, "queries per request"),
         bytes=Metric("B", None, "bytes"),
     )
+    throughput = "requests_per_second"
 
     def __init__(self, params: HttpParams) -> None:
         super().__init__(params)

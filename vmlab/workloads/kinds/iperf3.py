@@ -94,6 +94,7 @@ class Iperf3(Workload[Iperf3Params]):
         packets_lost=Metric("1", "less", "UDP packets lost"),
         loss=Metric("1", "less", "part of the UDP packets that was lost"),
     )
+    throughput = "throughput"
 
     def footprint(self, accelerator: str) -> Footprint:
         """The time is given; nothing is written but some kilobytes in memory."""

@@ -71,6 +71,7 @@ class Memory(Workload[MemoryParams]):
         operations_per_second=Metric("1/s", "more", "operations per second"),
         bytes=Metric("B", None, "bytes"),
     )
+    throughput = "bandwidth"
 
     def __init__(self, params: MemoryParams) -> None:
         super().__init__(params)

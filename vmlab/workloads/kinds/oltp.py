@@ -66,6 +66,7 @@ class Oltp(Workload[OltpParams]):
         errors=Metric("1", "less", "transactions done again"),
         reconnects=Metric("1", "less", "connections made again"),
     )
+    throughput = "transactions_per_second"
 
     def __init__(self, params: OltpParams) -> None:
         super().__init__(params)

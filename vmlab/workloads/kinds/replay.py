@@ -76,6 +76,7 @@ class Replay(Workload[ReplayParams]):
         run_time_at_1_ghz=Metric("s", "less", "run time as at 1 GHz"),
         core_seconds_at_1_ghz=Metric("s", "less", "run time of one processor as at 1 GHz"),
     )
+    throughput = "queries_per_second"
 
     def footprint(self, accelerator: str) -> Footprint:
         """Both passes; the tables are filled before the snapshot, and in each cell of guests that boot."""
