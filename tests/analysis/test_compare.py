@@ -163,6 +163,7 @@ def test_figures_that_are_asked_for_and_further_ones_are_families_apart(tmp_path
         "p99": further,
         "max": further,
         "files": (2, Verdict.NOT_PROVEN),
+        "tile_index": (1, Verdict.PROVEN),
         "wall_seconds": asked,
     }
     assert rows[2].differences[0].needed == 9

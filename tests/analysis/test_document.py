@@ -148,3 +148,30 @@ def test_a_record_of_before_has_no_settings_and_nothing_absent(story: Story) -> 
     story.start_cell({"cache": "none"})
     document = _document(story.end())
     assert (document["run"]["absent"], document["cells"][0]["settings"]) == ([], {})
+
+
+def test_scores_have_what_other_programs_rely_on(tmp_path: Path) -> None:
+    document = _document(TOLD["two-tiles"](tmp_path / "run.sqlite"))
+    assert document["run"]["throughput"] == {}, "the story says nothing of kinds"
+    scores = document["scores"]
+    assert scores["share_percent"] == 10
+    assert [place["axes"] for place in scores["places"]] == [{"cache": "none"}, {"cache": "writeback"}]
+    row = scores["places"][0]["rows"][0]
+    assert list(row) == [
+        *("workload", "tiles", "tiles_before", "throughput", "efficiency", "gain_percent", "jain", "cv_percent"),
+        *("worst_percent", "worst_tile", "together", "one_span"),
+    ]
+    assert (row["workload"], row["tiles"], row["tiles_before"], row["one_span"]) == ("filecopy", 2, 1, False)
+    assert row["efficiency"]["mean"] == pytest.approx((1 + 1.1 / 1.2) / 2)
+    assert row["efficiency"]["half_width_95"] is None and row["efficiency"]["count"] == 1
+    together = scores["places"][0]["rows"][-1]
+    assert (together["workload"], together["throughput"]) == (None, None)
+    knee = scores["places"][0]["knee"]
+    assert (knee["verdict"], knee["after_tiles"]) == ("cannot tell", None)
+    assert _document(TOLD["tile"](tmp_path / "other" / "run.sqlite"))["scores"] == {"share_percent": 10, "places": []}
+
+
+def test_a_run_names_the_throughput_of_its_workloads(tmp_path: Path) -> None:
+    kinds = {"database": {"kind": "oltp"}, "mail": {"kind": "smtp"}, "odd": {"kind": "unheard-of"}}
+    story = Story(tmp_path / "run.sqlite").begin({"tiles": [1]}, said={"workloads": kinds})
+    assert _document(story.end())["run"]["throughput"] == {"database": "transactions_per_second", "mail": "run_time"}

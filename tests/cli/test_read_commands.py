@@ -80,6 +80,31 @@ def test_show_is_a_table_or_the_document(capsys: pytest.CaptureFixture[str]) -> 
     assert "cell 2 (cache writeback), repeat 1: passed" in _said(capsys, "show", "last:2")
 
 
+def test_show_looks_for_the_knee_at_the_share_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "20261121-143000-tile-aaaa"
+    story = Story(runs_folder() / name / "run.sqlite", run=name).begin({"tiles": [1, 2]}, cells=12)
+    for repeat in range(1, 7):
+        for tiles, seconds in ((1, 10.0), (2, 18.0 + repeat / 10)):
+            story.start_cell({"tiles": tiles}, repeat)
+            for tile in range(1, tiles + 1):
+                story.ran("web", tile, 0.0, seconds)
+                story.took("web", tile, seconds)
+            story.end_cell(wall=seconds)
+    story.end()
+    # Two tiles take 18.1 to 18.6 s where one takes 10: the second adds 20 / 18.1 - 1 to 20 / 18.6 - 1.
+    adds = "tile 2 adds 9.0 % (7.5 to 10.5) of one tile's throughput"
+    assert f"knee: cannot tell; {adds}, and the limit is 10 %" in _said(capsys, "show")
+    assert "knee: not reached up to 2 tiles; each further one adds more than 7 %" in _said(
+        capsys, "show", "--knee", "7"
+    )
+    assert f"knee: after 1 tile; {adds}, less than 11 %, by 6 repeats" in _said(capsys, "show", "--knee", "11")
+    scores = _json(capsys, "show", "--knee", "11")["scores"]
+    assert (scores["share_percent"], scores["places"][0]["knee"]["after_tiles"]) == (11, 1)
+    assert _json(capsys, "show")["scores"]["share_percent"] == 10
+    assert _json(capsys, "show", "--cell", "2", "--knee", "7")["scores"]["share_percent"] == 7
+    assert "--knee is about scores" in _refused(capsys, "show", "--knee", "7", "--raw")
+
+
 def test_show_raw_is_what_the_tools_printed(capsys: pytest.CaptureFixture[str]) -> None:
     _run("20261121-143000-tile-aaaa")
     heading = "==> cell 1, tile 1, web on web-client: client stdout <==\nweb took 10.0 s\n"

@@ -223,3 +223,33 @@ def test_without_its_library_the_page_is_refused_and_markdown_is_not(
     assert "pip install 'vmlab[report]'" in capsys.readouterr().err
     assert not (tmp_path / "r.html").exists()
     assert command_line(["report", str(RECORDED), "-o", str(tmp_path / "r.md")]) == 0
+
+
+def test_several_tiles_have_scores_and_single_ones_have_none(tmp_path: Path) -> None:
+    run = gathered(TOLD["two-tiles"](tmp_path / "two-tiles" / "run.sqlite"))
+    root, text = parsed(run), markdown_report([run]).decode()
+    assert "From tile to tile" in words(root, "//h2") and "\n## From tile to tile\n" in text
+    # Two tiles 10 % apart in run time: 1 / 1.2 over 1 / 1.1 of the first tile, which is also what runs alone.
+    row = at(root, "//caption[.='from tile to tile, cache none']/..//tr[th='web, 2 tiles']")[0]
+    assert words(row, "td") == ["0.96 *", "91.7 *", "0.9981 *", "6.15", "95.7 (tile 2)"]
+    assert "| web, 2 tiles | 0.96 \\* | 91.7 \\* | 0.9981 \\* | 6.15 | 95.7 (tile 2) |" in text
+    knee = "knee, cache none: cannot tell; tile 2 adds 91.7 %"
+    assert any(note.startswith(knee) for note in words(root, "//p[@class='note']"))
+    assert f"- {knee}" in text
+    single = gathered(TOLD["tile"](tmp_path / "tile" / "run.sqlite"))
+    assert "From tile to tile" not in words(parsed(single), "//h2")
+    assert "tile to tile" not in markdown_report([single]).decode()
+
+
+def test_several_runs_have_a_tile_index(tmp_path: Path) -> None:
+    runs = [gathered(TOLD["two-tiles"](tmp_path / name / "run.sqlite"), name) for name in ("before", "after")]
+    root = parsed(*runs)
+    assert [words(row, "td")[:4] for row in at(root, "//tr[td[2]='tile index']")] == [
+        ["cache none, tiles 1", "tile index", "1", "1.00"],
+        ["cache writeback, tiles 1", "tile index", "1", "1.00"],
+        ["cache none, tiles 2", "tile index", "1", "1.92"],
+        ["cache writeback, tiles 2", "tile index", "1", "1.92"],
+    ]
+    said = "tile index: geometric mean of a tile's throughputs over those of a tile of before (its cells of 1 tile, "
+    assert any(note.startswith(said) for note in words(root, "//p[@class='note']"))
+    assert f"- {escaped(said)}" in markdown_report(runs).decode()

@@ -183,6 +183,12 @@ class Story:
         self.writer.append(WorkloadStarted(**self.now(), **place, **started))  # type: ignore[arg-type]
         self.writer.append(WorkloadEnded(**self.now(), **place, outcome="passed", seconds=seconds))  # type: ignore[arg-type]
 
+    def took(self, workload: str, tile: int, seconds: float) -> None:
+        """The run time of a workload that `ran`."""
+        place = {"cell": self.cells, "workload": workload, "tile": tile, "guest": f"{workload}-client"}
+        taken = MeasurementTaken(**self.now(), **place, metric="run_time", value=seconds, unit="s")  # type: ignore[arg-type]
+        self.writer.append(taken)
+
     def fail(self, workload: str, reason: str, tile: int = 1, outcome: str = "failed") -> None:
         """A workload that failed, or was broken off."""
         place = {"cell": self.cells, "workload": workload, "tile": tile, "guest": f"{workload}-client"}

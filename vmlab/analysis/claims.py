@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 
 from vmlab.analysis.figure import workloads_of
 from vmlab.analysis.lookup import Found, Lookup
-from vmlab.analysis.reading import Asked, read
+from vmlab.analysis.reading import NOT_TOGETHER, Asked, read
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics import Spread
 from vmlab.model.axes import axes_words
@@ -129,7 +129,7 @@ def _doubt(side: Evidence) -> str | None:
     if reading.figure.comparable is None:
         return f"{axes_words(side.place)}: the figure is {reading.figure.state}"
     if reading.apart:
-        return f"{axes_words(side.place)}: the tiles did not run at the same time, so their rates do not add up"
+        return f"{axes_words(side.place)}: {NOT_TOGETHER}"
     return None
 
 

@@ -24,13 +24,15 @@ from vmlab.analysis.noise import Noise
 from vmlab.analysis.own_state import as_of
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
 from vmlab.analysis.table_layout import in_written_order, varied_axis
+from vmlab.analysis.tile_index import TILE_INDEX, Indexed, Reference, index_figures, reference_of
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
 from vmlab.model.run import WARM_UP, AxisValue, Outcome
 
 SCHEMA = "vmlab.compare/2"
 WALL_CLOCK = "total wall clock"
-"""Takes the place of a workload in a comparison's rows."""
+INDEX = "tile index"
+"""Both take the place of a workload in a comparison's rows."""
 
 Place = tuple[tuple[str, AxisValue], ...]
 
@@ -91,7 +93,8 @@ class Comparison:
 
     `differs` are those of the warnings that are conditions in which the sides differ. `workloads` are those of all
     cells, also without any figure. `alone` has the axes of each place at which a side has no cell, with the labels of
-    these sides. `gate` has the answers of the conditions that a user set (`judging`).
+    these sides. `gate` has the answers of the conditions that a user set (`judging`). `indexed` are the places that
+    have a tile index.
     """
 
     labels: tuple[str, ...]
@@ -102,6 +105,7 @@ class Comparison:
     workloads: tuple[str, ...] = ()
     alone: tuple[tuple[dict[str, AxisValue], tuple[str, ...]], ...] = ()
     gate: tuple[Answer, ...] = ()
+    indexed: tuple[Indexed, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The document ``vmlab.compare/2``."""
@@ -114,6 +118,7 @@ class Comparison:
             "differs": [one.to_json() for one in self.differs],
             "rows": [_row_json(row) for row in self.rows],
             "gate": [answer.to_json() for answer in self.gate],
+            "tile_index": [one.to_json() for one in self.indexed],
         }
 
 
@@ -146,9 +151,16 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
     if not places:
         raise UsageError("the runs have no cell with the same axes; name cells to compare, such as last:1 last:2")
     rows: list[Row] = []
+    indexed: list[Indexed] = []
     for place in places:
         groups = [[(part.run["id"], _cells(part, place, single)) for part in side.parts] for side in sides]
-        rows += _with_differences(list(_rows(place, groups)), asked_metrics(sides[0].run), noise)
+        here = list(_rows(place, groups))
+        reference = _reference(sides[0], place, single)
+        indices = index_figures(reference, groups) if reference else None
+        if reference is not None and indices is not None:
+            here.append(Row(dict(place), INDEX, TILE_INDEX, "1", indices, more_is_better=True))
+            indexed.append(Indexed.of(dict(place), reference, groups))
+        rows += _with_differences(here, asked_metrics(sides[0].run), noise)
     met = [(dict(place), [_cells(part, place, single) for part in parts]) for place in places]
     differs = tuple(differing([part.run for part in parts], met))
     warnings = tuple(_warnings(parts, places, differs, single))
@@ -160,6 +172,7 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         noise=noise,
         workloads=tuple(workloads_of([cell for part in parts for cell in part.cells])),
         alone=() if single else tuple(_alone(sides, places)),
+        indexed=tuple(indexed),
     )
 
 
@@ -170,6 +183,17 @@ def _alone(sides: Sequence[Side], places: Sequence[Place]) -> Iterator[tuple[dic
         if place not in places:
             without = (side.label for side in sides if not all(_at(part, place) for part in side.parts))
             yield dict(place), tuple(without)
+
+
+def _reference(baseline: Side, place: Place, single: bool) -> Reference | None:
+    """What a tile of the baseline does at a place, whatever the number of tiles there."""
+    rest = [(name, value) for name, value in place if name != "tiles"]
+    cells = [cell for part in baseline.parts for cell in part.cells if single or _is_at(cell, rest)]
+    return reference_of(cells, baseline.run["throughput"])
+
+
+def _is_at(cell: CellDocument, rest: Sequence[tuple[str, AxisValue]]) -> bool:
+    return [(name, value) for name, value in _place(cell) if name != "tiles"] == list(rest)
 
 
 def _cells(part: Side, place: Place, single: bool) -> tuple[CellDocument, ...]:
@@ -226,11 +250,17 @@ def _with_differences(rows: Sequence[Row], asked: frozenset[str], noise: Noise |
     """The rows of one place with their differences.
 
     Figures that are asked for are one family, further ones of which an end is better another, and those of which
-    neither is, such as amounts of work, a third.
+    neither is, such as amounts of work, a third. The tile index sums up the first ones and is a family by itself.
     """
     families: dict[object, list[int]] = {}
     for number, row in enumerate(rows):
-        kind = "asked" if row.metric in asked else row.more_is_better is not None
+        kind = (
+            row.metric
+            if row.metric == TILE_INDEX
+            else "asked"
+            if row.metric in asked
+            else row.more_is_better is not None
+        )
         families.setdefault(kind, []).append(number)
     found: list[list[Difference]] = [[] for _ in rows]
     for family in families.values():

@@ -11,9 +11,12 @@ from vmlab.analysis.cells import cell_document
 from vmlab.analysis.directions import Directions
 from vmlab.analysis.host import host_of
 from vmlab.analysis.intent import absent_of, axes_of, kinds_of, table_of, until_of
+from vmlab.analysis.knee import SHARE_PERCENT
 from vmlab.analysis.result_table import result_tables
+from vmlab.analysis.scores import scores_json
 from vmlab.analysis.shape import SCHEMA, CellDocument, RunDocument, RunPart
 from vmlab.analysis.stages import signs_of_stages, stages_of
+from vmlab.analysis.throughput import throughput_metrics
 from vmlab.analysis.timeline import RunTimeline
 from vmlab.analysis.traffic import disk_traffic
 from vmlab.model.event import (
@@ -86,7 +89,8 @@ def run_document(reader: RunReader) -> RunDocument:
             _watched(cell, list(read_samples(reader, *known.execution)), *known.execution)
             cell["stages"] = list(stages_of(reader, known, signs.get(number, ())))
         cells.append(cell)
-    return laid_out({"schema": SCHEMA, "run": _run_part(reader, timeline, unended), "cells": cells, "tables": []})
+    run = _run_part(reader, timeline, unended)
+    return laid_out({"schema": SCHEMA, "run": run, "cells": cells, "tables": [], "scores": {}})
 
 
 def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:
@@ -113,10 +117,11 @@ def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:
         "axes": axes_of(texts),
         "absent": absent_of(texts),
         "table": table_of(texts),
+        "throughput": throughput_metrics(kinds_of(texts)),
         "notices": [],
         "measured_beside": [],
     }
-    return {"schema": SCHEMA, "run": run, "cells": [], "tables": []}
+    return {"schema": SCHEMA, "run": run, "cells": [], "tables": [], "scores": {}}
 
 
 def _watched(cell: CellDocument, samples: Sequence[Sample], since: float, until: float) -> None:
@@ -126,9 +131,13 @@ def _watched(cell: CellDocument, samples: Sequence[Sample], since: float, until:
     cell["bound_by"] = bound_by(samples, since, until, vcpus_of(cell["settings"]))
 
 
-def laid_out(document: RunDocument) -> RunDocument:
-    """The document with the tables of the cells that it has."""
-    return {**document, "tables": [table.to_json() for table in result_tables(document)]}
+def laid_out(document: RunDocument, share_percent: float = SHARE_PERCENT) -> RunDocument:
+    """The document with the tables and the scores of the cells that it has.
+
+    The knee of the scores is where a further tile adds less than `share_percent` of one tile's throughput.
+    """
+    tables = [table.to_json() for table in result_tables(document)]
+    return {**document, "tables": tables, "scores": scores_json(document, share_percent)}
 
 
 def _run_part(reader: RunReader, known: RunTimeline, unended: str) -> RunPart:
@@ -153,6 +162,7 @@ def _run_part(reader: RunReader, known: RunTimeline, unended: str) -> RunPart:
         "axes": axes_of(texts),
         "absent": absent_of(texts),
         "table": table_of(texts),
+        "throughput": throughput_metrics(kinds_of(texts)),
         "notices": [*(notice.text for notice in known.notices if notice.level != "info"), *map(_beside, known.others)],
         "measured_beside": [
             {"run": other.run, "user": other.user, "seen": time_of_day(other.wall)} for other in known.others

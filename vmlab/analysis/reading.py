@@ -25,6 +25,7 @@ from vmlab.telemetry.host_figures import HOST_FIGURES
 
 TOGETHER = 0.95
 """Tiles that ran at the same time for at least this share of their whole span count as having run together."""
+NOT_TOGETHER = "the tiles did not run at the same time, so their rates do not add up"
 _OF_CELLS_ALONE = (WALL_SECONDS,)
 _FOR_ONE_SPAN: tuple[Statistic, ...] = ("sum", "jain")
 """Statistics that are valid only for rates over the same span."""
@@ -62,6 +63,11 @@ class Reading:
 NO_READING = Reading(Figure(MISSING))
 
 
+def ran_apart(overlap: float | None) -> bool:
+    """Whether tiles did not run together, or that is not known; `overlap` is the share of the span in which all ran."""
+    return overlap is None or overlap < TOGETHER
+
+
 def of_cells_alone(metric: str) -> bool:
     """Whether a metric is one of the cell as a whole, of no workload."""
     return metric in _OF_CELLS_ALONE or metric.startswith(HOST)
@@ -83,7 +89,7 @@ def read(cells: Sequence[CellDocument], asked: Asked) -> Reading:
         figure = replace(figure, state=MISSING)
     unit = found[0]["unit"] if found else ""
     overlap = _overlap(found) if asked.over == "tiles" and asked.statistic in _FOR_ONE_SPAN else 1.0
-    apart = unit.endswith("/s") and (overlap is None or overlap < TOGETHER)
+    apart = unit.endswith("/s") and ran_apart(overlap)
     return Reading(figure, *_after(asked.statistic, unit, more), apart, overlap)
 
 

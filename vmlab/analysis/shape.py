@@ -68,7 +68,8 @@ class UntilDocument(TypedDict):
 class RunPart(TypedDict):
     """The run itself; `image` is the guests' image by its id, `host` what the host was before any load.
 
-    `until` is None for a number of repeats.
+    `until` is None for a number of repeats. `throughput` has the metric that scores take for the throughput of each
+    workload of a known kind; ``run_time`` stands for its inverse.
     """
 
     id: str
@@ -89,6 +90,7 @@ class RunPart(TypedDict):
     axes: dict[str, AxisDocument]
     absent: list[AbsentDocument]
     table: TableDocument | None
+    throughput: dict[str, str]
     notices: list[str]
     measured_beside: list[BesideDocument]
 
@@ -296,9 +298,10 @@ class CellDocument(TypedDict):
 
 
 class RunDocument(TypedDict):
-    """The whole of a run; `tables` are its results laid out as `run` says."""
+    """The whole of a run; `tables` are its results laid out as `run` says, `scores` those of `analysis.scores`."""
 
     schema: str
     run: RunPart
     cells: list[CellDocument]
     tables: list[dict[str, Any]]
+    scores: dict[str, Any]

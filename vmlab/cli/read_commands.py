@@ -10,6 +10,7 @@ import click
 from vmlab.analysis import compare as comparing
 from vmlab.analysis.control import noise_of
 from vmlab.analysis.document import laid_out, run_document, time_of_day
+from vmlab.analysis.knee import SHARE_PERCENT
 from vmlab.analysis.published import BesideReference, beside_reference, published_alone
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.gate_options import GateOptions, gate_options
@@ -94,11 +95,21 @@ def _run_json(run: RunSummary) -> dict[str, Any]:
 @_cell_option
 @click.option("--raw", is_flag=True, help="Print what the tools behind the figures printed.")
 @_reference_option
+@click.option(
+    "--knee",
+    "share",
+    type=click.IntRange(0, 100),
+    metavar="PERCENT",
+    help="Look for the number of tiles after which a further one adds less than this share of what one does alone; "
+    f"{SHARE_PERCENT:g} unless said.",
+)
 @_json_option
-def show(run: str, cell: int | None, raw: bool, reference: bool, as_json: bool) -> None:
+def show(run: str, cell: int | None, raw: bool, reference: bool, share: int | None, as_json: bool) -> None:
     """Show what RUN measured: an id, the beginning of one, a name, `last`, or a path; RUN:2 is its second cell."""
     name, named = _split(run)
     cell = named if cell is None else cell
+    if share is not None and (reference or raw):
+        raise UsageError("--knee is about scores, which neither --reference nor --raw shows")
     if reference:
         _show_reference(name, cell, raw=raw, as_json=as_json)
         return
@@ -107,6 +118,8 @@ def show(run: str, cell: int | None, raw: bool, reference: bool, as_json: bool) 
             _show_raw(reader, cell, as_json)
             return
         document = run_document(reader)
+    if share is not None:
+        document = laid_out(document, share)
     chosen = document if cell is None else _only(document, cell)
     if as_json:
         write_json(chosen)
@@ -158,7 +171,7 @@ def _only(document: RunDocument, cell: int) -> RunDocument:
     chosen = [one for one in document["cells"] if one["cell"] == cell]
     if not chosen:
         raise UsageError(f"run {document['run']['id']} has no cell {cell}; it has {len(document['cells'])}")
-    return laid_out({**document, "cells": chosen})
+    return laid_out({**document, "cells": chosen}, document["scores"]["share_percent"])
 
 
 @click.command()

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from vmlab.analysis.compare import WALL_CLOCK, Comparison, Row
+from vmlab.analysis.compare import INDEX, WALL_CLOCK, Comparison, Row
 from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, Figure
+from vmlab.analysis.tile_index import TILE_INDEX
 from vmlab.model.axes import axes_words
 from vmlab.model.visible import visible_values
 from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
+from vmlab.report.scores import throughput_words
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes, sentence
-from vmlab.report.words import MARK, figure_text, plural
+from vmlab.report.words import MARK, apart_words, figure_text, plural
 
 _LONGEST_NAME = 24
 
@@ -27,7 +29,11 @@ def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
         lines += paragraph(f"{name}: {label}, {role}" if name != label else f"{label}: {role}", width, "  ")
     for axes, rows in groupby(comparison.rows, key=lambda row: row.axes):
         lines += ["", *([axes_words(axes)] if axes else []), *_block(names, list(rows), width)]
-    notes = [*comparison_notes(comparison), *(f"{MARK} {text}" for text in comparison.warnings)]
+    notes = [
+        *comparison_notes(comparison),
+        *index_notes(comparison, names[0]),
+        *(f"{MARK} {text}" for text in comparison.warnings),
+    ]
     below = [line for text in notes for line in paragraph(text, width, "  ")]
     lines += ["", *below] if below else []
     return "\n".join(lines) + "\n"
@@ -100,4 +106,25 @@ def _label(row: Row, longest: int) -> str:
 
 
 def _name(row: Row) -> str:
-    return row.workload if row.metric in (RUN_TIME, WALL_SECONDS) else f"{row.workload} {row.metric}"
+    return row.workload if row.metric in (RUN_TIME, WALL_SECONDS, TILE_INDEX) else f"{row.workload} {row.metric}"
+
+
+def index_notes(comparison: Comparison, baseline: str) -> Iterator[str]:
+    """What the tile index is measured by, and whether its tiles ran together; nothing where there is none.
+
+    `baseline` is the baseline's name in the table.
+    """
+    if not comparison.indexed:
+        return
+    counts = sorted({one.reference.tiles for one in comparison.indexed})
+    of = " or ".join(plural(count, "tile") for count in counts)
+    yield (
+        f"{INDEX}: geometric mean of a tile's throughputs over those of a tile of {baseline} (its cells of "
+        f"{of}, with the same other axes), summed over the tiles, as in VMmark; ± is of each side's own repeats"
+    )
+    yield throughput_words(
+        {name: metric for one in comparison.indexed for name, metric in one.reference.metrics.items()}
+    )
+    apart = [one.together for one in comparison.indexed if one.apart]
+    if apart:
+        yield f"{INDEX}: {apart_words(apart)}"

@@ -17,14 +17,9 @@ from vmlab.report.heading import heading
 from vmlab.report.host_rows import host_lines
 from vmlab.report.limits import cell_words, limits_lines
 from vmlab.report.named import named_differences, named_figures
+from vmlab.report.scores import score_lines, score_notes
 from vmlab.report.verdicts import difference_notes, outlier_notes
-from vmlab.report.words import APART, MARK, plural
-
-_STATISTICS = {
-    "sd": "sd: standard deviation of a sample, with n - 1 below",
-    "cv": "cv: standard deviation (n - 1) in percent of the mean",
-    "jain": "jain: Jain's index of fairness, (Σx)² / (n Σx²); 1 is equal shares",
-}
+from vmlab.report.words import MARK, STATISTIC_WORDS, apart_words, plural
 
 
 def run_table(document: RunDocument, width: int = WIDTH) -> str:
@@ -43,8 +38,9 @@ def table_lines(document: RunDocument, width: int) -> list[str]:
     for block in layout.blocks:
         lines += ["", *block_lines(document, layout, block, width)]
         lines += _section(host_lines(document, layout, block, width))
+    lines += _section(score_lines(document, width))
     lines += _section(limits_lines(document["cells"], width))
-    notes = _notes(document, layout, result_tables(document))
+    notes = dict.fromkeys([*_notes(document, layout, result_tables(document)), *score_notes(document)])
     return lines + _section([line for note in notes for line in paragraph(note, width, "  ")])
 
 
@@ -54,7 +50,7 @@ def _section(lines: list[str]) -> list[str]:
 
 def _notes(document: RunDocument, layout: TableLayout, tables: Sequence[ResultTable]) -> Iterator[str]:
     yield from _relative_notes(layout, tables)
-    yield from (text for name, text in _STATISTICS.items() if name in layout.statistics)
+    yield from (text for name, text in STATISTIC_WORDS.items() if name in layout.statistics)
     if layout.best_of is not None:
         repeats = max((cell["repeat"] for cell in document["cells"]), default=0)
         short = "" if repeats >= layout.best_of else f", as it was published; this run has {plural(repeats, 'repeat')}"
@@ -113,14 +109,8 @@ def _meaning(layout: TableLayout, base: str, *, inverse: bool) -> str:
 def _apart(tables: Sequence[ResultTable]) -> Iterator[str]:
     """A note if rates of tiles were added up, or their fairness calculated, that did not run at the same time."""
     apart = [one.reading.overlap for table in tables for line in table.entries for one in line if one.reading.apart]
-    if not apart:
-        return
-    known = [overlap for overlap in apart if overlap is not None]
-    share = f"for {100 * min(known):.0f} % of their time at the least" if known else "for an unknown time"
-    yield (
-        f"{APART} the tiles ran together only {share}; each rate is over its own tile's time, since the tools do not "
-        "tell the rates over the span in which all ran"
-    )
+    if apart:
+        yield apart_words(apart)
 
 
 def _doubt(cell: CellDocument) -> str:

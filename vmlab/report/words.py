@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,12 @@ MARK = "!"
 """Marks a figure that is not certain; the reason is given below the table."""
 APART = "*"
 """Marks a sum or an index of rates that were not measured over the same span."""
+STATISTIC_WORDS = {
+    "sd": "sd: standard deviation of a sample, with n - 1 below",
+    "cv": "cv: standard deviation (n - 1) in percent of the mean",
+    "jain": "jain: Jain's index of fairness, (Σx)² / (n Σx²); 1 is equal shares",
+}
+"""What statistics mean, for the notes below a table."""
 
 
 def with_unit(name: str, unit: str) -> str:
@@ -85,6 +91,19 @@ def relative_number(value: float, relative: Relative) -> str:
             return f"{value:.0f} %" if abs(value) >= 100 else f"{value:.1f} %"
         case _:
             return f"{value:.3f}"
+
+
+def apart_words(overlaps: Sequence[float | None]) -> str:
+    """The note for rates of tiles that were added up, or their fairness calculated, though they did not run together.
+
+    `overlaps` are the shares of their spans in which all tiles ran, None where that is not known; one at least.
+    """
+    known = [overlap for overlap in overlaps if overlap is not None]
+    share = f"for {100 * min(known):.0f} % of their time at the least" if known else "for an unknown time"
+    return (
+        f"{APART} the tiles ran together only {share}; each rate is over its own tile's time, since the tools do not "
+        "tell the rates over the span in which all ran"
+    )
 
 
 def plural(count: int, noun: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.bound import idle_disk_words
-from vmlab.analysis.compare import Comparison, Row
+from vmlab.analysis.compare import INDEX, Comparison, Row
 from vmlab.analysis.difference import Difference, Verdict
 from vmlab.analysis.figure import WALL_SECONDS, Figure
 from vmlab.analysis.intent import METRICS, WORKLOADS
@@ -136,7 +136,8 @@ def comparison_answers(found: Comparison) -> Iterator[str]:
 
 def comparison_row(row: Row) -> list[str]:
     """The texts of a row: its place, what it is, its unit, the baseline, and each candidate with its difference."""
-    texts = [axes_words(row.axes) if row.axes else "", f"{row.workload} {row.metric}", row.unit]
+    name = row.workload if row.workload == INDEX else f"{row.workload} {row.metric}"
+    texts = [axes_words(row.axes) if row.axes else "", name, row.unit]
     texts.append(figure_text(row.figures[0]))
     for figure, difference in zip(row.figures[1:], row.differences, strict=True):
         texts.append(f"{figure_text(figure)}, {difference_words(difference)}")

@@ -16,6 +16,7 @@ from vmlab.model.errors import UsageError
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
 from vmlab.model.written import written
+from vmlab.report.comparison import index_notes
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
 from vmlab.report.limits import bound_lines, cell_words
@@ -30,6 +31,7 @@ from vmlab.report.page.answer import (
 )
 from vmlab.report.page.content import Chart, axis_charts, cell_chart, comparison_chart, host_charts, result_charts
 from vmlab.report.page.gathered import Gathered
+from vmlab.report.scores import TITLE, score_notes, score_tables
 from vmlab.report.tables import table_lines
 from vmlab.report.words import NOT_MEASURED, figure_text, in_unit, plural
 
@@ -103,6 +105,7 @@ def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterato
     more = [*charts[2:], *axis_charts(document, prefix)]
     if more:
         yield _grid(more)
+    yield from _scores(run)
     hosts = host_charts(document, prefix)
     if hosts:
         yield el("h2", "The host while the workloads ran")
@@ -166,6 +169,23 @@ def _table(table: ResultTable) -> etree._Element:
             )
         )
     return el("div", made, class_="scroll")
+
+
+def _scores(run: Gathered) -> Iterator[etree._Element]:
+    """The scores over tiles, with what they mean; nothing for a run of single tiles."""
+    tables = score_tables(run.document)
+    if tables:
+        yield el("h2", TITLE)
+    for table in tables:
+        top = el("tr", *(el("th", text) for text in ("", *table.heads)))
+        rows = [
+            el("tr", el("th", label), *(el("td", *_marked(text)) for text in texts))
+            for label, texts in zip(table.labels, table.rows, strict=True)
+        ]
+        made = el("table", el("caption", table.caption), el("thead", top), el("tbody", *rows))
+        yield el("div", made, class_="scroll")
+    for note in score_notes(run.document):
+        yield el("p", note, class_="note")
 
 
 def _marked(text: str) -> list[Part]:
@@ -276,6 +296,8 @@ def _several(runs: Sequence[Gathered]) -> Iterator[etree._Element]:
     yield el("div", el("div", *said, class_="answer"), _grid([comparison_chart(found, "c-")]), class_="first")
     for warning in found.warnings:
         yield el("p", warning, class_="warn")
+    for note in index_notes(found, found.labels[0]):
+        yield el("p", note, class_="note")
     top = el("tr", *(el("th", text) for text in ("axes", "figure", "unit", *found.labels)))
     rows = [el("tr", *(el("td", *_marked(text)) for text in comparison_row(row))) for row in found.rows]
     yield el("div", el("table", el("thead", top), el("tbody", *rows)), class_="scroll")

@@ -10,6 +10,7 @@ from vmlab.analysis.result_table import Entry, ResultTable, result_tables
 from vmlab.model.errors import UsageError
 from vmlab.model.visible import visible_values
 from vmlab.model.written import written
+from vmlab.report.comparison import index_notes
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
 from vmlab.report.limits import bound_lines, cell_words
@@ -23,6 +24,7 @@ from vmlab.report.page.answer import (
     table_caption,
 )
 from vmlab.report.page.gathered import Gathered
+from vmlab.report.scores import TITLE, score_notes, score_tables
 from vmlab.report.words import figure_text
 
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~&$@])|^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$)")
@@ -68,6 +70,7 @@ def _run(run: Gathered) -> Iterator[str]:
     yield from ("", "## Figures", "")
     for table in result_tables(document):
         yield from _table(table)
+    yield from _scores(run)
     yield from ("## Cells", "")
     for cell in document["cells"]:
         reasons = f": {'; '.join(cell['reasons'])}" if cell["reasons"] else ""
@@ -84,6 +87,21 @@ def _table(table: ResultTable) -> Iterator[str]:
         absent = table.absent.get(place)
         texts = [_entry(entry) if absent is None else absent for entry in line]
         yield _row([head_words(row), *texts])
+    yield ""
+
+
+def _scores(run: Gathered) -> Iterator[str]:
+    """The scores over tiles, with what they mean; nothing for a run of single tiles."""
+    tables = score_tables(run.document)
+    if tables:
+        yield from (f"## {TITLE}", "")
+    for table in tables:
+        yield from (f"### {escaped(table.caption)}", "")
+        yield from (_row(["", *table.heads]), _row(["---", *(["---:"] * len(table.heads))], plain=True))
+        yield from (_row([label, *texts]) for label, texts in zip(table.labels, table.rows, strict=True))
+        yield ""
+    for note in score_notes(run.document):
+        yield f"- {escaped(note)}"
     yield ""
 
 
@@ -108,7 +126,7 @@ def _several(runs: Sequence[Gathered]) -> Iterator[str]:
     yield from (f"- {_marked(text)}" for text in comparison_answers(found))
     yield ""
     yield from (f"> {escaped(warning)}" for warning in found.warnings)
-    yield ""
+    yield from ("", *(f"- {escaped(note)}" for note in index_notes(found, found.labels[0])), "")
     labels = ["axes", "figure", "unit", *found.labels]
     yield from (_row(labels), _row(["---"] * len(labels), plain=True))
     for row in found.rows:

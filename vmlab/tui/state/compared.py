@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vmlab.analysis.compare import WALL_CLOCK, Comparison, Row, Side, compare
+from vmlab.analysis.compare import INDEX, WALL_CLOCK, Comparison, Row, Side, compare
 from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, figure_of, host_mean
 from vmlab.model.axes import axes_words
@@ -76,8 +76,8 @@ def _time_rows(compared: Comparison, every_metric: bool, how: str) -> list[Table
 
 
 def _label(row: Row) -> str:
-    if row.workload == WALL_CLOCK:
-        return WALL_CLOCK
+    if row.workload in (WALL_CLOCK, INDEX):
+        return row.workload
     return (
         row.workload if row.metric == RUN_TIME else f"{row.workload} {row.metric} {'' if row.unit == '1' else row.unit}"
     )
