@@ -101,7 +101,7 @@ async def test_it_stands_around_each_cell_and_on_its_document() -> None:
     }
     assert cell["yardstick"]["after"]["seconds"] == 0.32
     assert cell["yardstick"]["moved_percent"] == pytest.approx(100 / 15)
-    assert "yardstick 0.30 s before, 0.32 s after the cell: 6.67 % apart" in cell_text(document(run), cell)
+    assert "yardstick 0.300 s before, 0.320 s after the cell: 6.67 % apart" in cell_text(document(run), cell)
     assert warnings(run) == []
 
 
@@ -131,7 +131,7 @@ async def test_one_that_was_not_measured_is_told_and_spoils_nothing(error: Excep
     assert told.startswith("cell 1: the yardstick before the cell was not measured: ")
     (cell,) = document(run)["cells"]
     assert (cell["yardstick"]["before"], cell["yardstick"]["moved_percent"]) == (None, None)
-    assert "yardstick 0.30 s after the cell" in cell_text(document(run), cell)
+    assert "yardstick 0.300 s after the cell" in cell_text(document(run), cell)
 
 
 async def test_a_machine_that_miscalculates_makes_the_cell_invalid() -> None:

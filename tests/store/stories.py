@@ -22,6 +22,7 @@ from vmlab.model.event import (
     RunStarted,
     WorkloadEnded,
     WorkloadStarted,
+    YardstickTaken,
 )
 from vmlab.model.results import RawOutput
 from vmlab.model.run import AxisValue
@@ -89,13 +90,15 @@ class Story:
         seed: int = 1,
         cells: int = 2,
         said: Mapping[str, Any] | None = None,
+        **run: Any,
     ) -> Story:
         """The beginning of the run, with the documents that the launcher keeps; a table of cache modes unless told.
 
-        `said` is what else the stored scenario says; its axes may say more of the run's, such as their points.
+        `said` is what else the stored scenario says; its axes may say more of the run's, such as their points. `run` is
+        what else the run's first event says.
         """
         start = {"run": self.run, "scenario": self.scenario, "size": size, "seed": seed, "cells": cells}
-        self.writer.append(RunStarted(**self.now(), **start, expected_seconds=60.0))  # type: ignore[arg-type]
+        self.writer.append(RunStarted(**self.now(), **start, expected_seconds=60.0, **run))  # type: ignore[arg-type]
         named: dict[str, dict[str, Any]] = {
             name: {"values": list(values), "sets": [], "points": {}, "label": ""} for name, values in axes.items()
         }
@@ -214,6 +217,14 @@ class Story:
     def look_inside(self, guest: str, **seen: dict[str, Any]) -> None:
         """What was found inside of a guest."""
         self.writer.append(GuestInspected(**self.now(), cell=self.cells, tile=1, guest=guest, seen=seen))
+
+    def yardsticks(self, before: float, after: float | None = None) -> None:
+        """The yardstick around the cell, `after` it only if it is given."""
+        for when, seconds in (("before", before), ("after", after)):
+            if seconds is not None:
+                half = {"compute_seconds": seconds / 2, "memory_seconds": seconds / 2, "cpu_seconds": seconds}
+                taken = YardstickTaken(**self.now(), cell=self.cells, when=when, seconds=seconds, **half)
+                self.writer.append(taken)
 
     def end_cell(self, outcome: str = "passed", reasons: Sequence[str] = (), wall: float | None = None) -> None:
         """The cell ended."""

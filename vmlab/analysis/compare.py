@@ -14,6 +14,7 @@ from vmlab.analysis.figure import (
     WALL_SECONDS,
     Figure,
     RunCells,
+    Value,
     figure_of_runs,
     over_tiles,
     wall_seconds,
@@ -25,6 +26,7 @@ from vmlab.analysis.own_state import as_of
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
 from vmlab.analysis.table_layout import in_written_order, varied_axis
 from vmlab.analysis.tile_index import TILE_INDEX, Indexed, Reference, index_figures, reference_of
+from vmlab.analysis.yardstick import YardstickSpan, yardstick_of, yardstick_span
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
 from vmlab.model.run import WARM_UP, AxisValue, Outcome
@@ -35,6 +37,8 @@ INDEX = "tile index"
 """Both take the place of a workload in a comparison's rows."""
 
 Place = tuple[tuple[str, AxisValue], ...]
+Groups = Sequence[Sequence[RunCells]]
+"""The runs of each side, with their cells at one place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,9 @@ class Side:
 class Row:
     """One figure on every side, the baseline first; `axes` are the axis values common to all sides, {} for single
     cells. `differences` are those of every candidate from the baseline.
+
+    `without_yardstick` are the same of `figures_without_yardstick`, in which the yardstick is taken out; None where a
+    cell that counts has no yardstick, and for what is neither a time nor a rate.
     """
 
     axes: dict[str, AxisValue]
@@ -85,6 +92,8 @@ class Row:
     figures: tuple[Figure, ...]
     more_is_better: bool | None = None
     differences: tuple[Difference, ...] = ()
+    figures_without_yardstick: tuple[Figure, ...] = ()
+    without_yardstick: tuple[Difference | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +103,7 @@ class Comparison:
     `differs` are those of the warnings that are conditions in which the sides differ. `workloads` are those of all
     cells, also without any figure. `alone` has the axes of each place at which a side has no cell, with the labels of
     these sides. `gate` has the answers of the conditions that a user set (`judging`). `indexed` are the places that
-    have a tile index.
+    have a tile index. `yardstick` are the yardsticks of the cells that are compared; None where none has one.
     """
 
     labels: tuple[str, ...]
@@ -106,6 +115,7 @@ class Comparison:
     alone: tuple[tuple[dict[str, AxisValue], tuple[str, ...]], ...] = ()
     gate: tuple[Answer, ...] = ()
     indexed: tuple[Indexed, ...] = ()
+    yardstick: YardstickSpan | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The document ``vmlab.compare/2``."""
@@ -116,6 +126,7 @@ class Comparison:
             "warnings": list(self.warnings),
             "noise": self.noise.to_json() if self.noise else None,
             "differs": [one.to_json() for one in self.differs],
+            "yardstick": self.yardstick.to_json() if self.yardstick else None,
             "rows": [_row_json(row) for row in self.rows],
             "gate": [answer.to_json() for answer in self.gate],
             "tile_index": [one.to_json() for one in self.indexed],
@@ -124,8 +135,9 @@ class Comparison:
 
 def _row_json(row: Row) -> dict[str, Any]:
     baseline, *candidates = (figure.to_json() for figure in row.figures)
-    for candidate, found in zip(candidates, row.differences, strict=True):
+    for candidate, found, without in zip(candidates, row.differences, row.without_yardstick, strict=True):
         candidate["difference"] = found.to_json()
+        candidate["without_yardstick"] = without.to_json() if without else None
     return {
         "axes": row.axes,
         "workload": row.workload,
@@ -150,11 +162,16 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
     places: list[Place] = [()] if single else _common_places(parts)
     if not places:
         raise UsageError("the runs have no cell with the same axes; name cells to compare, such as last:1 last:2")
+    grouped = [
+        (place, [[(part.run["id"], _cells(part, place, single)) for part in side.parts] for side in sides])
+        for place in places
+    ]
+    span = yardstick_span(cell for _, groups in grouped for cell in _counted(groups))
     rows: list[Row] = []
     indexed: list[Indexed] = []
-    for place in places:
-        groups = [[(part.run["id"], _cells(part, place, single)) for part in side.parts] for side in sides]
-        here = list(_rows(place, groups))
+    for place, groups in grouped:
+        known = all(yardstick_of(cell) is not None for cell in _counted(groups))
+        here = list(_rows(place, groups, span if known else None))
         reference = _reference(sides[0], place, single)
         indices = index_figures(reference, groups) if reference else None
         if reference is not None and indices is not None:
@@ -173,6 +190,7 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         workloads=tuple(workloads_of([cell for part in parts for cell in part.cells])),
         alone=() if single else tuple(_alone(sides, places)),
         indexed=tuple(indexed),
+        yardstick=span,
     )
 
 
@@ -194,6 +212,11 @@ def _reference(baseline: Side, place: Place, single: bool) -> Reference | None:
 
 def _is_at(cell: CellDocument, rest: Sequence[tuple[str, AxisValue]]) -> bool:
     return [(name, value) for name, value in _place(cell) if name != "tiles"] == list(rest)
+
+
+def _counted(groups: Groups) -> list[CellDocument]:
+    """The cells whose figures are compared."""
+    return [cell for group in groups for _, cells in group for cell in cells if cell["outcome"] == Outcome.PASSED]
 
 
 def _cells(part: Side, place: Place, single: bool) -> tuple[CellDocument, ...]:
@@ -263,12 +286,20 @@ def _with_differences(rows: Sequence[Row], asked: frozenset[str], noise: Noise |
         )
         families.setdefault(kind, []).append(number)
     found: list[list[Difference]] = [[] for _ in rows]
+    without: list[list[Difference | None]] = [[] for _ in rows]
     for family in families.values():
         for place in range(1, len(rows[0].figures)):
-            sides = [_sides(rows[number], place, noise) for number in family]
-            for number, one in zip(family, differences(sides), strict=True):
+            asked_of = [rows[number] for number in family]
+            raw = differences([_sides(row, place, noise) for row in asked_of])
+            known = any(row.figures_without_yardstick for row in asked_of)
+            scaled = differences([_sides_without(row, place, noise) for row in asked_of]) if known else raw
+            for number, one, other in zip(family, raw, scaled, strict=True):
                 found[number].append(one)
-    return [replace(row, differences=tuple(those)) for row, those in zip(rows, found, strict=True)]
+                without[number].append(other if rows[number].figures_without_yardstick else None)
+    return [
+        replace(row, differences=tuple(those), without_yardstick=tuple(others))
+        for row, those, others in zip(rows, found, without, strict=True)
+    ]
 
 
 def _sides(row: Row, place: int, noise: Noise | None) -> Sides:
@@ -276,8 +307,20 @@ def _sides(row: Row, place: int, noise: Noise | None) -> Sides:
     return Sides(row.figures[0], row.figures[place], row.more_is_better, of_figure)
 
 
-def _rows(place: Place, groups: Sequence[Sequence[RunCells]]) -> Iterator[Row]:
-    """The rows of one place; `groups` has each side's runs with their cells there."""
+def _sides_without(row: Row, place: int, noise: Noise | None) -> Sides:
+    """The sides with the yardstick taken out; what has none is in the family as it is, which keeps its size."""
+    figures = row.figures_without_yardstick
+    if not figures:
+        return _sides(row, place, noise)
+    of_figure = noise.without_yardstick.get((row.workload, row.metric)) if noise else None
+    return Sides(figures[0], figures[place], row.more_is_better, of_figure)
+
+
+def _rows(place: Place, groups: Groups, span: YardstickSpan | None) -> Iterator[Row]:
+    """The rows of one place; `groups` has each side's runs with their cells there.
+
+    Where the yardsticks of all these cells are known, `span` is that of all cells that are compared.
+    """
     axes = dict(place)
     cells = [cell for group in groups for _, those in group for cell in those]
     for workload in workloads_of(cells):
@@ -285,10 +328,19 @@ def _rows(place: Place, groups: Sequence[Sequence[RunCells]]) -> Iterator[Row]:
         metrics = {(over["metric"], over["unit"]): over["more_is_better"] for over in taken}
         its_own = [[(run, as_of(workload, those)) for run, those in group] for group in groups]
         for (metric, unit), more in metrics.items():
-            figures = tuple(figure_of_runs(group, over_tiles(workload, metric)) for group in its_own)
-            yield Row(axes, workload, metric, unit, figures, more)
-    walls = tuple(figure_of_runs(group, wall_seconds) for group in groups)
-    yield Row(axes, WALL_CLOCK, WALL_SECONDS, "s", walls, more_is_better=False)
+            figures, without = _figures(its_own, over_tiles(workload, metric), unit, span)
+            yield Row(axes, workload, metric, unit, figures, more, figures_without_yardstick=without)
+    walls, without = _figures(groups, wall_seconds, "s", span)
+    yield Row(axes, WALL_CLOCK, WALL_SECONDS, "s", walls, more_is_better=False, figures_without_yardstick=without)
+
+
+def _figures(
+    groups: Groups, value: Value, unit: str, span: YardstickSpan | None
+) -> tuple[tuple[Figure, ...], tuple[Figure, ...]]:
+    """A figure of each side, and the same with the yardstick taken out, () where that is not known."""
+    without = span.without(value, unit) if span else None
+    scaled = () if without is None else tuple(figure_of_runs(group, without) for group in groups)
+    return tuple(figure_of_runs(group, value) for group in groups), scaled
 
 
 def _warnings(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from vmlab.analysis.compare import compare, sides_by_axis
+from collections.abc import Iterable
+
+from vmlab.analysis.compare import Row, compare, sides_by_axis
+from vmlab.analysis.difference import Difference
 from vmlab.analysis.noise import Key, Noise
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError
@@ -16,14 +19,20 @@ def noise_of(document: RunDocument) -> Noise:
     run, sides = document["run"]["id"], sides_by_axis(document)
     if len(sides) != 2:
         raise UsageError(f"run {run} is no control run: it has not two sides")
+    rows = compare(sides).rows
+    percents = _percents((row, row.differences[0]) for row in rows)
+    if not percents:
+        raise UsageError(f"run {run} has too few repeats to show how noisy its host is")
+    repeats = max(row.differences[0].readings for row in rows)
+    without = ((row, found) for row in rows for found in row.without_yardstick if found is not None)
+    return Noise(run, repeats, percents, _percents(without))
+
+
+def _percents(differences: Iterable[tuple[Row, Difference]]) -> dict[Key, float]:
+    """The far end of the interval of each figure, at the place where it is farthest."""
     percents: dict[Key, float] = {}
-    repeats = 0
-    for row in compare(sides).rows:
-        (found,) = row.differences
+    for row, found in differences:
         if found.interval is not None:
             key, far = (row.workload, row.metric), max(map(abs, found.interval))
             percents[key] = max(far, percents.get(key, 0.0))
-            repeats = max(repeats, found.readings)
-    if not percents:
-        raise UsageError(f"run {run} has too few repeats to show how noisy its host is")
-    return Noise(run, repeats, percents)
+    return percents

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Key = tuple[str, str]
@@ -12,11 +12,15 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Up to how many percent figures differ where nothing does, and which run showed it over how many repeats."""
+    """Up to how many percent figures differ where nothing does, and which run showed it over how many repeats.
+
+    `without_yardstick` are those of the figures with the yardstick taken out, as far as the run has it.
+    """
 
     run: str
     repeats: int
     percents: Mapping[Key, float]
+    without_yardstick: Mapping[Key, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Where the noise of a comparison comes from, as it stands in ``vmlab.compare/2``."""

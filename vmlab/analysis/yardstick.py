@@ -1,9 +1,64 @@
-"""What the yardstick of a cell shows: how far the host's own speed moved around it."""
+"""What the yardstick of a cell shows: how far the host's own speed moved around it, and figures without that."""
 
 from __future__ import annotations
 
-from vmlab.analysis.shape import YardstickDocument, YardstickReading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from vmlab.analysis.figure import Value
+from vmlab.analysis.shape import CellDocument, YardstickDocument, YardstickReading
+from vmlab.analysis.statistics import mean
 from vmlab.model.event import YardstickTaken
+
+_TIMES = ("s", "ms")
+_RATES = ("1/s", "B/s")
+
+
+@dataclass(frozen=True, slots=True)
+class YardstickSpan:
+    """The yardsticks of several cells in seconds, each the mean of before and after: their median, and both ends."""
+
+    median: float
+    shortest: float
+    longest: float
+
+    def to_json(self) -> dict[str, float]:
+        """As it stands in ``vmlab.compare/2``."""
+        return {"median_seconds": self.median, "shortest_seconds": self.shortest, "longest_seconds": self.longest}
+
+    def without(self, value: Value, unit: str) -> Value | None:
+        """`value`, which is in `unit`, as it would have been at the median yardstick; None for neither time nor rate.
+
+        A time is divided by the cell's yardstick relative to the median, and a rate multiplied by it. A cell without a
+        yardstick has no such value.
+        """
+        if unit not in (*_TIMES, *_RATES):
+            return None
+
+        def at_the_median(cell: CellDocument) -> float | None:
+            taken, yardstick = value(cell), yardstick_of(cell)
+            if taken is None or yardstick is None:
+                return None
+            relative = yardstick / self.median
+            return taken / relative if unit in _TIMES else taken * relative
+
+        return at_the_median
+
+
+def yardstick_of(cell: CellDocument) -> float | None:
+    """The yardstick of a cell: the mean of before and after, in seconds; None unless both were measured."""
+    taken = cell["yardstick"]
+    if taken is None or taken["before"] is None or taken["after"] is None:
+        return None
+    both = mean([taken["before"]["seconds"], taken["after"]["seconds"]])
+    return both if both > 0 else None
+
+
+def yardstick_span(cells: Iterable[CellDocument]) -> YardstickSpan | None:
+    """The yardsticks of those of `cells` that have one; None where none has."""
+    found = [one for cell in cells if (one := yardstick_of(cell)) is not None]
+    return YardstickSpan(median(found), min(found), max(found)) if found else None
 
 
 def yardstick_document(taken: dict[str, YardstickTaken]) -> YardstickDocument | None:

@@ -7,13 +7,12 @@ from typing import Any
 from vmlab.analysis.intent import table_document
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.repetition import Until
-from vmlab.model.run import AS_WRITTEN
 from vmlab.model.units import about_seconds, format_bytes
 from vmlab.model.visible import visible_line
 from vmlab.plan.memory import cell_memory, memory_needed
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Plan, WorkloadPlan
-from vmlab.report.words import plural
+from vmlab.report.words import order_words, plural
 
 SCHEMA = "vmlab.plan/1"
 _IMAGE = "debian"
@@ -124,7 +123,7 @@ def _cells(plan: Plan, host: HostFacts) -> list[str]:
         return ["no cell to run"]
     largest = max(plan.cells, key=lambda cell: (len(cell.guests), cell.memory_bytes))
     return [
-        f"cells    {_count(plan)}, one after another, {_order(plan)}",
+        f"cells    {_count(plan)}, one after another, {order_words(plan.scenario.order, plan.seed)}",
         f"guests   {plan.guests} at most, on {host.cpus} CPUs{_booted(plan)}",
         _memory(plan, host),
         f"disk     {format_bytes(plan.disk_bytes)} written at most, {format_bytes(host.disk_free_bytes)} free",
@@ -142,12 +141,6 @@ def _count(plan: Plan) -> str:
         return str(len(plan.cells))
     wanted = f"repeats go on until every figure is known to ± {until.spread:g} %, {until.at_least} to {until.at_most}"
     return f"{len(plan.cells_at_least)} to {len(plan.cells)} ({wanted})"
-
-
-def _order(plan: Plan) -> str:
-    if plan.scenario.order == AS_WRITTEN:
-        return AS_WRITTEN
-    return f"in random order within each repeat (seed {plan.seed})"
 
 
 def _time(plan: Plan) -> str:

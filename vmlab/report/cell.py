@@ -15,6 +15,7 @@ from vmlab.report.heading import heading
 from vmlab.report.host_rows import mean_text, row_label
 from vmlab.report.limits import bound_lines
 from vmlab.report.words import NOT_MEASURED, host_number, host_words, in_unit, number, plural
+from vmlab.report.yardsticks import yardstick_words
 from vmlab.telemetry.host_figures import HEADLINES
 
 _OF_STAGES = 5
@@ -54,20 +55,10 @@ def _facts(cell: CellDocument) -> Iterator[str]:
     if cell["wall_seconds"] is not None:
         yield f"total wall clock {number(cell['wall_seconds'])} s"
     yield from bound_lines(cell)
-    if (yardstick := _yardstick(cell)) is not None:
+    if (yardstick := yardstick_words(cell)) is not None:
         yield yardstick
     if cell["phases"]:
         yield "phases: " + ", ".join(f"{name} {number(seconds)} s" for name, seconds in cell["phases"].items())
-
-
-def _yardstick(cell: CellDocument) -> str | None:
-    taken = cell["yardstick"]
-    if taken is None:
-        return None
-    readings = {"before": taken["before"], "after": taken["after"]}
-    times = [f"{number(one['seconds'])} s {when}" for when, one in readings.items() if one is not None]
-    moved = taken["moved_percent"]
-    return f"yardstick {', '.join(times)} the cell" + ("" if moved is None else f": {number(moved)} % apart")
 
 
 def _measurements(cell: CellDocument, width: int) -> list[str]:

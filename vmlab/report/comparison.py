@@ -15,6 +15,7 @@ from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
 from vmlab.report.scores import throughput_words
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes, sentence
 from vmlab.report.words import MARK, apart_words, figure_text, plural
+from vmlab.report.yardsticks import TAKEN_OUT, taken_out_note
 
 _LONGEST_NAME = 24
 
@@ -32,6 +33,7 @@ def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
     notes = [
         *comparison_notes(comparison),
         *index_notes(comparison, names[0]),
+        *yardstick_notes(comparison),
         *(f"{MARK} {text}" for text in comparison.warnings),
     ]
     below = [line for text in notes for line in paragraph(text, width, "  ")]
@@ -70,15 +72,23 @@ def _noise_notes(comparison: Comparison, rows: Sequence[Row]) -> Iterator[str]:
     )
 
 
+def yardstick_notes(comparison: Comparison) -> Iterator[str]:
+    """How the yardstick is taken out of the differences, where it is."""
+    if comparison.yardstick is not None and any(any(row.without_yardstick) for row in comparison.rows):
+        yield taken_out_note(comparison.yardstick)
+
+
 def verdict_lines(comparison: Comparison, width: int = WIDTH) -> str:
     """What is known of each difference, as a sentence each."""
     comparison = visible_values(comparison)
     names = _names(comparison.labels)
     lines: list[str] = []
     for row in comparison.rows:
-        for side, found in zip(names[1:], row.differences, strict=True):
+        for side, found, without in zip(names[1:], row.differences, row.without_yardstick, strict=True):
             place = ", ".join([*([axes_words(row.axes)] if row.axes else []), _name(row), side])
             lines += paragraph(f"{place}: {sentence(found)}", width, "  ")
+            if without is not None:
+                lines += paragraph(f"{place}, {TAKEN_OUT}: {sentence(without)}", width, "  ")
     return "\n".join(["", *lines]) + "\n"
 
 
@@ -95,6 +105,10 @@ def _block(names: Sequence[str], rows: Sequence[Row], width: int) -> list[str]:
         columns.append(Column(name, [figure_text(row.figures[place + 1]) for row in rows]))
         differences = [long_text(row.differences[place]) for row in rows]
         columns.append(Column("difference", differences, beside=True))
+        without = [row.without_yardstick[place] for row in rows]
+        if any(without):
+            texts = [long_text(found) if found else "" for found in without]
+            columns.append(Column(TAKEN_OUT, texts, beside=True))
     longest = UNCUT if width == UNCUT else 30
     return grid("figure", [_label(row, longest) for row in rows], columns, width)
 

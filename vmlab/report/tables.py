@@ -20,6 +20,7 @@ from vmlab.report.named import named_differences, named_figures
 from vmlab.report.scores import score_lines, score_notes
 from vmlab.report.verdicts import difference_notes, outlier_notes
 from vmlab.report.words import MARK, STATISTIC_WORDS, apart_words, plural
+from vmlab.report.yardsticks import yardsticks_note
 
 
 def run_table(document: RunDocument, width: int = WIDTH) -> str:
@@ -66,6 +67,8 @@ def _notes(document: RunDocument, layout: TableLayout, tables: Sequence[ResultTa
         if cell["outcome"] != Outcome.PASSED:
             yield _doubt(cell)
     yield from absent_notes(document)
+    yardsticks = yardsticks_note(document["cells"])
+    yield from [yardsticks] if yardsticks else []
     yield from document["run"]["notices"]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vmlab.analysis.figure import MISSING, Figure
 from vmlab.model.quantities import format_bytes
-from vmlab.model.run import Outcome
+from vmlab.model.run import AS_WRITTEN, Outcome
 from vmlab.model.written import written
 
 if TYPE_CHECKING:
@@ -109,6 +109,11 @@ def apart_words(overlaps: Sequence[float | None]) -> str:
 def plural(count: int, noun: str) -> str:
     """``1 tile``, ``3 tiles``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def order_words(order: str, seed: int | None) -> str:
+    """In which order the cells of a repeat run: ``as written``, or at random with the seed of the draw."""
+    return AS_WRITTEN if order == AS_WRITTEN else f"in random order within each repeat (seed {seed})"
 
 
 def moment(stamp: str | None) -> str:

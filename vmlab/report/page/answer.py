@@ -19,6 +19,7 @@ from vmlab.report.blocks import metric_words
 from vmlab.report.limits import resource_word
 from vmlab.report.verdicts import interval_text, sentence
 from vmlab.report.words import figure_text, plural, relative_number, with_unit
+from vmlab.report.yardsticks import TAKEN_OUT
 
 STRUCK = re.compile(r"~~([0-9.e±+ -]+)~~")
 """A figure that `figure_text` has struck through; `split` gives the figures alone in every second place."""
@@ -139,8 +140,10 @@ def comparison_row(row: Row) -> list[str]:
     name = row.workload if row.workload == INDEX else f"{row.workload} {row.metric}"
     texts = [axes_words(row.axes) if row.axes else "", name, row.unit]
     texts.append(figure_text(row.figures[0]))
-    for figure, difference in zip(row.figures[1:], row.differences, strict=True):
-        texts.append(f"{figure_text(figure)}, {difference_words(difference)}")
+    sides = zip(row.figures[1:], row.differences, row.without_yardstick, strict=True)
+    for figure, difference, without in sides:
+        taken_out = f"; {TAKEN_OUT} {difference_words(without)}" if without else ""
+        texts.append(f"{figure_text(figure)}, {difference_words(difference)}{taken_out}")
     return texts
 
 

@@ -16,10 +16,10 @@ from vmlab.model.errors import UsageError
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
 from vmlab.model.written import written
-from vmlab.report.comparison import index_notes
+from vmlab.report.comparison import index_notes, yardstick_notes
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
-from vmlab.report.limits import bound_lines, cell_words
+from vmlab.report.limits import cell_words
 from vmlab.report.page.answer import (
     STRUCK,
     answers,
@@ -29,6 +29,7 @@ from vmlab.report.page.answer import (
     head_words,
     table_caption,
 )
+from vmlab.report.page.cells import cell_lines, order_sentence
 from vmlab.report.page.content import Chart, axis_charts, cell_chart, comparison_chart, host_charts, result_charts
 from vmlab.report.page.gathered import Gathered
 from vmlab.report.scores import TITLE, score_notes, score_tables
@@ -204,10 +205,12 @@ def _entry(entry: Entry) -> etree._Element:
 
 def _cells(run: Gathered, prefix: str, timelines: int) -> Iterator[etree._Element]:
     cells = run.document["cells"]
+    if cells:
+        yield el("p", order_sentence(run.document), class_="note")
     shown = []
     for place, cell in enumerate(cells):
         parts: list[Part] = [el("h3", f"{cell_words(cell)}: {cell['outcome']}")]
-        parts += [el("p", line, class_="note") for line in bound_lines(cell)]
+        parts += [el("p", line, class_="note") for line in cell_lines(cell)]
         course = run.courses.get(cell["cell"])
         if course is not None and place < timelines:
             svg = cell_chart(course, f"{prefix}t{cell['cell']}-")
@@ -294,6 +297,8 @@ def _several(runs: Sequence[Gathered]) -> Iterator[etree._Element]:
         return
     said = [el("p", *_marked(text)) for text in comparison_answers(found)]
     yield el("div", el("div", *said, class_="answer"), _grid([comparison_chart(found, "c-")]), class_="first")
+    for note in yardstick_notes(found):
+        yield el("p", note, class_="note")
     for warning in found.warnings:
         yield el("p", warning, class_="warn")
     for note in index_notes(found, found.labels[0]):

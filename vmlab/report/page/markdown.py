@@ -10,10 +10,10 @@ from vmlab.analysis.result_table import Entry, ResultTable, result_tables
 from vmlab.model.errors import UsageError
 from vmlab.model.visible import visible_values
 from vmlab.model.written import written
-from vmlab.report.comparison import index_notes
+from vmlab.report.comparison import index_notes, yardstick_notes
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
-from vmlab.report.limits import bound_lines, cell_words
+from vmlab.report.limits import cell_words
 from vmlab.report.page.answer import (
     STRUCK,
     answers,
@@ -23,6 +23,7 @@ from vmlab.report.page.answer import (
     head_words,
     table_caption,
 )
+from vmlab.report.page.cells import cell_lines, order_sentence
 from vmlab.report.page.gathered import Gathered
 from vmlab.report.scores import TITLE, score_notes, score_tables
 from vmlab.report.words import figure_text
@@ -72,10 +73,12 @@ def _run(run: Gathered) -> Iterator[str]:
         yield from _table(table)
     yield from _scores(run)
     yield from ("## Cells", "")
+    if document["cells"]:
+        yield from (escaped(order_sentence(document)), "")
     for cell in document["cells"]:
         reasons = f": {'; '.join(cell['reasons'])}" if cell["reasons"] else ""
         yield f"- {escaped(f'{cell_words(cell)}: ')}{cell['outcome']}{escaped(reasons)}"
-        yield from (f"  - {escaped(line)}" for line in bound_lines(cell))
+        yield from (f"  - {escaped(line)}" for line in cell_lines(cell))
     yield ""
 
 
@@ -132,3 +135,5 @@ def _several(runs: Sequence[Gathered]) -> Iterator[str]:
     for row in found.rows:
         yield _row(comparison_row(row))
     yield ""
+    for note in yardstick_notes(found):
+        yield from (escaped(note), "")

@@ -1,0 +1,133 @@
+"""The yardstick and the order of cells in tables, comparisons and reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.store.stories import Story
+from vmlab.analysis.compare import compare, sides_by_axis
+from vmlab.analysis.document import run_document
+from vmlab.analysis.shape import RunDocument
+from vmlab.report.comparison import comparison_table, verdict_lines
+from vmlab.report.page.gathered import gather
+from vmlab.report.page.html import html_report
+from vmlab.report.page.markdown import markdown_report
+from vmlab.report.tables import run_table
+from vmlab.store.reader import RunReader
+
+TAKEN_OUT = (
+    "without yardstick: the difference where each time is divided by, and each rate multiplied by, its cell's "
+    "yardstick (the mean of before and after) relative to the median of the cells compared; yardsticks took "
+    "0.300 to 0.600 s, median 0.450 s; what counts is the difference as it was measured"
+)
+
+
+def told(path: Path, *, yardsticks: bool = True, repeats: int = 8, order: str = "random", run: str = "slowed") -> Path:
+    """A run after a warm-up, whose writeback ran on a host that was half as fast."""
+    story = Story(path, run=run).begin({"cache": ["none", "writeback"]}, cells=16, seed=7, order=order)
+    cells = [("none", 0, 1.0), *((mode, n, slow) for n in range(1, repeats + 1) for mode, slow in MODES)]
+    for cache, repeat, slow in cells:
+        story.start_cell({"cache": cache}, repeat)
+        if yardsticks:
+            story.yardsticks(0.29 * slow, 0.31 * slow)
+        story.execute(10.0)
+        story.measure("web", (10 + 0.01 * repeat) * slow)
+        story.end_cell(wall=(10 + 0.01 * repeat) * slow)
+    return story.end()
+
+
+MODES = (("writeback", 2.0), ("none", 1.0))
+
+
+def document(store: Path) -> RunDocument:
+    with RunReader(store) as reader:
+        return run_document(reader)
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_a_comparison_has_a_second_column_which_is_not_the_verdict(tmp_path: Path) -> None:
+    found = compare(sides_by_axis(document(told(tmp_path / "run.sqlite"))))
+    lines = comparison_table(found, 160).splitlines()
+    (head,) = (line for line in lines if line.startswith("figure"))
+    assert head.split("  ")[-1] == "without yardstick" and head.index("difference") < head.index("without yardstick")
+    (web,) = (line for line in lines if line.startswith("web"))
+    assert [part.strip() for part in web.split("  ") if part][3:] == [
+        "+100.0 % (+100.0 to +100.0)",
+        "~ +0.0 % (+0.0 to +0.0)",
+    ]
+    assert TAKEN_OUT in one_line(comparison_table(found, 80))
+    assert max(map(len, comparison_table(found, 80).splitlines())) <= 80
+    explained = one_line(verdict_lines(found))
+    assert "web, cache writeback: difference proven: +100.0 %" in explained
+    assert "web, cache writeback, without yardstick: no difference proven: +0.0 %" in explained
+
+
+def test_without_yardsticks_nothing_is_said_of_them(tmp_path: Path) -> None:
+    store = told(tmp_path / "run.sqlite", yardsticks=False)
+    found = compare(sides_by_axis(document(store)))
+    with RunReader(store) as reader:
+        gathered = gather("last", reader, ())
+    texts = (comparison_table(found), verdict_lines(found), run_table(document(store)))
+    for text in (*texts, markdown_report([gathered]).decode()):
+        assert "yardstick" not in text
+
+
+def test_the_table_of_a_run_has_the_yardstick_of_each_cell(tmp_path: Path) -> None:
+    text = one_line(run_table(document(told(tmp_path / "run.sqlite", repeats=2))))
+    assert (
+        "yardstick in s by the number of the cell, mean of before and after it: "
+        "1: 0.300, 2: 0.600, 3: 0.300, 4: 0.600, 5: 0.300"
+    ) in text
+
+
+@pytest.mark.parametrize(
+    ("repeats", "order", "sentence"),
+    [
+        (
+            2,
+            "random",
+            "The cells ran in 2 blocks, each of which is one repeat of all cells, in random order within each "
+            "repeat (seed 7), after a warm-up; they are listed in the order in which they ran.",
+        ),
+        (
+            1,
+            "as written",
+            "The cells ran in one block, as written, after a warm-up; they are listed in the order in which they ran.",
+        ),
+    ],
+)
+def test_a_report_says_in_which_order_the_cells_ran(repeats: int, order: str, sentence: str, tmp_path: Path) -> None:
+    with RunReader(told(tmp_path / "run.sqlite", repeats=repeats, order=order)) as reader:
+        gathered = gather("last", reader, ())
+    text = markdown_report([gathered]).decode()
+    assert sentence in text
+    cells = text[text.index("## Cells") :].splitlines()[4:]
+    assert cells[:5] == [
+        "- cell 1 (cache none, warm-up): passed",
+        "  - Yardstick 0.290 s before, 0.310 s after the cell: 6.90 % apart.",
+        "- cell 2 (cache writeback, repeat 1): passed",
+        "  - Block 1, place 1.",
+        "  - Yardstick 0.580 s before, 0.620 s after the cell: 6.90 % apart.",
+    ]
+
+
+def test_the_page_says_the_same(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from vmlab.report.page.content import COURSES
+
+    first = told(tmp_path / "first" / "run.sqlite", repeats=2, run="first")
+    second = told(tmp_path / "second" / "run.sqlite", run="second")
+    runs = []
+    for label, store in (("first", first), ("second", second)):
+        with RunReader(store) as reader:
+            runs.append(gather(label, reader, COURSES))
+    page = html_report(runs).decode()
+    assert "The cells ran in 2 blocks, each of which is one repeat of all cells, in random" in page
+    assert "Block 1, place 1." in page and "Yardstick 0.580 s before, 0.620 s after the cell" in page
+    assert "; without yardstick +0.3 %, one a side" in page
+    assert TAKEN_OUT in page
