@@ -131,7 +131,15 @@ def test_the_noise_of_a_control_run_is_the_far_end_of_its_interval(tmp_path: Pat
     sides = sides_by_axis(_told(tmp_path / "run", {"none": [10.0] * 8, "writeback": [10.2] * 8}))
     (alone, with_noise) = (compare(sides, given).rows[0].differences[0] for given in (None, noise))
     assert (alone.verdict, with_noise.verdict) == (Verdict.PROVEN, Verdict.NOT_PROVEN)
-    assert compare(sides, noise).to_json()["noise"] == {"run": "control", "readings": 8}
+    said = compare(sides, noise).to_json()["noise"]
+    assert (said["run"], said["readings"], said["blocks"]) == ("control", 8, 8)
+    assert (said["control"], said["started"]) == (False, "2026-11-21T14:30:00.000+00:00")
+    assert said["figures"][0] == {
+        "workload": "web",
+        "metric": "run_time",
+        "percent": noise.percents["web", "run_time"],
+        "percent_without_yardstick": None,
+    }
 
 
 def test_a_run_that_cannot_show_noise_is_one_line(tmp_path: Path) -> None:

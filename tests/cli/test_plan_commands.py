@@ -248,3 +248,16 @@ def test_a_mistake_that_the_chosen_size_covers_up_is_refused_before_anything_sta
     assert (code, out) == (2, "")
     assert err.startswith(f"{path}:12:77: workloads.filecopy.bytes: unknown unit 'MQ'")
     assert list(tmp_path.glob("state/vmlab/runs/*")) == []
+
+
+def test_a_control_run_is_planned_and_a_bad_combination_is_one_line(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(f"{GOOD}axes: {{cache: [none, writeback]}}\n")
+    code, out, _ = ended(["plan", str(path), "--control", "--json", "--allow-overcommit"], capsys)
+    made = json.loads(out)["plan"]
+    assert (code, made["control"], made["repeats"], len(made["cells"])) == (0, True, 7, 14)
+    code, out, err = ended(["plan", str(path), "--control", "--cache", "none,writeback"], capsys)
+    assert (code, out) == (2, "")
+    assert err == (
+        "vmlab: --cache none,writeback: a control run has one configuration on both sides; name one value of cache\n"
+    )

@@ -161,7 +161,7 @@ def test_compare_explains_each_difference_and_names_the_noise(capsys: pytest.Cap
         story.end()
     text = _said(capsys, "compare", "last", "--control", "20261121-143000-tile-aaaa", "--explain")
     assert (
-        "this host's noise, up to which no difference is called real, by 8 repeats of control run 20261121-14" in text
+        "this host's noise, up to which no difference is called real, by 8 blocks of run 20261121-143000-tile" in text
     )
     (line,) = (line for line in text.splitlines() if line.startswith("web, cache writeback: "))
     assert line.startswith("web, cache writeback: difference proven: +9.8 % (")

@@ -180,11 +180,11 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         rows += _with_differences(here, asked_metrics(sides[0].run), noise)
     met = [(dict(place), [_cells(part, place, single) for part in parts]) for place in places]
     differs = tuple(differing([part.run for part in parts], met))
-    warnings = tuple(_warnings(parts, places, differs, single))
+    doubts = noise.doubts(sides[0].label, sides[0].run) if noise else ()
     return Comparison(
         labels=tuple(side.label for side in sides),
         rows=tuple(rows),
-        warnings=warnings,
+        warnings=(*_warnings(parts, places, differs, single), *doubts),
         differs=differs,
         noise=noise,
         workloads=tuple(workloads_of([cell for part in parts for cell in part.cells])),
@@ -265,7 +265,12 @@ def asked_metrics(run: RunPart) -> frozenset[str]:
     The total wall clock belongs to the run times.
     """
     table = run["table"]
-    asked = {*(table["metrics"] if table else ())} or {RUN_TIME}
+    return asked_of(table["metrics"] if table else ())
+
+
+def asked_of(metrics: Sequence[str]) -> frozenset[str]:
+    """The metrics that a table of `metrics`, or of none by name, asks for."""
+    asked = {*metrics} or {RUN_TIME}
     return frozenset({*asked, WALL_SECONDS} if RUN_TIME in asked else asked)
 
 

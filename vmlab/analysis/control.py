@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from vmlab.analysis.compare import Row, compare, sides_by_axis
+from vmlab.analysis.compare import Row, Side, asked_of, compare, sides_by_axis
 from vmlab.analysis.difference import Difference
+from vmlab.analysis.figure import WALL_SECONDS
 from vmlab.analysis.noise import Key, Noise
+from vmlab.analysis.power import readings_needed
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError
+from vmlab.workloads.registry import kinds
+
+if TYPE_CHECKING:
+    from vmlab.model.scenario import Scenario
+    from vmlab.plan.terms import Overrides
+
+
+def with_enough_repeats(overrides: Overrides, scenario: Scenario) -> Overrides:
+    """`overrides` with the number of repeats from which on a control run shows noise; as they are for other runs.
+
+    So many repeats are needed to prove anything of one of the figures that the scenario asks for.
+    """
+    if not overrides.control:
+        return overrides
+    asked = asked_of(scenario.table.metrics if scenario.table else ())
+    known = [kinds()[entry.kind].metrics for entry in scenario.workloads.values() if entry.kind in kinds()]
+    figures = sum(metric in asked for metrics in known for metric in metrics) + (WALL_SECONDS in asked)
+    return replace(overrides, least_repeats=readings_needed(max(1, figures)))
 
 
 def noise_of(document: RunDocument) -> Noise:
@@ -16,16 +39,22 @@ def noise_of(document: RunDocument) -> Noise:
 
     Raises UsageError where the run has not two sides, or too few repeats for an interval.
     """
-    run, sides = document["run"]["id"], sides_by_axis(document)
+    run, sides = document["run"], sides_by_axis(document)
     if len(sides) != 2:
-        raise UsageError(f"run {run} is no control run: it has not two sides")
+        raise UsageError(f"run {run['id']} is no control run: it has not two sides")
     rows = compare(sides).rows
     percents = _percents((row, row.differences[0]) for row in rows)
     if not percents:
-        raise UsageError(f"run {run} has too few repeats to show how noisy its host is")
-    repeats = max(row.differences[0].readings for row in rows)
+        raise UsageError(f"run {run['id']} has too few repeats to show how noisy its host is")
     without = ((row, found) for row in rows for found in row.without_yardstick if found is not None)
-    return Noise(run, repeats, percents, _percents(without))
+    return Noise(
+        of=run,
+        repeats=max(row.differences[0].readings for row in rows),
+        blocks=len({cell["block"] for cell in document["cells"] if not cell["warm_up"]}),
+        percents=percents,
+        without_yardstick=_percents(without),
+        alike=run["control"] or _alike(sides),
+    )
 
 
 def _percents(differences: Iterable[tuple[Row, Difference]]) -> dict[Key, float]:
@@ -36,3 +65,12 @@ def _percents(differences: Iterable[tuple[Row, Difference]]) -> dict[Key, float]
             key, far = (row.workload, row.metric), max(map(abs, found.interval))
             percents[key] = max(far, percents.get(key, 0.0))
     return percents
+
+
+def _alike(sides: Sequence[Side]) -> bool:
+    """Whether the record says that both sides are configured alike at all places."""
+    recorded = all(cell["settings"] for side in sides for cell in side.cells)
+    configured = [
+        {json.dumps([cell["axes"], cell["settings"]], sort_keys=True) for cell in side.cells} for side in sides
+    ]
+    return recorded and all(one == configured[0] for one in configured)

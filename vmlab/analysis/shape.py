@@ -69,7 +69,8 @@ class RunPart(TypedDict):
     """The run itself; `image` is the guests' image by its id, `host` what the host was before any load.
 
     `until` is None for a number of repeats. `throughput` has the metric that scores take for the throughput of each
-    workload of a known kind; ``run_time`` stands for its inverse.
+    workload of a known kind; ``run_time`` stands for its inverse. A `control` run has one configuration on
+    both sides.
     """
 
     id: str
@@ -86,6 +87,7 @@ class RunPart(TypedDict):
     exit_code: int | None
     cells_planned: int
     order: str
+    control: bool
     until: UntilDocument | None
     axes: dict[str, AxisDocument]
     absent: list[AbsentDocument]

@@ -55,6 +55,7 @@ _OPTIONS = (
     click.option("--allow-overcommit", is_flag=True, help="Give guests more memory than the host has free."),
     click.option("--allow-unsafe", is_flag=True, help="Allow cache mode unsafe: guests' data may be lost."),
     click.option("--allow-noise", is_flag=True, help="Count cells also where the host did much else; it is told."),
+    click.option("--control", is_flag=True, help="Run one configuration as both sides, to show the host's noise."),
     click.option("--cold", is_flag=True, help="Boot every guest; restore none from a snapshot."),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from vmlab.analysis.control import with_enough_repeats
 from vmlab.cli.diagnostics import say
 from vmlab.cli.options import overrides_options
 from vmlab.cli.output import write_json, write_text
@@ -27,7 +28,8 @@ def plan(scenario: str, overrides: Overrides, as_json: bool) -> None:
     Exit code 3 means that the host does not have the resources.
     """
     host = read_host_facts(runs_folder())
-    planned = make_plan(load_valid(scenario), overrides, host)
+    file = load_valid(scenario)
+    planned = make_plan(file, with_enough_repeats(overrides, file.scenario), host)
     refusal: RefusedError | None = None
     try:
         check_fit(planned, host)

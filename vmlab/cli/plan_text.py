@@ -9,6 +9,7 @@ from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.repetition import Until
 from vmlab.model.units import about_seconds, format_bytes
 from vmlab.model.visible import visible_line
+from vmlab.plan.control import SIDE, SIDES
 from vmlab.plan.memory import cell_memory, memory_needed
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Plan, WorkloadPlan
@@ -35,6 +36,7 @@ def plan_document(plan: Plan, host: HostFacts, refusal: str | None) -> dict[str,
             "repeats": plan.scenario.repeats if until is None else until.at_least,
             "until": None if until is None else _until(until),
             "order": plan.scenario.order,
+            "control": plan.control,
             "warm_up": plan.scenario.warm_up,
             "warm": plan.scenario.warm,
             "cells_at_least": len(plan.cells_at_least),
@@ -124,6 +126,7 @@ def _cells(plan: Plan, host: HostFacts) -> list[str]:
     largest = max(plan.cells, key=lambda cell: (len(cell.guests), cell.memory_bytes))
     return [
         f"cells    {_count(plan)}, one after another, {order_words(plan.scenario.order, plan.seed)}",
+        *_control(plan),
         f"guests   {plan.guests} at most, on {host.cpus} CPUs{_booted(plan)}",
         _memory(plan, host),
         f"disk     {format_bytes(plan.disk_bytes)} written at most, {format_bytes(host.disk_free_bytes)} free",
@@ -141,6 +144,15 @@ def _count(plan: Plan) -> str:
         return str(len(plan.cells))
     wanted = f"repeats go on until every figure is known to ± {until.spread:g} %, {until.at_least} to {until.at_most}"
     return f"{len(plan.cells_at_least)} to {len(plan.cells)} ({wanted})"
+
+
+def _control(plan: Plan) -> list[str]:
+    """What a control run measures twice."""
+    if not (plan.control and plan.cells):
+        return []
+    axes = {name: value for name, value in plan.cells[0].axes.items() if name != SIDE}
+    sides, blocks = " and ".join(SIDES), plural(plan.repeats_at_least, "block")
+    return [f"control  {axes_words(axes)} as both sides, {sides}, in {blocks}"]
 
 
 def _time(plan: Plan) -> str:

@@ -82,6 +82,7 @@ def _run_json(run: RunSummary) -> dict[str, Any]:
         "cells_done": run.cells_done,
         "cells_planned": run.cells_planned,
         "tags": list(run.tags),
+        "control": run.control,
     }
     if run.runner_pid is not None:
         body["runner_pid"] = run.runner_pid

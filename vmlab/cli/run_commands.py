@@ -8,6 +8,7 @@ import time
 
 import click
 
+from vmlab.analysis.control import with_enough_repeats
 from vmlab.analysis.document import run_document
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
@@ -46,6 +47,7 @@ def run(scenario: str, overrides: Overrides, detach: bool, wait: bool, concurren
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
             file = load_valid(scenario)
+            overrides = with_enough_repeats(overrides, file.scenario)
         folder = _started(file, overrides, wait, concurrent, interrupted)
         if detach and not interrupted.count:
             if as_json:

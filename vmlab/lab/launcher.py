@@ -60,7 +60,8 @@ def _append(folder: RunFolder, launcher_parts: LauncherParts, *events: Event) ->
     writer.close()
 
 
-def _begin(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts) -> None:
+def begin(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts = REAL) -> None:
+    """Write the beginning of the record: what will run, from which scenario and request, and what has to be known."""
     request = RunRequest.from_json(folder.request.read_text())
     writer = launcher_parts.open_store(folder.store)
     writer.append(
@@ -72,6 +73,7 @@ def _begin(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts) -> None
             cells=len(plan.cells),
             expected_seconds=plan.seconds,
             order=plan.scenario.order,
+            control=plan.control,
         )
     )
     writer.document("scenario", plan.scenario.model_dump_json(by_alias=True))
@@ -128,7 +130,7 @@ def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: Launche
     """
     try:
         with RuntimeFolder(folder.runtime).held() as second:
-            _begin(folder, plan_of(folder), launcher_parts)
+            begin(folder, plan_of(folder), launcher_parts)
             with heeded():
                 image = _image(folder, launcher_parts)
             with hold(image):

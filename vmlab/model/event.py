@@ -54,7 +54,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted(Event):
-    """The first event: what will run, where. `cells` is how many at most; `order` is theirs in a repeat."""
+    """The first event: what will run, where. `cells` is how many at most; `order` is theirs in a repeat.
+
+    A `control` run has one configuration on both sides.
+    """
 
     run: str
     scenario: str
@@ -63,6 +66,7 @@ class RunStarted(Event):
     cells: int
     expected_seconds: float
     order: str = AS_WRITTEN
+    control: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ CACHE_MODES: tuple[CacheMode, ...] = get_args(CacheMode)
 RUNNING = "running"
 """In place of an outcome, for a run, a cell or a workload that is still under way."""
 AS_WRITTEN = "as written"
+RANDOM = "random"
 """The order of cells that is not random."""
 WARM_UP = 0
 """In place of the number of a repeat: a cell that is measured and shown, and never counted."""

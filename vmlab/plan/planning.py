@@ -13,6 +13,7 @@ from vmlab.model.units import format_bytes
 from vmlab.plan.axes import PlacedAxis, Point, absent_values, points
 from vmlab.plan.changes import apply_overrides, apply_size
 from vmlab.plan.checking import Checked, read_cell, read_scenario
+from vmlab.plan.control import controlled
 from vmlab.plan.document import Document
 from vmlab.plan.estimate import cell_disk, cell_seconds, footprint
 from vmlab.plan.hosting import check_fit, read_host_facts
@@ -56,6 +57,8 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         document = document.assigned([("axes",)], _only_point(scenario), ())
         scenario = read_scenario(document)
     axes = place_axes(document, scenario)
+    if overrides.control:
+        scenario, axes = controlled(document, scenario, axes, overrides.least_repeats)
     cells = _cells(document, scenario, axes, host, cold=scenario.provision == "cold")
     table = _table(scenario, axes)
     plan = Plan(
@@ -70,6 +73,7 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         table=table,
         notes=(),
         absent=tuple(AbsentPoint(*found) for found in absent_values(axes)),
+        control=overrides.control,
     )
     return replace(plan, notes=tuple(_notes(plan, overrides, host)))
 
@@ -172,6 +176,9 @@ def _table(scenario: Scenario, axes: list[PlacedAxis]) -> Table:
 def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
     if plan.size != overrides.size:
         yield f"the scenario has no size {overrides.size}: it runs as it is written, which is full"
+    least = overrides.least_repeats
+    if least is not None and plan.repeats_at_least < least:
+        yield f"a control run of this scenario shows noise from {least} repeats on; fewer than that show none"
     needed = memory_needed(plan, host)
     if needed > host.memory_available_bytes and plan.scenario.allow.memory_overcommit:
         yield (

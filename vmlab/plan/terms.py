@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Overrides:
     """What the command line changes of a scenario. None keeps the scenario's value.
 
-    `sets` holds assignments as they were typed, such as ``workloads.web.requests=500``.
+    `sets` holds assignments as they were typed, such as ``workloads.web.requests=500``. `control` makes it a control
+    run, which has `least_repeats` or more unless a number is asked for.
     """
 
     size: str = "demo"
@@ -34,6 +35,8 @@ class Overrides:
     allow_unsafe: bool = False
     allow_noise: bool = False
     cold: bool = False
+    control: bool = False
+    least_repeats: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A mapping of JSON values."""
@@ -137,7 +140,7 @@ class Plan:
     `cells_at_least`.
 
     `size` is the one that really runs: ``full`` where the scenario has no such size. `notes` are lines for people
-    that belong on the results, such as memory overcommit.
+    that belong on the results, such as memory overcommit. A `control` run has one point on both sides.
     """
 
     scenario: Scenario
@@ -151,6 +154,12 @@ class Plan:
     table: Table
     notes: tuple[str, ...]
     absent: tuple[AbsentPoint, ...] = ()
+    control: bool = False
+
+    @property
+    def repeats_at_least(self) -> int:
+        """How many repeats run in any case."""
+        return self.scenario.repeats if self.scenario.until is None else self.scenario.until.at_least
 
     @property
     def cold(self) -> bool:

@@ -14,7 +14,7 @@ from vmlab.model.visible import visible_values
 from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
 from vmlab.report.scores import throughput_words
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes, sentence
-from vmlab.report.words import MARK, apart_words, figure_text, plural
+from vmlab.report.words import MARK, apart_words, figure_text, moment, plural
 from vmlab.report.yardsticks import TAKEN_OUT, taken_out_note
 
 _LONGEST_NAME = 24
@@ -66,9 +66,11 @@ def _noise_notes(comparison: Comparison, rows: Sequence[Row]) -> Iterator[str]:
         return
     known = {_name(row): noise.percents.get((row.workload, row.metric)) for row in rows}
     words = ", ".join(f"{name} {'not known' if size is None else f'{size:.1f} %'}" for name, size in known.items())
+    blocks = plural(noise.blocks, "block")
+    counted = blocks if noise.repeats == noise.blocks else f"{noise.repeats} of {blocks}"
     yield (
-        f"this host's noise, up to which no difference is called real, by {plural(noise.repeats, 'repeat')} of "
-        f"control run {noise.run}: {words}"
+        f"this host's noise, up to which no difference is called real, by {counted} of {noise.what} {noise.run}, "
+        f"{moment(noise.of['started'])}: {words}"
     )
 
 

@@ -46,7 +46,8 @@ def event_sentence(event: Event, cells: int | None = None) -> Sentence | None:
     """
     match event:
         case RunStarted():
-            return _info(f"run {event.run} started: {event.scenario}, size {event.size}, {plural(event.cells, 'cell')}")
+            what = f"{event.scenario}, control run" if event.control else event.scenario
+            return _info(f"run {event.run} started: {what}, size {event.size}, {plural(event.cells, 'cell')}")
         case HostProbed():
             emulated = ": figures describe emulation" if event.accelerator == "tcg" else ""
             return _info(f"accelerator {event.accelerator}{emulated}")

@@ -32,6 +32,8 @@ def _what(document: RunDocument) -> list[str]:
     tiles = _tiles(cells)
     guests = sorted({cell["provision"]["guests"] for cell in cells} - {0})
     parts = [run["scenario"] or "a run without a name"]
+    if run["control"]:
+        parts.append("control run: one configuration as both sides")
     if tiles:
         parts.append(_counts(tiles, "tile"))
     if guests:

@@ -27,7 +27,8 @@ class RunSummary:
     """One line of the list of runs; times are seconds since the epoch.
 
     `outcome` is one of `Outcome`, or `RUNNING`; `problem` is the reason why a store cannot be read. `tags` are the
-    names that a user gave to the run; `list_runs` has them, `summarise` has not.
+    names that a user gave to the run; `list_runs` has them, `summarise` has not. `control` tells a control run,
+    which has one configuration on both sides.
     """
 
     id: str
@@ -41,6 +42,7 @@ class RunSummary:
     cells_planned: int
     problem: str | None = None
     tags: tuple[str, ...] = ()
+    control: bool = False
 
 
 def new_run_id(scenario: str) -> str:
@@ -106,6 +108,7 @@ def summarise(store: Path) -> RunSummary:
         cells_done=done,
         cells_planned=enough or (started.cells if started else 0),
         problem=problem,
+        control=started is not None and started.control,
     )
 
 
