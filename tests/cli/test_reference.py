@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import re
 from pathlib import Path
 
@@ -26,19 +28,22 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
-def _told(overrides: Overrides, accelerator: str = "kvm") -> None:
-    """A run of cpu-priority that measured what was published, stored as the launcher stores it."""
+def _told(overrides: Overrides, accelerator: str = "kvm", repeats: int = 1) -> None:
+    """A run of cpu-priority that measured what was published, stored as the launcher stores it.
+
+    Its repeats differ by some hundredths of a percent.
+    """
     file = load("cpu-priority")
     plan = make_plan(file, overrides, HOST)
     axes = {name: list(axis.values) for name, axis in plan.scenario.axes.items()}
     said = json.loads(plan.scenario.model_dump_json(by_alias=True))
     story = Story(runs_folder() / RUN / "run.sqlite", "cpu-priority", RUN)
-    story.begin(axes, said["table"], size=plan.size, accelerator=accelerator, said=said, cells=3)
+    story.begin(axes, said["table"], size=plan.size, accelerator=accelerator, said=said, cells=3 * repeats)
     story.writer.document("scenario.yaml", file.text)
-    for threads, times in TIMES.items():
-        story.start_cell({"threads": threads}, guests=2)
+    for repeat, (threads, times) in itertools.product(range(1, repeats + 1), TIMES.items()):
+        story.start_cell({"threads": threads}, repeat, guests=2)
         for workload, seconds in zip(("pr100", "pr50"), times, strict=True):
-            story.measure(workload, seconds)
+            story.measure(workload, seconds * (1 + 1e-4 * math.sin(repeat * seconds) if repeats > 1 else 1))
         story.end_cell(wall=max(times))
     story.end()
 
@@ -58,7 +63,24 @@ def test_a_run_at_full_size_compares(capsys: Captured) -> None:
     assert [one["percent_of_published"] for one in measured] == [pytest.approx(100)] * 6
     ratios = [one["measured"]["mean"] for one in body["figures"] if one["relative"] == "ratio"]
     assert ratios == pytest.approx([1.00, 0.758, 0.750], abs=0.002)
-    assert [claim["answer"] for claim in body["claims"]] == ["reproduced"] * 4
+    assert {claim["answer"] for claim in body["claims"]} == {"cannot tell"}
+    assert {claim["points_to"] for claim in body["claims"]} == {"reproduced"}
+    assert [claim["readings_needed"] for claim in body["claims"]] == [6, 6, 7, 6]
+    text = " ".join(_ended(["show", "last", "--reference"], capsys)[1].split())
+    assert text.count("one reading each, no spread known") == 5
+    assert text.count("it points to: reproduced; an answer takes 6 repeats at least") == 3
+    assert text.count("it points to: reproduced; an answer takes 7 repeats at least") == 1
+
+
+@pytest.mark.parametrize(("repeats", "third"), [(6, "cannot tell"), (7, "reproduced")])
+def test_claims_are_answered_from_as_many_repeats_as_they_take(repeats: int, third: str, capsys: Captured) -> None:
+    _told(Overrides(size="full"), repeats=repeats)
+    claims = json.loads(_ended(["show", "last", "--reference", "--json"], capsys)[1])["claims"]
+    assert [claim["answer"] for claim in claims] == ["reproduced", "reproduced", third, "reproduced"]
+    assert [claim["points_to"] for claim in claims] == [None, None, "reproduced" if repeats == 6 else None, None]
+    out = _ended(["show", "last", "--reference"], capsys)[1]
+    assert out.count("an answer takes 7 repeats at least") == out.count("it points to") == (repeats == 6)
+    assert out.count("at 97.5 % confidence") == (2 if repeats == 7 else 0)
 
 
 def test_the_publication_s_own_error_stands_beside_what_is_right(capsys: Captured) -> None:

@@ -49,8 +49,15 @@ def _faults_of_claims(reference: Reference, body: Mapping[str, Any], text: str) 
         printed = f"{answer_words(claim['answer'])}: {claim['say']}" if body["run"] is not None else claim["say"]
         if claim["answer"] not in _ANSWERS or not claim["because"]:
             yield f"no answer with a reason to the claim: {claim['say']}"
+        elif any(_unfounded(one) for one in claim["comparisons"]):
+            yield f"an answer without an interval to the claim: {claim['say']}"
         elif printed not in text:
             yield f"the claim is not printed with its answer: {claim['say']}"
+
+
+def _unfounded(comparison: Mapping[str, Any]) -> bool:
+    """Whether it is answered although the readings have no interval."""
+    return comparison["answer"] != "cannot tell" and comparison["difference"]["interval_percent"] is None
 
 
 def _faults_of_figures(body: Mapping[str, Any], text: str) -> Iterator[str]:

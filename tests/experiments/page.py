@@ -14,6 +14,7 @@ from tests.experiments.own_table import own_table
 from tests.experiments.records import kept
 from vmlab.analysis.figure import Figure
 from vmlab.analysis.lookup import NO_CELL
+from vmlab.analysis.power import readings_needed
 from vmlab.analysis.published import AnsweredFigure, published_alone
 from vmlab.analysis.statistics import Spread
 from vmlab.model.printed import printed_number
@@ -41,6 +42,9 @@ Each scenario in `scenarios/` reproduces an experiment of a publication. `vmlab 
 `full` has the amounts of the publication, `demo` takes minutes, `smoke` shows that it works: its figures compare with
 nothing. Figures that are wrong in a publication stand as they are printed, marked with `!`, with what its own figures
 give and why. A figure from guests that were emulated has `tcg` behind it: it describes emulation.
+
+An answer to a claim is read from [the interval of the difference](statistics.md#claims), which takes at least as many
+repeats as stand beside the claim (`--repeats`). What fewer readings point to is no answer.
 
 Where a publication has a machine, a system or a cluster that is not here, its line stays and says why it is absent. The
 lab's guests have less memory than the published ones where their workloads do not use it.
@@ -175,8 +179,9 @@ def _claims(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[st
     if not claims:
         return
     answers = {body["say"]: _answer(record, body) for body in (record["beside"]["claims"] if record else ())}
-    yield from ("| claim | answer |", "| --- | --- |")
-    yield from (f"| {claim.say} | {answers.get(claim.say, _unrun(file))} |" for claim in claims)
+    yield from ("| claim | answer | repeats at least |", "| --- | --- | --- |")
+    for claim in claims:
+        yield f"| {claim.say} | {answers.get(claim.say, _unrun(file))} | {readings_needed(claim.comparisons)} |"
     yield ""
 
 
@@ -184,7 +189,8 @@ def _answer(record: Mapping[str, Any] | None, body: Mapping[str, Any]) -> str:
     assert record is not None
     run = record["beside"]["run"]
     how = [f"size {run['size']}", *([EMULATED] if run["accelerator"] == EMULATED else [])]
-    return f"{answer_words(body['answer'])} ({', '.join(how)})"
+    pointed = f", points to: {answer_words(body['points_to'])}" if body["points_to"] else ""
+    return f"{answer_words(body['answer'])}{pointed} ({', '.join(how)})"
 
 
 def main() -> None:

@@ -84,6 +84,8 @@ def test_what_is_missing_beside_the_publication_is_found() -> None:
     assert "are in the JSON" in faults(lambda body: body["figures"].pop())
     assert "are not those of the scenario" in faults(lambda body: body["claims"].pop())
     assert "no answer" in faults(lambda body: body["claims"][0].update(because=[]))
+    unfounded = {"answer": "reproduced"}
+    assert "without an interval" in faults(lambda body: body["claims"][0]["comparisons"][0].update(unfounded))
     assert "not printed with its answer" in faults(lambda body: None, text.replace("17.5 %, as", ""))
     assert "published figures are not printed" in faults(lambda body: None, "")
     assert "theirs and yours" in faults(lambda body: None, text.replace("yours", ""))

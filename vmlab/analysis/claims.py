@@ -1,4 +1,15 @@
-"""Checks a publication's claims against a run: reproduced, not reproduced, or cannot be decided."""
+"""Checks a publication's claims against a run: reproduced, not reproduced, or cannot be decided.
+
+A claim says within which bounds a difference lies: below or beyond one for `less` and `greater`, between two for
+`equal_within` and `ratio`. The interval of the run's own difference (`difference`) decides. Reproduced is what lies
+wholly within the bounds, not reproduced what lies wholly outside. For `equal_within` and `ratio` that is a test of
+equivalence: two one-sided tests (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987), each at 2.5 %.
+
+A claim of several comparisons, such as for each of three values, is corrected by Bonferroni (`corrected_for`). Its
+bounds are seldom at no difference, on which Holm's steps decide, and the same interval may be read in three ways;
+Bonferroni's intervals hold all at once, however they are read. All comparisons that the claim names are counted, also
+those that were not run.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +19,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from vmlab.analysis.figure import workloads_of
+from vmlab.analysis.difference import NO_DIFFERENCE, Difference, Sides, Verdict, corrected_for, differences
 from vmlab.analysis.lookup import Found, Lookup
-from vmlab.analysis.reading import NOT_TOGETHER, Asked, read
+from vmlab.analysis.power import readings_needed
+from vmlab.analysis.reading import NOT_TOGETHER
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics import Spread
 from vmlab.model.axes import axes_words
@@ -19,10 +31,11 @@ from vmlab.model.reference import Claim, Place, place_axes
 from vmlab.model.table import Statistic
 from vmlab.model.written import written
 
+Known = Literal["reproduced", "not"]
 Answer = Literal["reproduced", "not", "cannot tell"]
-_ASSUMED = 10.0
-"""By how many percent single readings may differ by chance, where the run has no repeats that show it."""
 _GRAVITY: tuple[Answer, ...] = ("reproduced", "cannot tell", "not")
+_BARELY = math.ulp(0.0)
+"""What is less or greater by no given percentage is so by more than nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +58,71 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two places of a claim, and the run's answer for them.
+
+    `points_to` is what the estimate alone would answer, where the readings are too few for an interval; it is no
+    answer. None where nothing can be compared, and where there is an interval.
+    """
+
+    answer: Answer
+    because: str
+    points_to: Known | None = None
+    difference: Difference = NO_DIFFERENCE
+
+    @property
+    def too_few(self) -> bool:
+        """Whether more repeats may give an answer where there is none."""
+        few = self.difference.verdict in (Verdict.ONE_EACH, Verdict.TOO_FEW)
+        return few and self.difference.percent is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as it stands in ``vmlab.reference/1``."""
+        return {
+            "answer": self.answer,
+            "points_to": self.points_to,
+            "because": self.because,
+            "difference": self.difference.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class AnsweredClaim:
-    """A claim with its answer, a sentence that gives the reason, and the figures."""
+    """A claim with the answers of its comparisons, and the figures behind them. It holds where it holds for all."""
 
     claim: Claim
-    answer: Answer
-    because: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
     evidence: tuple[Evidence, ...]
+
+    @property
+    def answer(self) -> Answer:
+        """One comparison that is not reproduced decides; without one, each must be."""
+        return max((one.answer for one in self.comparisons), key=_GRAVITY.index)
+
+    @property
+    def points_to(self) -> Known | None:
+        """What the readings would answer if no chance were in them; None where there is an answer, or they do not."""
+        if self.answer != "cannot tell":
+            return None
+        pointing = [one.points_to if one.answer == "cannot tell" else one.answer for one in self.comparisons]
+        if "not" in pointing:
+            return "not"
+        return None if None in pointing else "reproduced"
+
+    @property
+    def because(self) -> tuple[str, ...]:
+        """A sentence for each comparison that gives the reason."""
+        return tuple(one.because for one in self.comparisons)
+
+    @property
+    def readings_needed(self) -> int:
+        """How many repeats an answer takes at least."""
+        return readings_needed(self.claim.comparisons)
+
+    @property
+    def too_few(self) -> bool:
+        """Whether there is no answer, and there may be one with more repeats."""
+        return self.answer == "cannot tell" and any(one.too_few for one in self.comparisons)
 
     def to_json(self) -> dict[str, Any]:
         """The claim as it stands in ``vmlab.reference/1``."""
@@ -59,7 +130,10 @@ class AnsweredClaim:
             "say": self.claim.say,
             "where": self.claim.where,
             "answer": self.answer,
+            "points_to": self.points_to,
             "because": list(self.because),
+            "readings_needed": self.readings_needed,
+            "comparisons": [one.to_json() for one in self.comparisons],
             "evidence": [one.to_json() for one in self.evidence],
         }
 
@@ -67,15 +141,25 @@ class AnsweredClaim:
 def answer_claim(document: RunDocument, claim: Claim) -> AnsweredClaim:
     """The answer of a run. A claim for each of several values holds where it holds for all of them."""
     combinations = [dict(zip(claim.each, chosen, strict=True)) for chosen in itertools.product(*claim.each.values())]
-    answers: list[tuple[Answer, str]] = []
-    evidence: list[Evidence] = []
-    for each in combinations:
-        found = [_evidence(document, claim, {**each, **place}) for place in claim.places]
-        evidence += found
-        for one, other in _pairs(claim, found):
-            answers.append(_compared(document, claim, one, other))
-    overall = max((answer for answer, _ in answers), key=_GRAVITY.index)
-    return AnsweredClaim(claim, overall, tuple(why for _, why in answers), tuple(evidence))
+    return answered(
+        claim, [[_evidence(document, claim, {**each, **place}) for place in claim.places] for each in combinations]
+    )
+
+
+def answered(claim: Claim, evidence: Sequence[Sequence[Evidence]]) -> AnsweredClaim:
+    """The answer by the figures of all its places, which stand together for each combination of values."""
+    pairs = [pair for found in evidence for pair in _pairs(claim, found)]
+    doubts = [_doubt(one, other) for one, other in pairs]
+    certain = [_sides(*pair) for pair, doubt in zip(pairs, doubts, strict=True) if doubt is None]
+    found = (
+        corrected_for(claim.comparisons, sides.baseline, sides.candidate, one)
+        for sides, one in zip(certain, differences(certain), strict=True)
+    )
+    comparisons = tuple(
+        _answered(claim, one, other, next(found)) if doubt is None else Comparison("cannot tell", doubt)
+        for (one, other), doubt in zip(pairs, doubts, strict=True)
+    )
+    return AnsweredClaim(claim, comparisons, tuple(itertools.chain.from_iterable(evidence)))
 
 
 def _evidence(document: RunDocument, claim: Claim, place: Place) -> Evidence:
@@ -91,38 +175,57 @@ def _pairs(claim: Claim, found: Sequence[Evidence]) -> Iterator[tuple[Evidence, 
     return itertools.pairwise(found)
 
 
-def _compared(document: RunDocument, claim: Claim, one: Evidence, other: Evidence) -> tuple[Answer, str]:
-    for side in (one, other):
-        if (doubt := _doubt(side)) is not None:
-            return "cannot tell", doubt
-    first, second = cast(Spread, one.found.reading.figure.spread), cast(Spread, other.found.reading.figure.spread)
-    if one.found.reading.unit != other.found.reading.unit or second.mean == 0:
-        return "cannot tell", "the figures cannot be set against each other"
-    uncertain, how = _uncertainty(document, claim, first, second)
+def _sides(one: Evidence, other: Evidence) -> Sides:
+    """The first place against the second, which is what the claim's percentages are of."""
+    return Sides(other.found.reading.figure, one.found.reading.figure, None)
+
+
+def _bounds(claim: Claim) -> tuple[float, float]:
+    """Between which differences of the first place, in percent of the second, the claim is true."""
+    if claim.less is not None:
+        return -math.inf, -(claim.by or _BARELY)
+    if claim.greater is not None:
+        return claim.by or _BARELY, math.inf
     wanted = printed_number(claim.value).value if claim.value is not None else 1.0
-    off = 100 * (first.mean / second.mean / wanted - 1)
-    if claim.less is not None or claim.greater is not None:
-        return _ordered(claim, off, uncertain, f"{_told(one)} against {_told(other)}, {off:+.1f} %, {how}")
-    words = f"{_told(one)} over {_told(other)} is {first.mean / second.mean:.3f}, {how}"
-    return _equal(claim.tolerance, abs(off), uncertain, how, words)
+    return 100 * wanted * (1 - claim.tolerance / 100) - 100, 100 * wanted * (1 + claim.tolerance / 100) - 100
 
 
-def _ordered(claim: Claim, off: float, uncertain: float, words: str) -> tuple[Answer, str]:
-    beyond = (off if claim.greater is not None else -off) - claim.by
-    if abs(beyond) <= uncertain:
-        return "cannot tell", words
-    return ("reproduced" if beyond > 0 else "not"), words
+def _lying(low: float, high: float, bounds: tuple[float, float]) -> Known | None:
+    """Where differences from `low` to `high` lie: wholly within `bounds`, wholly outside, or neither."""
+    if bounds[0] <= low and high <= bounds[1]:
+        return "reproduced"
+    return "not" if high < bounds[0] or low > bounds[1] else None
 
 
-def _equal(tolerance: float, off: float, uncertain: float, how: str, words: str) -> tuple[Answer, str]:
-    known = not how.endswith(_NOT_KNOWN)
-    if off <= tolerance and (not known or uncertain <= tolerance):
-        return "reproduced", words
-    return ("not" if off - uncertain > tolerance else "cannot tell"), words
+def _answered(claim: Claim, one: Evidence, other: Evidence, found: Difference) -> Comparison:
+    if found.percent is None:
+        return Comparison("cannot tell", f"{_told(other)}, of which there is no percentage", None, found)
+    ordered = claim.less is not None or claim.greater is not None
+    between = "against" if ordered else "over"
+    words = f"{_told(one)} {between} {_told(other)}{_differing(found, ordered=ordered)}"
+    if found.interval is None:
+        pointed = _lying(found.percent, found.percent, _bounds(claim))
+        return Comparison("cannot tell", f"{words}, {found.obstacle}", pointed, found)
+    return Comparison(_lying(*found.interval, _bounds(claim)) or "cannot tell", words, None, found)
 
 
-def _doubt(side: Evidence) -> str | None:
-    """Why a side cannot be compared; None where it can."""
+def _differing(found: Difference, *, ordered: bool) -> str:
+    """The difference, as a percentage or as a ratio, with its interval as far as there is one."""
+    ends = [found.percent, *(found.interval or ())]
+    estimate, *interval = (f"{end:+.1f}" if ordered else f"{1 + end / 100:.3f}" for end in ends if end is not None)
+    text = f", {estimate} %" if ordered else f" is {estimate}"
+    return f"{text} ({' to '.join(interval)} at {found.confidence:.4g} % confidence)" if interval else text
+
+
+def _doubt(one: Evidence, other: Evidence) -> str | None:
+    """Why two places cannot be compared; None where they can."""
+    doubts = [doubt for side in (one, other) if (doubt := _doubt_of(side)) is not None]
+    if not doubts and one.found.reading.unit != other.found.reading.unit:
+        return f"{axes_words(one.place)} and {axes_words(other.place)}: the figures have different units"
+    return doubts[0] if doubts else None
+
+
+def _doubt_of(side: Evidence) -> str | None:
     if side.found.reason:
         return side.found.reason
     reading = side.found.reading
@@ -148,42 +251,3 @@ def _written(value: float, unit: str) -> str:
     value *= form.factor
     digits = f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{digits} {form.unit}".rstrip()
-
-
-_NOT_KNOWN = "between single readings is taken for chance"
-
-
-def _uncertainty(document: RunDocument, claim: Claim, one: Spread, other: Spread) -> tuple[float, str]:
-    """How much of the difference may be chance, in percent of the second figure, and the source of that figure.
-
-    The half widths of both 95 % intervals, added; of a single reading the largest relative one of the run's other
-    figures of the metric; and 10 % where no cell was repeated.
-    """
-    repeated = one.half_width is not None and other.half_width is not None
-    known = None if repeated else _known_spread(document, claim)
-    halves = []
-    for side in (one, other):
-        if side.half_width is not None:
-            halves.append(side.half_width)
-        elif known is not None:
-            halves.append(known * abs(side.mean))
-        else:
-            return _ASSUMED, f"up to {_ASSUMED:.0f} % {_NOT_KNOWN}"
-    percent = 100 * math.fsum(halves) / abs(other.mean)
-    whose = (
-        "both 95 % intervals" if one.half_width is not None and other.half_width is not None else "repeats elsewhere"
-    )
-    return percent, f"± {percent:.1f} % by {whose}"
-
-
-def _known_spread(document: RunDocument, claim: Claim) -> float | None:
-    """The largest half width of the run's figures of a metric, relative to its mean; None without repeats."""
-    places = {tuple(sorted(cell["axes"].items(), key=str)) for cell in document["cells"]}
-    found: list[float] = []
-    for place in places:
-        cells = [cell for cell in document["cells"] if tuple(sorted(cell["axes"].items(), key=str)) == place]
-        for workload in workloads_of(cells):
-            spread = read(cells, Asked(claim.metric, workload, claim.statistic)).figure.comparable
-            if spread is not None and spread.half_width is not None and spread.mean != 0:
-                found.append(spread.half_width / abs(spread.mean))
-    return max(found, default=None)

@@ -72,6 +72,19 @@ class Difference:
         return self.verdict == Verdict.PROVEN
 
     @property
+    def obstacle(self) -> str:
+        """Why the readings allow no verdict, in words; empty where they do, or nothing can be compared."""
+        match self.verdict:
+            case Verdict.ONE_EACH:
+                return f"{self.verdict}, no spread known"
+            case Verdict.ONE_A_SIDE:
+                return self.because
+            case Verdict.TOO_FEW:
+                return f"{self.verdict}: {self.because}" if self.because else str(self.verdict)
+            case _:
+                return ""
+
+    @property
     def ratio(self) -> float | None:
         """The candidate over the baseline: above 1 where `percent` is above 0."""
         return None if self.percent is None else 1 + self.percent / 100

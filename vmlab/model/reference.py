@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any, Literal
 
@@ -127,6 +128,11 @@ class Claim(ScenarioPart):
     def places(self) -> tuple[Place, ...]:
         """The places that are compared, in order."""
         return self.less or self.greater or self.equal_within or self.ratio or ()
+
+    @property
+    def comparisons(self) -> int:
+        """How many comparisons of two places it takes: a chain of places has one less, for each combination."""
+        return (len(self.places) - 1) * math.prod(map(len, self.each.values()))
 
 
 def place_axes(place: Place) -> Place:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from vmlab.analysis.claims import AnsweredClaim
 from vmlab.analysis.published import AnsweredFigure, BesideReference
 from vmlab.model.axes import axes_words
 from vmlab.model.reference import PublishedFigure
@@ -206,3 +207,12 @@ def _claims(beside: BesideReference, width: int) -> Iterator[str]:
         yield from paragraph(f"{answer_words(answered.answer)}: {answered.claim.say}", width, "  ")
         for why in answered.because:
             yield from paragraph(f"    {why}", width, "      ")
+        if hint := _hint(answered):
+            yield from paragraph(f"    {hint}", width, "      ")
+
+
+def _hint(answered: AnsweredClaim) -> str:
+    """What the readings of a claim without an answer point to, and how many it takes; empty where neither is known."""
+    parts = [f"it points to: {answer_words(answered.points_to)}"] if answered.points_to else []
+    parts += [f"an answer takes {answered.readings_needed} repeats at least"] if answered.too_few else []
+    return "; ".join(parts)

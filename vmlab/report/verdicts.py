@@ -103,11 +103,8 @@ def untested_words(found: Difference) -> str:
 
 
 def _why_untested(found: Difference) -> str:
-    if found.verdict == Verdict.ONE_EACH:
-        return "one reading each, no spread known"
-    if found.verdict == Verdict.ONE_A_SIDE:
-        return found.because
-    return f"too few readings: {found.because or _readings(found)}"
+    too_few = found.verdict == Verdict.TOO_FEW and not found.because
+    return f"{found.obstacle}: {_readings(found)}" if too_few else found.obstacle
 
 
 def _readings(found: Difference) -> str:
