@@ -198,6 +198,12 @@ class Workload(ABC, Generic[P]):
     inverse, for a kind that measures no such rate: amounts of work are the same in each tile.
     """
 
+    texts: ClassVar[tuple[str, ...]] = ()
+    """The names of the raw texts that `figures` reads, and that `collect` keeps.
+
+    Empty where figures need more, such as what a server counted meanwhile: they cannot be made again then.
+    """
+
     def __init__(self, params: P) -> None:
         self.params: P = params
 
@@ -245,6 +251,13 @@ class Workload(ABC, Generic[P]):
     @abstractmethod
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """Verify and give figures, ``run_time`` in seconds among them. Raises WorkloadError."""
+
+    def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
+        """All figures, from `texts` alone; the client ran for `seconds`. Raises WorkloadError.
+
+        `collect` has its figures from here, and `vmlab reparse` makes them again long after the guests are gone.
+        """
+        raise WorkloadError(f"figures of the kind {self.kind} need more than the texts that are kept of it")
 
     def readings(self, collected: Collected) -> tuple[Reading, ...]:
         """What was collected as readings, in the order of `metrics`.

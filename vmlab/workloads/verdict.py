@@ -23,13 +23,13 @@ def demand_equal(what: str, found: float, asked: float) -> None:
         raise WorkloadError(f"{what}: {found:.0f}, but {asked:.0f} were asked for")
 
 
-def demand_within(what: str, seconds: float, finished: Finished) -> None:
+def demand_within(what: str, seconds: float, client_seconds: float) -> None:
     """Raises WorkloadError where a tool claims more time than its client ran, by the clock of the client's place.
 
     A clock that went wrong meanwhile makes rates that are too low or too high, and no count shows it.
     """
-    if seconds > finished.seconds:
-        raise WorkloadError(f"{what} took {seconds:.3f} s together, but the client ran for {finished.seconds:.3f} s")
+    if seconds > client_seconds:
+        raise WorkloadError(f"{what} took {seconds:.3f} s together, but the client ran for {client_seconds:.3f} s")
 
 
 def labelled(text: str, label: str, pattern: str, tool: str) -> re.Match[str]:

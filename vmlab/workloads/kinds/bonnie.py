@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
@@ -95,6 +97,7 @@ class Bonnie(Workload[BonnieParams]):
     kind = "bonnie"
     sides = 1
     Params = BonnieParams
+    texts = ("bonnie",)
     summary = "bonnie++ writes, rewrites and reads large files, and seeks in them."
     metrics = with_run_time(
         **{name: Metric("1/s" if name == "seeks" else "B/s", "more", words) for name, words in _WORDS.items()},
@@ -145,14 +148,21 @@ class Bonnie(Workload[BonnieParams]):
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """Every stage ran over as much as was asked and has a figure, and the kernel saw the files written."""
         demand_success(finished, "bonnie++")
+        texts = {"bonnie": finished.stdout}
+        values = self.figures(texts, finished.seconds)
+        await remove_own_folder(context.source, self.params.folder, context.workload)
+        return Collected(values, {**texts, "stderr": finished.stderr})
+
+    def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
+        """From bonnie++'s line of figures, which the account of the kernel beside it bears out."""
         params = self.params
         try:
-            report = parse_bonnie(finished.stdout)
+            report = parse_bonnie(texts["bonnie"])
         except TooQuick as quick:
             more = "characters" if quick.stage in _BY_CHARACTER else "size"
             raise WorkloadError(f"{quick}: make {more} larger") from None
         self._demand(report)
-        account = parse_account(finished.stdout)
+        account = parse_account(texts["bonnie"])
         if account.written < _TIMES_WRITTEN * params.size:
             raise WorkloadError(
                 f"bonnie++ was to write {params.size} bytes and then to rewrite them; "
@@ -165,16 +175,12 @@ class Bonnie(Workload[BonnieParams]):
                 f"bonnie++ was to read at least {least} bytes from storage, but the kernel counted {account.read}: "
                 "the page cache was read; size and ram must be those of the place"
             )
-        await remove_own_folder(context.source, params.folder, context.workload)
-        return Collected(
-            values={
-                "run_time": account.seconds,
-                **{name: stage.rate for name, stage in report.stages.items()},
-                **{f"{name}_cpu": stage.cpu for name, stage in report.stages.items() if name in _CPU_STAGES},
-                "bytes": params.size,
-            },
-            raw={"bonnie": finished.stdout, "stderr": finished.stderr},
-        )
+        return {
+            "run_time": account.seconds,
+            **{name: stage.rate for name, stage in report.stages.items()},
+            **{f"{name}_cpu": stage.cpu for name, stage in report.stages.items() if name in _CPU_STAGES},
+            "bytes": params.size,
+        }
 
     def _demand(self, report: BonnieReport) -> None:
         params = self.params

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -125,6 +126,7 @@ class Fio(Workload[FioParams]):
     kind = "fio"
     sides = 1
     Params = FioParams
+    texts = ("fio", "client")
     summary = "fio reads or writes blocks of files, in order or at random."
     metrics = with_run_time(
         **_metrics(),
@@ -202,9 +204,16 @@ class Fio(Workload[FioParams]):
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """fio met no error, did all that was asked and as it was asked, and the kernel saw it do so."""
         demand_success(finished, "fio")
-        shell, params = context.source, self.params
-        text = (await shell.run(["cat", _report(context)])).stdout
-        report = parse_fio(text)
+        shell = context.source
+        texts = {"fio": (await shell.run(["cat", _report(context)])).stdout, "client": finished.stdout}
+        values = self.figures(texts, finished.seconds)
+        await remove_own_folder(shell, self.params.folder, context.workload)
+        return Collected(values, {**texts, "stderr": finished.stderr})
+
+    def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
+        """From fio's report, which the account of the kernel beside it bears out."""
+        params = self.params
+        report = parse_fio(texts["fio"])
         asked = Asked(
             **params.model_dump(include={"rw", "block", "jobs", "time", "engine", "direct", "verify"}),
             reads=not params.writes,
@@ -212,9 +221,8 @@ class Fio(Workload[FioParams]):
             bytes=params.each * params.jobs,
         )
         demand_work(report, asked)
-        demand_access(parse_account(finished.stdout), report, asked)
-        await remove_own_folder(shell, params.folder, context.workload)
-        return Collected(self._values(report), {"fio": text, "client": finished.stdout, "stderr": finished.stderr})
+        demand_access(parse_account(texts["client"]), report, asked)
+        return self._values(report)
 
     def _values(self, report: FioReport) -> dict[str, float]:
         params = self.params

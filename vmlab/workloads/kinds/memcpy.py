@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -60,6 +61,7 @@ class Memcpy(Workload[MemcpyParams]):
     kind = "memcpy"
     sides = 1
     Params = MemcpyParams
+    texts = ("mbw",)
     summary = "mbw copies an array in memory with up to three methods."
     metrics = with_run_time(
         memcpy_bandwidth=Metric("B/s", "more", "bandwidth of memcpy"),
@@ -109,25 +111,27 @@ class Memcpy(Workload[MemcpyParams]):
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """Each method ran as often as asked, over the whole array, and its average agrees with its readings."""
         demand_success(finished, "mbw")
-        reports = parse_mbw(finished.stdout)
+        texts = {"mbw": finished.stdout}
+        return Collected(self.figures(texts, finished.seconds), {**texts, "stderr": finished.stderr})
+
+    def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
+        """From mbw's readings of each copy, which agree with its averages."""
+        reports = parse_mbw(texts["mbw"])
         wanted = {method.upper(): method for method in self.params.methods}
         if set(reports) != set(wanted):
             raise WorkloadError(f"mbw ran {', '.join(sorted(reports)) or 'nothing'}, not {', '.join(sorted(wanted))}")
         if "mcblock" in self.params.methods:
-            demand_equal("bytes of mbw's blocks", parse_block(finished.stdout), self.params.block)
+            demand_equal("bytes of mbw's blocks", parse_block(texts["mbw"]), self.params.block)
         for method, report in reports.items():
             self._demand(method, report)
-        demand_within("mbw's copies", sum(report.seconds for report in reports.values()), finished)
+        demand_within("mbw's copies", sum(report.seconds for report in reports.values()), seconds)
         rates = {f"{wanted[method]}_bandwidth": self._rate(report) for method, report in reports.items()}
-        return Collected(
-            values={
-                "run_time": sum(report.seconds for report in reports.values()),
-                **rates,
-                "copies": self._copies,
-                "bytes": self._copies * self.params.array,
-            },
-            raw={"mbw": finished.stdout, "stderr": finished.stderr},
-        )
+        return {
+            "run_time": sum(report.seconds for report in reports.values()),
+            **rates,
+            "copies": self._copies,
+            "bytes": self._copies * self.params.array,
+        }
 
     def _demand(self, method: str, report: MethodReport) -> None:
         demand_equal(f"runs of mbw's {method}", len(report.copies), self.params.runs)

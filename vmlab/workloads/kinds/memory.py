@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -64,6 +65,7 @@ class Memory(Workload[MemoryParams]):
     kind = "memory"
     sides = 1
     Params = MemoryParams
+    texts = ("sysbench",)
     summary = "sysbench reads or writes blocks of memory with a number of threads."
     metrics = with_run_time(
         bandwidth=Metric("B/s", "more", "bandwidth"),
@@ -108,18 +110,20 @@ class Memory(Workload[MemoryParams]):
         return None if done is None else Progress(done, self._moved.total, "B")
 
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """sysbench did the test that was asked for, and exactly as many operations, or WorkloadError.
-
-        The rates that it prints are rounded; ours follow from the exact count of operations.
-        """
+        """sysbench did the test that was asked for, and exactly as many operations, or WorkloadError."""
         demand_success(finished, "sysbench memory")
+        texts = {"sysbench": finished.stdout}
+        return Collected(self.figures(texts, finished.seconds), {**texts, "stderr": finished.stderr})
+
+    def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
+        """The rates that sysbench prints are rounded; ours follow from the exact count of operations."""
         params = self.params
-        report, memory = parse_report(finished.stdout), parse_memory_report(finished.stdout)
+        report, memory = parse_report(texts["sysbench"]), parse_memory_report(texts["sysbench"])
         demand_equal("operations of sysbench memory", memory.operations, params.operations)
         demand_equal("events of sysbench memory", report.events, params.operations)
         demand_equal("KiB of sysbench's blocks", memory.block_kib, params.block // 1024)
         demand_equal("threads of sysbench memory", memory.threads, params.threads)
-        demand_within("sysbench's threads", report.total_time, finished)
+        demand_within("sysbench's threads", report.total_time, seconds)
         if (memory.operation, memory.scope) != (params.oper, params.scope):
             raise WorkloadError(
                 f"sysbench did {memory.operation} with scope {memory.scope}, not {params.oper} with {params.scope}"
@@ -130,13 +134,10 @@ class Memory(Workload[MemoryParams]):
                 "make total larger"
             )
         moved = memory.operations * params.block
-        return Collected(
-            values={
-                "run_time": report.total_time,
-                "bandwidth": moved / report.total_time,
-                "operations": memory.operations,
-                "operations_per_second": memory.operations / report.total_time,
-                "bytes": moved,
-            },
-            raw={"sysbench": finished.stdout, "stderr": finished.stderr},
-        )
+        return {
+            "run_time": report.total_time,
+            "bandwidth": moved / report.total_time,
+            "operations": memory.operations,
+            "operations_per_second": memory.operations / report.total_time,
+            "bytes": moved,
+        }

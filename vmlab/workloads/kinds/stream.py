@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -63,6 +64,7 @@ class Stream(Workload[StreamParams]):
     kind = "stream"
     sides = 1
     Params = StreamParams
+    texts = ("stream",)
     summary = "Four kernels (copy, scale, add, triad) run over arrays in memory, as in STREAM."
     metrics = with_run_time(
         **{f"{name}_bandwidth": Metric("B/s", "more", f"bandwidth of {name}") for name in KERNELS},
@@ -99,8 +101,13 @@ class Stream(Workload[StreamParams]):
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """The program found every element right, and its figures follow from the times that it took."""
         demand_success(finished, "stream")
+        texts = {"stream": finished.stdout}
+        return Collected(self.figures(texts, finished.seconds), {**texts, "stderr": finished.stderr})
+
+    def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
+        """From the times of each kernel, which agree with the program's summary."""
         params = self.params
-        said = last_object(finished.stdout, "stream")
+        said = last_object(texts["stream"], "stream")
         for name, asked in (("threads", params.threads), ("runs", params.runs), ("elements", params.array // _WORD)):
             demand_equal(f"{name} of stream", _number(said, name), asked)
         demand_equal("elements that stream checked", _number(said, "checked"), 3 * params.array // _WORD)
@@ -114,11 +121,8 @@ class Stream(Workload[StreamParams]):
             values[f"{name}_bandwidth"] = moved * len(counted) / sum(counted)
             values[f"{name}_bandwidth_best"] = moved / min(counted)
             values[f"{name}_bandwidth_worst"] = moved / max(counted)
-        demand_within("stream's kernels", total, finished)
-        return Collected(
-            values={"run_time": total, **values, "bytes": params.runs * _ARRAYS_MOVED * params.array},
-            raw={"stream": finished.stdout, "stderr": finished.stderr},
-        )
+        demand_within("stream's kernels", total, seconds)
+        return {"run_time": total, **values, "bytes": params.runs * _ARRAYS_MOVED * params.array}
 
 
 def _number(said: dict[str, Any], name: str) -> float:
