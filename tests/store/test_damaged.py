@@ -43,6 +43,8 @@ EXAMPLES: dict[str, Any] = {
     "Provision": {"how": "cold", "seconds": 4.5, "guests": 4, "snapshots": {"t1-front": "ab"}},
     "Settings": {"tiles": 1, "cache": "none", "host": {"thp": "never"}},
     "Seen": {"boot": {"units": ["a.service"]}, "data_disk": {"bytes": 1}},
+    "dict[str, str]": {"run_time": "s"},
+    "dict[str, Reading]": {"run_time": 1.5},
     "dict[str, Any]": {"cpu": "AMD", "cpus": 2},
 }
 HOSTILE: tuple[Any, ...] = (None, True, "many", "", -7, 2.5, 10**30, 1e308, [], [[1]], {}, {"a": {"b": [None]}})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from vmlab.analysis.directions import Directions
 from vmlab.analysis.over_tiles import over_tiles
+from vmlab.analysis.remade import remade_documents
 from vmlab.analysis.shape import (
     BootDocument,
     CellDocument,
@@ -17,6 +17,7 @@ from vmlab.analysis.shape import (
     SeenDocument,
     WorkloadDocument,
 )
+from vmlab.analysis.statistics import finite
 from vmlab.analysis.timeline import CellTimeline
 from vmlab.analysis.yardstick import yardstick_document
 from vmlab.model.event import CacheProved, GuestInspected, MeasurementTaken, WorkloadEnded
@@ -40,12 +41,13 @@ def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> C
         "reasons": list(end.reasons) if end else [],
         "provision": _provision(cell),
         "yardstick": yardstick_document(cell.yardstick),
-        "wall_seconds": _finite(end.wall_seconds) if end else None,
-        "start_skew_ms": _finite(end.start_skew_ms) if end else None,
-        "skew_uncertainty_ms": _finite(end.skew_uncertainty_ms) if end else None,
+        "wall_seconds": finite(end.wall_seconds) if end else None,
+        "start_skew_ms": finite(end.start_skew_ms) if end else None,
+        "skew_uncertainty_ms": finite(end.skew_uncertainty_ms) if end else None,
         "phases": dict(cell.phases),
         "workloads": workloads,
         "measurements": measurements,
+        "remade": remade_documents(cell),
         "over_tiles": over_tiles(measurements, workloads, directions),
         "host": {},
         "disk_traffic": None,
@@ -60,7 +62,7 @@ def _provision(cell: CellTimeline) -> ProvisionDocument:
     provision = cell.end.provision if cell.end else {}
     return {
         "how": provision.get("how"),
-        "seconds": _finite(provision.get("seconds")),
+        "seconds": finite(provision.get("seconds")),
         "guests": provision.get("guests", cell.start.guests),
         "snapshots": dict(provision.get("snapshots", {})),
     }
@@ -80,8 +82,8 @@ def _workload(ended: WorkloadEnded, began: float | None) -> WorkloadDocument:
         "guest": ended.guest,
         "outcome": str(ended.outcome),
         "reason": ended.reason,
-        "began": _finite(began),
-        "ended": None if began is None else _finite(began + ended.seconds),
+        "began": finite(began),
+        "ended": None if began is None else finite(began + ended.seconds),
     }
 
 
@@ -91,7 +93,7 @@ def _measurement(taken: MeasurementTaken) -> MeasurementDocument:
         "tile": taken.tile,
         "guest": taken.guest,
         "metric": taken.metric,
-        "value": _finite(taken.value),
+        "value": finite(taken.value),
         "unit": taken.unit,
     }
 
@@ -121,8 +123,3 @@ def _seen(inspected: Iterable[GuestInspected]) -> list[SeenDocument]:
         if (disk := one.seen.get("data_disk")) is not None and DataDiskDocument.__required_keys__ <= disk.keys():
             known["data_disk"] = disk
     return list(seen.values())
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has no NaN and no infinity."""
-    return value if value is not None and math.isfinite(value) else None

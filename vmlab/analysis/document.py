@@ -12,6 +12,7 @@ from vmlab.analysis.directions import Directions
 from vmlab.analysis.host import host_of
 from vmlab.analysis.intent import absent_of, axes_of, kinds_of, table_of, until_of
 from vmlab.analysis.knee import SHARE_PERCENT
+from vmlab.analysis.remade import remade_notices
 from vmlab.analysis.result_table import result_tables
 from vmlab.analysis.scores import scores_json
 from vmlab.analysis.shape import SCHEMA, CellDocument, RunDocument, RunPart
@@ -24,6 +25,7 @@ from vmlab.model.event import (
     CacheProved,
     CellEnded,
     CellStarted,
+    FiguresRemade,
     GuestInspected,
     HostProbed,
     ImageReady,
@@ -60,6 +62,7 @@ _KINDS = (
     WorkloadStarted,
     WorkloadEnded,
     MeasurementTaken,
+    FiguresRemade,
     YardstickTaken,
     CellEnded,
     RepeatsEnded,
@@ -165,7 +168,11 @@ def _run_part(reader: RunReader, known: RunTimeline, unended: str) -> RunPart:
         "absent": absent_of(texts),
         "table": table_of(texts),
         "throughput": throughput_metrics(kinds_of(texts)),
-        "notices": [*(notice.text for notice in known.notices if notice.level != "info"), *map(_beside, known.others)],
+        "notices": [
+            *(notice.text for notice in known.notices if notice.level != "info"),
+            *map(_beside, known.others),
+            *remade_notices(known.cells.values()),
+        ],
         "measured_beside": [
             {"run": other.run, "user": other.user, "seen": time_of_day(other.wall)} for other in known.others
         ],

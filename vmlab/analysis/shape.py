@@ -120,6 +120,23 @@ class MeasurementDocument(TypedDict):
     unit: str
 
 
+class RemadeDocument(TypedDict):
+    """A figure that was made again from raw texts after the run, `at` a time of day by `version` of vmlab.
+
+    `was` and `value` are None where the figure was new, and where it went.
+    """
+
+    workload: str
+    tile: int
+    guest: str
+    metric: str
+    was: float | None
+    value: float | None
+    unit: str
+    version: str
+    at: str | None
+
+
 class OverTilesDocument(TypedDict):
     """One metric over all tiles of a cell.
 
@@ -290,6 +307,7 @@ class CellDocument(TypedDict):
     phases: dict[str, float]
     workloads: list[WorkloadDocument]
     measurements: list[MeasurementDocument]
+    remade: list[RemadeDocument]
     over_tiles: list[OverTilesDocument]
     host: dict[str, AggregateDocument]
     disk_traffic: TrafficDocument | None

@@ -125,3 +125,8 @@ def _inside(t: float, freedom: int) -> float:
         total += term
         term *= cosine * cosine * (factor - 1) / factor
     return 2 / math.pi * (angle + sine * total) if odd else sine * total
+
+
+def finite(value: float | None) -> float | None:
+    """JSON has no NaN and no infinity."""
+    return value if value is not None and math.isfinite(value) else None

@@ -7,7 +7,7 @@ command line, and the console's screens, live and replayed.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from vmlab.model.event import (
@@ -18,6 +18,7 @@ from vmlab.model.event import (
     CellStarted,
     CommandReceived,
     Event,
+    FiguresRemade,
     GuestInspected,
     GuestStateChanged,
     HostProbed,
@@ -96,6 +97,7 @@ class CellTimeline:
     workloads: dict[tuple[int, str], WorkloadTimeline] = field(default_factory=dict)
     ended_workloads: list[WorkloadEnded] = field(default_factory=list)
     measurements: list[MeasurementTaken] = field(default_factory=list)
+    remade: list[FiguresRemade] = field(default_factory=list)
     proofs: list[CacheProved] = field(default_factory=list)
     inspected: list[GuestInspected] = field(default_factory=list)
     yardstick: dict[str, YardstickTaken] = field(default_factory=dict)
@@ -119,6 +121,8 @@ class CellTimeline:
                 self.guests[event.tile, event.guest] = event
             case MeasurementTaken():
                 self.measurements.append(event)
+            case FiguresRemade():
+                self._remake(event)
             case CacheProved():
                 self.proofs.append(event)
             case GuestInspected():
@@ -132,6 +136,23 @@ class CellTimeline:
                 self.ended_workloads.append(event)
             case _:
                 self._apply_phase(event)
+
+    def _remake(self, event: FiguresRemade) -> None:
+        """Put figures that were made again in the place of the old ones, which `remade` keeps."""
+        self.remade.append(event)
+        new = dict(event.values)
+        figures: list[MeasurementTaken] = []
+        for taken in self.measurements:
+            if (taken.workload, taken.tile) != (event.workload, event.tile) or taken.metric not in event.units:
+                figures.append(taken)
+            elif taken.metric in new:
+                figures.append(replace(taken, value=new.pop(taken.metric)))
+        place = {"cell": event.cell, "workload": event.workload, "tile": event.tile, "guest": event.guest}
+        figures += [
+            MeasurementTaken(**place, metric=metric, value=value, unit=event.units.get(metric, ""))  # type: ignore[arg-type]
+            for metric, value in new.items()
+        ]
+        self.measurements = figures
 
     def _apply_phase(self, event: Event) -> None:
         match event:

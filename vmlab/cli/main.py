@@ -69,6 +69,12 @@ def _tag() -> click.Command:
     return tag
 
 
+def _reparse() -> click.Command:
+    from vmlab.cli.reparse_command import reparse
+
+    return reparse
+
+
 def _report() -> click.Command:
     from vmlab.cli.report_command import report
 
@@ -152,6 +158,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "report": CommandEntry(_report, "Write a report of runs as one file: HTML or Markdown."),
     "export": CommandEntry(_export, "Write a run for other programs, or for another machine."),
     "import": CommandEntry(_import, "Add a run that was exported on another machine."),
+    "reparse": CommandEntry(_reparse, "Make a run's figures again from the raw output that it keeps."),
     "replay": CommandEntry(_replay, "Play a recorded run back in the console."),
     "top": CommandEntry(_top, "Watch this host live."),
     "plan": CommandEntry(_plan, "Tell what would run, how long, with how much RAM and disk."),

@@ -231,6 +231,24 @@ class MeasurementTaken(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FiguresRemade(Event):
+    """Figures of a workload were made again from its raw texts, after the run, by `version` of vmlab.
+
+    `was` and `values` have those that changed, by metric: one that is new is not in `was`, one that went not in
+    `values`. `units` are of both. `mono` is that of the cell's last event before.
+    """
+
+    cell: int
+    workload: str
+    tile: int
+    guest: str
+    version: str
+    was: dict[str, Reading]
+    values: dict[str, Reading]
+    units: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CellEnded(Event):
     """A cell ended. `summary` is what `show --json` has of it, apart from its measurements and proofs."""
 

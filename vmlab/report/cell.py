@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import CellDocument, RemadeDocument, RunDocument
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.results import RawOutput
 from vmlab.model.sample import unit_of
@@ -14,7 +14,7 @@ from vmlab.report.grid import WIDTH, Column, grid, paragraph, shorten
 from vmlab.report.heading import heading
 from vmlab.report.host_rows import mean_text, row_label
 from vmlab.report.limits import bound_lines
-from vmlab.report.words import NOT_MEASURED, host_number, host_words, in_unit, number, plural
+from vmlab.report.words import NOT_MEASURED, host_number, host_words, in_unit, moment, number, plural
 from vmlab.report.yardsticks import yardstick_words
 from vmlab.telemetry.host_figures import HEADLINES
 
@@ -30,6 +30,7 @@ def cell_text(document: RunDocument, cell: CellDocument, width: int = WIDTH) -> 
         lines += paragraph(text, width, "  ")
     for section in (
         _measurements(cell, width),
+        [line for text in _remade(cell["remade"]) for line in paragraph(text, width, "  ")],
         _stages(cell, width),
         _host(cell, width),
         list(_proofs(cell, width)),
@@ -93,6 +94,15 @@ def _stages(cell: CellDocument, width: int) -> list[str]:
         texts = [NOT_MEASURED if mean is None else mean_text(figure, mean["mean"]) for mean in means]
         columns.append(Column(row_label(figure), texts))
     return grid("workload", [one["workload"] for one in stages], columns, width)
+
+
+def _remade(changes: Iterable[RemadeDocument]) -> Iterator[str]:
+    """A line for each figure that was made again, with the old one."""
+    for one in changes:
+        was, value = ("none" if figure is None else f"{figure:.6g}" for figure in (one["was"], one["value"]))
+        where = f"{one['workload']} of tile {one['tile']}, {one['metric']}"
+        when = f"by vmlab {one['version']}, {moment(one['at'])}"
+        yield f"{where}: {value} (unit {one['unit']}), made again {when}; it was {was}"
 
 
 def _host(cell: CellDocument, width: int) -> list[str]:

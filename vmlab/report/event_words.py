@@ -12,6 +12,7 @@ from vmlab.model.event import (
     CellStarted,
     CommandReceived,
     Event,
+    FiguresRemade,
     GuestStateChanged,
     HostProbed,
     ImageReady,
@@ -88,6 +89,8 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
             took = format_seconds(event.seconds)
             text = f"tile {event.tile} {event.workload} {event.outcome} after {took}"
             return _ended(event.outcome, text, event.reason)
+        case FiguresRemade():
+            return _info(f"figures of tile {event.tile} {event.workload} were made again by vmlab {event.version}")
         case CellEnded():
             return _ended(event.outcome, f"cell {event.cell} {event.outcome}", "; ".join(event.reasons))
         case _:
