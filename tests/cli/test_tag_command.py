@@ -14,7 +14,8 @@ from vmlab.cli.main import command_line
 from vmlab.model.places import runs_folder, state_folder
 from vmlab.report.grid import WIDTH
 from vmlab.report.listing import runs_text
-from vmlab.store.runs import list_runs, resolve_run
+from vmlab.store.run_list import list_runs
+from vmlab.store.runs import resolve_run
 from vmlab.store.tags import all_tags, tagged, tags_folder
 from vmlab.system.removal import remove_tree
 

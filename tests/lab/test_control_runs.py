@@ -17,7 +17,7 @@ from vmlab.plan.terms import Overrides
 from vmlab.report.listing import runs_text
 from vmlab.report.tables import run_table
 from vmlab.store.reader import RunReader
-from vmlab.store.runs import summarise
+from vmlab.store.summary import summarise
 
 SCENARIO = "limits: {clock_drift_percent: 100, start_skew: 30 s}\naxes: {cache: [none, writeback]}\n"
 

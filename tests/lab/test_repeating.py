@@ -17,7 +17,7 @@ from vmlab.model.run import Outcome
 from vmlab.plan.terms import Overrides
 from vmlab.report.tables import run_table
 from vmlab.store.reader import RunReader
-from vmlab.store.runs import summarise
+from vmlab.store.summary import summarise
 
 CALM = "limits: {clock_drift_percent: 100, start_skew: 30 s}\n"
 """What a machine under load might break, and is not asked about here."""

@@ -14,13 +14,17 @@ import pytest
 from tests.store.stories import WALL, Story
 from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
+from vmlab.store import run_list
 from vmlab.store.life import is_alive, process_ids
-from vmlab.store.runs import list_runs, new_run_id, resolve_run
+from vmlab.store.run_list import list_runs
+from vmlab.store.runs import new_run_id, resolve_run
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(autouse=True, params=["read each time", "kept at once"])
+def state(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    settled = 3600 * 10**9 if request.param == "read each time" else -(10**12)
+    monkeypatch.setattr(run_list, "_SETTLED_NANOSECONDS", settled)
     return tmp_path / "state"
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests.tui.pictures import keys_to
 from vmlab.lab.folder import RunFolder
 from vmlab.model.places import runs_folder
-from vmlab.store.runs import list_runs
+from vmlab.store.run_list import list_runs
 
 pytestmark = [pytest.mark.guests, pytest.mark.timeout(1200)]
 

@@ -41,6 +41,7 @@ from vmlab.model.event import (
     WorkloadStarted,
     YardstickTaken,
 )
+from vmlab.model.moments import time_of_day
 from vmlab.model.run import AS_WRITTEN, RUNNING, Outcome
 from vmlab.model.sample import Sample
 from vmlab.store.life import is_alive
@@ -188,8 +189,3 @@ def _planned(known: RunTimeline) -> int:
 def _beside(other: AnotherRunSeen) -> str:
     since = datetime.fromtimestamp(other.wall, UTC).strftime("%H:%M:%S %Z")
     return f"run {other.run} of {other.user} measured on this host at the same time (seen {since})"
-
-
-def time_of_day(wall: float | None) -> str | None:
-    """Seconds since the epoch as the documents have them: ISO 8601 in UTC, to the millisecond; None stays None."""
-    return None if wall is None else datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds")

@@ -1,8 +1,8 @@
 """The command line: which commands there are, and where each lives.
 
 A command's module is imported when the command is used or asked for its own help, so that ``vmlab --help`` loads
-nothing but this table. Here, in the commands that
-write files (`export`, `report`), and where the console is chosen, imports happen late.
+nothing but this table. Here, in the commands that write files (`export`, `report`) or list runs (`ls`), and where the
+console is chosen, imports happen late.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _stop() -> click.Command:
 
 
 def _ls() -> click.Command:
-    from vmlab.cli.read_commands import ls
+    from vmlab.cli.list_command import ls
 
     return ls
 

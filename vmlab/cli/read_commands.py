@@ -1,32 +1,29 @@
-"""`vmlab ls`, `show` and `compare`: they read stores and start nothing."""
+"""`vmlab show` and `compare`: they read stores and start nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import click
 
 from vmlab.analysis import compare as comparing
 from vmlab.analysis.control import noise_of
-from vmlab.analysis.document import laid_out, run_document, time_of_day
+from vmlab.analysis.document import laid_out, run_document
 from vmlab.analysis.knee import SHARE_PERCENT
 from vmlab.analysis.published import BesideReference, beside_reference, published_alone
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.gate_options import GateOptions, gate_options
 from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.model.errors import ExitCode, UsageError
-from vmlab.model.scenario import SIZES
-from vmlab.plan.loading import load, shipped_names
+from vmlab.plan.loading import shipped_names
 from vmlab.plan.validating import load_valid
 from vmlab.report.cell import cell_text, raw_text
 from vmlab.report.comparison import comparison_table, verdict_lines
 from vmlab.report.gate import gate_text
-from vmlab.report.listing import names_text, runs_text
 from vmlab.report.reference import reference_text
 from vmlab.report.tables import run_table
 from vmlab.store.reader import RunReader
-from vmlab.store.runs import RunSummary, list_runs, resolve_run
+from vmlab.store.runs import resolve_run
 
 _MOST_DIGITS = 9
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -37,58 +34,6 @@ _reference_option = click.option(
     "shows what was published alone.",
 )
 _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), help="One cell only, by its number.")
-
-
-@click.command()
-@click.option("--scenarios", is_flag=True, help="List the shipped scenarios instead of the runs.")
-@_json_option
-def ls(scenarios: bool, as_json: bool) -> None:
-    """List the runs, the newest first, or the shipped scenarios."""
-    if scenarios:
-        entries = list(_scenarios())
-        if as_json:
-            write_json({"schema": "vmlab.scenarios/1", "scenarios": entries})
-        else:
-            write_text(names_text([(entry["name"], entry["summary"]) for entry in entries], page_width()))
-        return
-    runs = list_runs()
-    if as_json:
-        write_json({"schema": "vmlab.runs/1", "runs": [_run_json(run) for run in runs]})
-    else:
-        write_text(runs_text(runs, page_width()))
-
-
-def _scenarios() -> Iterator[dict[str, Any]]:
-    for name in shipped_names():
-        file = load(name)
-        scenario = file.scenario
-        yield {
-            "name": name,
-            "summary": scenario.summary,
-            "path": str(file.path),
-            "source": scenario.reference.source if scenario.reference else None,
-            "sizes": [size for size in SIZES if size == "full" or size in scenario.sizes],
-        }
-
-
-def _run_json(run: RunSummary) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "id": run.id,
-        "scenario": run.scenario,
-        "size": run.size,
-        "outcome": run.outcome,
-        "started": time_of_day(run.started),
-        "ended": time_of_day(run.ended),
-        "cells_done": run.cells_done,
-        "cells_planned": run.cells_planned,
-        "tags": list(run.tags),
-        "control": run.control,
-    }
-    if run.runner_pid is not None:
-        body["runner_pid"] = run.runner_pid
-    if run.problem is not None:
-        body["problem"] = run.problem
-    return body
 
 
 @click.command()

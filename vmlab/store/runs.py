@@ -1,25 +1,20 @@
-"""The list of runs, read from their own stores, and the ways in which a user may name one of them."""
+"""Where the runs are, what one line of their list says, and the ways in which a user may name one of them."""
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.model.errors import RefusedError, UsageError, VmlabError
-from vmlab.model.event import CellEnded, RepeatsEnded, RunEnded, RunStarted
+from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.places import runs_folder
-from vmlab.model.run import RUNNING, Outcome
-from vmlab.store.life import is_alive, process_ids
-from vmlab.store.reader import RunReader
-from vmlab.store.tags import LATEST, all_tags, demand_name, tagged, write_tag
+from vmlab.store.tags import LATEST, demand_name, tagged, write_tag
 
 STORE = "run.sqlite"
 _LONGEST_SHOWN = 60
-_MOST_CELLS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,74 +42,27 @@ class RunSummary:
 
 def new_run_id(scenario: str) -> str:
     """A new id such as ``20261121-143015-tile-7f3a``: sorts by time (UTC), is safe as a file name, is not taken."""
+    # Imported late: it loads OpenSSL, which no list of runs needs.
+    from secrets import token_hex
+
     safe = re.sub(r"[^a-z0-9]+", "-", scenario.lower()).strip("-")[:32] or "run"
     while True:
-        run = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{safe}-{secrets.token_hex(2)}"
+        run = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{safe}-{token_hex(2)}"
         if not (runs_folder() / run).exists():
             return run
 
 
 def run_folders() -> list[Path]:
     """The folders of all runs, the newest first. Raises RefusedError where this user may not read them."""
+    place = runs_folder()
     try:
-        return sorted((path for path in runs_folder().iterdir() if path.is_dir()), reverse=True)
+        with os.scandir(place) as entries:
+            names = sorted((entry.name for entry in entries if entry.is_dir()), reverse=True)
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise RefusedError(f"cannot read {runs_folder()}: {error.strerror}") from error
-
-
-def list_runs() -> list[RunSummary]:
-    """All runs, the newest first. A damaged store affects its own line only."""
-    tags = all_tags()
-    runs = (summarise(folder / STORE) for folder in run_folders())
-    return [replace(run, tags=tuple(name for name, of in tags.items() if of == run.id)) for run in runs]
-
-
-def summarise(store: Path) -> RunSummary:
-    """The line of the list for the run whose store is at `store`, which need not exist yet."""
-    folder = store.parent
-    # Checked before the store is read: a run that ends in between is then shown as its last event says.
-    alive = is_alive(folder)
-    started: RunStarted | None = None
-    ended: RunEnded | None = None
-    done = 0
-    enough: int | None = None
-    problem = None
-    try:
-        with RunReader(store) as reader:
-            done = reader.count(CellEnded)
-            # Not through the timeline of `analysis`, which is above the store: the list of hundreds of runs needs two
-            # events of each, and a timeline of all of them would take minutes. With some dozens of cells, reading their
-            # events also finds damage; with very many, only the number is read.
-            kinds = (RunStarted, RepeatsEnded, RunEnded, *((CellEnded,) if done <= _MOST_CELLS else ()))
-            for _, event in reader.events(kinds=kinds):
-                if isinstance(event, RunStarted):
-                    started = event
-                elif isinstance(event, RepeatsEnded):
-                    enough = event.cells
-                elif isinstance(event, RunEnded):
-                    ended = event
-    except VmlabError as error:
-        problem = str(error)
-    return RunSummary(
-        id=folder.name,
-        scenario=started.scenario if started else "",
-        size=started.size if started else "",
-        outcome=ended.outcome if ended else RUNNING if alive else Outcome.ABORTED,
-        started=started.wall if started else None,
-        ended=ended.wall if ended else None,
-        runner_pid=_runner_pid(folder) if alive and ended is None else None,
-        cells_done=done,
-        cells_planned=enough or (started.cells if started else 0),
-        problem=problem,
-        control=started is not None and started.control,
-    )
-
-
-def _runner_pid(folder: Path) -> int | None:
-    noted = process_ids(folder)
-    return noted.get("runner_pid", noted.get("launcher_pid"))
+        raise RefusedError(f"cannot read {place}: {error.strerror}") from error
+    return [place / name for name in names]
 
 
 def resolve_run(reference: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,8 +23,11 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
         with named(path), path.open("wb") as file:
             yield file
         return
+    # Imported late: it loads OpenSSL, which whoever only reads does not need.
+    from secrets import token_hex
+
     target = path.resolve()
-    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.new")
+    draft = target.with_name(f".{target.name[:200]}.{token_hex(4)}.new")
     with named(path):
         file = draft.open("xb")
     try:

@@ -1,0 +1,69 @@
+"""`vmlab ls`, which loads nothing that a list of runs does not need: it is asked often, and of many runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from vmlab.cli.output import page_width, write_json, write_text
+from vmlab.model.moments import time_of_day
+from vmlab.report.listing import names_text, runs_text
+from vmlab.store.run_list import list_runs
+from vmlab.store.runs import RunSummary
+
+
+@click.command()
+@click.option("--scenarios", is_flag=True, help="List the shipped scenarios instead of the runs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ls(scenarios: bool, as_json: bool) -> None:
+    """List the runs, the newest first, or the shipped scenarios."""
+    if scenarios:
+        entries = list(_scenarios())
+        if as_json:
+            write_json({"schema": "vmlab.scenarios/1", "scenarios": entries})
+        else:
+            write_text(names_text([(entry["name"], entry["summary"]) for entry in entries], page_width()))
+        return
+    runs = list_runs()
+    if as_json:
+        write_json({"schema": "vmlab.runs/1", "runs": [_run_json(run) for run in runs]})
+    else:
+        write_text(runs_text(runs, page_width()))
+
+
+def _scenarios() -> Iterator[dict[str, Any]]:
+    from vmlab.model.scenario import SIZES
+    from vmlab.plan.loading import load, shipped_names
+
+    for name in shipped_names():
+        file = load(name)
+        scenario = file.scenario
+        yield {
+            "name": name,
+            "summary": scenario.summary,
+            "path": str(file.path),
+            "source": scenario.reference.source if scenario.reference else None,
+            "sizes": [size for size in SIZES if size == "full" or size in scenario.sizes],
+        }
+
+
+def _run_json(run: RunSummary) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "id": run.id,
+        "scenario": run.scenario,
+        "size": run.size,
+        "outcome": run.outcome,
+        "started": time_of_day(run.started),
+        "ended": time_of_day(run.ended),
+        "cells_done": run.cells_done,
+        "cells_planned": run.cells_planned,
+        "tags": list(run.tags),
+        "control": run.control,
+    }
+    if run.runner_pid is not None:
+        body["runner_pid"] = run.runner_pid
+    if run.problem is not None:
+        body["problem"] = run.problem
+    return body

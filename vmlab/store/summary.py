@@ -1,0 +1,60 @@
+"""One line of the list of runs, read from the run's store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vmlab.model.errors import VmlabError
+from vmlab.model.event import CellEnded, RepeatsEnded, RunEnded, RunStarted
+from vmlab.model.run import RUNNING, Outcome
+from vmlab.store.life import is_alive, process_ids
+from vmlab.store.reader import RunReader
+from vmlab.store.runs import RunSummary
+
+_MOST_CELLS = 1000
+
+
+def summarise(store: Path) -> RunSummary:
+    """The line of the list for the run whose store is at `store`, which need not exist yet."""
+    folder = store.parent
+    # Checked before the store is read: a run that ends in between is then shown as its last event says.
+    alive = is_alive(folder)
+    started: RunStarted | None = None
+    ended: RunEnded | None = None
+    done = 0
+    enough: int | None = None
+    problem = None
+    try:
+        with RunReader(store) as reader:
+            done = reader.count(CellEnded)
+            # Not through the timeline of `analysis`, which is above the store: the list of hundreds of runs needs two
+            # events of each, and a timeline of all of them would take minutes. With some dozens of cells, reading their
+            # events also finds damage; with very many, only the number is read.
+            kinds = (RunStarted, RepeatsEnded, RunEnded, *((CellEnded,) if done <= _MOST_CELLS else ()))
+            for _, event in reader.events(kinds=kinds):
+                if isinstance(event, RunStarted):
+                    started = event
+                elif isinstance(event, RepeatsEnded):
+                    enough = event.cells
+                elif isinstance(event, RunEnded):
+                    ended = event
+    except VmlabError as error:
+        problem = str(error)
+    return RunSummary(
+        id=folder.name,
+        scenario=started.scenario if started else "",
+        size=started.size if started else "",
+        outcome=ended.outcome if ended else RUNNING if alive else Outcome.ABORTED,
+        started=started.wall if started else None,
+        ended=ended.wall if ended else None,
+        runner_pid=_runner_pid(folder) if alive and ended is None else None,
+        cells_done=done,
+        cells_planned=enough or (started.cells if started else 0),
+        problem=problem,
+        control=started is not None and started.control,
+    )
+
+
+def _runner_pid(folder: Path) -> int | None:
+    noted = process_ids(folder)
+    return noted.get("runner_pid", noted.get("launcher_pid"))
