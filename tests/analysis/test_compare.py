@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.report.told import TOLD
 from tests.store.stories import HOST, Story
 from vmlab.analysis.compare import Comparison, Row, Side, compare, sides_by_axis
 from vmlab.analysis.control import noise_of
 from vmlab.analysis.difference import Verdict
-from vmlab.analysis.document import run_document
+from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError
 from vmlab.store.reader import RunReader
@@ -237,3 +238,30 @@ def test_nothing_to_compare_is_one_line(tmp_path: Path) -> None:
         _compared(before)
     with pytest.raises(UsageError, match="last:9: has no cell 9"):
         Side.of("last:9", before, 9)
+
+
+@pytest.mark.parametrize("name", sorted(set(TOLD) - {"not-begun"}))
+def test_what_a_comparison_reads_is_what_the_whole_document_says(name: str, tmp_path: Path) -> None:
+    with RunReader(TOLD[name](tmp_path / "run.sqlite")) as reader:
+        whole, read = run_document(reader), compared_document(reader)
+    assert (read["run"], read["tables"]) == (whole["run"], [])
+    for cell, full in zip(read["cells"], whole["cells"], strict=True):
+        assert cell["host"].items() <= full["host"].items()
+        left_out: dict[str, Any] = {"host": cell["host"], "stages": [], "disk_traffic": None, "bound_by": None}
+        assert cell == {**full, **left_out}
+    assert len(sides_by_axis(read)) == len(sides_by_axis(whole)) > 1
+    assert compare(sides_by_axis(read)) == compare(sides_by_axis(whole))
+
+
+def test_a_comparison_reads_whether_the_disk_was_busy(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run.sqlite").begin({"cache": ["none", "writeback"]})
+    for cache, busy in (("none", 3.0), ("writeback", 5.0)):
+        story.start_cell({"cache": cache}, settings={"cache": cache})
+        story.execute(2.0, [{"disk_util_percent": busy, "cpu_user_percent": 40.0}] * 2)
+        story.measure("web", 2.0)
+        story.end_cell(wall=2.0)
+    with RunReader(story.end()) as reader:
+        read = compared_document(reader)
+    assert list(read["cells"][0]["host"]) == ["disk_util_percent"]
+    (warning,) = [text for text in compare(sides_by_axis(read)).warnings if "disk" in text]
+    assert warning.startswith("the disk was busy for at most 5.0 % of the time")

@@ -12,9 +12,9 @@ import pytest
 
 from tests.telemetry.libvirt_stats import domain
 from tests.telemetry.recorded import DISKSTATS, RecordedHost
-from vmlab.model.sample import Sample
+from vmlab.model.sample import OWN_NAMES, Sample
 from vmlab.telemetry.priority import take_precedence
-from vmlab.telemetry.recorder import OWN_NAMES, Recorder
+from vmlab.telemetry.recorder import Recorder
 
 
 class Sink(list[Sample]):

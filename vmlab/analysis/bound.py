@@ -26,6 +26,8 @@ MOST_OF_THE_TIME = 50.0
 """Percent of the time at its limit, from which on CPU or disk bound the cell."""
 MEMORY_TIME = 10.0
 """The same for memory, which is no work but only a loss."""
+COMPARED_FIGURES = ("disk_util_percent",)
+"""The host's figures that `idle_disk_words` reads of cells."""
 IDLE_DISK = 10.0
 """Percent of the time, below which a disk that was busy is not what a cell waited for."""
 OTHER_WORK = 5.0
@@ -187,8 +189,9 @@ def idle_disk_words(cells: Sequence[CellDocument]) -> str | None:
 
     The time in which the disk was busy is the most that could be spent waiting for it.
     """
-    watched = [cell for cell in cells if cell["repeat"] != WARM_UP and "disk_util_percent" in cell["host"]]
-    busy = [cell["host"]["disk_util_percent"]["mean"] for cell in watched]
+    (figure,) = COMPARED_FIGURES
+    watched = [cell for cell in cells if cell["repeat"] != WARM_UP and figure in cell["host"]]
+    busy = [cell["host"][figure]["mean"] for cell in watched]
     if len({_cache_of(cell) for cell in watched}) < 2 or max(busy) >= IDLE_DISK:
         return None
     return (

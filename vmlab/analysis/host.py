@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from vmlab.analysis.shape import AggregateDocument
-from vmlab.model.sample import Sample
+from vmlab.model.sample import OWN_NAMES, Sample
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import read_samples
 from vmlab.telemetry.host_figures import HEADLINES
-from vmlab.telemetry.recorder import OWN_NAMES
 from vmlab.telemetry.summary import summarise
 
 
@@ -24,16 +23,18 @@ def host_during(reader: RunReader, since: float, until: float) -> dict[str, Aggr
     return host_of(read_samples(reader, since, until), since, until)
 
 
-def host_of(samples: Iterable[Sample], since: float, until: float) -> dict[str, AggregateDocument]:
-    """As `host_during`, of samples that were read already."""
-    found = summarise(samples, since, until)
+def host_of(
+    samples: Iterable[Sample], since: float, until: float, names: Container[str] | None = None
+) -> dict[str, AggregateDocument]:
+    """As `host_during`, of samples that were read already; only of the figures called `names`, if given."""
+    found = summarise(samples, since, until, names=names)
     # Damaged bytes may be read as infinity, which is not a figure.
     found = {
         name: one for name, one in found.items() if all(map(math.isfinite, (one.mean, one.max, one.p95, one.area)))
     }
     first = [figure.name for figure in HEADLINES if figure.name in found]
-    names = [*first, *sorted(found.keys() - {*first, *OWN_NAMES})]
+    ordered = [*first, *sorted(found.keys() - {*first, *OWN_NAMES})]
     return {
         name: AggregateDocument(mean=one.mean, max=one.max, p95=one.p95, area=one.area)
-        for name, one in ((name, found[name]) for name in names)
+        for name, one in ((name, found[name]) for name in ordered)
     }

@@ -1,8 +1,8 @@
 """The command line: which commands there are, and where each lives.
 
 A command's module is imported when the command is used or asked for its own help, so that ``vmlab --help`` loads
-nothing but this table. Here, in the commands that write files (`export`, `report`) or list runs (`ls`), and where the
-console is chosen, imports happen late.
+nothing but this table. Here, in the commands that write files (`export`, `report`) or read stores (`ls`, `show`,
+`compare`), and where the console is chosen, imports happen late.
 """
 
 from __future__ import annotations

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from vmlab.analysis import compare as comparing
 from vmlab.analysis.control import noise_of
-from vmlab.analysis.document import laid_out, run_document
+from vmlab.analysis.document import compared_document, laid_out, run_document
 from vmlab.analysis.knee import SHARE_PERCENT
-from vmlab.analysis.published import BesideReference, beside_reference, published_alone
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.gate_options import GateOptions, gate_options
 from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.model.errors import ExitCode, UsageError
-from vmlab.plan.loading import shipped_names
-from vmlab.plan.validating import load_valid
 from vmlab.report.cell import cell_text, raw_text
 from vmlab.report.comparison import comparison_table, verdict_lines
 from vmlab.report.gate import gate_text
-from vmlab.report.reference import reference_text
 from vmlab.report.tables import run_table
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run
+
+if TYPE_CHECKING:
+    from vmlab.analysis.published import BesideReference
 
 _MOST_DIGITS = 9
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -79,6 +79,9 @@ def _show_reference(run: str, cell: int | None, *, raw: bool, as_json: bool) -> 
     """A run beside what was published, which is about all of its cells."""
     if cell is not None or raw:
         raise UsageError("--reference is about a whole run: it goes with neither a cell nor --raw")
+    # Imported late: it loads the planner and the reader of YAML, which double the time of a comparison.
+    from vmlab.report.reference import reference_text
+
     beside = _beside(run)
     if as_json:
         write_json(beside.to_json())
@@ -88,6 +91,10 @@ def _show_reference(run: str, cell: int | None, *, raw: bool, as_json: bool) -> 
 
 def _beside(run: str) -> BesideReference:
     """What was published, beside the run of that name; alone for the name of a shipped scenario, or a YAML file."""
+    from vmlab.analysis.published import beside_reference, published_alone
+    from vmlab.plan.loading import shipped_names
+    from vmlab.plan.validating import load_valid
+
     if run.endswith((".yaml", ".yml")) or run in shipped_names():
         return published_alone(load_valid(run).scenario)
     with RunReader(resolve_run(run)) as reader:
@@ -184,7 +191,7 @@ def _side(reference: str, cell: int | None) -> comparing.Side:
 
 def _document(run: str) -> RunDocument:
     with RunReader(resolve_run(run)) as reader:
-        return run_document(reader)
+        return compared_document(reader)
 
 
 def _split(reference: str) -> tuple[str, int | None]:

@@ -21,6 +21,16 @@ _UNITS = (
     ("_watts", "W"),
 )
 
+OWN_NAMES = (
+    "tick_length_seconds",
+    "tick_lateness_seconds",
+    "ticks_missed",
+    "clock_step_seconds",
+    "suspended_seconds",
+    "recorder_cpu_percent",
+)
+"""The first values of every sample; they describe the tick itself."""
+
 
 def split_name(name: str) -> tuple[str, str | None]:
     """``"disk_await_ms[vda]"`` to ``("disk_await_ms", "vda")``; the instance is None for the whole host."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from vmlab.model.names import BRIDGE
-from vmlab.model.sample import Sample, SampleNames
+from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
 from vmlab.telemetry.clock import Clocks, HostClocks, Tick, Ticker
 from vmlab.telemetry.guest import GuestStats
 from vmlab.telemetry.guests import Guests
@@ -18,15 +18,6 @@ from vmlab.telemetry.lab_cpu import Scope
 from vmlab.telemetry.priority import take_precedence
 from vmlab.telemetry.source import Roots
 
-OWN_NAMES = (
-    "tick_length_seconds",
-    "tick_lateness_seconds",
-    "ticks_missed",
-    "clock_step_seconds",
-    "suspended_seconds",
-    "recorder_cpu_percent",
-)
-"""The first values of every sample; they describe the tick itself."""
 # Waking the sink's thread costs a third of a tick, so with short intervals a few ticks are handed over together.
 _HAND_OVER_SECONDS = 0.19
 _FASTEST, _SLOWEST = 0.02, 3600.0

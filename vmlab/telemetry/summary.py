@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from vmlab.model.sample import Sample, split_name, unit_of
+from vmlab.model.sample import Sample, SampleNames, split_name, unit_of
 
 _WEIGHTS = {
     "disk_await_ms": ("disk_reads_per_second", "disk_writes_per_second"),
@@ -41,26 +42,60 @@ class Summary:
 
 
 def summarise(
-    samples: Iterable[Sample], start_mono: float, end_mono: float, *, instances: bool = False
+    samples: Iterable[Sample],
+    start_mono: float,
+    end_mono: float,
+    *,
+    instances: bool = False,
+    names: Container[str] | None = None,
 ) -> dict[str, Summary]:
     """Each value from `start_mono` to `end_mono`, by name; those of one CPU, disk or guest only with `instances`.
 
-    A tick that lies partly in the span counts with that part. Maximum and percentile are those of the ticks that lie in
-    it by half or more, where there are any. A value that was never read is left out.
+    Of the values called `names` only, if given. A value that was never read is left out. A tick that lies partly in the
+    span counts with that part; maximum and percentile are those of the ticks that lie in it by half or more, where
+    there are any.
     """
     columns: dict[str, list[tuple[float, float, float, float]]] = {}
+    # What follows from names alone is found once for all samples of a layout: there are hundreds of each.
+    layout: SampleNames | None = None
+    asked: list[_Asked] = []
     for sample in samples:
         seconds = seconds_within(sample, start_mono, end_mono)
         if seconds <= 0:
             continue
+        if sample.layout is not layout:
+            layout = sample.layout
+            asked = [
+                _asked(name, place)
+                for place, name in enumerate(layout.names)
+                if (instances or name[-1] != "]") and (names is None or name in names)
+            ]
         cpus = sample.get("cpu_count")
-        for name, value in zip(sample.layout.names, sample.values, strict=True):
-            if value == value and (instances or name[-1] != "]"):
-                weight = seconds * _requests(name, sample)
-                columns.setdefault(name, []).append(
-                    (value, weight, seconds / sample.length, weight * _area_scale(name, cpus))
-                )
+        part = seconds / sample.length
+        for one in asked:
+            value = sample.values[one.place]
+            if value == value:
+                weight = seconds * _requests(one.rates, sample) if one.rates else seconds
+                area = weight * (one.area * (cpus if one.of_all_cpus and cpus == cpus else 1.0))
+                columns.setdefault(one.name, []).append((value, weight, part, area))
     return {name: _summary(ticks) for name, ticks in columns.items()}
+
+
+class _Asked(NamedTuple):
+    """A value of a layout: its place, the rates of the requests that it is a mean over, and the factor of its area."""
+
+    name: str
+    place: int
+    rates: tuple[str, ...]
+    area: float
+    of_all_cpus: bool
+
+
+def _asked(name: str, place: int) -> _Asked:
+    # Shares of all CPUs together are multiplied by the number of CPUs for CPU-seconds; those of one CPU or guest are
+    # not.
+    whole = name.startswith(_OF_ALL_CPUS) and name.endswith("_percent")
+    return _Asked(name, place, _rates(name), _AREA_FACTORS.get(unit_of(name), 1.0), whole)
 
 
 def mean_over(samples: Iterable[Sample], name: str, start_mono: float, end_mono: float) -> float:
@@ -69,10 +104,11 @@ def mean_over(samples: Iterable[Sample], name: str, start_mono: float, end_mono:
     It reads nothing else of the samples, so that it is cheap for many of them.
     """
     ticks: list[tuple[float, float]] = []
+    rates = _rates(name)
     for sample in samples:
         seconds, value = seconds_within(sample, start_mono, end_mono), sample.get(name)
         if seconds > 0 and value == value:
-            ticks.append((value, seconds * _requests(name, sample)))
+            ticks.append((value, seconds * _requests(rates, sample) if rates else seconds))
     return _mean(ticks) if ticks else math.nan
 
 
@@ -90,21 +126,16 @@ def _mean(ticks: Iterable[tuple[float, float]]) -> float:
     return sum(value * weight for value, weight in pairs) / weight if weight else 0.0
 
 
-def _requests(name: str, sample: Sample) -> float:
+def _rates(name: str) -> tuple[str, ...]:
+    """The names of the rates of the requests that a wait is a mean over; () for what is no wait."""
     metric, instance = split_name(name)
-    rates = _WEIGHTS.get(metric)
-    if rates is None:
-        return 1.0
     suffix = "" if instance is None else f"[{instance}]"
-    asked = sum(sample.get(rate + suffix) for rate in rates)
+    return tuple(rate + suffix for rate in _WEIGHTS.get(metric, ()))
+
+
+def _requests(rates: Sequence[str], sample: Sample) -> float:
+    asked = sum(map(sample.get, rates))
     return asked if asked == asked else 0.0
-
-
-def _area_scale(name: str, cpus: float) -> float:
-    # Shares of all CPUs together are multiplied by the number of CPUs for CPU-seconds; those of one CPU or guest are
-    # not.
-    whole = name.startswith(_OF_ALL_CPUS) and name.endswith("_percent")
-    return _AREA_FACTORS.get(unit_of(name), 1.0) * (cpus if whole and cpus == cpus else 1.0)
 
 
 def _summary(ticks: list[tuple[float, float, float, float]]) -> Summary:
