@@ -9,7 +9,8 @@ import pytest
 
 from tests.report.told import TOLD
 from tests.store.stories import HOST, Story
-from vmlab.analysis.compare import Comparison, Row, Side, compare, sides_by_axis
+from vmlab.analysis.compare import Side, compare, sides_by_axis
+from vmlab.analysis.comparison import Comparison, Row
 from vmlab.analysis.control import noise_of
 from vmlab.analysis.difference import Verdict
 from vmlab.analysis.document import compared_document, run_document

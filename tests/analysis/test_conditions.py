@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.store.stories import Story
-from vmlab.analysis.compare import Comparison, Side, compare
+from vmlab.analysis.compare import Side, compare
+from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.lab.host_facts import host_facts

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from vmlab.analysis.compare import Comparison, Row
+from vmlab.analysis.comparison import Comparison, Row
 from vmlab.analysis.difference import Sides, differences
 from vmlab.analysis.figure import Figure, OneReading
 from vmlab.analysis.gate import Condition, State

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.store.stories import HOST, Story
-from vmlab.analysis.compare import Comparison, Side, compare, sides_by_axis
+from vmlab.analysis.compare import Side, compare, sides_by_axis
+from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.control import noise_of
 from vmlab.analysis.document import run_document
 from vmlab.analysis.noise import Noise

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.store.stories import Story
-from vmlab.analysis.compare import Comparison, Row, Side, compare, sides_by_axis
+from vmlab.analysis.compare import Side, compare, sides_by_axis
+from vmlab.analysis.comparison import Comparison, Row
 from vmlab.analysis.control import noise_of
 from vmlab.analysis.difference import Verdict
 from vmlab.analysis.document import run_document

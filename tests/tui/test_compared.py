@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.store.stories import Story
-from vmlab.analysis.compare import INDEX, compare
+from vmlab.analysis.compare import compare
+from vmlab.analysis.comparison import INDEX
 from vmlab.report.comparison import comparison_table
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import sides_of

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 from vmlab.analysis.bound import idle_disk_words
+from vmlab.analysis.comparison import INDEX, WALL_CLOCK, Comparison, Row
 from vmlab.analysis.conditions import Differing, differing
 from vmlab.analysis.difference import Difference, Sides, differences
 from vmlab.analysis.figure import (
@@ -20,7 +21,6 @@ from vmlab.analysis.figure import (
     wall_seconds,
     workloads_of,
 )
-from vmlab.analysis.gate import Answer
 from vmlab.analysis.noise import Noise
 from vmlab.analysis.own_state import as_of
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
@@ -30,11 +30,6 @@ from vmlab.analysis.yardstick import YardstickSpan, yardstick_of, yardstick_span
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
 from vmlab.model.run import WARM_UP, AxisValue, Outcome
-
-SCHEMA = "vmlab.compare/2"
-WALL_CLOCK = "total wall clock"
-INDEX = "tile index"
-"""Both take the place of a workload in a comparison's rows."""
 
 Place = tuple[tuple[str, AxisValue], ...]
 Groups = Sequence[Sequence[RunCells]]
@@ -74,79 +69,6 @@ class Side:
         if not cells:
             raise UsageError(f"{label}: has no cell" + (f" {cell}" if cell is not None else " yet"))
         return cls(label, document["run"], tuple(cells))
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One figure on every side, the baseline first; `axes` are the axis values common to all sides, {} for single
-    cells. `differences` are those of every candidate from the baseline.
-
-    `without_yardstick` are the same of `figures_without_yardstick`, in which the yardstick is taken out; None where a
-    cell that counts has no yardstick, and for what is neither a time nor a rate.
-    """
-
-    axes: dict[str, AxisValue]
-    workload: str
-    metric: str
-    unit: str
-    figures: tuple[Figure, ...]
-    more_is_better: bool | None = None
-    differences: tuple[Difference, ...] = ()
-    figures_without_yardstick: tuple[Figure, ...] = ()
-    without_yardstick: tuple[Difference | None, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The labels of the sides, the baseline first, the rows, and one line for everything that makes it doubtful.
-
-    `differs` are those of the warnings that are conditions in which the sides differ. `workloads` are those of all
-    cells, also without any figure. `alone` has the axes of each place at which a side has no cell, with the labels of
-    these sides. `gate` has the answers of the conditions that a user set (`judging`). `indexed` are the places that
-    have a tile index. `yardstick` are the yardsticks of the cells that are compared; None where none has one.
-    """
-
-    labels: tuple[str, ...]
-    rows: tuple[Row, ...]
-    warnings: tuple[str, ...]
-    differs: tuple[Differing, ...] = ()
-    noise: Noise | None = None
-    workloads: tuple[str, ...] = ()
-    alone: tuple[tuple[dict[str, AxisValue], tuple[str, ...]], ...] = ()
-    gate: tuple[Answer, ...] = ()
-    indexed: tuple[Indexed, ...] = ()
-    yardstick: YardstickSpan | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The document ``vmlab.compare/2``."""
-        return {
-            "schema": SCHEMA,
-            "baseline": self.labels[0],
-            "candidates": list(self.labels[1:]),
-            "warnings": list(self.warnings),
-            "noise": self.noise.to_json() if self.noise else None,
-            "differs": [one.to_json() for one in self.differs],
-            "yardstick": self.yardstick.to_json() if self.yardstick else None,
-            "rows": [_row_json(row) for row in self.rows],
-            "gate": [answer.to_json() for answer in self.gate],
-            "tile_index": [one.to_json() for one in self.indexed],
-        }
-
-
-def _row_json(row: Row) -> dict[str, Any]:
-    baseline, *candidates = (figure.to_json() for figure in row.figures)
-    for candidate, found, without in zip(candidates, row.differences, row.without_yardstick, strict=True):
-        candidate["difference"] = found.to_json()
-        candidate["without_yardstick"] = without.to_json() if without else None
-    return {
-        "axes": row.axes,
-        "workload": row.workload,
-        "metric": row.metric,
-        "unit": row.unit,
-        "more_is_better": row.more_is_better,
-        "baseline": baseline,
-        "candidates": candidates,
-    }
 
 
 def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:

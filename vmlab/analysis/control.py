@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vmlab.analysis.compare import Row, Side, asked_of, compare, sides_by_axis
+from vmlab.analysis.compare import Side, asked_of, compare, sides_by_axis
+from vmlab.analysis.comparison import Row
 from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import WALL_SECONDS
 from vmlab.analysis.noise import Key, Noise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from vmlab.analysis.compare import WALL_CLOCK, Comparison, Row
+from vmlab.analysis.comparison import WALL_CLOCK, Comparison, Row
 from vmlab.analysis.difference import Verdict, corrected_for
 from vmlab.analysis.figure import MISSING, RUN_TIME, WALL_SECONDS
 from vmlab.analysis.gate import Answer, Condition, State

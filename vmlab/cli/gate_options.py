@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from vmlab.analysis.compare import Comparison
+from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.gate import Condition
 from vmlab.analysis.judging import judge
 from vmlab.cli.diagnostics import say

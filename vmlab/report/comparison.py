@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from vmlab.analysis.compare import INDEX, WALL_CLOCK, Comparison, Row
+from vmlab.analysis.comparison import INDEX, WALL_CLOCK, Comparison, Row
 from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, Figure
 from vmlab.analysis.tile_index import TILE_INDEX

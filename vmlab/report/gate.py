@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vmlab.analysis.compare import Comparison
+from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.gate import Answer, State
 from vmlab.model.axes import axes_words
 from vmlab.model.visible import visible_values

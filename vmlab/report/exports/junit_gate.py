@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lxml import etree
 
-from vmlab.analysis.compare import Comparison
+from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.gate import Answer, State
 from vmlab.model.visible import visible_values
 from vmlab.report.exports.junit import as_file, counted

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.bound import idle_disk_words
-from vmlab.analysis.compare import INDEX, Comparison, Row
+from vmlab.analysis.comparison import INDEX, Comparison, Row
 from vmlab.analysis.difference import Difference, Verdict
 from vmlab.analysis.figure import WALL_SECONDS, Figure
 from vmlab.analysis.intent import METRICS, WORKLOADS

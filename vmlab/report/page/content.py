@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from vmlab.analysis.compare import Comparison
+from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.figure import (
     RUN_TIME,
     WALL_SECONDS,

@@ -9,7 +9,8 @@ from typing import Any
 
 from lxml import etree
 
-from vmlab.analysis.compare import Comparison, Side, compare
+from vmlab.analysis.compare import Side, compare
+from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.result_table import Entry, ResultTable, result_tables
 from vmlab.analysis.shape import CellDocument
 from vmlab.model.errors import UsageError

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vmlab.analysis.compare import INDEX, WALL_CLOCK, Comparison, Row, Side, compare
+from vmlab.analysis.compare import Side, compare
+from vmlab.analysis.comparison import INDEX, WALL_CLOCK, Comparison, Row
 from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, figure_of, host_mean
 from vmlab.model.axes import axes_words

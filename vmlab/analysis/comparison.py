@@ -1,0 +1,93 @@
+"""What a comparison of runs is: its rows, their differences, and the document ``vmlab.compare/2``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from vmlab.analysis.conditions import Differing
+from vmlab.analysis.difference import Difference
+from vmlab.analysis.figure import Figure
+from vmlab.analysis.gate import Answer
+from vmlab.analysis.noise import Noise
+from vmlab.analysis.tile_index import Indexed
+from vmlab.analysis.yardstick import YardstickSpan
+from vmlab.model.run import AxisValue
+
+SCHEMA = "vmlab.compare/2"
+WALL_CLOCK = "total wall clock"
+INDEX = "tile index"
+"""Both take the place of a workload in a comparison's rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure on every side, the baseline first; `axes` are the axis values common to all sides, {} for single
+    cells. `differences` are those of every candidate from the baseline.
+
+    `without_yardstick` are the same of `figures_without_yardstick`, in which the yardstick is taken out; None where a
+    cell that counts has no yardstick, and for what is neither a time nor a rate.
+    """
+
+    axes: dict[str, AxisValue]
+    workload: str
+    metric: str
+    unit: str
+    figures: tuple[Figure, ...]
+    more_is_better: bool | None = None
+    differences: tuple[Difference, ...] = ()
+    figures_without_yardstick: tuple[Figure, ...] = ()
+    without_yardstick: tuple[Difference | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The labels of the sides, the baseline first, the rows, and one line for everything that makes it doubtful.
+
+    `differs` are those of the warnings that are conditions in which the sides differ. `workloads` are those of all
+    cells, also without any figure. `alone` has the axes of each place at which a side has no cell, with the labels of
+    these sides. `gate` has the answers of the conditions that a user set (`judging`). `indexed` are the places that
+    have a tile index. `yardstick` are the yardsticks of the cells that are compared; None where none has one.
+    """
+
+    labels: tuple[str, ...]
+    rows: tuple[Row, ...]
+    warnings: tuple[str, ...]
+    differs: tuple[Differing, ...] = ()
+    noise: Noise | None = None
+    workloads: tuple[str, ...] = ()
+    alone: tuple[tuple[dict[str, AxisValue], tuple[str, ...]], ...] = ()
+    gate: tuple[Answer, ...] = ()
+    indexed: tuple[Indexed, ...] = ()
+    yardstick: YardstickSpan | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The document ``vmlab.compare/2``."""
+        return {
+            "schema": SCHEMA,
+            "baseline": self.labels[0],
+            "candidates": list(self.labels[1:]),
+            "warnings": list(self.warnings),
+            "noise": self.noise.to_json() if self.noise else None,
+            "differs": [one.to_json() for one in self.differs],
+            "yardstick": self.yardstick.to_json() if self.yardstick else None,
+            "rows": [_row_json(row) for row in self.rows],
+            "gate": [answer.to_json() for answer in self.gate],
+            "tile_index": [one.to_json() for one in self.indexed],
+        }
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    baseline, *candidates = (figure.to_json() for figure in row.figures)
+    for candidate, found, without in zip(candidates, row.differences, row.without_yardstick, strict=True):
+        candidate["difference"] = found.to_json()
+        candidate["without_yardstick"] = without.to_json() if without else None
+    return {
+        "axes": row.axes,
+        "workload": row.workload,
+        "metric": row.metric,
+        "unit": row.unit,
+        "more_is_better": row.more_is_better,
+        "baseline": baseline,
+        "candidates": candidates,
+    }
