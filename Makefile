@@ -12,7 +12,7 @@ run: setup  ## one tile of four real guests, cache none against writeback, times
 test: setup  ## every test, real guests included
 	@.venv/bin/python -m pytest $(PYTEST)
 
-test-host: setup  ## the program on a Debian host with systemd, cgroup v2, libvirtd and KVM, all of it emulated; about three quarters of an hour
+test-host: setup  ## the program on a Debian host with systemd, cgroup v2, libvirtd and KVM, all of it emulated; less than half an hour
 	@.venv/bin/python -m tests.host $(CHECKS)
 
 test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most an hour
