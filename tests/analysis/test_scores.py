@@ -45,6 +45,7 @@ def cell(
         "axes": {"tiles": len(tiles), "cache": cache},
         "settings": settings,
         "repeat": repeat,
+        "yardstick": None,
         "outcome": outcome,
         "reasons": [],
         "wall_seconds": 30.0,
