@@ -203,11 +203,11 @@ class FakeHypervisor:
         """A few of libvirt's numbers for each."""
         return {name: {"state.state": 1, "cpu.time": 10**9, "vcpu.0.delay": 0} for name in self.running}
 
-    def lose(self, name: str, cause: str = "its QEMU died: killed by SIGKILL") -> None:
+    def lose(self, name: str, cause: str = "its QEMU died: killed by SIGKILL", *, crashed: bool = False) -> None:
         """Guest `name` dies, and is found out at once."""
         self._running(name)
         del self.running[name]
-        self.losses.report(name, cause)
+        self.losses.report(name, cause, crashed=crashed)
 
     async def until_lost(self, names: Collection[str]) -> NoReturn:
         """Raise GuestLost when `lose` is called for one of them, or was."""

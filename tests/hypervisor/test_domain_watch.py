@@ -181,6 +181,22 @@ async def test_time_in_which_a_process_was_stopped_adds_up(process: subprocess.P
     domain_watch.leave("web")
 
 
+@pytest.mark.parametrize(
+    ("status", "crashed"), [(signal.SIGSEGV, True), (signal.SIGABRT, True), (signal.SIGKILL, False), (256, False)]
+)
+async def test_a_fault_of_its_own_is_told_from_a_kill_and_an_exit(
+    process: subprocess.Popen[bytes], status: int, crashed: bool
+) -> None:
+    domain_watch = watch_of(Root())
+    domain_watch.watch("web", Domain("1"), process.pid)
+    domain_watch._on_child(Change(process.pid, status, time.monotonic()))
+    process.kill()
+    async with asyncio.timeout(SOON):
+        with pytest.raises(GuestLost) as lost:
+            await domain_watch.until_lost(["web"])
+    assert lost.value.crashed is crashed
+
+
 @pytest.mark.parametrize(("number", "by_others"), [(signal.SIGKILL, True), (signal.SIGSEGV, False)])
 async def test_a_qemu_that_fell_over_its_snapshot_was_not_killed_by_others(number: int, by_others: bool) -> None:
     domain_watch = watch_of(Root())

@@ -14,7 +14,7 @@ from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.integrity import Integrity
 from vmlab.lab.snapshot_provider import SnapshotProvider
 from vmlab.model.errors import HypervisorError
-from vmlab.model.event import Event, GuestStateChanged, PhaseEnded, PhaseStarted, WorkloadEnded, WorkloadStarted
+from vmlab.model.event import Event, GuestStateChanged, Notice, PhaseEnded, PhaseStarted, WorkloadEnded, WorkloadStarted
 from vmlab.model.run import Outcome
 from vmlab.workloads.kinds.cpu import Cpu
 
@@ -137,3 +137,27 @@ async def test_a_template_that_dies_ends_the_cell_and_leaves_no_snapshot(
     assert reason in [f"{guest}: {DEATH} while it was made ready to be frozen" for guest in ("quick", "slow")]
     assert lab.hypervisor.running == {}
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.name in ("ram", "disk.qcow2")]
+
+
+async def test_a_template_whose_qemu_crashes_is_made_once_more_and_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    lab = lab_of(tmp_path, EVENTS)
+    freezing(lab)
+    died: list[str] = []
+
+    def crashing(name: str, command: str, arguments: dict[str, Any]) -> Any:
+        if name in lab.hypervisor.running:
+            died.append(name)
+            lab.hypervisor.lose(name, "its QEMU died: killed by SIGSEGV", crashed=True)
+        raise HypervisorError("Domain not found")
+
+    lab.hypervisor.agent_answer = crashing
+    async with asyncio.timeout(SOON):
+        assert await lab.cell().run() is Outcome.FAILED
+    (reason,) = lab.ended().reasons
+    assert reason.endswith(": its QEMU died: killed by SIGSEGV while it was made ready to be frozen")
+    again = [notice.text for notice in lab.of(Notice) if notice.text.startswith(f"{reason}; ")]
+    assert again == [f"{reason}; it is booted and prepared once more"]
+    assert max(died.count(name) for name in died) == 2

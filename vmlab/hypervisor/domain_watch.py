@@ -176,7 +176,8 @@ class DomainWatch:
         if ending is not None and ending.killed_by is None and (last := last_line(self._console_of(name))):
             # A guest that panics or restarts ends its QEMU in order; only its console has the reason.
             known.append(f"its console's last line: {visible_line(last)}")
-        self._losses.report(name, ", ".join(part for part in known if part))
+        crashed = ending is not None and ending.killed_by is not None and ending.killed_by not in _ORDERED
+        self._losses.report(name, ", ".join(part for part in known if part), crashed=crashed)
 
     def _close(self, guest: _Guest) -> None:
         if guest.pidfd is not None:

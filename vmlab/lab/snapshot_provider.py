@@ -95,7 +95,14 @@ class SnapshotProvider:
         self._say(f"freezing {guest.guest}: it is booted and prepared once, and then kept", level="info")
         began = time.monotonic()
         build = partial(self._build, cell, guest, spec, f"make-{recipe.key[:8]}")
-        snapshot = await make(recipe, self._image.disk, build, self._say)
+        try:
+            snapshot = await make(recipe, self._image.disk, build, self._say)
+        except GuestLost as lost:
+            if not lost.crashed:
+                raise
+            # An emulator's rare fault should not end a night of cells, and nothing was measured with this guest.
+            self._say(f"{lost}; it is booted and prepared once more")
+            snapshot = await make(recipe, self._image.disk, build, self._say)
         seconds = time.monotonic() - began
         self._emit(SnapshotMade(cell=cell.index, guest=guest.guest, snapshot=snapshot.id, seconds=seconds))
         return snapshot
@@ -113,7 +120,8 @@ class SnapshotProvider:
             alarm = self._hypervisor.until_lost([name])
             await run_with_alarm(alarm, self._prepared(call, cell, guest, name, folder), grace=self._timing.cause)
         except GuestLost as lost:
-            raise GuestLost(guest.guest, f"{lost.cause} while it was made ready to be frozen") from lost
+            cause = f"{lost.cause} while it was made ready to be frozen"
+            raise GuestLost(guest.guest, cause, crashed=lost.crashed) from lost
         finally:
             await self._hypervisor.destroy([name])
 

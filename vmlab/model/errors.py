@@ -128,12 +128,16 @@ class GuestError(VmlabError):
 
 
 class GuestLost(GuestError):
-    """Guest `guest` died while it was needed, or its disk made QEMU stop it; `cause` is one line."""
+    """Guest `guest` died while it was needed, or its disk made QEMU stop it; `cause` is one line.
 
-    def __init__(self, guest: str, cause: str) -> None:
+    `crashed` tells that its QEMU died of a fault of its own, such as a segmentation fault.
+    """
+
+    def __init__(self, guest: str, cause: str, *, crashed: bool = False) -> None:
         super().__init__(f"{guest}: {cause}")
         self.guest = guest
         self.cause = cause
+        self.crashed = crashed
 
 
 class WorkloadError(VmlabError):
