@@ -80,3 +80,23 @@ def test_a_baseline_of_0_has_no_percent() -> None:
     row = Row({}, "w0", "run_time", "s", sides, False, (found,))
     (answer,) = judge(Comparison(("a", "b"), (row,), (), workloads=("w0",)), CONDITIONS[:1]).gate
     assert (answer.state, answer.because) == (State.CANNOT_TELL, "the baseline is 0")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fails"),
+    [
+        ("passed", "failed", True),
+        ("failed", "failed", False),
+        ("passed", "invalid", False),
+        ("failed", "passed", False),
+    ],
+)
+def test_a_workload_that_fails_on_the_new_side_alone_fails_the_gate(before: str, after: str, fails: bool) -> None:
+    sides = [Figure(state, spread([1.0, 1.1]) if state != "failed" else None) for state in (before, after)]
+    found = differences([Sides(sides[0], sides[1], more_is_better=False)])
+    row = Row({}, "web", "run_time", "s", tuple(sides), False, tuple(found))
+    compared = Comparison(("before", "after"), (row,), (), workloads=("web",))
+    for strict in (False, True):
+        (answer,) = judge(compared, [Condition.parse("web > +20 %")], strict=strict).gate
+        assert answer.state == State.CANNOT_TELL
+        assert answer.fails is (fails or strict)

@@ -10,6 +10,7 @@ from vmlab.analysis.difference import Verdict, corrected_for
 from vmlab.analysis.figure import MISSING, RUN_TIME, WALL_SECONDS
 from vmlab.analysis.gate import Answer, Condition, State
 from vmlab.model.errors import UsageError
+from vmlab.model.run import Outcome
 
 _MOST_NAMED = 12
 
@@ -20,7 +21,7 @@ def judge(comparison: Comparison, conditions: Sequence[Condition], *, strict: bo
     A condition is met where the interval of the difference lies wholly beyond its bound. The interval is corrected
     for all figures of the row's family, or for all that the conditions ask about where these are more: so in 95 % of
     cases no condition is met that does not hold in truth. With `strict`, one that is merely possible, or of which
-    nothing is known, fails too.
+    nothing is known, fails too. A candidate whose workload failed where the baseline's passed fails in any case.
 
     Raises UsageError for a figure that no cell has.
     """
@@ -35,7 +36,8 @@ def judge(comparison: Comparison, conditions: Sequence[Condition], *, strict: bo
             gate += _at_row(comparison, condition, row, compared)
         gate += _elsewhere(comparison, condition, *figure, measured=bool(its_own))
     fails = {State.MET: True, State.NOT_MET: False, State.POSSIBLE: strict, State.CANNOT_TELL: strict}
-    return replace(comparison, gate=tuple(replace(answer, fails=fails[answer.state]) for answer in gate))
+    judged = (replace(answer, fails=answer.fails or fails[answer.state]) for answer in gate)
+    return replace(comparison, gate=tuple(judged))
 
 
 def _figure(comparison: Comparison, condition: Condition) -> tuple[str, str]:
@@ -57,6 +59,7 @@ def _list(names: Sequence[str]) -> str:
 def _at_row(comparison: Comparison, condition: Condition, row: Row, compared: int) -> Iterator[Answer]:
     """The answer for each candidate at a row; `compared` is how many differences all conditions ask about."""
     for place, (label, found) in enumerate(zip(comparison.labels[1:], row.differences, strict=True), start=1):
+        broken = row.figures[place].state == Outcome.FAILED and row.figures[0].comparable is not None
         if found.verdict == Verdict.NOT_COMPARED:
             because = _not_compared(comparison.labels, row, place)
         else:
@@ -64,7 +67,7 @@ def _at_row(comparison: Comparison, condition: Condition, row: Row, compared: in
             found = corrected_for(figures, row.figures[0], row.figures[place], found)
             because = "the baseline is 0" if found.percent is None else found.because
         state = condition.state(found.interval, found.noise or 0.0) if found.interval else State.CANNOT_TELL
-        yield Answer(condition, row.workload, row.metric, row.axes, label, state, found, because)
+        yield Answer(condition, row.workload, row.metric, row.axes, label, state, found, because, fails=broken)
 
 
 def _not_compared(labels: Sequence[str], row: Row, place: int) -> str:
