@@ -16,7 +16,8 @@ from textual.pilot import Pilot
 
 from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
-from vmlab.store.runs import STORE, list_runs, resolve_run
+from vmlab.store.run_list import list_runs
+from vmlab.store.runs import STORE, resolve_run
 from vmlab.tui.app import Console
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.screens.compare import CompareScreen
