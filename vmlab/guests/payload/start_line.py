@@ -12,8 +12,8 @@ and out, on standard output::
     {"out": LINE} · {"err": LINE}
     {"ended": {"status": N, "seconds": S, "clock": SECONDS}}
 
-What the client prints is relayed at most every PAUSE seconds, and at once when it ends: each line costs the guest some
-milliseconds of encryption, which the client would wait for where there is one processor.
+What the client prints is relayed at most every PAUSE seconds, and at once when it ends, so that a client which prints
+much shares its guest's processor with few encryptions.
 
 The client is forked beforehand and stamps the clock just before it calls exec, so that neither the fork nor this
 program's own reading stands between the deadline and the client. After the client's end, clocks are told until standard
