@@ -145,7 +145,8 @@ async def test_a_store_that_cannot_be_written_ends_the_run_with_that_cause(tmp_p
 
 async def test_a_store_that_hangs_ends_the_run_with_that_cause(tmp_path: Path) -> None:
     run = Run(tmp_path, SOON, HangingWriter, hang=0.5)
-    run.timing = Timing(recorder=0.2)
+    # With ticks so close to each other, the recorder surely has one to hand over while the store hangs.
+    run.timing = Timing(recorder=0.2, tick=0.02)
     verdict = await run.run()
     assert (verdict.outcome, verdict.exit_code) == (Outcome.FAILED, ExitCode.FAILED)
     assert "run.sqlite: an attempt has hung for 0.5 s" in verdict.reason
