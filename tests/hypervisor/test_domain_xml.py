@@ -95,6 +95,15 @@ def test_a_guest_without_shares_has_libvirts_default() -> None:
     assert etree.fromstring(domain_xml(spec(), "run1", IMAGE, FILES, TCG)).find("cputune") is None
 
 
+def test_a_quota_is_a_share_of_each_virtual_cpu() -> None:
+    text = domain_xml(spec(shares=512, cpu_quota=92.5), "run1", IMAGE, FILES, TCG)
+    tune = etree.fromstring(text).find("cputune")
+    assert tune is not None
+    assert {child.tag: child.text for child in tune} == {"shares": "512", "period": "10000", "quota": "9250"}
+    if SCHEMA.exists():
+        assert etree.RelaxNG(etree.parse(SCHEMA)).validate(etree.fromstring(text))
+
+
 def test_only_the_emulated_processor_is_trimmed() -> None:
     kvm = etree.fromstring(domain_xml(spec(), "run1", IMAGE, FILES, replace(TCG, accelerator="kvm")))
     assert kvm.get("type") == "kvm"

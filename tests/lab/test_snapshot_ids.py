@@ -26,6 +26,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "disk": lambda draw: f"{draw.randint(1, 2**10)} GiB",
     "queues": lambda draw: f"{draw.randint(1, 64)}",
     "cpu_shares": lambda draw: f"{draw.randint(2, 2**18)}",
+    "cpu_quota": lambda draw: f"{draw.randint(10, 100)}",
     "cache": lambda draw: draw.choice(CACHE_MODES),
     "boot": lambda draw: draw.choice(["lab", "normal", "rescue"]),
     "data": lambda draw: f"{draw.randint(64, 2**14)} MiB",
@@ -36,7 +37,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "data_cache": lambda draw: draw.choice(CACHE_MODES),
 }
 """Values of each attribute as a scenario says them; two that differ mean different things."""
-UNSEEN = {"cpu_shares", "data", "data_queues", "allocation", "backing", "read_ahead", "data_cache"}
+UNSEEN = {"cpu_shares", "cpu_quota", "data", "data_queues", "allocation", "backing", "read_ahead", "data_cache"}
 """What a guest that is saved knows nothing of; a data disk is plugged in afterwards."""
 WITHOUT_CACHE = {"writethrough", "directsync"}
 """Modes in which the guest sees a disk without a write cache; it cannot tell one of the others from another."""

@@ -158,7 +158,7 @@ BAD = [
         "unknown axis",
         "axes: {colour: [red]}",
         ":7:8: axis colour: needs `sets`, such as sets: workloads.NAME.KEY "
-        "(axes without `sets` are tiles, vcpus, memory, disk, queues, cpu_shares, cache, "
+        "(axes without `sets` are tiles, vcpus, memory, disk, queues, cpu_shares, cpu_quota, cache, "
         "boot, data, data_queues, allocation, backing, read_ahead, data_cache, "
         "host.ksm, host.thp, host.read_ahead)",
     ),

@@ -200,6 +200,8 @@ def _guest_line(guest: GuestPlan, width: int, *, alike: bool) -> str:
     words = [f"{given.vcpus} vCPU", format_bytes(given.memory_bytes), ", ".join(guest.roles) or "no role"]
     if given.cpu_shares is not None:
         words.append(f"CPU shares {given.cpu_shares}")
+    if given.cpu_quota is not None:
+        words.append(f"CPU quota {given.cpu_quota:g} %")
     if given.queues != 1:
         words.append(f"{given.queues} queues")
     if not alike:

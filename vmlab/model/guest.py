@@ -75,6 +75,8 @@ class GuestAttributes(ScenarioPart):
     """Queues of the virtio disk."""
     cpu_shares: Annotated[int | None, Field(ge=2, le=262144), NOT_SEEN] = None
     """Weight of the guest's CPU time against other guests (cgroup); a guest without it counts as 1024."""
+    cpu_quota: Annotated[float | None, Field(ge=10, le=100), NOT_SEEN] = None
+    """The most that each virtual CPU gets of a CPU of the host, in percent (cgroup); left out, there is no limit."""
     cache: Cache = "writeback"
     """Cache mode of the disk: none, writeback, writethrough, directsync or unsafe."""
     boot: Boot = "lab"
@@ -129,6 +131,10 @@ class GuestResources(GuestAttributes):
     def with_cpu_shares(self, shares: int | None) -> GuestResources:
         """The same with another weight."""
         return self.model_copy(update={"cpu_shares": shares})
+
+    def with_free_cpu(self) -> GuestResources:
+        """The same with neither weight nor limit, as a guest has them that is about to be frozen."""
+        return self.model_copy(update={"cpu_shares": None, "cpu_quota": None})
 
     def seen(self) -> dict[str, Any]:
         """What the guest sees of them, by name, as JSON values. A saved guest loads only where all are equal."""
