@@ -11,15 +11,13 @@ FULL = "database or disk is full"
 
 
 class FillableWriter(RunWriter):
-    """`full` refuses whatever is written; `refused` counts it. After `forgiving` refusals there is room again."""
+    """`full` refuses whatever is written; `refused` counts it."""
 
     full = False
     refused = 0
-    forgiving: int | None = None
 
     def _insert(self, statement: str, values: tuple[Any, ...]) -> int:
         if self.full:
             self.refused += 1
-            self.full = self.refused != self.forgiving
             raise StoreError(f"cannot write {self.path}: {FULL}")
         return super()._insert(statement, values)

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab.programs.faked_launcher import BUILD_SECONDS
-from tests.lab.programs.faked_runner import CELL_SECONDS, DEAF, HUNG
-from tests.lab.programs.faked_vmlab import HOST, SIGNAL_IN
+from tests.lab.programs.faked_runner import CELL_FILE, CELL_SECONDS, DEAF, HUNG
+from tests.lab.programs.faked_vmlab import HOST, PATIENCE, SIGNAL_IN
 
 ROOT = Path(__file__).parents[2]
+SOON = 240.0
+"""Far above what a command takes on a busy machine, in seconds, and below the deadline of a test."""
 VMLAB = [sys.executable, "-m", "tests.lab.programs.faked_vmlab"]
-__all__ = ["BUILD_SECONDS", "CELL_SECONDS", "DEAF", "HUNG", "SIGNAL_IN", "Home", "until"]
+__all__ = ["BUILD_SECONDS", "CELL_FILE", "CELL_SECONDS", "DEAF", "HUNG", "PATIENCE", "SIGNAL_IN", "Home", "until"]
 
 
 @dataclass
@@ -62,7 +64,7 @@ class Home:
     def run(self, *arguments: str, **said: str) -> tuple[int, str, str]:
         """A command's exit code, output and words."""
         process = self.spawn(*arguments, **said)
-        output, words = process.communicate(timeout=60)
+        output, words = process.communicate(timeout=SOON)
         return process.returncode, output, words
 
     def records(self) -> list[Path]:
@@ -111,7 +113,7 @@ def _words(process: int) -> list[bytes]:
         return []
 
 
-def until(condition: Callable[[], object], what: str, seconds: float = 30.0) -> None:
+def until(condition: Callable[[], object], what: str, seconds: float = SOON) -> None:
     """Poll until `condition` holds; fail with `what` after `seconds`."""
     end = time.monotonic() + seconds
     while not condition():

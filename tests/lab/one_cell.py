@@ -34,7 +34,10 @@ guests:
 workloads:
   quick: {kind: cpu, on: quick, threads: 1, max_prime: 1000, events: 10}
   slow:  {kind: cpu, on: slow,  threads: 1, max_prime: 1000, events: 10}
+limits: {start_skew: 1 h, clock_drift_percent: 100}
 """
+"""Its clients are real processes that take a moment. On a busy machine they start late, and the two clocks that one
+of them reads are not of the same moment; tests of these two limits set them."""
 Kind = TypeVar("Kind", bound=Event)
 HOST = HostFacts(2**34, 2**34, 2**40, 2, "tcg")
 REPORT = (Path(__file__).parents[1] / "workloads/captured/sysbench-cpu.txt").read_text()

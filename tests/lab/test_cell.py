@@ -27,8 +27,8 @@ async def test_a_cell_that_goes_well_has_all_phases_figures_and_raw_output(
     assert ended.provision["guests"] == 2
     assert ended.provision["seconds"] > 0
     assert ended.wall_seconds is not None
-    assert ended.start_skew_ms is not None
-    assert 0 <= ended.start_skew_ms < 500
+    late = [start.late_ms for start in lab.of(WorkloadStarted)]
+    assert ended.start_skew_ms == pytest.approx(max(late) - min(late))
     run_times = {m.workload: m.value for m in lab.of(MeasurementTaken) if m.metric == "run_time"}
     assert run_times.keys() == {"quick", "slow"}
     assert all(value > 0 for value in run_times.values())
@@ -53,7 +53,8 @@ async def test_clients_start_together_and_say_when(tmp_path: Path, captured_even
     await lab.cell().run()
     starts = lab.of(WorkloadStarted)
     assert len(starts) == 2
-    assert all(abs(start.late_ms) < 500 for start in starts)
+    # None goes ahead of the moment that was broadcast; how late one is, is up to the machine.
+    assert all(start.late_ms >= -start.uncertainty_ms for start in starts)
     assert all(start.uncertainty_ms > 0 for start in starts)
 
 
@@ -170,25 +171,37 @@ async def test_an_error_of_the_hosts_own_disk_fails_the_cell_and_not_the_runner(
     assert lab.ended().reasons == [full_disk, f"clean-up: {full_disk}"]
 
 
-def hang_at_the_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Channels end their programs, and their closing never comes back."""
-    real = HostChannel.close
+class Goodbye:
+    """The closing of channels, which never comes back by itself; `most` is how many hung at the same time.
 
-    async def hangs(channel: HostChannel) -> None:
-        await real(channel)
-        await asyncio.sleep(3600)
+    A channel ends its program when its closing is given up, however long that takes.
+    """
 
-    monkeypatch.setattr(HostChannel, "close", hangs)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.most = self._hanging = 0
+        real = HostChannel.close
+
+        async def hangs(channel: HostChannel) -> None:
+            self._hanging += 1
+            self.most = max(self.most, self._hanging)
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                self._hanging -= 1
+                await real(channel)
+
+        monkeypatch.setattr(HostChannel, "close", hangs)
 
 
 async def test_channels_that_hang_are_closed_side_by_side(
     tmp_path: Path, captured_events: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = lab_of(tmp_path, captured_events)
-    lab.timing = Timing(close_client=1.0, clean_up=1.8)
-    hang_at_the_goodbye(monkeypatch)
+    lab.timing = Timing(close_client=0.5)
+    goodbye = Goodbye(monkeypatch)
     assert await lab.cell().run() is Outcome.PASSED
     assert [event.text.partition(":")[0] for event in lab.of(Notice)] == ["tile 1 quick", "tile 1 slow"]
+    assert goodbye.most == 2
     assert lab.hypervisor.running == {}
 
 
@@ -196,9 +209,9 @@ async def test_guests_are_destroyed_although_the_clients_used_up_their_time(
     tmp_path: Path, captured_events: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = lab_of(tmp_path, captured_events)
-    lab.timing = Timing(clean_up=0.5)
-    hang_at_the_goodbye(monkeypatch)
+    lab.timing = Timing(clean_up=2.0)
+    Goodbye(monkeypatch)
     assert await lab.cell().run() is Outcome.FAILED
     assert lab.hypervisor.running == {}
-    assert lab.ended().reasons == ["clean-up: closing the clients took longer than 0.5 s"]
+    assert lab.ended().reasons == ["clean-up: closing the clients took longer than 2 s"]
     assert all(guest.closed for guest in lab.guests)

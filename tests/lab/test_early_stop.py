@@ -12,7 +12,7 @@ from vmlab.lab.runner import Verdict
 from vmlab.model.errors import ExitCode
 from vmlab.model.run import Accelerator, Outcome
 
-STOP = 20.0
+STOP = 60.0
 
 
 class SlowHypervisor(FakeHypervisor):

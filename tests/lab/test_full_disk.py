@@ -34,6 +34,8 @@ from vmlab.store.reader import RunReader
 
 SOON = 60.0
 PATIENCE = 0.1
+NOISY = "repeats: 2\nallow: {noise: true}\n"
+"""The recorder is the real one, and what this machine does beside the test spoils no cell of it."""
 
 
 class ClingingHypervisor(FakeHypervisor):
@@ -55,6 +57,18 @@ class FillingWriter(FillableWriter):
         if isinstance(event, CellStarted) and event.cell == 2 and not self._filled:
             self.full = self._filled = True
         return super().append(event)
+
+
+class PassinglyFullWriter(FillingWriter):
+    """There is room again when eight attempts and at least one tick of the recorder were refused."""
+
+    _ticks_refused = 0
+
+    def _insert(self, statement: str, values: tuple[Any, ...]) -> int:
+        self.full = self.full and (self.refused < 8 or self._ticks_refused == 0)
+        # The first tick also writes the names of all figures.
+        self._ticks_refused += self.full and ("INTO samples" in statement or "INTO layouts" in statement)
+        return super()._insert(statement, values)
 
 
 class HangingWriter(FillableWriter):
@@ -96,7 +110,7 @@ class Run:
         self.hypervisor = FakeHypervisor(disks=self._folder.disks)
         self.writer = writer(self._folder.store)
         self.outbox = Outbox(self.writer, patience=patience, hang=hang)
-        plan = scenario_plan(lambda text: text.replace("events: 10}", f"events: {EVENTS}}}") + "repeats: 2\n")
+        plan = scenario_plan(lambda text: text.replace("events: 10}", f"events: {EVENTS}}}") + NOISY)
         plan = replace(plan, scenario=plan.scenario.model_copy(update={"provision": "cold"}))
         request = RunRequest(self._folder.id, "two.yaml", Overrides(), plan.seed)
         built = small_image()
@@ -137,7 +151,7 @@ async def test_a_store_that_cannot_be_written_ends_the_run_with_that_cause(tmp_p
     events = run.events()
     assert [(event.cell, event.outcome) for event in events if isinstance(event, CellEnded)] == [(1, "passed")]
     assert len([one for one in events if isinstance(one, MeasurementTaken) and one.metric == "run_time"]) == 2
-    with pytest.raises(StoreError, match="events are lost"):
+    with pytest.raises(StoreError, match=r"(event is|events are) lost"):
         run.outbox.close(0.2)
     run.writer.full = False
     run.writer.close()
@@ -151,7 +165,7 @@ async def test_a_store_that_hangs_ends_the_run_with_that_cause(tmp_path: Path) -
     assert (verdict.outcome, verdict.exit_code) == (Outcome.FAILED, ExitCode.FAILED)
     assert "run.sqlite: an attempt has hung for 0.5 s" in verdict.reason
     assert run.hypervisor.running == {} and not run.hypervisor.is_open
-    with pytest.raises(StoreError, match="some events are lost"):
+    with pytest.raises(StoreError, match=r"(event is|events are) lost"):
         run.outbox.close(0.1)
     assert isinstance(run.writer, HangingWriter)
     run.writer.let_go.set()
@@ -189,9 +203,7 @@ async def test_the_last_words_are_kept_where_the_clean_up_made_room(tmp_path: Pa
 
 
 async def test_a_disk_that_was_full_for_a_while_costs_ticks_alone(tmp_path: Path) -> None:
-    run = Run(tmp_path, patience=SOON)
-
-    run.writer.forgiving = 8
+    run = Run(tmp_path, SOON, PassinglyFullWriter)
     verdict = await run.run()
     run.outbox.close()
     assert verdict.outcome is Outcome.PASSED

@@ -52,7 +52,7 @@ def test_a_run_without_room_for_its_folders_leaves_none(full: str, tmp_path: Pat
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     said, left = done.stdout.splitlines()

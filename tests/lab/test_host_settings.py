@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.lab.faked import CELL_SECONDS, Home, until
+from tests.lab.faked import CELL_FILE, CELL_SECONDS, SOON, Home, until
 from tests.lab.programs.faked_vmlab import SYS
 
 SCENARIO = """\
@@ -49,21 +49,23 @@ def dummies(tmp_path: Path) -> Dummies:
     return Dummies(tmp_path)
 
 
-def begun(home: Home, dummies: Dummies, seconds: str = "60") -> None:
-    """Start a run that is in its first cell when this returns."""
-    home.spawn("run", str(dummies.scenario), **{SYS: str(dummies.sys), CELL_SECONDS: seconds})
-    until(home.in_a_cell, "a cell", 120)
+def begun(home: Home, dummies: Dummies) -> None:
+    """Start a run that is in its first cell when this returns, and stays in it until there is the file `go`."""
+    said = {SYS: str(dummies.sys), CELL_FILE: str(home.folder / "go"), CELL_SECONDS: "0"}
+    home.spawn("run", str(dummies.scenario), **said)
+    until(home.in_a_cell, "a cell")
     assert dummies.now() == ("1", "1000", "never")
 
 
 def over(home: Home) -> tuple[int, str]:
     """Exit code and words of the run's command."""
-    _, words = home.started[0].communicate(timeout=150)
+    _, words = home.started[0].communicate(timeout=SOON)
     return home.started[0].returncode, words
 
 
 def test_a_run_that_ends_by_itself(home: Home, dummies: Dummies) -> None:
-    begun(home, dummies, "0.2")
+    begun(home, dummies)
+    (home.folder / "go").touch()
     assert over(home)[0] == 0
     assert dummies.now() == BEFORE
 
@@ -93,7 +95,7 @@ def test_a_run_of_which_a_process_is_killed(home: Home, dummies: Dummies, victim
         assert home.run("stop", **{SYS: str(dummies.sys)})[0] == 0
     elif victim == "launcher":
         assert dummies.now() == ("1", "1000", "never")
-        until(lambda: not psutil.pid_exists(runner), "the end of the runner", 60)
+        until(lambda: not psutil.pid_exists(runner), "the end of the runner")
         code, _, words = home.run("run", str(dummies.scenario), **{SYS: str(dummies.sys)})
         assert code == 3
         assert "died and left settings of the host changed (vmlab clean)" in words

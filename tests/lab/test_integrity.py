@@ -179,7 +179,7 @@ async def test_what_cannot_be_compared_in_time_is_not_passed(
     monkeypatch.setattr(integrity, "_DEADLINE", 0.1)
     assert await lab.cell().run() is Outcome.INVALID
     assert "the guests' disks could not be compared" in lab.ended().reasons[0]
-    assert await asyncio.to_thread(seen.wait, 10), "the reading is told to end"
+    assert await asyncio.to_thread(seen.wait, 60), "the reading is told to end"
 
 
 async def test_a_file_system_without_o_direct_is_told_once(

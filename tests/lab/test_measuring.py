@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.conftest import NewHome
-from tests.lab.faked import BUILD_SECONDS, CELL_SECONDS, Home, until
+from tests.lab.faked import BUILD_SECONDS, CELL_FILE, CELL_SECONDS, SOON, Home, until
 from vmlab.lab.folder import RunFolder
 from vmlab.lab.measuring import (
     HostBusy,
@@ -119,7 +119,7 @@ def test_waiting_ends_with_the_one_that_was_waited_for() -> None:
     waiting.join(0.2)
     assert waiting.is_alive()
     os.close(first)
-    waiting.join(10)
+    waiting.join(60)
     assert not waiting.is_alive()
     wait_for_end(refused.value.others[0])
 
@@ -132,7 +132,7 @@ from vmlab.lab.folder import RunFolder
 measuring.RUN_FOLDERS = (Path(sys.argv[1]),)
 measuring.claim(RunFolder("mortal", Path("/nowhere")))
 print("claimed", flush=True)
-time.sleep(60)
+time.sleep(3600)
 """
 
 
@@ -164,7 +164,7 @@ def test_the_place_is_the_hosts_whatever_namespace_and_variables_a_user_has(besi
     script = f'mount -t tmpfs none /run && "$@" -c "$SAID" && XDG_STATE_HOME=/x VMLAB_RUNTIME_DIR=/y {user} "$SAID"'
     host = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh", sys.executable]
     environment = {**os.environ, "SAID": said, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(host, capture_output=True, text=True, env=environment, timeout=60)
+    ran = subprocess.run(host, capture_output=True, text=True, env=environment, timeout=SOON)
     inodes = ran.stdout.split()
     assert len(inodes) == 2, ran.stderr
     assert inodes[0] == inodes[1]
@@ -172,7 +172,7 @@ def test_the_place_is_the_hosts_whatever_namespace_and_variables_a_user_has(besi
 
 def test_a_second_run_of_another_user_is_refused_and_nothing_is_started(homes: NewHome) -> None:
     anna, bert = homes("anna"), homes("bert")
-    assert anna.run(*RUN, "--detach", **{BUILD_SECONDS: "60"})[0] == 0
+    assert anna.run(*RUN, "--detach", **{BUILD_SECONDS: "3600"})[0] == 0
     (first,) = anna.records()
     for options in ((), ("--detach",), ("--json",)):
         code, output, words = bert.run(*RUN, *options)
@@ -206,7 +206,7 @@ def test_one_that_waits_begins_when_the_first_has_ended(homes: NewHome) -> None:
     assert waiting.poll() is None
     assert bert.records() == []
     assert anna.run("stop")[0] == 0
-    _, words = waiting.communicate(timeout=60)
+    _, words = waiting.communicate(timeout=SOON)
     assert waiting.returncode == 0, words
     assert f"waiting for the end of run {anna.records()[0].name} of anna (process " in words
     assert bert.events("AnotherRunSeen") == []
@@ -220,7 +220,7 @@ def test_giving_up_the_wait_leaves_nothing(homes: NewHome, number: int, code: in
     assert waiting.stderr is not None
     assert "waiting for the end of" in waiting.stderr.readline()
     waiting.send_signal(number)
-    waiting.communicate(timeout=30)
+    waiting.communicate(timeout=SOON)
     assert waiting.returncode == code
     assert bert.records() == []
     assert places(anna.host) == [anna.records()[0].name]
@@ -236,8 +236,13 @@ def test_concurrent_runs_are_noted_on_both_and_told_wherever_they_are_shown(home
     anna, bert = homes("anna"), homes("bert")
     anna.run(*RUN, "--detach")
     until(anna.in_a_cell, "the first cell")
-    code, _, words = bert.run(*RUN, "--concurrent", **{CELL_SECONDS: "0.3"})
-    assert code == 0, words
+    # Others are looked for once a second: the second run lasts until the first has seen it.
+    seen = bert.folder / "seen"
+    beside = bert.spawn(*RUN, "--concurrent", **{CELL_SECONDS: "0.3", CELL_FILE: str(seen)})
+    until(lambda: anna.events("AnotherRunSeen"), "that the first run sees the second")
+    seen.touch()
+    _, words = beside.communicate(timeout=SOON)
+    assert beside.returncode == 0, words
     assert anna.run("stop")[0] == 0
     (first,), (second,) = anna.records(), bert.records()
     assert f"run {first.name} of anna measures on this host at the same time" in words

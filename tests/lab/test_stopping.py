@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 
 from tests.lab.conftest import NewHome
-from tests.lab.faked import BUILD_SECONDS, CELL_SECONDS, DEAF, HUNG, SIGNAL_IN, Home, until
+from tests.lab.faked import (
+    BUILD_SECONDS,
+    CELL_FILE,
+    CELL_SECONDS,
+    DEAF,
+    HUNG,
+    PATIENCE,
+    SIGNAL_IN,
+    SOON,
+    Home,
+    until,
+)
 from vmlab.model.event import RunEnded
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
@@ -38,7 +49,7 @@ def test_a_signal_in_the_first_moments_has_its_own_code(home: Home, number: int,
     process = home.spawn(*RUN)
     time.sleep(after)
     process.send_signal(number)
-    _, words = process.communicate(timeout=60)
+    _, words = process.communicate(timeout=SOON)
     # Before the first line of the program the interpreter dies of the signal itself, which a shell tells likewise, or
     # of the interrupt in what it loads for itself.
     of_interpreter = (-number, 1) if "KeyboardInterrupt" in words else (-number,)
@@ -62,7 +73,7 @@ def test_a_signal_is_heard_where_no_exception_would_get_through(
     home: Home, number: int, code: int, function: str
 ) -> None:
     process = home.spawn(*RUN, **{SIGNAL_IN: f"{int(number)} {function}"})
-    _, words = process.communicate(timeout=60)
+    _, words = process.communicate(timeout=SOON)
     assert (process.returncode, words) == (code, f"vmlab: {'interrupted' if code == 130 else 'terminated'}\n")
     assert not home.records()
 
@@ -72,13 +83,13 @@ def test_a_signal_right_after_the_start_of_launcher_or_runner_is_not_lost(home: 
     process = home.spawn(*RUN)
     until(lambda: home.pid("launcher_pid"), "the launcher")
     os.kill(home.pid("launcher_pid"), number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=SOON)
     assert process.returncode == code
     assert ended(home)[:2] == ("aborted", code)
     process = home.spawn(*RUN)
     until(lambda: home.pid("runner_pid"), "the runner")
     os.kill(home.pid("runner_pid"), number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=SOON)
     assert process.returncode == code
     assert ended(home) == ("aborted", code, "stopped")
     assert nothing_is_left(home)
@@ -86,10 +97,10 @@ def test_a_signal_right_after_the_start_of_launcher_or_runner_is_not_lost(home: 
 
 @pytest.mark.parametrize(("number", "code"), CODES)
 def test_a_signal_while_the_image_is_built_ends_the_run_before_any_guest(home: Home, number: int, code: int) -> None:
-    process = home.spawn(*RUN, **{BUILD_SECONDS: "60"})
+    process = home.spawn(*RUN, **{BUILD_SECONDS: "3600"})
     until(lambda: home.events("Notice"), "the build")
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=SOON)
     assert process.returncode == code
     assert ended(home) == ("aborted", code, "stopped before any guest")
     assert nothing_is_left(home)
@@ -99,10 +110,18 @@ def test_a_second_interrupt_kills_the_run_clears_up_and_says_so(home: Home) -> N
     process = home.spawn(*RUN, **{DEAF: "1"})
     until(home.in_a_cell, "the first cell")
     process.send_signal(signal.SIGINT)
+    # Two signals that come before the first is heard are one.
+    assert process.stderr is not None
+    words = ""
+    while "once more to kill the run" not in words:
+        line = process.stderr.readline()
+        assert line, words
+        words += line
     time.sleep(0.5)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    _, words = process.communicate(timeout=60)
+    words += process.stderr.read()
+    process.wait(SOON)
     assert process.returncode == 130, words
     assert "was killed (asked twice to stop); what it left is cleared away, what it measured is kept" in words
     assert ended(home) == ("aborted", 130, "killed: asked twice to stop")
@@ -121,7 +140,7 @@ def test_stop_wakes_a_run_that_was_stopped(home: Home, victim: str, number: int)
     code, _, words = home.run("stop")
     assert code == 0, words
     assert "has stopped" in words
-    watcher.communicate(timeout=30)
+    watcher.communicate(timeout=SOON)
     assert watcher.returncode == 130
     assert ended(home) == ("aborted", 130, "stopped")
     assert nothing_is_left(home)
@@ -130,10 +149,10 @@ def test_stop_wakes_a_run_that_was_stopped(home: Home, victim: str, number: int)
 def test_stop_kills_a_run_that_hears_nothing(home: Home) -> None:
     watcher = home.spawn(*RUN, **{DEAF: HUNG})
     until(home.in_a_cell, "the first cell")
-    code, _, words = home.run("stop")
+    code, _, words = home.run("stop", **{PATIENCE: "1"})
     assert code == 0, words
     assert "was killed (it did not stop within 1 s of `vmlab stop`)" in words
-    watcher.communicate(timeout=30)
+    watcher.communicate(timeout=SOON)
     assert watcher.returncode == 130
     assert ended(home)[:2] == ("aborted", 130)
     assert nothing_is_left(home)
@@ -166,7 +185,8 @@ def test_stop_without_a_name_refuses_to_choose(homes: NewHome) -> None:
 
 
 def test_a_hangup_ends_no_process_of_a_run(home: Home) -> None:
-    watcher = home.spawn(*RUN, **{CELL_SECONDS: "1", BUILD_SECONDS: "0.5"})
+    heard = home.folder / "heard"
+    watcher = home.spawn(*RUN, **{CELL_SECONDS: "1", CELL_FILE: str(heard), BUILD_SECONDS: "0.5"})
     until(lambda: home.pid("launcher_pid"), "the launcher")
     hung_up: set[int] = set()
     while watcher.poll() is None:
@@ -178,6 +198,8 @@ def test_a_hangup_ends_no_process_of_a_run(home: Home) -> None:
                 hung_up.add(process)
         except (ProcessLookupError, FileNotFoundError):
             continue
+        if len(hung_up) == 3 and home.in_a_cell():
+            heard.touch()
         time.sleep(0.02)
     _, words = watcher.communicate()
     assert watcher.returncode == 0, words
@@ -196,7 +218,7 @@ def test_a_copy_of_the_store_alone_has_the_end_while_a_viewer_watches(home: Home
     (record,) = home.records()
     with RunReader(record / "run.sqlite") as viewer:
         assert list(viewer.events())
-        process.communicate(timeout=60)
+        process.communicate(timeout=SOON)
         assert process.returncode == 0
         alone = home.folder / "alone.sqlite"
         shutil.copy(record / "run.sqlite", alone)

@@ -190,7 +190,7 @@ def test_where_a_mount_stays_the_sweep_stops_and_says_so(places: Path) -> None:
         env={**os.environ},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == 5, done.stderr
     assert "something is mounted there" in done.stderr
@@ -229,7 +229,7 @@ def test_what_cannot_be_cleared_in_the_cache_is_named_beside_what_went(place: st
         env={**os.environ},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == 5, done.stderr
     run, cached = json.loads(done.stdout)["runs"]

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,8 @@ async def test_a_stop_before_the_workloads_spoils_nothing(tmp_path: Path) -> Non
 
 async def test_a_guest_whose_clock_stood_still_makes_the_cell_invalid(tmp_path: Path) -> None:
     lab = lab_of(tmp_path, EVENTS, f"sleep 1.5; cat <<'END'\n{REPORT}\nEND")
+    limits = lab.plan.scenario.limits.model_copy(update={"clock_drift_percent": LIMITS.clock_drift_percent})
+    lab.plan = replace(lab.plan, scenario=lab.plan.scenario.model_copy(update={"limits": limits}))
     program = start_line_program().decode()
     (tmp_path / "start_line.py").write_text(program.replace("ended - began if", "(ended - began) / 2 if"))
     async with asyncio.timeout(60):

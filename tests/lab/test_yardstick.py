@@ -38,7 +38,7 @@ async def test_the_work_gives_its_result_and_takes_a_part_of_a_second_of_cpu() -
     assert taken.compute_seconds > 0 and taken.memory_seconds > 0
     assert taken.seconds == taken.compute_seconds + taken.memory_seconds
     # What a machine of our days takes; the wall clock of one that is busy is another matter.
-    assert 0.03 < taken.cpu_seconds < 5
+    assert 0.03 < taken.cpu_seconds < 30
 
 
 def works_as(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

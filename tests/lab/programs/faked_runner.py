@@ -20,6 +20,8 @@ from vmlab.model.run import Outcome
 from vmlab.plan.terms import CellPlan
 
 CELL_SECONDS = "FAKED_CELL_SECONDS"
+CELL_FILE = "FAKED_CELL_FILE"
+"""Names a file: cells last until it is there, and `CELL_SECONDS` more."""
 DEAF = "FAKED_DEAF"
 HUNG = "hung"
 
@@ -42,9 +44,16 @@ class Cell:
         if os.environ.get(DEAF) == HUNG:
             # The event loop stands: no signal is heeded, no command answered.
             time.sleep(600)
-        await asyncio.sleep(float(os.environ.get(CELL_SECONDS, "60")))
+        if CELL_FILE in os.environ:
+            await asyncio.to_thread(_wait_for, Path(os.environ[CELL_FILE]))
+        await asyncio.sleep(float(os.environ.get(CELL_SECONDS, "3600")))
         self._around.emit(CellEnded(cell=cell.index, outcome="passed", reasons=[], wall_seconds=1.0, start_skew_ms=0.0))
         return Outcome.PASSED
+
+
+def _wait_for(file: Path) -> None:
+    while not file.exists():
+        time.sleep(0.02)
 
 
 def no_image(folder: Path) -> Image:

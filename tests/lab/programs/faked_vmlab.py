@@ -35,6 +35,8 @@ def signal_in(number: int, function: str) -> None:
     sys.setprofile(called)
 
 
+PATIENCE = "FAKED_PATIENCE"
+"""For how many seconds `vmlab stop` waits for a run that hears nothing."""
 SYS = "FAKED_SYS"
 """Names the folder that stands for the host's /sys, where a test has one."""
 
@@ -61,7 +63,9 @@ def main() -> None:
     sweep: Any = import_module("vmlab.lab.sweep")
     import_into("vmlab.lab.force", sweep_run=partial(sweep.sweep_run, roots=roots()))
     import_into("vmlab.cli.upkeep_commands", sweep_all=partial(sweep.clean, roots()))
-    stopping.ANSWER_SECONDS, stopping.SILENT_SECONDS = 1.0, 1.0
+    stopping.ANSWER_SECONDS = stopping.SILENT_SECONDS = float(os.environ.get(PATIENCE, "120"))
+    watch: Any = import_module("vmlab.lab.watch")
+    watch._LAST_WORD_SECONDS = 10.0
     if SIGNAL_IN in os.environ:
         number, _, function = os.environ[SIGNAL_IN].partition(" ")
         signal_in(int(number), function)
