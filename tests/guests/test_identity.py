@@ -1,8 +1,6 @@
 """A guest is made itself: entropy first, and a clock that is measured, stepped, and measured again."""
 
-import asyncio
 import base64
-import time
 from typing import Any
 
 import pytest
@@ -12,6 +10,26 @@ from vmlab.guests.identity import Identity, identify
 from vmlab.model.errors import GuestError
 
 WEB = Identity("web-1", "198.18.0.2", 15, b"private key", "ssh-ed25519 AAAA", "198.18.0.3 mail-1\n")
+
+
+class HostClock:
+    """In the place of the host's clock: it stands still but for what a guest's answers take."""
+
+    now = 1_795_000_000_000_000_000
+
+    def time_ns(self) -> int:
+        return self.now
+
+    def passes(self, seconds: float) -> None:
+        self.now += int(seconds * 1e9)
+
+
+HOST = HostClock()
+
+
+@pytest.fixture(autouse=True)
+def host_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vmlab.guests.clock.time", HOST)
 
 
 class Guest:
@@ -28,9 +46,9 @@ class Guest:
     async def __call__(self, command: str, arguments: Any, *, deadline: float) -> Any:
         if command == "guest-get-time":
             before, after = self._delays.pop(0) if len(self._delays) > 1 else self._delays[0]
-            await asyncio.sleep(before)
-            now = time.time_ns() + int(self.offset * 1e9)
-            await asyncio.sleep(after)
+            HOST.passes(before)
+            now = HOST.now + int(self.offset * 1e9)
+            HOST.passes(after)
             return now
         if command == "guest-exec":
             lines = base64.b64decode(arguments["input-data"]).decode().splitlines()

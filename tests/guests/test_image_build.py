@@ -29,6 +29,8 @@ from vmlab.system.removal import Removals
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a build needs root for its namespaces")
 
+HANGS = ["sleep", f"54321.{os.getpid()}"]
+"""A command that hangs, by whose words it is found among the processes of this host."""
 BUILDS = """
     import sys
     from vmlab.guests import image
@@ -58,7 +60,7 @@ def stubs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def builder(stubs: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that builds, with a stand-in that hangs in a grandchild until it is killed."""
-    put_stub(stubs, 'echo "I: extracting archives..."\n(sleep 54321)\n')
+    put_stub(stubs, f'echo "I: extracting archives..."\n({" ".join(HANGS)})\n')
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(BUILDS)], stdout=subprocess.PIPE, text=True, cwd=Path.cwd()
     )
@@ -73,10 +75,10 @@ def builder(stubs: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def _hanging() -> bool:
-    return any(process.info["cmdline"] == ["sleep", "54321"] for process in psutil.process_iter(["cmdline"]))
+    return any(process.info["cmdline"] == HANGS for process in psutil.process_iter(["cmdline"]))
 
 
-def _until(condition: object, seconds: float = 20.0) -> None:
+def _until(condition: object, seconds: float = 120.0) -> None:
     assert callable(condition)
     deadline = time.monotonic() + seconds
     while not condition():
@@ -191,7 +193,7 @@ def test_a_signal_ends_everything_and_leaves_nothing(
     builder: subprocess.Popen[str], tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
     builder.send_signal(number)
-    out, _ = builder.communicate(timeout=20)
+    out, _ = builder.communicate(timeout=120)
     assert "error: the image build was interrupted" in out
     assert builder.returncode == status
     assert not _hanging()
@@ -271,13 +273,22 @@ def test_mounts_of_a_killed_build_are_gone(stubs: Path, tmp_path: Path) -> None:
 
 
 def test_a_second_build_waits_and_takes_what_the_first_one_made(stubs: Path, tmp_path: Path) -> None:
-    put_stub(stubs, f"echo run >>{tmp_path}/runs\nsleep 1\n{MAKES_A_TREE}")
-    command = [sys.executable, "-c", textwrap.dedent(BUILDS)]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate(timeout=60)[0].splitlines() for process in both]
-    assert [process.returncode for process in both] == [0, 0]
+    go = tmp_path / "go"
+    put_stub(stubs, f"echo run >>{tmp_path}/runs\nuntil [ -e {go} ]; do sleep 0.02; done\n{MAKES_A_TREE}")
+    waits = "another build of a guest image is under way; waiting for it"
+    words = [tmp_path / "first", tmp_path / "second"]
+    both = []
+    for place in words:
+        with place.open("w") as output:
+            both.append(subprocess.Popen([sys.executable, "-c", textwrap.dedent(BUILDS)], stdout=output))
+    try:
+        _until(lambda: any(waits in place.read_text() for place in words))
+    finally:
+        go.touch()
+    assert [process.wait(240) for process in both] == [0, 0]
+    said = [place.read_text().splitlines() for place in words]
     assert said[0][-1] == said[1][-1] == _folders(tmp_path)[0]
-    assert sum("another build of a guest image is under way; waiting for it" in lines for lines in said) == 1
+    assert sum(waits in lines for lines in said) == 1
     assert (tmp_path / "runs").read_text() == "run\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import asyncssh
 import pytest
@@ -15,15 +15,19 @@ from vmlab.guests.ssh import SshShell
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.workloads.contract import Client
 
-SOON = 20.0
+SOON = 60.0
 LOOPBACK = "127.0.0.1"
 
 
 class Wire:
-    """Passes bytes on between client and server until it is cut: then it is silent, and closes nothing."""
+    """Passes bytes on between client and server until it is cut: then it is silent, and closes nothing.
 
-    def __init__(self, port: int) -> None:
+    `at_the_cut` is called then.
+    """
+
+    def __init__(self, port: int, at_the_cut: Callable[[], object]) -> None:
         self._port = port
+        self._at_the_cut = at_the_cut
         self._passing: list[asyncio.Task[None]] = []
         self._ends: list[asyncio.StreamWriter] = []
 
@@ -39,6 +43,7 @@ class Wire:
                 sink.write(chunk)
 
     def cut(self) -> None:
+        self._at_the_cut()
         for task in self._passing:
             task.cancel()
 
@@ -58,14 +63,14 @@ async def serve(process: asyncssh.SSHServerProcess[str]) -> None:
 
 
 @pytest.fixture
-async def connected() -> AsyncIterator[tuple[SshShell, Wire]]:
-    """A shell with a server behind a wire."""
+async def connected(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[SshShell, Wire]]:
+    """A shell with a server behind a wire. Its deadlines are short from the moment when the wire is cut."""
     key = asyncssh.generate_private_key("ssh-ed25519")
     known = asyncssh.import_authorized_keys(key.export_public_key().decode())
     server = await asyncssh.listen(
         LOOPBACK, 0, server_host_keys=[key], authorized_client_keys=known, process_factory=serve
     )
-    wire = Wire(server.get_port())
+    wire = Wire(server.get_port(), lambda: have_short_deadlines(monkeypatch))
     front = await asyncio.start_server(wire.accept, LOOPBACK, 0)
     connection = await asyncssh.connect(
         LOOPBACK,
@@ -85,8 +90,7 @@ async def connected() -> AsyncIterator[tuple[SshShell, Wire]]:
     await server.wait_closed()
 
 
-@pytest.fixture(autouse=True)
-def short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
+def have_short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_LAUNCH_SECONDS", "_SEND_SECONDS", "_CLOSE_SECONDS"):
         monkeypatch.setattr(ssh, name, 0.3)
 

@@ -9,13 +9,14 @@ from typing import cast
 import pytest
 
 from tests.fakes.store import FULL, FillableWriter
+from tests.waiting import until
 from vmlab.model.errors import StoreError
 from vmlab.model.event import Notice
 from vmlab.model.results import RawOutput
 from vmlab.store.outbox import Outbox
 from vmlab.store.reader import RunReader
 
-SOON = 20.0
+SOON = 60.0
 
 
 def note(number: int) -> Notice:
@@ -99,15 +100,35 @@ async def test_a_disk_that_stays_full_raises_the_alarm_and_what_was_said_is_stil
     writer.close()
 
 
-async def test_a_write_that_hangs_raises_the_alarm_as_one_that_fails(tmp_path: Path) -> None:
+class Clock:
+    """In the place of the monotonic clock: it stands until a test moves it, however slow the disk is."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+async def test_a_write_that_hangs_raises_the_alarm_as_one_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr("vmlab.store.outbox.time", clock)
     outbox = Outbox(FillableWriter(tmp_path / "run.sqlite"), hang=0.3)
     alarm = asyncio.ensure_future(outbox.overdue())
     outbox.append(note(0))
     await outbox.settled()
+    clock.now += 1000
     await asyncio.sleep(0.5)
     assert not alarm.done(), "a quiet run hangs nowhere"
     with outbox.writer._lock:
         outbox.append(note(1))
+        await until(lambda: outbox._begun == clock.now, "the attempt")
+        clock.now += 0.29
+        await asyncio.sleep(0.5)
+        assert not alarm.done(), "it may take so long"
+        clock.now += 0.02
         async with asyncio.timeout(SOON):
             with pytest.raises(StoreError, match=r"run\.sqlite: an attempt has hung for 0\.3 s"):
                 await alarm
@@ -159,7 +180,7 @@ def test_an_end_on_a_full_disk_is_bounded_and_tells_what_is_lost(tmp_path: Path)
         outbox.append(note(number))
     began = time.monotonic()
     with pytest.raises(StoreError, match=r"run\.sqlite could not be written to its end: 3 events are lost"):
-        outbox.close(0.2)
+        outbox.close(2.0)
     assert time.monotonic() - began < SOON
     writer.full = False
     writer.close()

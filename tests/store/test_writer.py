@@ -201,7 +201,7 @@ def _fill(command: list[str], tmp_path: Path, limit: int, folder: Path) -> tuple
     kept = tmp_path / "kept.sqlite"
     argv = [*command, sys.executable, "-c", _GLUTTON, str(folder / "run.sqlite"), str(limit), str(kept)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    said = subprocess.run(argv, capture_output=True, text=True, check=True, env=environment, timeout=60).stdout
+    said = subprocess.run(argv, capture_output=True, text=True, check=True, env=environment, timeout=240).stdout
     written, message = said.splitlines()
     return int(written), message
 

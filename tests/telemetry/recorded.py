@@ -83,7 +83,11 @@ class RecordedHost:
     @staticmethod
     def _write(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        # One write, and cut afterwards: a recorder never reads an empty file in between.
+        path.touch()
+        with path.open("r+b", buffering=0) as file:
+            file.write(text.encode())
+            file.truncate()
 
 
 def recorded_host(root: Path) -> RecordedHost:

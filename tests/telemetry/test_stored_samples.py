@@ -80,6 +80,7 @@ def test_ten_minutes_cost_few_bytes_and_read_back_at_once(tmp_path: Path) -> Non
 
 
 def timed(reader: RunReader) -> float:
-    began = time.perf_counter()
+    # The processor's time alone: what else a machine does is no part of it.
+    began = time.thread_time()
     assert len(series(reader, "value_ms[150]").values) == 600
-    return time.perf_counter() - began
+    return time.thread_time() - began

@@ -33,7 +33,7 @@ HOST_KEYS = (
 
 def vmlab(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "vmlab", *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "vmlab", *arguments], capture_output=True, text=True, timeout=240, check=False
     )
 
 
@@ -69,7 +69,7 @@ def test_each_line_is_flushed_and_an_interrupt_ends_it() -> None:
         assert running.stdout is not None
         assert json.loads(running.stdout.readline())["cpu_count"] >= 1
         running.send_signal(signal.SIGINT)
-        assert running.wait(20) == 130
+        assert running.wait(240) == 130
 
 
 def test_a_reader_that_leaves_ends_it_quietly() -> None:
@@ -79,7 +79,7 @@ def test_a_reader_that_leaves_ends_it_quietly() -> None:
         assert running.stderr is not None
         running.stdout.readline()
         running.stdout.close()
-        assert running.wait(20) != 0
+        assert running.wait(240) != 0
         assert "Traceback" not in running.stderr.read()
 
 
@@ -87,7 +87,7 @@ def test_a_terminal_gets_its_first_screen_back() -> None:
     master, slave = os.openpty()
     command = [sys.executable, "-m", "vmlab", "top", "--interval", "0.1", "--count", "2"]
     with subprocess.Popen(command, stdout=slave, stderr=subprocess.DEVNULL) as running:
-        assert running.wait(30) == 0
+        assert running.wait(240) == 0
     os.close(slave)
     shown = os.read(master, 65536).decode()
     os.close(master)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from textual.app import App
 from vmlab.model.places import shipped_scenarios
 
 GOLDEN = Path(__file__).parent / "golden"
+_PATIENCE_SECONDS = 60.0
 SIZES = ((80, 24), (160, 48))
 
 
@@ -30,12 +32,19 @@ async def settled(app: App[Any]) -> str:
     return now
 
 
-def check_golden(name: str, text: str) -> None:
-    """Compare with ``golden/NAME.txt``; ``VMLAB_GOLDEN=write`` writes it instead, for a look at the difference."""
+async def check_golden(name: str, app: App[Any]) -> None:
+    """Wait until the settled screen is that of ``golden/NAME.txt``: parts of it may come late on a busy machine.
+
+    ``VMLAB_GOLDEN=write`` writes it instead, for a look at the difference.
+    """
     path = GOLDEN / f"{name}.txt"
+    text = await settled(app)
     if os.environ.get("VMLAB_GOLDEN") == "write":
         GOLDEN.mkdir(exist_ok=True)
         path.write_text(text)
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while text != path.read_text() and time.monotonic() < end:
+        text = await settled(app)
     assert text == path.read_text()
 
 

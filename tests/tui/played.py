@@ -10,8 +10,8 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from vmlab.model.event import (
     CommandReceived,
     Event,
     HostProbed,
+    PhaseStarted,
     RunEnded,
     RunStarted,
 )
@@ -43,10 +44,15 @@ from vmlab.tui.feed.recorded_run import RecordedRun
 
 SPEED = 12.0
 """How many recorded seconds pass in one."""
+_RUNNING_SECONDS = 10.0
+"""The recorded seconds for which workloads have run when a cell is held."""
 
 
 class PlayedRun:
-    """Runs the cells of a plan by playing recorded ones, in a thread; obeys ``stop`` and ``set``."""
+    """Runs the cells of a plan by playing recorded ones, in a thread; obeys ``stop`` and ``set``.
+
+    A cell is played until its workloads have run for a while, and to its end when `released` is its number or above.
+    """
 
     def __init__(self, folder: RunFolder, lock: int, measuring: int) -> None:
         self._folder = folder
@@ -54,6 +60,7 @@ class PlayedRun:
         self._hypervisor = FakeHypervisor()
         self._recording = RecordedRun(RECORDED)
         self._stop = False
+        self.released = 0
         self.thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
 
     async def _run(self) -> None:
@@ -87,9 +94,13 @@ class PlayedRun:
         events, mode = self._recording.events, cell.axes["cache"]
         began = next(e.mono for e in events if isinstance(e, CellStarted) and e.axes["cache"] == mode)
         ended = next(e.mono for e in events if isinstance(e, CellEnded) and e.mono > began)
+        execute = next(
+            e.mono for e in events if isinstance(e, PhaseStarted) and e.mono > began and e.phase == "execute"
+        )
         position = began - 0.001
         while position < ended and not self._stop:
-            following = min(ended, position + 0.05 * SPEED)
+            held = position > execute + _RUNNING_SECONDS and cell.index > self.released
+            following = position if held else min(ended, position + 0.05 * SPEED)
             events, samples = self._recording.between(position, following)
             for event in events:
                 self._tell(_moved(event, cell))
@@ -153,15 +164,4 @@ def launcher_played(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[PlayedRun]
     finally:
         for run in started:
             run.stop()
-            run.thread.join(20)
-
-
-async def until(holds: Callable[[], object], what: str, deadline: float = 20.0) -> None:
-    """Wait until `holds` does. Raises AssertionError, with `what`, when that takes too long."""
-    end = time.monotonic() + deadline
-    while time.monotonic() < end:
-        with suppress(AssertionError):
-            if holds():
-                return
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"never happened: {what}")
+            run.thread.join(60)

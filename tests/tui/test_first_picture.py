@@ -63,7 +63,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Start:
         pass
     finally:
         os.close(near)
-        assert console.wait(60) == 0, written
+        assert console.wait(240) == 0, written
     return Start(written, json.loads(report.read_text()))
 
 

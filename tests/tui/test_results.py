@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.report.matrix import tell_matrix
-from tests.tui.pictures import SIZES, check_golden, screen_text, settled
-from tests.tui.played import until
+from tests.tui.pictures import SIZES, check_golden, screen_text
+from tests.waiting import until
 from vmlab.model.places import runs_folder
 from vmlab.tui.app import Console
 from vmlab.tui.screens.results import ResultsScreen
@@ -26,10 +26,10 @@ async def test_a_matrix_of_six_groups_and_its_publication(size: tuple[int, int],
         await pilot.press("t")
         await until(lambda: isinstance(app.screen, ResultsScreen), "the screen opens")
         await until(lambda: "4k-randread" in screen_text(app), "the table is there")
-        check_golden(f"results-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"results-{size[0]}x{size[1]}", app)
         await pilot.press("p")
         await until(lambda: "theirs" in screen_text(app), "the publication is there")
-        check_golden(f"results-published-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"results-published-{size[0]}x{size[1]}", app)
         assert "cannot tell: Writeback and 4 queues" in app.screen.table_text()  # type: ignore[attr-defined]
         await pilot.press("escape")
         assert not isinstance(app.screen, ResultsScreen)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.tui.conftest import RUN
 from tests.tui.pictures import screen_text
-from tests.tui.played import until
+from tests.waiting import until
 from vmlab.lab.folder import RunFolder
 from vmlab.model.event import CellStarted, Notice, RunEnded, RunStarted, WorkloadStarted
 from vmlab.model.places import runs_folder
@@ -57,7 +57,9 @@ async def test_a_run_that_ends_is_told_and_the_next_one_is_found(state: Path) ->
         os.close(lock)
         await until(lambda: "✓ passed after" in screen_text(app), "its end is told")
         _, writer, lock = begun("20261121-080100-tile-bbbb")
-        await until(lambda: "cell 1/1" in screen_text(app) and "run 0:0" in screen_text(app), "the next one is found")
+        await until(
+            lambda: "cell 1/1" in screen_text(app) and "passed after" not in screen_text(app), "the next one is found"
+        )
         writer.close()
         os.close(lock)
 
@@ -128,7 +130,7 @@ async def test_nothing_is_asked_of_a_run_while_there_is_none(state: Path) -> Non
 
 def test_without_a_terminal_there_is_one_clear_line(state: Path) -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "vmlab"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20
+        [sys.executable, "-m", "vmlab"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240
     )
     assert ended.returncode == 2
     assert ended.stdout == ""

@@ -14,8 +14,8 @@ from pathlib import Path, PurePath
 import pytest
 
 from tests.tui.conftest import RECORDED, RUN
-from tests.tui.pictures import SIZES, check_golden, screen_text, settled
-from tests.tui.played import until
+from tests.tui.pictures import SIZES, check_golden, screen_text
+from tests.waiting import until
 from vmlab.lab.folder import RunFolder
 from vmlab.lab.measuring import claim
 from vmlab.model.event import CellEnded, Event, RunEnded, RunStarted, WorkloadEnded
@@ -122,7 +122,7 @@ async def test_live_is_empty(size: tuple[int, int]) -> None:
         assert "no run is going on" in text
         for word in ("user", "iowait", "await", "cached", "KSM", "Pressure"):
             assert word in text
-        check_golden(f"live-empty-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"live-empty-{size[0]}x{size[1]}", app)
 
 
 async def test_live_is_running(size: tuple[int, int]) -> None:
@@ -136,7 +136,7 @@ async def test_live_is_running(size: tuple[int, int]) -> None:
         for word in ("tile smoke", "cell 1/2", "tiles 1, cache none", "TCG", "● LIVE", "execute 0:0", "filecopy"):
             assert word in text
         assert "serves filecopy" in text
-        check_golden(f"live-running-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"live-running-{size[0]}x{size[1]}", app)
 
 
 async def test_live_has_failed(size: tuple[int, int]) -> None:
@@ -147,7 +147,7 @@ async def test_live_has_failed(size: tuple[int, int]) -> None:
         text = screen_text(app)
         assert "run ✗ failed after" in text
         assert "run failed" in text
-        check_golden(f"live-failed-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"live-failed-{size[0]}x{size[1]}", app)
 
 
 async def test_runs_are_none(size: tuple[int, int]) -> None:
@@ -155,7 +155,7 @@ async def test_runs_are_none(size: tuple[int, int]) -> None:
     async with app.run_test(size=size) as pilot:
         await pilot.press("3")
         await until(lambda: "No runs yet" in screen_text(pilot.app), "the hint is there")
-        check_golden(f"runs-empty-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"runs-empty-{size[0]}x{size[1]}", app)
 
 
 async def test_runs_are_running_and_passed(living: Path, size: tuple[int, int]) -> None:
@@ -165,7 +165,7 @@ async def test_runs_are_running_and_passed(living: Path, size: tuple[int, int]) 
         await until(lambda: "● running" in screen_text(pilot.app), "the run that lives")
         text = screen_text(pilot.app)
         assert "✓ passed" in text and "2026-11-21 06:36" in text and "2/2" in text
-        check_golden(f"runs-running-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"runs-running-{size[0]}x{size[1]}", app)
 
 
 async def test_runs_have_failed(recorded: Path, size: tuple[int, int]) -> None:
@@ -181,7 +181,7 @@ async def test_runs_have_failed(recorded: Path, size: tuple[int, int]) -> None:
         await until(lambda: "tiles 1, cache writeback" in screen_text(pilot.app), "its cells")
         text = screen_text(pilot.app)
         assert "■ aborted" in text
-        check_golden(f"runs-failed-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"runs-failed-{size[0]}x{size[1]}", app)
 
 
 async def scenario(app: Console, monkeypatch: pytest.MonkeyPatch, host: HostFacts) -> None:
@@ -196,7 +196,7 @@ async def test_scenarios_are_none(size: tuple[int, int], monkeypatch: pytest.Mon
     async with app.run_test(size=size):
         await scenario(app, monkeypatch, ROOMY)
         await until(lambda: "none is shipped" in screen_text(app), "the hint")
-        check_golden(f"scenarios-empty-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"scenarios-empty-{size[0]}x{size[1]}", app)
 
 
 async def test_a_scenario_is_planned(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +209,7 @@ async def test_a_scenario_is_planned(size: tuple[int, int], monkeypatch: pytest.
         text = screen_text(app)
         for word in ("Who loads whom", "[demo]", "[none]", "[writeback]", "memory", "available", "free"):
             assert word in text
-        check_golden(f"scenarios-planned-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"scenarios-planned-{size[0]}x{size[1]}", app)
 
 
 async def test_a_scenario_does_not_fit(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ async def test_a_scenario_does_not_fit(size: tuple[int, int], monkeypatch: pytes
         await pilot.press("G")
         await until(lambda: "MORE than the 1 GiB available" in screen_text(app), "the refusal")
         assert "Press s to start it" not in screen_text(app)
-        check_golden(f"scenarios-refused-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"scenarios-refused-{size[0]}x{size[1]}", app)
         await pilot.press("s")
         await until(lambda: "Not started" in screen_text(app), "starting is refused too")
 
@@ -247,7 +247,7 @@ async def test_nothing_is_compared(size: tuple[int, int]) -> None:
     async with app.run_test(size=size) as pilot:
         await pilot.press("4")
         await until(lambda: "Nothing to compare yet" in screen_text(pilot.app), "the hint")
-        check_golden(f"compare-empty-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"compare-empty-{size[0]}x{size[1]}", app)
 
 
 async def compared(app: Console, picks: list[Pick]) -> str:
@@ -266,7 +266,7 @@ async def test_the_cells_of_a_run_are_compared(recorded: Path, size: tuple[int, 
         text = await compared(app, [Pick(recorded / "run.sqlite")])
         for word in ("cache none (base)", "cache writeback", "filecopy", "CPU user %", "disk await ms", " %"):
             assert word in text
-        check_golden(f"compare-cells-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"compare-cells-{size[0]}x{size[1]}", app)
 
 
 async def test_a_failed_run_is_compared(recorded: Path, size: tuple[int, int]) -> None:
@@ -275,7 +275,7 @@ async def test_a_failed_run_is_compared(recorded: Path, size: tuple[int, int]) -
     async with app.run_test(size=size):
         text = await compared(app, [Pick(recorded / "run.sqlite", 2), Pick(bad / "run.sqlite", 2)])
         assert "failed" in text
-        check_golden(f"compare-failed-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"compare-failed-{size[0]}x{size[1]}", app)
 
 
 async def replayed(app: Console, store: Path, *keys: str) -> ReplayScreen:
@@ -293,7 +293,7 @@ async def test_a_recording_stands_at_its_beginning(recorded: Path, size: tuple[i
         await replayed(app, recorded / "run.sqlite")
         await pilot.press("home")
         await until(lambda: "● RECORDING paused" in screen_text(app), "it is paused")
-        check_golden(f"replay-beginning-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"replay-beginning-{size[0]}x{size[1]}", app)
 
 
 async def test_a_recording_is_wound_into_its_second_cell(recorded: Path, size: tuple[int, int]) -> None:
@@ -305,7 +305,7 @@ async def test_a_recording_is_wound_into_its_second_cell(recorded: Path, size: t
         text = screen_text(app)
         assert screen.playback is not None and screen.playback.position > screen.playback.recording.length / 2
         assert "cache writeback" in text and "▼" in text
-        check_golden(f"replay-middle-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"replay-middle-{size[0]}x{size[1]}", app)
 
 
 async def test_a_recording_of_a_failed_run_ends(recorded: Path, size: tuple[int, int]) -> None:
@@ -315,4 +315,4 @@ async def test_a_recording_of_a_failed_run_ends(recorded: Path, size: tuple[int,
         await replayed(app, bad / "run.sqlite")
         await pilot.press("end")
         await until(lambda: "at its end" in screen_text(app) and "✗ failed" in screen_text(app), "the end")
-        check_golden(f"replay-failed-{size[0]}x{size[1]}", await settled(app))
+        await check_golden(f"replay-failed-{size[0]}x{size[1]}", app)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.tui.pictures import keys_to, screen_text
-from tests.tui.played import launcher_played, until
+from tests.tui.played import launcher_played
+from tests.waiting import until
 from vmlab.model.event import CellEnded, CellStarted, CommandReceived
 from vmlab.model.places import runs_folder
 from vmlab.store.reader import RunReader
@@ -26,7 +27,7 @@ async def test_start_watch_switch_stop_compare_and_replay_with_the_keyboard_alon
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = Console()
-    with launcher_played(monkeypatch):
+    with launcher_played(monkeypatch) as started:
         async with app.run_test(size=(80, 24)) as pilot:
 
             def on_screen(*words: str) -> bool:
@@ -57,7 +58,10 @@ async def test_start_watch_switch_stop_compare_and_replay_with_the_keyboard_alon
             await pilot.press("b")
             await until(lambda: on_screen("next cell: tiles 1, cache writeback"), "the strip tells the next cell")
             assert on_screen("cell 1/3", "tiles 1, cache none")
+            (played,) = started
+            played.released = 1
             await until(lambda: on_screen("cell 2/3", "tiles 1, cache writeback"), "the next cell runs")
+            played.released = 2
             await until(lambda: on_screen("cell 3/3"), "the last cell runs")
 
             # Stop it: one key only asks, and the safe answer has the focus.
