@@ -171,7 +171,7 @@ def _ended(place: Place, folder: Path, command: tuple[str, ...]) -> subprocess.C
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=60,
+        timeout=240,
     )
 
 

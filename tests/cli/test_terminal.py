@@ -186,7 +186,7 @@ def test_a_run_ends_as_it_should_where_its_figures_cannot_be_printed(
     story.end(*(() if passed else ("invalid", 4)))
     program = [sys.executable, "-c", RUN_THAT_ENDED, run, *option]
     done = subprocess.run(
-        ["sh", "-c", f'exec "$@" {redirection}', "sh", *program], capture_output=True, text=True, timeout=60
+        ["sh", "-c", f'exec "$@" {redirection}', "sh", *program], capture_output=True, text=True, timeout=240
     )
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
@@ -197,7 +197,7 @@ def test_a_terminal_of_bytes_gets_no_control_byte(tmp_path: Path) -> None:
     """The whole way, to a real terminal, with a name that is no UTF-8."""
     master, slave = pty.openpty()
     program = [sys.executable.encode(), b"-m", b"vmlab", b"show", b"\x9b2J\xff\x1b[2J"]
-    subprocess.run(program, stdout=slave, stderr=slave, timeout=60, env={**os.environ, "LC_ALL": "C"})
+    subprocess.run(program, stdout=slave, stderr=slave, timeout=240, env={**os.environ, "LC_ALL": "C"})
     os.close(slave)
     said = os.read(master, 65536)
     os.close(master)

@@ -35,7 +35,7 @@ def test_a_folder_on_a_disk_takes_o_direct(tmp_path: Path) -> None:
 
 def test_file_systems_that_cannot_are_refused(isolated: Start, tmp_path: Path) -> None:
     program = isolated("filesystems", str(tmp_path))
-    said, complaints = program.communicate(timeout=30)
+    said, complaints = program.communicate(timeout=240)
     assert program.returncode == 0, complaints
     direct, full = json.loads(said)
     assert direct.startswith("cache=none needs O_DIRECT") and "XDG_STATE_HOME" in direct

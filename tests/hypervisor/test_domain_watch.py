@@ -19,7 +19,7 @@ from vmlab.hypervisor.domain_watch import DomainWatch
 from vmlab.hypervisor.libvirt_root import LibvirtRoot
 from vmlab.model.errors import GuestLost
 
-SOON = 20.0
+SOON = 60.0
 STOPPED, GOES_ON = 0x137F, 0xFFFF
 """wait(2)'s status of a process that SIGSTOP stopped, and of one that goes on."""
 
@@ -80,7 +80,11 @@ async def test_a_death_is_heard_of_without_libvirt_and_without_init(process: sub
 
 
 @pytest.mark.parametrize("first", ["pidfd", "libvirt", "init"])
-async def test_whoever_is_first_the_whole_cause_is_told(process: subprocess.Popen[bytes], first: str) -> None:
+async def test_whoever_is_first_the_whole_cause_is_told(
+    process: subprocess.Popen[bytes], first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a busy machine the others need more than the usual third of a second.
+    monkeypatch.setattr("vmlab.hypervisor.domain_watch._REST_OF_CAUSE", 2.0)
     domain_watch = watch_of(Root())
     domain_watch.watch("web", Domain("1"), process.pid)
     killed = Change(process.pid, signal.SIGKILL, time.monotonic())

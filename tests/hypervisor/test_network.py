@@ -14,7 +14,7 @@ from vmlab.model.names import BRIDGE
 
 def test_the_bridge_has_an_address_no_delay_and_no_way_out(isolated: Start) -> None:
     program = isolated("bridge")
-    said, complaints = program.communicate(timeout=30)
+    said, complaints = program.communicate(timeout=240)
     assert program.returncode == 0, complaints
     assert json.loads(said) == {
         "during": {
@@ -31,7 +31,7 @@ def test_the_bridge_has_an_address_no_delay_and_no_way_out(isolated: Start) -> N
 
 def test_the_host_answers_itself_over_a_cable_and_nothing_of_it_stays(isolated: Start) -> None:
     program = isolated("far_host")
-    said, complaints = program.communicate(timeout=30)
+    said, complaints = program.communicate(timeout=240)
     assert program.returncode == 0, complaints
     assert json.loads(said) == {
         "answer": {"peer": "198.18.0.1", "links": ["lo", "vmlab2"]},

@@ -14,9 +14,9 @@ from vmlab.system.processes import command_line, signal_child, signal_process
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     """A child that sleeps."""
-    child = subprocess.Popen(["sleep", "60"])
+    child = subprocess.Popen(["sleep", "3600"])
     # The kernel tells of the exec a moment before the new words can be read.
-    while command_line(child.pid) != b"sleep\x0060\x00":
+    while command_line(child.pid) != b"sleep\x003600\x00":
         time.sleep(0.001)
     yield child
     child.kill()
@@ -24,8 +24,8 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_the_process_that_is_meant_gets_it(sleeper: subprocess.Popen[bytes]) -> None:
-    assert signal_process(sleeper.pid, signal.SIGTERM, lambda words: words == b"sleep\x0060\x00")
-    assert sleeper.wait(timeout=10) == -signal.SIGTERM
+    assert signal_process(sleeper.pid, signal.SIGTERM, lambda words: words == b"sleep\x003600\x00")
+    assert sleeper.wait(timeout=60) == -signal.SIGTERM
 
 
 def test_a_number_that_is_anothers_by_now_is_left_alone(sleeper: subprocess.Popen[bytes]) -> None:
@@ -42,5 +42,5 @@ def test_one_that_is_gone_gets_nothing() -> None:
 
 def test_a_child_that_is_not_waited_for_gets_it(sleeper: subprocess.Popen[bytes]) -> None:
     signal_child(sleeper.pid, signal.SIGTERM)
-    assert sleeper.wait(timeout=10) == -signal.SIGTERM
+    assert sleeper.wait(timeout=60) == -signal.SIGTERM
     assert os.getpid() != sleeper.pid

@@ -129,7 +129,7 @@ def in_namespace(tree: Path, what: str, seen_before: bool) -> dict[str, Any]:
         env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=True,
     )
     return dict(json.loads(done.stdout))

@@ -14,29 +14,36 @@ from vmlab.workloads.account import parse_account
 PROGRAM = Path("vmlab/workloads/payload/accounted.py").resolve()
 
 
+def once_open(file: Path) -> str:
+    """Words for a shell, which end when there has been time to look at a file that is open."""
+    return f"until [ -e {file} ]; do sleep 0.02; done; sleep 2"
+
+
 def run(argv: list[str], folder: Path | str = "", files: int = 0) -> subprocess.CompletedProcess[str]:
     options: dict[str, Any] = {"argv": argv, "folder": str(folder), "files": files}
     return subprocess.run(
-        [sys.executable, "-I", "-S", PROGRAM, json.dumps(options)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-I", "-S", PROGRAM, json.dumps(options)], capture_output=True, text=True, timeout=240
     )
 
 
 def test_what_was_written_is_counted_and_open_files_are_seen(tmp_path: Path) -> None:
     """`dd` waits for its input, so that its output is surely looked at."""
-    words = f"(sleep 1; head -c 3000000 /dev/zero) | dd of={tmp_path}/out bs=4096 iflag=fullblock 2>/dev/null"
+    out = tmp_path / "out"
+    words = f"({once_open(out)}; head -c 3000000 /dev/zero) | dd of={out} bs=4096 iflag=fullblock 2>/dev/null"
     done = run(["sh", "-c", words], tmp_path, 1)
     account = parse_account(done.stdout)
     assert done.returncode == 0
     assert account.written >= 3_000_000
-    assert account.direct == {f"{tmp_path}/out": False}
-    assert account.seconds >= 1
+    assert account.direct == {str(out): False}
+    assert account.seconds >= 2
 
 
 def test_a_file_that_is_open_past_the_cache_is_told_apart(tmp_path: Path) -> None:
-    words = f"(sleep 1; head -c 4096 /dev/zero) | dd of={tmp_path}/out bs=4096 iflag=fullblock oflag=direct"
+    out = tmp_path / "out"
+    words = f"({once_open(out)}; head -c 4096 /dev/zero) | dd of={out} bs=4096 iflag=fullblock oflag=direct"
     done = run(["sh", "-c", words], tmp_path, 1)
     assert done.returncode == 0, done.stdout
-    assert parse_account(done.stdout).direct == {f"{tmp_path}/out": True}
+    assert parse_account(done.stdout).direct == {str(out): True}
 
 
 @pytest.mark.parametrize(("words", "status"), [("echo no >&2; exit 3", 3), ("kill -9 $$", 128 + 9)])

@@ -1,5 +1,6 @@
 """A runner with a child, and a grandchild that has left it: tells the host's pids, then sleeps or does as told."""
 
+import contextlib
 import json
 import os
 import signal
@@ -12,6 +13,15 @@ from pathlib import Path
 from vmlab.hypervisor.namespace import host_pids
 
 
+def _states() -> list[str]:
+    """Of each process here, such as ``S`` for one that sleeps."""
+    states = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            states.append(path.read_text().rsplit(")", 1)[1].split()[0])
+    return states
+
+
 def main(end: str, seconds: str) -> int:
     """`end`: ``wait`` for a signal, or the exit status; `seconds` marks the sleeping children."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(77))
@@ -22,13 +32,16 @@ def main(end: str, seconds: str) -> int:
     pids = host_pids()
     assert pids is not None
     time.sleep(0.3)
-    states = [path.read_text().rsplit(")", 1)[1].split()[0] for path in Path("/proc").glob("[0-9]*/stat")]
+    until = time.monotonic() + 60
+    # What has just ended is a zombie for the moment that the init takes.
+    while "Z" in (states := _states()) and time.monotonic() < until:
+        time.sleep(0.02)
     links = sorted(path.split(":")[0].strip() for path in Path("/proc/net/dev").read_text().splitlines()[2:])
     said = {**asdict(pids), "own": os.getpid(), "zombies": states.count("Z"), "links": links}
     sys.stdout.write(json.dumps(said) + "\n")
     sys.stdout.flush()
     if end == "wait":
-        time.sleep(60)
+        time.sleep(3600)
     return int(end) if end.isdigit() else 1
 
 
