@@ -1,4 +1,4 @@
-"""A load with an end: half of a CPU, and large direct writes and reads of one file. Run as a program."""
+"""A load with an end: half of a CPU, and large direct writes and reads of a file that `make` made. Run as a program."""
 
 from __future__ import annotations
 
@@ -39,10 +39,14 @@ def transfer(path: Path, until: float, number: int) -> None:
         os.close(descriptor)
 
 
+def make(path: Path) -> None:
+    """Write the file."""
+    path.write_bytes(b"\0" * (BLOCK * BLOCKS))
+
+
 def main(path: Path, seconds: float) -> None:
     """Load the host until `seconds` have passed."""
     until = time.monotonic() + seconds
-    path.write_bytes(b"\0" * (BLOCK * BLOCKS))
     threads = [threading.Thread(target=transfer, args=(path, until, number)) for number in range(THREADS)]
     for thread in threads:
         thread.start()
