@@ -61,7 +61,7 @@ def told(start: Start, seen: Seen, found: list[str]) -> str:
     return f"VMLAB_ANOMALIES={start}:{seen.fault} make anomalies{where}\n    " + "\n    ".join(found)
 
 
-@pytest.mark.timeout(4 * 3600 if _WISH == "all" else 300)
+@pytest.mark.timeout(4 * 3600 if _WISH == "all" else 1800)
 @pytest.mark.parametrize("mode", get_args(Mode))
 @pytest.mark.parametrize("start", get_args(Start))
 def test_whatever_call_of_a_run_is_spoilt_the_run_ends_as_it_should_and_leaves_nothing(
