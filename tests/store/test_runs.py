@@ -89,9 +89,18 @@ def test_a_damaged_store_costs_its_own_line_only() -> None:
     assert first.problem == f"{broken}: is not the store of a run"
 
 
-def test_ids_sort_by_time_and_are_safe_names() -> None:
+def test_ids_sort_by_time_and_are_safe_names_that_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter(["7f3a", "7f3a", "7f3a", "0000"])
+    made = []
+    with monkeypatch.context() as patched:
+        patched.setattr("vmlab.store.runs.time.strftime", lambda *_: "20261121-143000")
+        patched.setattr("secrets.token_hex", lambda _bytes: next(drawn))
+        for _ in range(2):
+            made.append(new_run_id("Tile; rm -rf / ünsafe"))
+            (runs_folder() / made[-1]).mkdir(parents=True)
+    assert made == [f"20261121-143000-tile-rm-rf-nsafe-{end}" for end in ("7f3a", "0000")]
     made = [new_run_id("Tile; rm -rf / ünsafe") for _ in range(20)]
-    assert len(set(made)) == 20
+    assert made == sorted(made, key=lambda run: run[:15]) and len(set(made)) > 1
     assert all(re.fullmatch(r"\d{8}-\d{6}-tile-rm-rf-nsafe-[0-9a-f]{4}", run) for run in made)
     assert len(new_run_id("x" * 500)) < 60
     assert re.fullmatch(r"\d{8}-\d{6}-run-[0-9a-f]{4}", new_run_id("///"))
