@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Home
+from tests.e2e.test_real_runs import ON_A_BUSY_MACHINE
 from tests.experiments.judged import faults_beside, faults_of_run
 from vmlab.plan.loading import load
 from vmlab.workloads.fio_report import parse_fio
@@ -18,7 +19,9 @@ pytestmark = [pytest.mark.guests, pytest.mark.timeout(900)]
 
 def _ran(home: Home, name: str, *options: str) -> dict[str, Any]:
     """The run's document; it is whole, and beside its publication nothing is missing."""
-    ran = home.vmlab("run", name, "--size", "smoke", "--allow-noise", "--set", "order=as written", *options, "--json")
+    ran = home.vmlab(
+        "run", name, "--size", "smoke", *ON_A_BUSY_MACHINE, "--set", "order=as written", *options, "--json"
+    )
     assert ran.returncode == 0, ran.stderr
     document: dict[str, Any] = json.loads(ran.stdout)
     assert list(faults_of_run(document)) == []

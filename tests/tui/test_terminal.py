@@ -38,7 +38,7 @@ class Tmux:
             self.tell("send-keys", "-t", "console", key)
             time.sleep(0.3)
 
-    def shows(self, *words: str, deadline: float = 60.0) -> str:
+    def shows(self, *words: str, deadline: float = 240.0) -> str:
         """Wait until all `words` stand on the screen. Raises AssertionError with the screen."""
         end = time.monotonic() + deadline
         while time.monotonic() < end:
@@ -90,10 +90,10 @@ def test_the_whole_day_by_keyboard_with_a_terminal_that_is_killed_in_between(tmu
     tmux.shows("● LIVE", "cell 1/2", "tile smoke")
     attach = [sys.executable, "-m", "vmlab", "attach", run.id]
     with subprocess.Popen(attach, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as watching:
-        time.sleep(5)
+        assert watching.stderr is not None
+        assert any("cell 1/2" in line for line in watching.stderr)
         watching.terminate()
-        _, told = watching.communicate(timeout=30)
-    assert "cell 1/2" in told
+        watching.communicate(timeout=240)
 
     # Real guests work; then the next cell's cache mode is switched, and back, while this cell stays as it is.
     tmux.shows("running", "filecopy", deadline=400)
@@ -109,9 +109,9 @@ def test_the_whole_day_by_keyboard_with_a_terminal_that_is_killed_in_between(tmu
     tmux.press("Right", "Enter")
     tmux.shows("aborted", deadline=300)
     # The cell says aborted before the launcher has cleared up behind it.
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while folder.alive():
-        assert time.monotonic() < end, "the run is still there a minute after it was stopped"
+        assert time.monotonic() < end, "the run is still there four minutes after it was stopped"
         time.sleep(0.1)
     (run,) = list_runs()
     assert (run.outcome, run.cells_done) == ("aborted", 2)

@@ -101,9 +101,9 @@ def killed(victim: str, state: Path) -> dict[str, Any]:
     if victim == "command line":
         command.wait()
         subprocess.run([*VMLAB, "stop", folder.name], capture_output=True, timeout=200, check=False)
-    _, words = command.communicate(timeout=120)
+    _, words = command.communicate(timeout=240)
     seconds = time.monotonic() - began
-    wait_for("the end of all processes", lambda: not left_running(), 20)
+    wait_for("the end of all processes", lambda: not left_running(), 120)
     cleaned = subprocess.run([*VMLAB, "clean"], capture_output=True, text=True, timeout=120, check=False)
     again = subprocess.run([*VMLAB, "clean"], capture_output=True, text=True, timeout=120, check=False)
     return {
