@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,13 +13,15 @@ from vmlab.analysis.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.lab.launcher import begin
 from vmlab.lab.runner import Verdict
-from vmlab.model.errors import ExitCode
+from vmlab.model.errors import ExitCode, UsageError
+from vmlab.model.event import CellsReplanned, CellStarted, CommandReceived
 from vmlab.model.run import Outcome
 from vmlab.plan.terms import Overrides
 from vmlab.report.listing import runs_text
 from vmlab.report.tables import run_table
 from vmlab.store.reader import RunReader
 from vmlab.store.summary import summarise
+from vmlab.tui.commands import RunCommands
 
 SCENARIO = "limits: {clock_drift_percent: 100, start_skew: 30 s}\naxes: {cache: [none, writeback]}\n"
 
@@ -48,3 +52,23 @@ async def test_both_sides_run_and_the_record_says_that_it_is_a_control_run(contr
         {"none"} if control else {"none", "writeback"}
     )
     assert {found.readings for row in compare(sides).rows for found in row.differences} == {3}
+
+
+@pytest.mark.parametrize(
+    "change", [lambda run: run.set_cache("writeback"), lambda run: run.set_tiles(2)], ids=["cache", "tiles"]
+)
+async def test_the_cells_to_come_of_a_control_run_are_not_changed(change: Callable[[RunCommands], str]) -> None:
+    run = MemoryRun(SCENARIO, Overrides(size="full", cold=True, repeats=2, control=True))
+    run.hypervisor.may_create.clear()
+    running = asyncio.ensure_future(run.run())
+    await run.until(CellStarted)
+    try:
+        with pytest.raises(UsageError, match="both of its sides stay one configuration") as caught:
+            await asyncio.to_thread(change, RunCommands(run.folder.path))
+    finally:
+        run.hypervisor.may_create.set()
+        verdict = await running
+    assert len(caught.value.lines()) == 1
+    assert verdict == Verdict(Outcome.PASSED, ExitCode.PASSED)
+    assert run.begun() == [(cell.index, cell.axes, cell.repeat) for cell in run.plan.cells]
+    assert not run.of(CellsReplanned) and not run.of(CommandReceived)
