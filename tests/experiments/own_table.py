@@ -9,10 +9,11 @@ from vmlab.analysis.figure import Figure
 from vmlab.analysis.statistics import Spread
 from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.table import METRICS, PARTS
-from vmlab.report.blocks import metric_words, reading_text
+from vmlab.report.blocks import metric_words
+from vmlab.report.figures import figure_text, with_unit
 from vmlab.report.grid import Column, grid
 from vmlab.report.reference import EMULATED
-from vmlab.report.words import relative_number, with_unit
+from vmlab.report.words import relative_number
 
 
 def own_table(record: Mapping[str, Any], table: Mapping[str, Any], width: int = 118) -> list[str]:
@@ -50,7 +51,7 @@ def _word(part: str, value: Any, entries: list[Mapping[str, Any]]) -> str:
 
 def _text(entry: Mapping[str, Any], relative: Any, *, emulated: bool) -> str:
     spread = None if entry["mean"] is None else Spread(entry["mean"], entry["half_width_95"], entry["count"])
-    text = reading_text(Figure(entry["state"], spread, entry["left_out"]), entry["unit"])
+    text = figure_text(Figure(entry["state"], spread, entry["left_out"]), entry["unit"])
     if spread is not None and emulated:
         text += f" {EMULATED}"
     return f"{text} ({relative_number(entry['relative'], relative)})" if entry["relative"] is not None else text

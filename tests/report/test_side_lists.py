@@ -16,8 +16,8 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.run import AxisValue
 from vmlab.model.written import written
 from vmlab.report.blocks import metric_words
+from vmlab.report.figures import with_unit
 from vmlab.report.tables import run_table
-from vmlab.report.words import with_unit
 from vmlab.store.reader import RunReader
 
 GOLDEN = Path(__file__).parent / "golden"

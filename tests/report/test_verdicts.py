@@ -87,7 +87,7 @@ def test_equal_readings_are_said_to_differ_by_nothing_and_no_more() -> None:
 def test_a_reading_far_from_the_others_is_named_and_counts() -> None:
     disturbed = [*SLOW[:7], 100.0]
     figure = _figure(disturbed)
-    assert list(outlier_notes([("web", figure)])) == [
+    assert list(outlier_notes([("web", figure, "s")])) == [
         "far from the other readings, and counted all the same: web, repeat 8: 100.0"
     ]
     assert figure.spread is not None and figure.spread.count == 8

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 
 from vmlab.model.errors import ExitCode, VmlabError
 from vmlab.model.visible import Control, visible_json
 from vmlab.system.terminal import forget, is_unicode, put
+
+_STRIKE, _UNSTRUCK = Control("\x1b[9m"), Control("\x1b[29m")
 
 
 class OutputLost(VmlabError):
@@ -34,6 +37,20 @@ def page_width() -> int:
 def write_text(text: str) -> None:
     """Write lines for people, with one line break at the end. Raises OutputLost, as all writers here."""
     _write(text if text.endswith("\n") else f"{text}\n")
+
+
+def write_figures(text: str) -> None:
+    """As `write_text`, for tables: on a terminal, figures of invalid cells are struck through."""
+    if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        write_text(text)
+        return
+    # Imported late: `vmlab --help` has no figures.
+    from vmlab.report.figures import struck_parts
+
+    parts: list[str] = []
+    for place, part in enumerate(struck_parts(text if text.endswith("\n") else f"{text}\n")):
+        parts += [_STRIKE, part, _UNSTRUCK] if place % 2 else [part]
+    _write(*parts)
 
 
 def write_screen(*parts: str) -> None:

@@ -13,7 +13,7 @@ from vmlab.analysis.document import compared_document, laid_out, run_document
 from vmlab.analysis.knee import SHARE_PERCENT
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.gate_options import GateOptions, gate_options
-from vmlab.cli.output import page_width, write_json, write_text
+from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.report.cell import cell_text, raw_text
 from vmlab.report.comparison import comparison_table, verdict_lines
@@ -70,9 +70,9 @@ def show(run: str, cell: int | None, raw: bool, reference: bool, share: int | No
     if as_json:
         write_json(chosen)
     elif cell is None:
-        write_text(run_table(document, page_width()))
+        write_figures(run_table(document, page_width()))
     else:
-        write_text(cell_text(document, chosen["cells"][0], page_width()))
+        write_figures(cell_text(document, chosen["cells"][0], page_width()))
 
 
 def _show_reference(run: str, cell: int | None, *, raw: bool, as_json: bool) -> None:
@@ -86,7 +86,7 @@ def _show_reference(run: str, cell: int | None, *, raw: bool, as_json: bool) -> 
     if as_json:
         write_json(beside.to_json())
     else:
-        write_text(reference_text(beside, page_width()))
+        write_figures(reference_text(beside, page_width()))
 
 
 def _beside(run: str) -> BesideReference:
@@ -162,7 +162,7 @@ def compare(
         write_json(comparison.to_json())
     else:
         explained = verdict_lines(comparison, page_width()) if explain else ""
-        write_text(comparison_table(comparison, page_width()) + explained + gate_text(comparison, page_width()))
+        write_figures(comparison_table(comparison, page_width()) + explained + gate_text(comparison, page_width()))
     return gate.told(comparison, as_json=as_json)
 
 

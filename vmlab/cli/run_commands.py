@@ -13,7 +13,7 @@ from vmlab.analysis.document import run_document
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.options import overrides_options
-from vmlab.cli.output import OutputLost, page_width, write_json, write_text
+from vmlab.cli.output import OutputLost, page_width, write_figures, write_json, write_text
 from vmlab.cli.progress import RunProgress
 from vmlab.lab.folder import RunFolder
 from vmlab.lab.force import kill_run
@@ -186,6 +186,6 @@ def _print_result(folder: RunFolder, as_json: bool) -> None:
         if as_json:
             write_json(run_document(reader))
         else:
-            write_text(run_table(run_document(reader), page_width()))
+            write_figures(run_table(run_document(reader), page_width()))
     finally:
         reader.close()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from vmlab.analysis.figure import HOST, RUN_TIME, WALL_SECONDS, Figure, workloads_of
+from vmlab.analysis.figure import HOST, RUN_TIME, WALL_SECONDS, workloads_of
 from vmlab.analysis.intent import METRICS, STATISTICS, WORKLOADS
 from vmlab.analysis.result_table import Entry, Head, ResultTable, tables_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.table_layout import Block, TableLayout, axis_title, axis_values
 from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.run import AxisValue
-from vmlab.model.written import written
+from vmlab.report.figures import figure_text, with_unit
 from vmlab.report.grid import Column, grid, paragraph
 from vmlab.report.shares import share_columns
 from vmlab.report.verdicts import long_text, relative_text
-from vmlab.report.words import APART, figure_text, with_unit
+from vmlab.report.words import APART
 from vmlab.telemetry.host_figures import HOST_FIGURES
 
 WALL_CLOCK = "total wall clock"
@@ -158,17 +158,8 @@ class _Text:
         return share_columns(workloads_of(self._block.cells), list(self._layout.groups(self._block).values()))
 
 
-def reading_text(figure: Figure, unit: str) -> str:
-    """A figure as tables have it, in the form that is written for its unit."""
-    spread = figure.spread
-    if unit == "1" and spread is not None and spread.half_width is None and 0 < abs(spread.mean) <= 1:
-        # An index from 0 to 1 needs more than two digits.
-        return f"{spread.mean:.4f}"
-    return figure_text(figure, written(unit).factor)
-
-
 def _figure(entry: Entry) -> str:
-    text = reading_text(entry.figure, entry.reading.unit)
+    text = figure_text(entry.figure, entry.reading.unit)
     return f"{text} {APART}" if entry.reading.apart and entry.figure.spread else text
 
 

@@ -10,11 +10,12 @@ from vmlab.model.results import RawOutput
 from vmlab.model.sample import unit_of
 from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible, visible_line, visible_values
+from vmlab.report.figures import unit_word, value_text
 from vmlab.report.grid import WIDTH, Column, grid, paragraph, shorten
 from vmlab.report.heading import heading
 from vmlab.report.host_rows import mean_text, row_label
 from vmlab.report.limits import bound_lines
-from vmlab.report.words import NOT_MEASURED, host_number, host_words, in_unit, moment, number, plural
+from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, number, plural
 from vmlab.report.yardsticks import yardstick_words
 from vmlab.telemetry.host_figures import HEADLINES
 
@@ -69,12 +70,8 @@ def _measurements(cell: CellDocument, width: int) -> list[str]:
     columns = [
         Column("tile", [str(one["tile"]) for one in taken]),
         Column("metric", [one["metric"] for one in taken], beside=True),
-        Column(
-            "value",
-            [NOT_MEASURED if one["value"] is None else in_unit(one["value"], one["unit"]) for one in taken],
-            beside=True,
-        ),
-        Column("unit", [one["unit"] for one in taken], beside=True),
+        Column("value", [value_text(one["value"], one["unit"], cell["outcome"]) for one in taken], beside=True),
+        Column("unit", [unit_word(one["unit"]) for one in taken], beside=True),
     ]
     return grid("workload", [one["workload"] for one in taken], columns, width)
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from vmlab.analysis.comparison import INDEX, WALL_CLOCK, Comparison, Row
+from vmlab.analysis.comparison import INDEX, Comparison, Row
 from vmlab.analysis.difference import Difference
-from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, Figure
-from vmlab.analysis.tile_index import TILE_INDEX
-from vmlab.model.axes import axes_words
+from vmlab.analysis.figure import WALL_SECONDS, Figure
+from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.visible import visible_values
+from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
 from vmlab.report.scores import throughput_words
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes, sentence
-from vmlab.report.words import MARK, apart_words, figure_text, moment, plural
+from vmlab.report.words import MARK, apart_words, moment, plural
 from vmlab.report.yardsticks import TAKEN_OUT, taken_out_note
 
 _LONGEST_NAME = 24
+_BETWEEN = " / "
 
 
 def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
@@ -28,8 +29,9 @@ def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
     for name, label in zip(names, comparison.labels, strict=True):
         role = "baseline" if label == comparison.labels[0] else "candidate"
         lines += paragraph(f"{name}: {label}, {role}" if name != label else f"{label}: {role}", width, "  ")
-    for axes, rows in groupby(comparison.rows, key=lambda row: row.axes):
-        lines += ["", *([axes_words(axes)] if axes else []), *_block(names, list(rows), width)]
+    lines += _overview(names, compared_rows(comparison, (WALL_SECONDS,)), width)
+    for place, rows in groupby(compared_rows(comparison), key=lambda row: row.place):
+        lines += ["", *([place] if place else []), *_block(names, list(rows), width)]
     notes = [
         *comparison_notes(comparison),
         *index_notes(comparison, names[0]),
@@ -50,12 +52,12 @@ def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metri
     rows = [row for row in comparison.rows if not metrics or row.metric in metrics]
     several = len({str(row.axes) for row in rows}) > 1
     found: list[tuple[str, Difference]] = []
-    figures: list[tuple[str, Figure]] = []
+    figures: list[tuple[str, Figure, str]] = []
     for row in rows:
-        name = ", ".join([*([axes_words(row.axes)] if several else []), _name(row)])
+        name = ", ".join([*([axes_words(row.axes)] if several else []), row_name(row)])
         for side, one in zip(names[1:], row.differences, strict=True):
             found.append((f"{name} ({side})" if len(names) > 2 else name, one))
-        figures += [(f"{name} ({side})", figure) for side, figure in zip(names, row.figures, strict=True)]
+        figures += [(f"{name} ({side})", figure, row.unit) for side, figure in zip(names, row.figures, strict=True)]
     return [*difference_notes(found), *_noise_notes(comparison, rows), *outlier_notes(figures)]
 
 
@@ -64,7 +66,7 @@ def _noise_notes(comparison: Comparison, rows: Sequence[Row]) -> Iterator[str]:
     noise = comparison.noise
     if noise is None:
         return
-    known = {_name(row): noise.percents.get((row.workload, row.metric)) for row in rows}
+    known = {row_name(row): noise.percents.get((row.workload, row.metric)) for row in rows}
     words = ", ".join(f"{name} {'not known' if size is None else f'{size:.1f} %'}" for name, size in known.items())
     blocks = plural(noise.blocks, "block")
     counted = blocks if noise.repeats == noise.blocks else f"{noise.repeats} of {blocks}"
@@ -85,9 +87,9 @@ def verdict_lines(comparison: Comparison, width: int = WIDTH) -> str:
     comparison = visible_values(comparison)
     names = _names(comparison.labels)
     lines: list[str] = []
-    for row in comparison.rows:
+    for row in compared_rows(comparison):
         for side, found, without in zip(names[1:], row.differences, row.without_yardstick, strict=True):
-            place = ", ".join([*([axes_words(row.axes)] if row.axes else []), _name(row), side])
+            place = ", ".join([*([row.place] if row.place else []), row.name, side])
             lines += paragraph(f"{place}: {sentence(found)}", width, "  ")
             if without is not None:
                 lines += paragraph(f"{place}, {TAKEN_OUT}: {sentence(without)}", width, "  ")
@@ -101,28 +103,44 @@ def _names(labels: Sequence[str]) -> list[str]:
     return [chr(ord("A") + place) if place < 26 else str(place + 1) for place in range(len(labels))]
 
 
-def _block(names: Sequence[str], rows: Sequence[Row], width: int) -> list[str]:
-    columns = [Column(names[0], [figure_text(row.figures[0]) for row in rows])]
-    for place, name in enumerate(names[1:]):
-        columns.append(Column(name, [figure_text(row.figures[place + 1]) for row in rows]))
-        differences = [long_text(row.differences[place]) for row in rows]
-        columns.append(Column("difference", differences, beside=True))
-        without = [row.without_yardstick[place] for row in rows]
-        if any(without):
-            texts = [long_text(found) if found else "" for found in without]
-            columns.append(Column(TAKEN_OUT, texts, beside=True))
+def _overview(names: Sequence[str], rows: Sequence[ComparedRow], width: int) -> list[str]:
+    """The total wall clock at each place, a row each, before all the tables; nothing for one place alone."""
+    if len(rows) < 2:
+        return []
+    axes = list(dict.fromkeys(name for row in rows for name in row.axes))
+    places = [_BETWEEN.join(axis_word(row.axes[name]) if name in row.axes else "-" for name in axes) for row in rows]
+    return ["", rows[0].label, *grid(_BETWEEN.join(axes), places, _columns(names, rows), width, longest=width // 2)]
+
+
+def _block(names: Sequence[str], rows: Sequence[ComparedRow], width: int) -> list[str]:
     longest = UNCUT if width == UNCUT else 30
-    return grid("figure", [_label(row, longest) for row in rows], columns, width)
+    return grid("figure", [_label(row, longest) for row in rows], _columns(names, rows), width)
 
 
-def _label(row: Row, longest: int) -> str:
-    name = _name(row)
-    unit = "" if row.unit == "1" else f" ({row.unit})"
-    return f"{shorten(name, longest - len(unit))}{unit}" if row.workload != WALL_CLOCK else f"{WALL_CLOCK} (s)"
+def _columns(names: Sequence[str], rows: Sequence[ComparedRow]) -> list[Column]:
+    """The baseline's figures, and each candidate's with its differences.
+
+    Where the differences are also without the yardstick, the name stands above all columns of its side.
+    """
+    several = any(any(row.without_yardstick) for row in rows)
+    columns: list[Column] = []
+    for place, name in enumerate(names):
+        heading, above = ("", (name,)) if several else (name, ())
+        columns.append(Column(heading, [row.figures[place] for row in rows], above=above))
+        if place:
+            differences = [long_text(row.differences[place - 1]) for row in rows]
+            columns.append(Column("difference", differences, beside=True, above=above))
+            without = [row.without_yardstick[place - 1] for row in rows]
+            if any(without):
+                texts = [long_text(found) if found else "" for found in without]
+                columns.append(Column(TAKEN_OUT, texts, beside=True, above=above))
+    return columns
 
 
-def _name(row: Row) -> str:
-    return row.workload if row.metric in (RUN_TIME, WALL_SECONDS, TILE_INDEX) else f"{row.workload} {row.metric}"
+def _label(row: ComparedRow, longest: int) -> str:
+    """The row's name with its unit, of which the name is cut where there is no room for both."""
+    unit = f" ({row.unit})" if row.unit else ""
+    return f"{shorten(row.name, longest - len(unit))}{unit}"
 
 
 def index_notes(comparison: Comparison, baseline: str) -> Iterator[str]:

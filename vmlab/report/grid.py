@@ -35,14 +35,18 @@ class Column:
         return max(len(text) for text in (self.heading, *self.texts))
 
 
-def grid(corner: str, labels: Sequence[str], columns: Sequence[Column], width: int = WIDTH) -> list[str]:
+def grid(
+    corner: str, labels: Sequence[str], columns: Sequence[Column], width: int = WIDTH, *, longest: int = _LONGEST_LABEL
+) -> list[str]:
     """The lines of a grid: row `labels` to the left under `corner`, figures to the right of their columns.
+
+    Labels that are longer than `longest` are cut, but for output of any width.
 
     Raises ValueError where a column has another number of rows than there are labels.
     """
     if any(len(column.texts) != len(labels) for column in columns):
         raise ValueError("every column needs a text for every row")
-    longest = UNCUT if width == UNCUT else _LONGEST_LABEL
+    longest = UNCUT if width == UNCUT else longest
     shown = [shorten(corner, longest), *_distinct(labels, longest)]
     label_width = max(len(label) for label in shown)
     lines: list[str] = []
@@ -62,12 +66,12 @@ def _distinct(labels: Sequence[str], longest: int) -> list[str]:
     """Labels cut to their room: at the end, or in the middle where the end tells them apart."""
     shown = [shorten(label, longest) for label in labels]
     same = {text for text, label in zip(shown, labels, strict=True) if shown.count(text) > labels.count(label)}
-    return [_middle_out(label) if text in same else text for text, label in zip(shown, labels, strict=True)]
+    return [_middle_out(label, longest) if text in same else text for text, label in zip(shown, labels, strict=True)]
 
 
-def _middle_out(label: str) -> str:
-    before = _LONGEST_LABEL // 4
-    return f"{label[:before]}…{label[-(_LONGEST_LABEL - before - 1) :]}"
+def _middle_out(label: str, longest: int) -> str:
+    before = longest // 4
+    return f"{label[:before]}…{label[-(longest - before - 1) :]}"
 
 
 def _spans(columns: Sequence[Column], level: int) -> list[tuple[int, int]]:

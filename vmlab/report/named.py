@@ -20,10 +20,10 @@ def named_differences(tables: Sequence[ResultTable]) -> Iterator[tuple[str, Diff
             yield _name(tables, table, row, column if len(compared) > 1 else ()), entry.difference
 
 
-def named_figures(tables: Sequence[ResultTable]) -> Iterator[tuple[str, Figure]]:
-    """Each figure with its place."""
+def named_figures(tables: Sequence[ResultTable]) -> Iterator[tuple[str, Figure, str]]:
+    """Each figure with its place and its unit."""
     for table, row, column, entry in _entries(tables):
-        yield _name(tables, table, row, column), entry.figure
+        yield _name(tables, table, row, column), entry.figure, entry.reading.unit
 
 
 def _entries(tables: Sequence[ResultTable]) -> Iterator[tuple[ResultTable, Head, Head, Entry]]:

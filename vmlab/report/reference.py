@@ -10,10 +10,11 @@ from vmlab.model.axes import axes_words
 from vmlab.model.reference import PublishedFigure
 from vmlab.model.visible import visible_values
 from vmlab.report.blocks import metric_words
+from vmlab.report.figures import doubted, figure_text
 from vmlab.report.grid import WIDTH, Column, grid, paragraph
 from vmlab.report.heading import heading
 from vmlab.report.tables import absent_notes, table_lines
-from vmlab.report.words import MARK, NOT_MEASURED, figure_text, plural, relative_number
+from vmlab.report.words import MARK, NOT_MEASURED, plural, relative_number
 
 EMULATED = "tcg"
 """Stands behind a figure from guests that were emulated."""
@@ -163,9 +164,12 @@ def _ours(figure: AnsweredFigure) -> str:
     spread, relative = figure.ours.spread, figure.published.relative
     if spread is None:
         return NOT_MEASURED if figure.reason else figure_text(figure.ours)
-    text = figure_text(figure.ours) if relative is None else relative_number(spread.mean, relative)
-    if figure.published.unit == _MINUTES:
-        text = f"{text} s"
+    if relative is not None:
+        text = doubted(relative_number(spread.mean, relative), figure.ours)
+    elif figure.published.unit == _MINUTES:
+        text = figure_text(figure.ours, "s", named=True)
+    else:
+        text = figure_text(figure.ours)
     return f"{text} {EMULATED}" if figure.accelerator == EMULATED else text
 
 

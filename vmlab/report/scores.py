@@ -12,8 +12,9 @@ from vmlab.analysis.scores import PlaceScores, ScoreRow, scores_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
 from vmlab.model.run import AxisValue
+from vmlab.report.figures import figure_text
 from vmlab.report.grid import Column, grid
-from vmlab.report.words import APART, NOT_MEASURED, STATISTIC_WORDS, apart_words, figure_text, plural
+from vmlab.report.words import APART, NOT_MEASURED, STATISTIC_WORDS, apart_words, plural
 
 TITLE = "From tile to tile"
 _ALL = "all workloads"

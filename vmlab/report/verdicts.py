@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from vmlab.analysis.difference import Difference, Verdict
 from vmlab.analysis.figure import Figure
 from vmlab.analysis.power import MOST
-from vmlab.report.words import NOT_MEASURED, number, plural, relative_number
+from vmlab.report.figures import value_text
+from vmlab.report.words import NOT_MEASURED, plural, relative_number
 
 if TYPE_CHECKING:
     # It brings pydantic, which would delay the console's first picture.
@@ -144,9 +145,13 @@ def _untested_notes(untested: Sequence[tuple[str, Difference]]) -> Iterator[str]
         )
 
 
-def outlier_notes(named: Iterable[tuple[str, Figure]]) -> Iterator[str]:
-    """A line with the readings that lie far from the others of their figure."""
-    found = [f"{name}, repeat {one.repeat}: {number(one.value)}" for name, figure in named for one in figure.outliers]
+def outlier_notes(named: Iterable[tuple[str, Figure, str]]) -> Iterator[str]:
+    """A line with the readings that lie far from the others of their figure; each comes with its name and unit."""
+    found = [
+        f"{name}, repeat {one.repeat}: {value_text(one.value, unit)}"
+        for name, figure, unit in named
+        for one in figure.outliers
+    ]
     if found:
         yield f"far from the other readings, and counted all the same: {_joined(found)}"
 

@@ -1,4 +1,4 @@
-"""Figures and values in words: the same everywhere in the reports."""
+"""Numbers and values in words: the same everywhere in the reports."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from vmlab.analysis.figure import MISSING, Figure
 from vmlab.model.quantities import format_bytes
-from vmlab.model.run import AS_WRITTEN, Outcome
-from vmlab.model.written import written
+from vmlab.model.run import AS_WRITTEN
 
 if TYPE_CHECKING:
     # It brings pydantic, which would delay the console's first picture.
@@ -28,12 +26,6 @@ STATISTIC_WORDS = {
 """What statistics mean, for the notes below a table."""
 
 
-def with_unit(name: str, unit: str) -> str:
-    """``run time (s)``: a name with the unit in which its figures are written."""
-    shown = written(unit).unit
-    return f"{name} ({shown})" if shown else name
-
-
 def number(value: float) -> str:
     """A figure with three or four digits, as one reads it in a column: ``0.0123``, ``1.23``, ``12.3``, ``1234``."""
     size = abs(value)
@@ -42,11 +34,6 @@ def number(value: float) -> str:
     if size >= 10:
         return f"{value:.1f}"
     return f"{value:.2f}" if size >= 0.1 or value == 0 else f"{value:.3g}"
-
-
-def in_unit(value: float, unit: str) -> str:
-    """A measured figure in the digits of its `unit`: whole counts have none after the point."""
-    return f"{value:.0f}" if unit == "1" and value == round(value) else number(value)
 
 
 def host_number(value: float, unit: str = "") -> str:
@@ -61,22 +48,6 @@ def host_number(value: float, unit: str = "") -> str:
     if 0 < value < 0.005:
         return "<0.01"
     return number(value) if abs(value) >= 0.1 else f"{value:.2f}"
-
-
-def figure_text(figure: Figure, factor: float = 1.0) -> str:
-    """The mean with its half width, or the word for why there is none; marked where repeats are left out.
-
-    A figure of invalid cells alone is struck through, as Markdown writes it.
-    """
-    if figure.spread is None:
-        return NOT_MEASURED if figure.state == MISSING else figure.state
-    text = number(figure.spread.mean * factor)
-    if figure.spread.half_width is not None:
-        text += f" ± {number(figure.spread.half_width * factor)}"
-    if figure.state == Outcome.INVALID:
-        text = f"~~{text}~~"
-    doubtful = figure.state != Outcome.PASSED or figure.left_out > 0
-    return f"{text} {MARK}" if doubtful else text
 
 
 def relative_number(value: float, relative: Relative) -> str:

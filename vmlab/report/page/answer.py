@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.bound import idle_disk_words
-from vmlab.analysis.comparison import INDEX, Comparison, Row
+from vmlab.analysis.comparison import Comparison, Row
 from vmlab.analysis.difference import Difference, Verdict
 from vmlab.analysis.figure import WALL_SECONDS, Figure
 from vmlab.analysis.intent import METRICS, WORKLOADS
@@ -14,17 +14,18 @@ from vmlab.analysis.result_table import Entry, Head, ResultTable, result_tables
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.run import WARM_UP, Outcome
-from vmlab.model.written import written
 from vmlab.report.blocks import metric_words
+from vmlab.report.compared_rows import ComparedRow, compared_rows
+from vmlab.report.figures import figure_text, with_unit
 from vmlab.report.limits import resource_word
 from vmlab.report.verdicts import interval_text, sentence
-from vmlab.report.words import figure_text, plural, relative_number, with_unit
+from vmlab.report.words import plural, relative_number
 from vmlab.report.yardsticks import TAKEN_OUT
 
-STRUCK = re.compile(r"~~([0-9.e±+ -]+)~~")
-"""A figure that `figure_text` has struck through; `split` gives the figures alone in every second place."""
 _MOST = 6
 """Sentences about differences; a run with more has its tables below."""
+_MOST_PLACES = 3
+"""Places of the axes that have a sentence each."""
 
 
 def answers(document: RunDocument) -> list[str]:
@@ -62,11 +63,10 @@ def _sentence(table: ResultTable, row: Head, column: Head, entry: Entry) -> str:
     against = ", ".join(map(axis_word, table.baseline.values()))
     place = f" at {axes_words(table.axes)}" if table.axes else ""
     metric = str({**table.fixed, **dict(row), **dict(column)}.get(METRICS, ""))
-    unit = written(entry.reading.unit)
-    mine = f"{figure_text(entry.figure, unit.factor)} {unit.unit}".rstrip()
-    text = f"{who} against {against}{place}: {metric_words(metric)} {mine}"
+    unit = entry.reading.unit
+    text = f"{who} against {against}{place}: {metric_words(metric)} {figure_text(entry.figure, unit, named=True)}"
     if base is not None:
-        text += f" against {figure_text(base, unit.factor)} {unit.unit}".rstrip()
+        text += f" against {figure_text(base, unit, named=True)}"
     assert entry.difference is not None
     return f"{text}; {_explained(entry.difference)}."
 
@@ -87,10 +87,7 @@ def difference_words(found: Difference) -> str:
     if found.percent is None:
         return str(found.verdict)
     value = f"{relative_number(found.percent, 'difference')} {interval_text(found)}".rstrip()
-    verdict = str(found.verdict)
-    if found.better is not None:
-        verdict = f"{'better' if found.better else 'worse'}, {verdict}"
-    return f"{value}, {verdict}"
+    return f"{value}, {_verdict(found)}"
 
 
 def _explained(found: Difference) -> str:
@@ -123,27 +120,56 @@ def place_words(table: ResultTable) -> list[str]:
 
 
 def comparison_answers(found: Comparison) -> Iterator[str]:
-    """A sentence for the wall clock of each candidate at each place."""
-    base = found.labels[0]
-    for row in found.rows:
-        if row.metric != WALL_SECONDS:
-            continue
-        place = f" at {axes_words(row.axes)}" if row.axes else ""
-        for label, figure, difference in zip(found.labels[1:], row.figures[1:], row.differences, strict=True):
-            words = _explained(difference)
-            mine, theirs = figure_text(figure), figure_text(row.figures[0])
-            yield f"{label} against {base}{place}: {row.workload} {mine} s against {theirs} s; {words}."
+    """A sentence for the wall clock of each candidate at each place, or over all of them where these are many."""
+    rows = [row for row in found.rows if row.metric == WALL_SECONDS]
+    if len(rows) <= _MOST_PLACES:
+        for row in rows:
+            yield from _at_place(found.labels, row)
+        return
+    for number, label in enumerate(found.labels[1:]):
+        known = [row.differences[number] for row in rows]
+        yield f"{label} against {found.labels[0]} at {len(rows)} places: {rows[0].workload} {_over_places(known)}."
 
 
-def comparison_row(row: Row) -> list[str]:
+def _at_place(labels: Sequence[str], row: Row) -> Iterator[str]:
+    place = f" at {axes_words(row.axes)}" if row.axes else ""
+    for label, figure, difference in zip(labels[1:], row.figures[1:], row.differences, strict=True):
+        mine, theirs = (figure_text(one, row.unit, named=True) for one in (figure, row.figures[0]))
+        yield f"{label} against {labels[0]}{place}: {row.workload} {mine} against {theirs}; {_explained(difference)}."
+
+
+def _over_places(known: Sequence[Difference]) -> str:
+    """``-40.4 % to +2.0 %; better, difference proven at 3 of 4, no difference proven at 1 of 4``."""
+    percents = [one.percent for one in known if one.percent is not None]
+    ends = [relative_number(end, "difference") for end in (min(percents), max(percents))] if percents else []
+    counts = Counter(_verdict(one) for one in known)
+    words = ", ".join(f"{words} at {count} of {len(known)}" for words, count in counts.items())
+    return "; ".join([*([" to ".join(dict.fromkeys(ends))] if ends else []), words])
+
+
+def _verdict(found: Difference) -> str:
+    """The verdict, with what is better or worse where that is proven."""
+    if found.better is None:
+        return str(found.verdict)
+    return f"{'better' if found.better else 'worse'}, {found.verdict}"
+
+
+def comparison_tables(found: Comparison) -> Iterator[tuple[str, list[ComparedRow]]]:
+    """The rows of each table with its title: of several places first the total wall clock at each, then all figures."""
+    whole, every = compared_rows(found, (WALL_SECONDS,)), compared_rows(found)
+    if len(whole) > 1:
+        yield from ((whole[0].name.capitalize(), whole), ("All figures", every))
+    else:
+        yield "", every
+
+
+def comparison_row(row: ComparedRow) -> list[str]:
     """The texts of a row: its place, what it is, its unit, the baseline, and each candidate with its difference."""
-    name = row.workload if row.workload == INDEX else f"{row.workload} {row.metric}"
-    texts = [axes_words(row.axes) if row.axes else "", name, row.unit]
-    texts.append(figure_text(row.figures[0]))
+    texts = [row.place, row.name, row.unit, row.figures[0]]
     sides = zip(row.figures[1:], row.differences, row.without_yardstick, strict=True)
     for figure, difference, without in sides:
         taken_out = f"; {TAKEN_OUT} {difference_words(without)}" if without else ""
-        texts.append(f"{figure_text(figure)}, {difference_words(difference)}{taken_out}")
+        texts.append(f"{figure}, {difference_words(difference)}{taken_out}")
     return texts
 
 

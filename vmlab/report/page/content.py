@@ -27,10 +27,10 @@ from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.run import Outcome
 from vmlab.model.written import written
 from vmlab.report.blocks import metric_words
+from vmlab.report.figures import with_unit
 from vmlab.report.page.answer import head_words, place_words
 from vmlab.report.page.drawing import Line, Point, Span, Timeline, Track, bars, dots, over, timeline
 from vmlab.report.page.gathered import CellCourse
-from vmlab.report.words import with_unit
 
 MOST_PANELS, MOST_LINES, MOST_ROWS = 6, 7, 30
 _GIB = 2.0**30

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from vmlab.report.figures import INVALID
 from vmlab.report.page.theme import DASHES, HATCHES, INK, LINE, MARKERS, MUTED, SERIES, theme
 
 _STYLE: dict[Any, Any] = {
@@ -117,7 +118,7 @@ def dots(rows: Sequence[str], lines: Sequence[Line], label: str, prefix: str) ->
                 if point.half is not None:
                     text += f" ± {point.half:.2g}"
                 axes.annotate(
-                    text if point.passed else f"{text} !",
+                    text if point.passed else f"{text} {INVALID}",
                     (point.value + (point.half or 0.0), height),
                     xytext=(4, 0),
                     textcoords="offset points",

@@ -16,16 +16,16 @@ from vmlab.analysis.shape import CellDocument
 from vmlab.model.errors import UsageError
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
-from vmlab.model.written import written
 from vmlab.report.comparison import index_notes, yardstick_notes
+from vmlab.report.figures import figure_text, struck_parts, unit_word, value_text
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
 from vmlab.report.limits import cell_words
 from vmlab.report.page.answer import (
-    STRUCK,
     answers,
     comparison_answers,
     comparison_row,
+    comparison_tables,
     difference_words,
     head_words,
     table_caption,
@@ -35,7 +35,7 @@ from vmlab.report.page.content import Chart, axis_charts, cell_chart, comparison
 from vmlab.report.page.gathered import Gathered
 from vmlab.report.scores import TITLE, score_notes, score_tables
 from vmlab.report.tables import table_lines
-from vmlab.report.words import NOT_MEASURED, figure_text, in_unit, plural
+from vmlab.report.words import plural
 
 MOST_BYTES = 2_000_000
 """The largest report; what does not fit of timelines and raw output is left out, and the page says so."""
@@ -192,12 +192,12 @@ def _scores(run: Gathered) -> Iterator[etree._Element]:
 
 def _marked(text: str) -> list[Part]:
     """A text with its struck figures as elements."""
-    return [el("s", part) if place % 2 else part for place, part in enumerate(STRUCK.split(text))]
+    return [el("s", part) if place % 2 else part for place, part in enumerate(struck_parts(text))]
 
 
 def _entry(entry: Entry) -> etree._Element:
     figure = entry.figure
-    text = figure_text(figure, written(entry.reading.unit).factor)
+    text = figure_text(figure, entry.reading.unit)
     parts = _marked(text)
     if entry.difference is not None and figure.spread is not None:
         parts.append(el("small", difference_words(entry.difference)))
@@ -231,8 +231,8 @@ def _measured(cell: CellDocument) -> etree._Element:
         el(
             "tr",
             *(el("td", text) for text in (one["workload"], str(one["tile"]), one["guest"], one["metric"])),
-            el("td", NOT_MEASURED if one["value"] is None else in_unit(one["value"], one["unit"])),
-            el("td", one["unit"]),
+            el("td", *_marked(value_text(one["value"], one["unit"], cell["outcome"]))),
+            el("td", unit_word(one["unit"])),
         )
         for one in cell["measurements"]
     ]
@@ -304,6 +304,9 @@ def _several(runs: Sequence[Gathered]) -> Iterator[etree._Element]:
         yield el("p", warning, class_="warn")
     for note in index_notes(found, found.labels[0]):
         yield el("p", note, class_="note")
-    top = el("tr", *(el("th", text) for text in ("axes", "figure", "unit", *found.labels)))
-    rows = [el("tr", *(el("td", *_marked(text)) for text in comparison_row(row))) for row in found.rows]
-    yield el("div", el("table", el("thead", top), el("tbody", *rows)), class_="scroll")
+    for title, compared in comparison_tables(found):
+        if title:
+            yield el("h2", title)
+        top = el("tr", *(el("th", text) for text in ("axes", "figure", "unit", *found.labels)))
+        rows = [el("tr", *(el("td", *_marked(text)) for text in comparison_row(row))) for row in compared]
+        yield el("div", el("table", el("thead", top), el("tbody", *rows)), class_="scroll")

@@ -9,16 +9,16 @@ from vmlab.analysis.compare import Side, compare
 from vmlab.analysis.result_table import Entry, ResultTable, result_tables
 from vmlab.model.errors import UsageError
 from vmlab.model.visible import visible_values
-from vmlab.model.written import written
 from vmlab.report.comparison import index_notes, yardstick_notes
+from vmlab.report.figures import figure_text, struck_parts
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
 from vmlab.report.limits import cell_words
 from vmlab.report.page.answer import (
-    STRUCK,
     answers,
     comparison_answers,
     comparison_row,
+    comparison_tables,
     difference_words,
     head_words,
     table_caption,
@@ -26,7 +26,6 @@ from vmlab.report.page.answer import (
 from vmlab.report.page.cells import cell_lines, order_sentence
 from vmlab.report.page.gathered import Gathered
 from vmlab.report.scores import TITLE, score_notes, score_tables
-from vmlab.report.words import figure_text
 
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~&$@])|^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$)")
 """Signs that Markdown, or a site's own additions to it such as mentions, would obey; some only at the beginning."""
@@ -46,8 +45,8 @@ def escaped(text: str) -> str:
 
 
 def _marked(text: str) -> str:
-    """Escaped, but for the marks of figures that are struck through."""
-    return "".join(f"~~{part}~~" if place % 2 else escaped(part) for place, part in enumerate(STRUCK.split(text)))
+    """Escaped, with the figures of invalid cells struck through."""
+    return "".join(f"~~{part}~~" if place % 2 else escaped(part) for place, part in enumerate(struck_parts(text)))
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -109,7 +108,7 @@ def _scores(run: Gathered) -> Iterator[str]:
 
 
 def _entry(entry: Entry) -> str:
-    text = figure_text(entry.figure, written(entry.reading.unit).factor)
+    text = figure_text(entry.figure, entry.reading.unit)
     if entry.difference is None or entry.figure.spread is None:
         return text
     return f"{text}, {difference_words(entry.difference)}"
@@ -130,10 +129,11 @@ def _several(runs: Sequence[Gathered]) -> Iterator[str]:
     yield ""
     yield from (f"> {escaped(warning)}" for warning in found.warnings)
     yield from ("", *(f"- {escaped(note)}" for note in index_notes(found, found.labels[0])), "")
-    labels = ["axes", "figure", "unit", *found.labels]
-    yield from (_row(labels), _row(["---"] * len(labels), plain=True))
-    for row in found.rows:
-        yield _row(comparison_row(row))
-    yield ""
+    for title, rows in comparison_tables(found):
+        labels = ["axes", "figure", "unit", *found.labels]
+        yield from ((f"## {title}", "") if title else ())
+        yield from (_row(labels), _row(["---"] * len(labels), plain=True))
+        yield from (_row(comparison_row(row)) for row in rows)
+        yield ""
     for note in yardstick_notes(found):
         yield from (escaped(note), "")

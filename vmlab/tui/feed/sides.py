@@ -19,7 +19,7 @@ from vmlab.store.samples import series
 from vmlab.tui.feed.picks import Pick
 
 COLOURS = 4
-"""More sides than this cannot be distinguished in one chart."""
+"""More sides than this cannot be distinguished in one chart, and are not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def sides_of(picks: Sequence[Pick]) -> list[PickedSide]:
         found = [_side(pick, documents[pick.store], len(documents)) for pick in picks]
     if len(found) < 2:
         raise UsageError("a comparison needs two runs or cells; mark them with Space on the Runs screen")
-    return found[:COLOURS]
+    return found
 
 
 def _document(store: Path) -> RunDocument:

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from vmlab.model.errors import VmlabError
 from vmlab.telemetry.host_figures import HEADLINES
 from vmlab.tui.feed.picks import Pick
-from vmlab.tui.feed.sides import PickedSide, over_time, sides_of
+from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, sides_of
 from vmlab.tui.state.compared import ComparedSides, compared_sides
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.overlay_chart import Curve, OverlayChart
@@ -67,8 +67,10 @@ class CompareScreen(Screen[None]):
     @work(thread=True, exclusive=True, group="compare")
     def _read(self) -> None:
         try:
-            sides = sides_of(self._picks)
-            compared = compared_sides([one.side for one in sides], every_metric=self._every_metric)
+            found = sides_of(self._picks)
+            sides, left_out = found[:COLOURS], [one.side.label for one in found[COLOURS:]]
+            shown = [one.side for one in sides]
+            compared = compared_sides(shown, every_metric=self._every_metric, left_out=left_out)
         except VmlabError as error:
             self.app.call_from_thread(self._sides_received, [], ComparedSides(), str(error))
             return

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vmlab.analysis.compare import Side, compare
-from vmlab.analysis.comparison import INDEX, WALL_CLOCK, Comparison, Row
+from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, figure_of, host_mean
-from vmlab.model.axes import axes_words
-from vmlab.report.comparison import comparison_notes
+from vmlab.report.compared_rows import ComparedRow, compared_rows
+from vmlab.report.comparison import comparison_notes, index_notes, yardstick_notes
 from vmlab.report.host_rows import mean_text, row_label
 from vmlab.report.verdicts import interval_text, percent_text
-from vmlab.report.words import NOT_MEASURED, figure_text
+from vmlab.report.words import NOT_MEASURED
+from vmlab.report.yardsticks import TAKEN_OUT
 from vmlab.telemetry.host_figures import HEADLINES
 
 _RUN_TIMES = (RUN_TIME, WALL_SECONDS)
@@ -49,45 +50,54 @@ class ComparedSides:
     warnings: tuple[str, ...] = ()
 
 
-def compared_sides(sides: Sequence[Side], *, every_metric: bool = False) -> ComparedSides:
+def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_out: Sequence[str] = ()) -> ComparedSides:
     """What comparing `sides` gives; only run times unless `every_metric` is set.
+
+    `left_out` are the labels of sides for which there is no room, which is a warning.
 
     Raises UsageError where no cells meet.
     """
     compared = compare(sides)
     emulated = any(side.run["accelerator"] == "tcg" for side in sides)
-    times = _time_rows(compared, every_metric, " under emulation (TCG)" if emulated else "")
+    figures = _figure_rows(compared, every_metric, " under emulation (TCG)" if emulated else "")
     notes = comparison_notes(compared, metrics=() if every_metric else _RUN_TIMES)
-    rows = [*times, *(TableRow(note, tone="quiet") for note in notes), *_host_rows(sides)]
-    return ComparedSides(tuple(rows), compared.warnings)
+    if every_metric:
+        notes += [*index_notes(compared, compared.labels[0]), *yardstick_notes(compared)]
+    rows = [*figures, *(TableRow(note, tone="quiet") for note in notes), *_host_rows(sides)]
+    more = f"not shown here: {', '.join(left_out)}; `vmlab compare` has every side"
+    return ComparedSides(tuple(rows), (*([more] if left_out else []), *compared.warnings))
 
 
-def _time_rows(compared: Comparison, every_metric: bool, how: str) -> list[TableRow]:
+def _figure_rows(compared: Comparison, every_metric: bool, how: str) -> list[TableRow]:
+    """The rows of the command line's table, under a heading for each place; run times alone unless `every_metric`."""
     rows: list[TableRow] = []
-    place: object = None
-    for row in compared.rows:
-        if not every_metric and row.metric not in _RUN_TIMES:
-            continue
-        if row.axes != place:
-            place = row.axes
-            where = f", {axes_words(row.axes)}" if row.axes else ""
-            rows.append(TableRow(f"Run time in s{how}{where}"))
-        rows.append(TableRow(_label(row), tuple(_entries(row))))
+    place: str | None = None
+    for row in compared_rows(compared, () if every_metric else _RUN_TIMES):
+        if row.place != place:
+            place = row.place
+            where = f", {place}" if place else ""
+            rows.append(TableRow(f"{'Figures' if every_metric else 'Run times'}{how}{where}"))
+        rows.append(TableRow(row.label, tuple(_entries(row))))
+        if every_metric and any(row.without_yardstick):
+            rows.append(TableRow(f"  {TAKEN_OUT}", tuple(_taken_out(row))))
     return rows
 
 
-def _label(row: Row) -> str:
-    if row.workload in (WALL_CLOCK, INDEX):
-        return row.workload
-    return (
-        row.workload if row.metric == RUN_TIME else f"{row.workload} {row.metric} {'' if row.unit == '1' else row.unit}"
-    )
-
-
-def _entries(row: Row) -> Iterator[TableEntry]:
-    yield TableEntry(figure_text(row.figures[0]))
+def _entries(row: ComparedRow) -> Iterator[TableEntry]:
+    yield TableEntry(row.figures[0])
     for figure, found in zip(row.figures[1:], row.differences, strict=True):
-        yield TableEntry(figure_text(figure), percent_text(found), interval_text(found), _tone(found))
+        yield _entry(figure, found)
+
+
+def _taken_out(row: ComparedRow) -> Iterator[TableEntry]:
+    """The differences of a row once more, with the yardstick taken out."""
+    yield TableEntry("")
+    for found in row.without_yardstick:
+        yield TableEntry("") if found is None else _entry("", found)
+
+
+def _entry(figure: str, found: Difference) -> TableEntry:
+    return TableEntry(figure, percent_text(found), interval_text(found), _tone(found))
 
 
 def _tone(found: Difference) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from vmlab.tui.widgets.painted import Line, Painted
+from vmlab.tui.widgets.struck import struck_pieces
 
 _LEAST = 60
 """Columns that tables need at least; what is narrower cuts them off."""
@@ -29,4 +30,4 @@ class ResultBoard(Painted):
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The text; its first line is the run's name."""
         for number, text in enumerate(self._made(max(_LEAST, width)).splitlines()):
-            yield [(text, "title" if number == 0 else "warning" if text.startswith("! ") else "plain")]
+            yield struck_pieces(text, "title" if number == 0 else "warning" if text.startswith("! ") else "plain")

@@ -8,10 +8,15 @@ from collections.abc import Iterable, Sequence
 from vmlab.report.grid import paragraph
 from vmlab.tui.state.compared import ComparedSides, TableRow
 from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.struck import struck_pieces
 
 TONES = ("one", "three", "two", "four")
 """Tones of the sides in order, in the table and in the chart."""
-_WIDEST = 36
+_BASE = " (base)"
+_FIGURE, _DIFFERENCE = 9, 11
+"""Columns of a figure at least, and of a difference without its interval."""
+_LEAST = 16
+_WIDEST = 40
 """Columns of a side at most: figures that belong together are read together."""
 
 
@@ -39,11 +44,11 @@ class SideTable(Painted):
             yield from ([(text, "quiet")] for text in self._hint)
             return
         name = max(18, *(len(row.label) + 1 for row in self._rows if row.entries), 0)
-        each = min(_WIDEST, max(16, (width - name) // len(self._labels)))
-        yield self._heading(name, each)
+        widths = self._widths(width - name)
+        yield self._heading(name, widths)
         for row in self._rows:
             if row.entries:
-                yield [(row.label.ljust(name), "plain"), *self._entries(row, each)]
+                yield [(row.label.ljust(name), "plain"), *self._entries(row, widths)]
             else:
                 yield from ([(line, row.tone)] for line in paragraph(row.label, width, "  "))
         for warning in self._warnings:
@@ -51,17 +56,30 @@ class SideTable(Painted):
             for mark, text in zip(marks, paragraph(warning, max(20, width - 2)), strict=False):
                 yield [(mark, "warning"), (text, "warning")]
 
-    def _heading(self, name: int, each: int) -> list[Piece]:
+    def _widths(self, room: int) -> list[int]:
+        """The columns of each side. The baseline, which has no differences, takes no more than it needs."""
+        base = max(self._figure(_WIDEST) + 2, len(self._labels[0]) + len(_BASE) + 2)
+        base = min(base, _WIDEST, max(_LEAST, room // len(self._labels)))
+        others = len(self._labels) - 1
+        return [base, *[min(_WIDEST, max(_LEAST, (room - base) // others))] * others] if others else [base]
+
+    def _figure(self, each: int) -> int:
+        """The columns of a figure in a side of so many."""
+        longest = max((len(entry.text) for row in self._rows for entry in row.entries), default=0)
+        return max(_FIGURE, min(longest, each - _DIFFERENCE))
+
+    def _heading(self, name: int, widths: Sequence[int]) -> list[Piece]:
         line: list[Piece] = [("".ljust(name), "plain")]
-        for place, label in enumerate(self._labels):
-            role = "" if place else " (base)"
+        for place, (label, each) in enumerate(zip(self._labels, widths, strict=True)):
+            role = "" if place else _BASE
             text = label if len(label) + len(role) < each else label[: each - len(role) - 2] + "…"
             line.append(((text + role).ljust(each), TONES[place % len(TONES)]))
         return line
 
-    def _entries(self, row: TableRow, each: int) -> Iterable[Piece]:
-        for entry in row.entries:
-            yield (f"{entry.text:>9} ", "plain")
-            room = max(0, each - 10)
+    def _entries(self, row: TableRow, widths: Sequence[int]) -> Iterable[Piece]:
+        for place, (entry, each) in enumerate(zip(row.entries, widths, strict=True)):
+            figure = self._figure(each if place else each + _DIFFERENCE - 2)
+            room = max(0, each - figure - 1)
+            yield from struck_pieces(f"{entry.text:>{figure}} ", "plain")
             whole = f"{entry.difference} {entry.interval}".rstrip()
             yield (f"{whole if len(whole) < room else entry.difference:<{room}}", entry.tone)

@@ -11,24 +11,26 @@ from collections.abc import Mapping
 from rich.style import Style
 from textual.color import Color
 
-_VARIABLES: dict[str, tuple[str, str | None, bool]] = {
-    "plain": ("foreground", None, False),
-    "title": ("foreground", None, True),
-    "quiet": ("foreground-muted", None, False),
-    "good": ("text-success", None, False),
-    "warning": ("text-warning", None, False),
-    "bad": ("text-error", None, True),
-    "accent": ("text-primary", None, True),
-    "cursor": ("block-cursor-foreground", "block-cursor-background", True),
-    "one": ("primary", None, False),
-    "two": ("success", None, False),
-    "three": ("warning", None, False),
-    "four": ("error", None, False),
-    "five": ("accent", None, False),
-    "rest": ("foreground-muted", None, False),
-    "ground": ("foreground-muted", "surface", False),
+_BOLD = Style(bold=True)
+_VARIABLES: dict[str, tuple[str, str | None, Style | None]] = {
+    "plain": ("foreground", None, None),
+    "title": ("foreground", None, _BOLD),
+    "quiet": ("foreground-muted", None, None),
+    "good": ("text-success", None, None),
+    "warning": ("text-warning", None, None),
+    "bad": ("text-error", None, _BOLD),
+    "accent": ("text-primary", None, _BOLD),
+    "cursor": ("block-cursor-foreground", "block-cursor-background", _BOLD),
+    "struck": ("foreground-muted", None, Style(strike=True)),
+    "one": ("primary", None, None),
+    "two": ("success", None, None),
+    "three": ("warning", None, None),
+    "four": ("error", None, None),
+    "five": ("accent", None, None),
+    "rest": ("foreground-muted", None, None),
+    "ground": ("foreground-muted", "surface", None),
 }
-"""For each tone the theme's variables for its colour and its background, and whether it is bold."""
+"""For each tone the theme's variables for its colour and its background, and how it is set."""
 _FALLBACK = "plain"
 
 
@@ -41,13 +43,11 @@ def tones_on(ground: Style, variables: Mapping[str, str]) -> dict[str, Style]:
 
 
 def _style(
-    ground: Style, behind: Color, variables: Mapping[str, str], front: str, back: str | None, bold: bool
+    ground: Style, behind: Color, variables: Mapping[str, str], front: str, back: str | None, how: Style | None
 ) -> Style:
     under = behind if back is None else _color(variables.get(back, ""), behind)
     color = under + _color(variables.get(front, ""), _contrast(under))
-    return ground + Style(
-        color=color.rich_color, bgcolor=None if back is None else under.rich_color, bold=True if bold else None
-    )
+    return ground + Style(color=color.rich_color, bgcolor=None if back is None else under.rich_color) + how
 
 
 def _contrast(under: Color) -> Color:

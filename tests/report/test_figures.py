@@ -1,0 +1,163 @@
+"""A figure is written alike wherever it stands: in text, on a terminal, in Markdown, on a page and on the screen."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from lxml import html
+from rich.style import Style
+
+from tests.store.stories import Story
+from vmlab.analysis.compare import Side, compare
+from vmlab.analysis.figure import Figure
+from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.statistics import Spread
+from vmlab.cli.output import write_figures
+from vmlab.report.cell import cell_text
+from vmlab.report.compared_rows import compared_rows
+from vmlab.report.comparison import comparison_table
+from vmlab.report.figures import figure_text, struck_parts, value_text
+from vmlab.report.grid import UNCUT
+from vmlab.report.page.content import COURSES
+from vmlab.report.page.gathered import Gathered, gather
+from vmlab.report.page.html import html_report
+from vmlab.report.page.markdown import markdown_report
+from vmlab.store.reader import RunReader
+from vmlab.tui.state.compared import compared_sides
+from vmlab.tui.widgets.side_table import SideTable
+from vmlab.tui.widgets.tones import tones_on
+
+RUNS = {"before": ("passed", 1.0), "after": ("invalid", 2.0)}
+FIGURES = {
+    "job (s)": ("12.0", "24.0 (invalid)"),
+    "job throughput (MB/s)": ("150.0", "300.0 (invalid)"),
+    "job bytes (MiB)": ("64.0", "128.0 (invalid)"),
+    "job latency (s)": ("0.00125", "0.0025 (invalid)"),
+    "total wall clock (s)": ("20.0", "40.0 (invalid)"),
+}
+"""Of each row what is written of both sides."""
+NUMBERS = {figure.removesuffix(" (invalid)") for _, figure in FIGURES.values()}
+
+
+def _told(path: Path, outcome: str, factor: float) -> Path:
+    story = Story(path / "run.sqlite", run=path.name).begin({"cache": ["none"]}, cells=1)
+    story.start_cell({"cache": "none"})
+    story.yardsticks(0.3, 0.3)
+    story.measure("job", 12.0 * factor)
+    story.measure("job", 1.5e8 * factor, "throughput", "B/s")
+    story.measure("job", 2.0**26 * factor, "bytes", "B")
+    story.measure("job", 0.00125 * factor, "latency")
+    story.end_cell(outcome, [] if outcome == "passed" else ["the host did something else"], wall=20.0 * factor)
+    return story.end()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Gathered]:
+    """A run that passed and one whose only cell is invalid, with figures in each unit that people have another for."""
+    found = []
+    for label, (outcome, factor) in RUNS.items():
+        with RunReader(_told(tmp_path_factory.mktemp("runs") / label, outcome, factor)) as reader:
+            found.append(gather(label, reader, COURSES))
+    return found
+
+
+@pytest.fixture(scope="module")
+def sides(runs: list[Gathered]) -> list[Side]:
+    return [Side.of(run.label, run.document) for run in runs]
+
+
+def _pair(baseline: str, candidate: str) -> tuple[str, str]:
+    """Both figures, without what is known of their difference."""
+    return baseline, candidate.split(",")[0]
+
+
+def test_text_markdown_page_and_screen_have_the_same_rows(runs: list[Gathered], sides: list[Side]) -> None:
+    rows = compared_rows(compare(sides))
+    assert {row.label: row.figures for row in rows} == FIGURES
+    wanted = list(FIGURES.items())
+
+    text = comparison_table(compare(sides), UNCUT).split("\n\n")[1].splitlines()
+    parts = [re.split(r" {2,}", line) for line in text if not line.startswith(("figure", "cache", " "))]
+    assert [(label, (first, second)) for label, first, second, *_ in parts] == wanted
+
+    screen = compared_sides(sides, every_metric=True).rows
+    shown = [(row.label, row.entries) for row in screen if row.entries and "yardstick" not in row.label]
+    assert [(label, (one.text, other.text)) for label, (one, other) in shown] == wanted
+
+    lines = markdown_report(runs).decode().split("| axes")[1].split("\n\n")[0].splitlines()[2:]
+    cells = [line[2:-2].replace("\\", "").replace("~~", "").split(" | ") for line in lines]
+    assert [(f"{name} ({unit})", _pair(*both)) for _, name, unit, *both in cells] == wanted
+
+    page = cast(Any, html.document_fromstring(html_report(runs)))
+    found = [[one.text_content() for one in row.xpath("td")] for row in page.xpath("(//table)[1]/tbody/tr")]
+    assert [(f"{name} ({unit})", _pair(*both)) for _, name, unit, *both in found] == wanted
+    assert {one.text for one in page.xpath("//s")} >= NUMBERS
+    assert "| ~~300.0~~ (invalid)" in markdown_report(runs).decode()
+
+
+class Terminal(io.StringIO):
+    """Standard output that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "kind", "struck"), [(Terminal, "xterm", 5), (Terminal, "dumb", 0), (io.StringIO, "xterm", 0)]
+)
+def test_a_terminal_strikes_out_figures_of_invalid_cells(
+    stream: type[io.StringIO], kind: str, struck: int, sides: list[Side], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = comparison_table(compare(sides))
+    monkeypatch.setenv("TERM", kind)
+    monkeypatch.setattr(sys, "stdout", out := stream())
+    write_figures(text)
+    marked = re.findall("\x1b\\[9m(.*?)\x1b\\[29m", out.getvalue())
+    assert (len(marked), set(marked)) == (struck, NUMBERS if struck else set())
+    assert re.sub("\x1b\\[2?9m", "", out.getvalue()) == text
+    assert text.count("(invalid)") == len(FIGURES)
+
+
+def test_the_screen_strikes_them_out(sides: list[Side]) -> None:
+    table = SideTable()
+    table.show([side.label for side in sides], compared_sides(sides, every_metric=True))
+    pieces = [piece for line in table.lines(100, 40) for piece in line]
+    assert {text.strip() for text, tone in pieces if tone == "struck"} == NUMBERS
+    tones = tones_on(Style(), {})
+    assert [name for name, style in tones.items() if style.strike] == ["struck"]
+
+
+def test_the_page_of_a_cell_has_the_same_units(runs: list[Gathered]) -> None:
+    document: RunDocument = runs[1].document
+    lines = [line.split() for line in cell_text(document, document["cells"][0]).splitlines()]
+    assert ["job", "1", "throughput", "300.0", "(invalid)", "MB/s"] in lines
+    assert ["1", "bytes", "128.0", "(invalid)", "MiB"] in [line[-5:] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("text", "struck"),
+    [
+        ("web 12.0 ± 0.50 s (invalid) against 9.00 s", ["12.0 ± 0.50 s"]),
+        ("-0.5 (invalid), 1.2e-05 ± 3e-06 (invalid)", ["-0.5", "1.2e-05 ± 3e-06"]),
+        ("web (invalid), v2.0 (invalid), 12.0 (valid), 3.00 !", []),
+    ],
+)
+def test_only_figures_are_struck(text: str, struck: list[str]) -> None:
+    parts = struck_parts(text)
+    assert "".join(parts) == text
+    assert parts[1::2] == struck
+
+
+def test_a_figure_is_in_the_unit_for_people() -> None:
+    half = Figure("passed", Spread(2.5e8, 1e6, 8))
+    assert figure_text(half, "B/s") == "250.0 ± 1.00"
+    assert figure_text(half, "B/s", named=True) == "250.0 ± 1.00 MB/s"
+    assert figure_text(Figure("passed", Spread(0.5, None, 1)), "1") == "0.5000"
+    assert figure_text(Figure("failed"), "B/s", named=True) == "failed"
+    assert figure_text(Figure("passed", Spread(1.0, None, 1), left_out=1), "s", named=True) == "1.00 s !"
+    assert [value_text(value, "1") for value in (600.0, 0.25, None)] == ["600", "0.25", "-"]

@@ -1,0 +1,103 @@
+"""Comparisons over three axes: each figure can be told to its side and place, and what matters most stands first."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from pathlib import Path
+
+import pytest
+
+from tests.store.stories import Story
+from vmlab.analysis.compare import Side, compare, sides_by_axis
+from vmlab.analysis.comparison import Comparison
+from vmlab.analysis.document import run_document
+from vmlab.analysis.shape import RunDocument
+from vmlab.model.visible import visible_values
+from vmlab.report.comparison import comparison_table
+from vmlab.report.page.answer import comparison_answers, comparison_tables
+from vmlab.store.reader import RunReader
+
+CACHES = {"none": 1.0, "writeback": 0.5, "writethrough": 1.5}
+TILES, AHEAD = (1, 2), ("128 KiB", "1 MiB")
+REPEATS = 7
+WIDTH = 100
+
+
+def _document(path: Path, slower: float) -> RunDocument:
+    story = Story(path / "run.sqlite", run=path.name)
+    story.begin({"cache": list(CACHES), "tiles": list(TILES), "read_ahead": list(AHEAD)}, cells=12 * REPEATS)
+    for repeat in range(1, REPEATS + 1):
+        for cache, tiles, ahead in product(CACHES, TILES, AHEAD):
+            seconds = 100.0 * CACHES[cache] * tiles * slower * (1 + 0.01 * repeat)
+            story.start_cell({"cache": cache, "tiles": tiles, "read_ahead": ahead}, repeat)
+            story.yardsticks(0.3, 0.3)
+            story.measure("filecopy", seconds)
+            story.measure("filecopy", 3e9 / seconds, "throughput_bytes_per_second", "B/s")
+            story.end_cell(wall=seconds * (1 + 0.001 * CACHES[cache] * (-1) ** repeat))
+    with RunReader(story.end()) as reader:
+        return run_document(reader)
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> RunDocument:
+    return _document(tmp_path_factory.mktemp("one") / "before", 1.0)
+
+
+@pytest.fixture(scope="module")
+def two_runs(document: RunDocument, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    after = _document(tmp_path_factory.mktemp("other") / "after", 1.2)
+    return compare([Side.of("before", document), Side.of("after", after)])
+
+
+def _tables(text: str) -> list[list[str]]:
+    return [part.splitlines() for part in text.split("\n\n")]
+
+
+def test_the_wall_clock_at_each_place_stands_first(document: RunDocument) -> None:
+    text = comparison_table(compare(sides_by_axis(document)), WIDTH)
+    assert max(map(len, text.splitlines())) <= WIDTH
+    _, overview, more, *_ = _tables(text)
+    assert overview[0] == "total wall clock (s)"
+    places = [f"{ahead} / {tiles}" for tiles, ahead in product(TILES, AHEAD)]
+    assert [row.split("  ")[0] for row in overview[2:]] == ["read_ahead / tiles", *places]
+    assert [row.split("  ")[0] for row in more[1:]] == ["read_ahead / tiles", *places]
+    assert overview[3].split()[4:7] == ["104.0", "±", "2.00"]
+
+
+def test_each_column_has_its_side_above_it(document: RunDocument) -> None:
+    sides = [f"cache {name}" for name in CACHES]
+    seen: set[str] = set()
+    for table in _tables(comparison_table(compare(sides_by_axis(document)), WIDTH))[1:-1]:
+        for above, head in pairwise(table):
+            columns = head.count("difference") + head.count("without yardstick")
+            if columns:
+                named = {side for side in sides[1:] if side in above}
+                assert len(named) <= columns <= 2 * len(named)
+                seen |= named
+    assert seen == set(sides[1:])
+
+
+def test_places_of_two_runs_have_labels_of_their_own(two_runs: Comparison) -> None:
+    for width in (80, WIDTH):
+        _, overview, *_ = _tables(comparison_table(two_runs, width))
+        labels = [row.split("  ")[0] for row in overview[3:]]
+        wanted = [" / ".join((cache, ahead, str(tiles))) for cache, tiles, ahead in product(CACHES, TILES, AHEAD)]
+        assert labels == wanted
+
+
+def test_many_places_have_one_sentence(two_runs: Comparison, document: RunDocument) -> None:
+    assert list(comparison_answers(visible_values(two_runs))) == [
+        "after against before at 12 places: total wall clock +20.0 %; one a side at 12 of 12."
+    ]
+    by_cache = list(comparison_answers(compare(sides_by_axis(document))))
+    assert [text.split(" at ")[0] for text in by_cache] == [
+        f"cache {name} against cache none" for name in list(CACHES)[1:]
+    ]
+    assert by_cache[0].endswith("; better, difference proven at 4 of 4.")
+    assert by_cache[1].endswith("; worse, difference proven at 4 of 4.")
+
+
+def test_the_page_has_the_wall_clock_of_all_places_before_all_figures(two_runs: Comparison) -> None:
+    first, second = comparison_tables(two_runs)
+    assert (first[0], len(first[1])) == ("Total wall clock", 12)
+    assert (second[0], len(second[1])) == ("All figures", 12 * 3)

@@ -1,0 +1,68 @@
+"""How a figure is written for people, the same wherever it stands; `model/written.py` has the units."""
+
+from __future__ import annotations
+
+import re
+
+from vmlab.analysis.figure import MISSING, Figure
+from vmlab.model.run import Outcome
+from vmlab.model.written import written
+from vmlab.report.words import MARK, NOT_MEASURED, number
+
+INVALID = "(invalid)"
+"""Stands behind a figure of invalid cells alone, which is struck through wherever that can be shown."""
+_NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+_STRUCK = re.compile(rf"(?<!\S)({_NUMBER}(?: ± {_NUMBER})?(?: [^\s()]+)?)(?= {re.escape(INVALID)})")
+
+
+def figure_text(figure: Figure, unit: str = "", *, named: bool = False) -> str:
+    """The mean with its half width, or the word for why there is none, of a figure that was measured in `unit`.
+
+    It is written in the form that is for people (`unit_word`), which stands behind it where it is `named`. A figure of
+    invalid cells alone has the word for that, and one from which repeats are left out a mark.
+    """
+    spread = figure.spread
+    if spread is None:
+        return NOT_MEASURED if figure.state == MISSING else figure.state
+    factor = written(unit).factor
+    if unit == "1" and spread.half_width is None and 0 < abs(spread.mean) <= 1:
+        # An index from 0 to 1 needs more than two digits.
+        text = f"{spread.mean:.4f}"
+    else:
+        text = number(spread.mean * factor)
+    if spread.half_width is not None:
+        text += f" ± {number(spread.half_width * factor)}"
+    if named:
+        text = f"{text} {unit_word(unit)}".rstrip()
+    return doubted(text, figure)
+
+
+def doubted(text: str, figure: Figure) -> str:
+    """The `text` of a figure, behind it the word or the mark for what makes it doubtful."""
+    if figure.state == Outcome.INVALID:
+        return f"{text} {INVALID}"
+    return text if figure.state == Outcome.PASSED and not figure.left_out else f"{text} {MARK}"
+
+
+def value_text(value: float | None, unit: str, outcome: str = Outcome.PASSED) -> str:
+    """One measured value of a cell that had this `outcome`; whole counts have no digits after the point."""
+    if value is None:
+        return NOT_MEASURED
+    text = f"{value:.0f}" if unit == "1" and value == round(value) else number(value * written(unit).factor)
+    return f"{text} {INVALID}" if outcome == Outcome.INVALID else text
+
+
+def unit_word(unit: str) -> str:
+    """The unit in which figures are written that were measured in `unit`; empty for plain numbers."""
+    return written(unit).unit
+
+
+def with_unit(name: str, unit: str) -> str:
+    """``run time (s)``: a name with the unit in which its figures are written."""
+    shown = unit_word(unit)
+    return f"{name} ({shown})" if shown else name
+
+
+def struck_parts(text: str) -> list[str]:
+    """`text` in parts, of which every second one is a figure to be struck through; together they are `text`."""
+    return _STRUCK.split(text)
