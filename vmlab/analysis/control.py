@@ -7,15 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vmlab.analysis.compare import Side, asked_of, compare, sides_by_axis
+from vmlab.analysis.compare import Side, compare, sides_by_axis
 from vmlab.analysis.comparison import Row
 from vmlab.analysis.difference import Difference
-from vmlab.analysis.figure import WALL_SECONDS
 from vmlab.analysis.noise import Key, Noise
-from vmlab.analysis.power import readings_needed
+from vmlab.analysis.repeats import repeats_needed
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError
-from vmlab.workloads.registry import kinds
 
 if TYPE_CHECKING:
     from vmlab.model.scenario import Scenario
@@ -29,10 +27,7 @@ def with_enough_repeats(overrides: Overrides, scenario: Scenario) -> Overrides:
     """
     if not overrides.control:
         return overrides
-    asked = asked_of(scenario.table.metrics if scenario.table else ())
-    known = [kinds()[entry.kind].metrics for entry in scenario.workloads.values() if entry.kind in kinds()]
-    figures = sum(metric in asked for metrics in known for metric in metrics) + (WALL_SECONDS in asked)
-    return replace(overrides, least_repeats=readings_needed(max(1, figures)))
+    return replace(overrides, least_repeats=repeats_needed(scenario).difference)
 
 
 def noise_of(document: RunDocument) -> Noise:

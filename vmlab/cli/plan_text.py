@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from vmlab.analysis.intent import table_document
+from vmlab.analysis.repeats import repeats_needed
 from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.cache import has_write_cache
 from vmlab.model.repetition import Until
 from vmlab.model.units import about_seconds, format_bytes
 from vmlab.model.visible import visible_line
@@ -34,6 +36,7 @@ def plan_document(plan: Plan, host: HostFacts, refusal: str | None) -> dict[str,
             "image": _IMAGE,
             "hypervisor": plan.scenario.hypervisor,
             "repeats": plan.scenario.repeats if until is None else until.at_least,
+            "repeats_needed": _needed(plan),
             "until": None if until is None else _until(until),
             "order": plan.scenario.order,
             "control": plan.control,
@@ -62,6 +65,11 @@ def plan_document(plan: Plan, host: HostFacts, refusal: str | None) -> dict[str,
             "accelerator_guess": host.accelerator_guess,
         },
     }
+
+
+def _needed(plan: Plan) -> dict[str, Any]:
+    needed = repeats_needed(plan.scenario)
+    return {"figures": needed.figures, "difference": needed.difference, "claims": list(needed.claims)}
 
 
 def _until(until: Until) -> dict[str, Any]:
@@ -127,6 +135,7 @@ def _cells(plan: Plan, host: HostFacts) -> list[str]:
     return [
         f"cells    {_count(plan)}, one after another, {order_words(plan.scenario.order, plan.seed)}",
         *_control(plan),
+        *_repeats(plan),
         f"guests   {plan.guests} at most, on {host.cpus} CPUs{_booted(plan)}",
         _memory(plan, host),
         f"disk     {format_bytes(plan.disk_bytes)} written at most, {format_bytes(host.disk_free_bytes)} free",
@@ -153,6 +162,35 @@ def _control(plan: Plan) -> list[str]:
     axes = {name: value for name, value in plan.cells[0].axes.items() if name != SIDE}
     sides, blocks = " and ".join(SIDES), plural(plan.repeats_at_least, "block")
     return [f"control  {axes_words(axes)} as both sides, {sides}, in {blocks}"]
+
+
+def _repeats(plan: Plan) -> list[str]:
+    """What so many repeats can prove, where cells are compared with one another."""
+    places = {axes_words(cell.axes) for cell in plan.cells}
+    if len(places) < 2:
+        return []
+    least, most, needed = plan.repeats_at_least, plan.cells[-1].repeat, repeats_needed(plan.scenario)
+    runs = f"{least}" if least == most else f"{least} to {most}"
+    of = f" in one of {needed.figures} figures" if needed.figures > 1 else ""
+    words = f"to prove a difference{of} takes {needed.difference} at least"
+    if needed.claims:
+        ends = dict.fromkeys((min(needed.claims), max(needed.claims)))
+        words += f", to answer its claims {' to '.join(map(str, ends))}"
+    asked = f" (--repeats {needed.most})" if least < needed.most else ""
+    lines = [f"repeats  {runs}; {words}{asked}"]
+    if _guests_differ(plan):
+        lines.append("         where each side's guests begin from a snapshot of its own, it takes --cold as well")
+    return lines
+
+
+def _guests_differ(plan: Plan) -> bool:
+    """Whether a guest is not the same machine everywhere, and may be frozen in more than one way."""
+    known: dict[str, set[tuple[str, bool]]] = {}
+    for guest in (guest for cell in plan.cells for guest in cell.guests):
+        given = guest.resources
+        machine = given.model_dump_json(exclude={"cache", "cpu_shares"}), has_write_cache(given.cache)
+        known.setdefault(guest.key, set()).add(machine)
+    return not plan.cold and any(len(ways) > 1 for ways in known.values())
 
 
 def _time(plan: Plan) -> str:

@@ -207,6 +207,7 @@ def _claims(beside: BesideReference, width: int) -> Iterator[str]:
     for answered in beside.claims:
         if not beside.has_run:
             yield from paragraph(answered.claim.say, width, "  ")
+            yield from paragraph(f"    {_takes(answered)}", width, "      ")
             continue
         yield from paragraph(f"{answer_words(answered.answer)}: {answered.claim.say}", width, "  ")
         for why in answered.because:
@@ -218,5 +219,10 @@ def _claims(beside: BesideReference, width: int) -> Iterator[str]:
 def _hint(answered: AnsweredClaim) -> str:
     """What the readings of a claim without an answer point to, and how many it takes; empty where neither is known."""
     parts = [f"it points to: {answer_words(answered.points_to)}"] if answered.points_to else []
-    parts += [f"an answer takes {answered.readings_needed} repeats at least"] if answered.too_few else []
+    parts += [_takes(answered)] if answered.too_few else []
     return "; ".join(parts)
+
+
+def _takes(answered: AnsweredClaim) -> str:
+    needed = answered.readings_needed
+    return f"an answer takes {needed} repeats at least (--repeats {needed})"

@@ -1,0 +1,70 @@
+"""How many repeats a question takes is told before it runs: in the plan, and beside what was published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.plan.test_planning import HOST
+from tests.plan.test_points import GUESTS
+from vmlab.analysis.repeats import repeats_needed
+from vmlab.cli.main import command_line
+from vmlab.cli.plan_text import plan_document, plan_text
+from vmlab.plan.loading import load, read
+from vmlab.plan.planning import make_plan
+from vmlab.plan.terms import Overrides, Plan
+
+THREADS = f"{GUESTS}axes: {{threads: {{values: [1, 2], sets: workloads.job.threads}}}}\n"
+
+
+def _plan(text: str, **asked: int) -> Plan:
+    return make_plan(read(Path("x.yaml"), text), Overrides(size="full", seed=1, **asked), HOST)  # type: ignore[arg-type]
+
+
+def _repeats(plan: Plan) -> list[str]:
+    """The lines of a plan that say what its repeats can prove."""
+    lines = plan_text(plan, HOST).splitlines()
+    found = next((place for place, line in enumerate(lines) if line.startswith("repeats")), len(lines))
+    return [line for line in lines[found : found + 2] if line.startswith(("repeats", "     "))]
+
+
+def _least(figures: int) -> int:
+    """By hand: n repeats that all agree have a p of 2 / 2ⁿ, which must be 5 % of as many figures at most."""
+    return next(count for count in range(1, 30) if 2 / 2**count <= 0.05 / figures)
+
+
+def test_a_plan_says_how_many_repeats_it_takes_to_prove_anything() -> None:
+    # The run time and the total wall clock.
+    line = "repeats  1; to prove a difference in one of 2 figures takes 7 at least"
+    assert _repeats(_plan(THREADS)) == [f"{line} (--repeats 7)"]
+    assert _repeats(_plan(THREADS, repeats=7)) == [line.replace("1;", "7;")]
+
+
+def test_a_plan_that_compares_nothing_says_nothing() -> None:
+    assert _repeats(_plan(GUESTS)) == []
+
+
+@pytest.mark.parametrize(("modes", "told"), [("none, writeback", False), ("none, writethrough", True)])
+def test_guests_that_may_be_frozen_in_two_ways_take_cold_as_well(modes: str, told: bool) -> None:
+    text = f"{GUESTS}axes: {{cache: [{modes}]}}\n"
+    assert (len(_repeats(_plan(text))) == 2) is told
+    assert len(_repeats(_plan(f"{text}provision: cold\n"))) == 1
+
+
+@pytest.mark.parametrize("name", ["tile", "network-classic", "cpu-priority"])
+def test_claims_have_a_number_of_their_own(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario = load(name).scenario
+    assert scenario.reference is not None
+    needed = repeats_needed(scenario)
+    assert needed.difference == _least(needed.figures)
+    assert needed.claims == tuple(_least(claim.comparisons) for claim in scenario.reference.claims)
+    assert needed.most == max(needed.difference, *needed.claims)
+    plan = make_plan(load(name), Overrides(size="smoke", seed=1), HOST)
+    words = " to ".join(map(str, dict.fromkeys((min(needed.claims), max(needed.claims)))))
+    assert f", to answer its claims {words} (--repeats {needed.most})" in "".join(_repeats(plan))
+    assert plan_document(plan, HOST, None)["plan"]["repeats_needed"]["claims"] == list(needed.claims)
+
+    assert command_line(["show", name, "--reference"]) == 0
+    shown = capsys.readouterr().out
+    assert [int(part.split()[0]) for part in shown.split("an answer takes ")[1:]] == list(needed.claims)
