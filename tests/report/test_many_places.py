@@ -14,7 +14,8 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.visible import visible_values
 from vmlab.report.comparison import comparison_table
-from vmlab.report.page.answer import comparison_answers, comparison_tables
+from vmlab.report.page.answer import answers, comparison_answers, comparison_tables
+from vmlab.report.page.content import comparison_chart, places_chart
 from vmlab.store.reader import RunReader
 
 CACHES = {"none": 1.0, "writeback": 0.5, "writethrough": 1.5}
@@ -87,7 +88,9 @@ def test_places_of_two_runs_have_labels_of_their_own(two_runs: Comparison) -> No
 
 def test_many_places_have_one_sentence(two_runs: Comparison, document: RunDocument) -> None:
     assert list(comparison_answers(visible_values(two_runs))) == [
-        "after against before at 12 places: total wall clock +20.0 %; one a side at 12 of 12."
+        "after against before at 12 places: total wall clock +20.0 %: one run a side, "
+        "whose repeats share all that differs from run to run; to prove a difference in one of 2 figures takes 5 runs "
+        "a side at least."
     ]
     by_cache = list(comparison_answers(compare(sides_by_axis(document))))
     assert [text.split(" at ")[0] for text in by_cache] == [
@@ -95,6 +98,23 @@ def test_many_places_have_one_sentence(two_runs: Comparison, document: RunDocume
     ]
     assert by_cache[0].endswith("; better, difference proven at 4 of 4.")
     assert by_cache[1].endswith("; worse, difference proven at 4 of 4.")
+
+
+def test_a_run_at_many_places_has_one_sentence_a_side_and_one_picture(document: RunDocument) -> None:
+    first, second, *_ = answers(document)
+    assert first.startswith("writeback against none at 4 places: total wall clock -50.")
+    assert first.endswith(" %; better, difference proven at 4 of 4.")
+    assert second.startswith("writethrough against none at 4 places: total wall clock +50.")
+    chart = places_chart(document, "x")
+    assert chart is not None and chart.title == "total wall clock (s) by tiles / read_ahead"
+    drawn = ["".join(map(str, text.itertext())) for text in chart.svg.iter("{*}text")]
+    assert {"1 / 128 KiB", "2 / 1 MiB", *CACHES} <= set(drawn)
+    assert sum("±" in text for text in drawn) == 12
+
+
+def test_the_picture_of_two_runs_has_all_places(two_runs: Comparison) -> None:
+    drawn = ["".join(map(str, text.itertext())) for text in comparison_chart(two_runs, "x").svg.iter("{*}text")]
+    assert {"none / 128 KiB / 1", "writethrough / 1 MiB / 2", "before", "after"} <= set(drawn)
 
 
 def test_the_page_has_the_wall_clock_of_all_places_before_all_figures(two_runs: Comparison) -> None:

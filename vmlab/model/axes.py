@@ -22,6 +22,13 @@ def axes_words(axes: Mapping[str, AxisValue]) -> str:
     return ", ".join(f"{name} {axis_word(value)}" for name, value in axes.items()) or "as written"
 
 
+def places_words(places: Sequence[Mapping[str, AxisValue]]) -> tuple[str, list[str]]:
+    """The axes of places, ``cache / tiles``, and the values of each place, ``none / 1``; ``-`` for an axis it lacks."""
+    axes = list(dict.fromkeys(name for place in places for name in place))
+    values = [[axis_word(place[name]) if name in place else "-" for name in axes] for place in places]
+    return " / ".join(axes), [" / ".join(words) for words in values]
+
+
 def repeat_words(repeat: int) -> str:
     """``repeat 2``, or ``warm-up``."""
     return "warm-up" if repeat == WARM_UP else f"repeat {repeat}"

@@ -8,7 +8,7 @@ from itertools import groupby
 from vmlab.analysis.comparison import INDEX, Comparison, Row
 from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import WALL_SECONDS, Figure
-from vmlab.model.axes import axes_words, axis_word
+from vmlab.model.axes import axes_words, places_words
 from vmlab.model.visible import visible_values
 from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
@@ -18,7 +18,6 @@ from vmlab.report.words import MARK, apart_words, moment, plural
 from vmlab.report.yardsticks import TAKEN_OUT, taken_out_note
 
 _LONGEST_NAME = 24
-_BETWEEN = " / "
 
 
 def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
@@ -107,9 +106,8 @@ def _overview(names: Sequence[str], rows: Sequence[ComparedRow], width: int) -> 
     """The total wall clock at each place, a row each, before all the tables; nothing for one place alone."""
     if len(rows) < 2:
         return []
-    axes = list(dict.fromkeys(name for row in rows for name in row.axes))
-    places = [_BETWEEN.join(axis_word(row.axes[name]) if name in row.axes else "-" for name in axes) for row in rows]
-    return ["", rows[0].label, *grid(_BETWEEN.join(axes), places, _columns(names, rows), width, longest=width // 2)]
+    axes, places = places_words([row.axes for row in rows])
+    return ["", rows[0].label, *grid(axes, places, _columns(names, rows), width, longest=width // 2)]
 
 
 def _block(names: Sequence[str], rows: Sequence[ComparedRow], width: int) -> list[str]:

@@ -18,7 +18,7 @@ from vmlab.report.blocks import metric_words
 from vmlab.report.compared_rows import ComparedRow, compared_rows
 from vmlab.report.figures import figure_text, with_unit
 from vmlab.report.limits import resource_word
-from vmlab.report.verdicts import interval_text, sentence
+from vmlab.report.verdicts import interval_text, sentence, untested_words
 from vmlab.report.words import plural, relative_number
 from vmlab.report.yardsticks import TAKEN_OUT
 
@@ -31,7 +31,8 @@ _MOST_PLACES = 3
 def answers(document: RunDocument) -> list[str]:
     """The answer, the most important first: differences, what bound the cells, and what makes it doubtful."""
     tables = result_tables(document)
-    found = list(_differences(tables))
+    headlines = list(_headlines(tables))
+    found = [_sentence(*one) for one in headlines] if len(headlines) <= _MOST else list(_by_places(headlines))
     shown = found[:_MOST]
     if len(found) > _MOST:
         shown.append(f"{len(found) - _MOST} more differences stand in the tables.")
@@ -40,15 +41,33 @@ def answers(document: RunDocument) -> list[str]:
     return [*shown, *_limits(document), *_doubts(document)]
 
 
-def _differences(tables: Sequence[ResultTable]) -> Iterator[str]:
-    """A sentence for each figure that stands for a whole column, against that of the baseline."""
+_Headline = tuple[ResultTable, Head, Head, Entry]
+
+
+def _headlines(tables: Sequence[ResultTable]) -> Iterator[_Headline]:
+    """Each figure that stands for a whole column, and is compared with that of the baseline."""
     for table in tables:
         for row, line in zip(table.rows, table.entries, strict=True):
             if not _is_headline(table, row):
                 continue
             for column, entry in zip(table.columns, line, strict=True):
                 if entry.difference is not None and entry.figure.spread is not None:
-                    yield _sentence(table, row, column, entry)
+                    yield table, row, column, entry
+
+
+def _by_places(headlines: Sequence[_Headline]) -> Iterator[str]:
+    """A sentence for each figure, over all places of the other axes where it stands at several."""
+    alike: dict[tuple[Head, Head], list[_Headline]] = {}
+    for one in headlines:
+        alike.setdefault((one[1], one[2]), []).append(one)
+    for those in alike.values():
+        table, row, column, _ = those[0]
+        if len(those) == 1:
+            yield _sentence(*those[0])
+        else:
+            known = [entry.difference for *_, entry in those if entry.difference is not None]
+            who, what = _who(table, row, column), _what(table, row, column)
+            yield f"{who} at {len(those)} places: {what} {_over_places(known)}."
 
 
 def _is_headline(table: ResultTable, row: Head) -> bool:
@@ -59,16 +78,25 @@ def _is_headline(table: ResultTable, row: Head) -> bool:
 
 def _sentence(table: ResultTable, row: Head, column: Head, entry: Entry) -> str:
     base = baseline_of(table, row, column)
-    who = head_words((*row, *column), skip=(WALL_SECONDS,))
-    against = ", ".join(map(axis_word, table.baseline.values()))
     place = f" at {axes_words(table.axes)}" if table.axes else ""
-    metric = str({**table.fixed, **dict(row), **dict(column)}.get(METRICS, ""))
     unit = entry.reading.unit
-    text = f"{who} against {against}{place}: {metric_words(metric)} {figure_text(entry.figure, unit, named=True)}"
+    figure = figure_text(entry.figure, unit, named=True)
+    text = f"{_who(table, row, column)}{place}: {_what(table, row, column)} {figure}"
     if base is not None:
         text += f" against {figure_text(base, unit, named=True)}"
     assert entry.difference is not None
     return f"{text}; {_explained(entry.difference)}."
+
+
+def _who(table: ResultTable, row: Head, column: Head) -> str:
+    """``writeback against none``: what is compared with what."""
+    against = ", ".join(map(axis_word, table.baseline.values()))
+    return f"{head_words((*row, *column), skip=(WALL_SECONDS,))} against {against}"
+
+
+def _what(table: ResultTable, row: Head, column: Head) -> str:
+    """The metric that is compared."""
+    return metric_words(str({**table.fixed, **dict(row), **dict(column)}.get(METRICS, "")))
 
 
 def baseline_of(table: ResultTable, row: Head, column: Head) -> Figure | None:
@@ -142,6 +170,9 @@ def _over_places(known: Sequence[Difference]) -> str:
     """``-40.4 % to +2.0 %; better, difference proven at 3 of 4, no difference proven at 1 of 4``."""
     percents = [one.percent for one in known if one.percent is not None]
     ends = [relative_number(end, "difference") for end in (min(percents), max(percents))] if percents else []
+    tested = any(one.verdict in (Verdict.PROVEN, Verdict.NOT_PROVEN) for one in known)
+    if len(percents) == len(known) and not tested and len(why := {untested_words(one) for one in known}) == 1:
+        return f"{' to '.join(dict.fromkeys(ends))}: {why.pop()}"
     counts = Counter(_verdict(one) for one in known)
     words = ", ".join(f"{words} at {count} of {len(known)}" for words, count in counts.items())
     return "; ".join([*([" to ".join(dict.fromkeys(ends))] if ends else []), words])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lxml import etree
@@ -23,8 +23,8 @@ from vmlab.analysis.intent import METRICS
 from vmlab.analysis.result_table import Entry, Head, ResultTable, result_tables
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.table_layout import axis_title, axis_values, cells_at, layout_of
-from vmlab.model.axes import axes_words, axis_word
-from vmlab.model.run import Outcome
+from vmlab.model.axes import axes_words, axis_word, places_words
+from vmlab.model.run import AxisValue, Outcome
 from vmlab.model.written import written
 from vmlab.report.blocks import metric_words
 from vmlab.report.figures import with_unit
@@ -33,6 +33,8 @@ from vmlab.report.page.drawing import Line, Point, Span, Timeline, Track, bars, 
 from vmlab.report.page.gathered import CellCourse
 
 MOST_PANELS, MOST_LINES, MOST_ROWS = 6, 7, 30
+_LEAST_PLACES = 3
+"""Of fewer places of the axes each has a chart of its own."""
 _GIB = 2.0**30
 _CPU = (
     ("user", ("cpu_user_percent",)),
@@ -120,8 +122,40 @@ def point_of(figure: Figure, factor: float = 1.0) -> Point:
     return Point(spread.mean * factor, half, figure.state == Outcome.PASSED)
 
 
+def places_chart(document: RunDocument, prefix: str) -> Chart | None:
+    """The total wall clock at each place of the axes that are on no side of the tables; None for fewer than three."""
+    found = [
+        (table, dict(zip(table.columns, line, strict=True)))
+        for table in result_tables(document)
+        for row, line in zip(table.rows, table.entries, strict=True)
+        if WALL_SECONDS in dict(row).values() and any(entry.figure.spread for entry in line)
+    ]
+    columns = list(dict.fromkeys(column for table, _ in found for column in table.columns))
+    sides = [(_name(column), [_point(entries.get(column), 1.0) for _, entries in found]) for column in columns]
+    return _over_places([table.axes for table, _ in found], sides, prefix)
+
+
+def _over_places(
+    places: Sequence[Mapping[str, AxisValue]], sides: Sequence[tuple[str, Sequence[Point]]], prefix: str
+) -> Chart | None:
+    """The total wall clock of each side at each place; None for fewer than three places."""
+    if len(places) < _LEAST_PLACES:
+        return None
+    axes, rows = places_words(places)
+    lines = [Line(name, points[:MOST_ROWS]) for name, points in sides[:MOST_LINES]]
+    label = with_unit(metric_words(WALL_SECONDS), "s")
+    left_out = "" if len(rows) <= MOST_ROWS else f" The first {MOST_ROWS} of {len(rows)} places."
+    return Chart(f"{label} by {axes}", dots(rows[:MOST_ROWS], lines, label, prefix), left_out.strip())
+
+
 def comparison_chart(comparison: Comparison, prefix: str) -> Chart:
-    """The run times of several runs; of the first place where they meet, if there are many."""
+    """The run times of several runs; the total wall clock of each place alone where they meet at many."""
+    whole = [row for row in comparison.rows if row.metric == WALL_SECONDS]
+    sides = [
+        (label, [point_of(row.figures[number]) for row in whole]) for number, label in enumerate(comparison.labels)
+    ]
+    if (chart := _over_places([row.axes for row in whole], sides, prefix)) is not None:
+        return chart
     timed = [row for row in comparison.rows if row.metric in (RUN_TIME, WALL_SECONDS)]
     shown = [row for row in timed if row.axes == timed[0].axes][:MOST_ROWS]
     lines = [

@@ -17,7 +17,7 @@ from vmlab.model.errors import UsageError
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
 from vmlab.report.comparison import index_notes, yardstick_notes
-from vmlab.report.figures import figure_text, struck_parts, unit_word, value_text
+from vmlab.report.figures import figure_text, unit_word, value_text
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
 from vmlab.report.limits import cell_words
@@ -31,7 +31,16 @@ from vmlab.report.page.answer import (
     table_caption,
 )
 from vmlab.report.page.cells import cell_lines, order_sentence
-from vmlab.report.page.content import Chart, axis_charts, cell_chart, comparison_chart, host_charts, result_charts
+from vmlab.report.page.content import (
+    Chart,
+    axis_charts,
+    cell_chart,
+    comparison_chart,
+    host_charts,
+    places_chart,
+    result_charts,
+)
+from vmlab.report.page.elements import Part, chart_figure, chart_grid, el, marked
 from vmlab.report.page.gathered import Gathered
 from vmlab.report.scores import TITLE, score_notes, score_tables
 from vmlab.report.tables import table_lines
@@ -43,22 +52,6 @@ _MOST_TIMELINES = 24
 _RAW_CHARACTERS = 300_000
 _LONGEST_OUTPUT = 20_000
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-Part = etree._Element | str
-
-
-def el(tag: str, *parts: Part, **attributes: str) -> etree._Element:
-    """An element of texts and elements; ``class_`` is its class."""
-    element = etree.Element(tag, {name.rstrip("_"): value for name, value in attributes.items()})
-    last: etree._Element | None = None
-    for part in parts:
-        if not isinstance(part, str):
-            element.append(part)
-            last = part
-        elif last is None:
-            element.text = (element.text or "") + part
-        else:
-            last.tail = (last.tail or "") + part
-    return element
 
 
 def html_report(runs: Sequence[Gathered]) -> bytes:
@@ -94,19 +87,21 @@ def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterato
     document = run.document
     what, *rest = heading(document, UNCUT)
     charts = result_charts(document, prefix)
-    said = el("div", *(el("p", *_marked(text)) for text in answers(document)), class_="answer")
+    whole = places_chart(document, f"{prefix}w-")
+    first, more = ([whole], charts) if whole else (charts[:2], charts[2:])
+    said = el("div", *(el("p", *marked(text)) for text in answers(document)), class_="answer")
     yield el("h1", run.summary or what)
     yield el("p", what, class_="sub") if run.summary else el("span")
     for line in rest:
         yield el("p", line, class_="sub")
-    yield el("div", said, _grid(charts[:2]), class_="first")
+    yield el("div", said, chart_grid(first), class_="first")
     yield from _validity(run)
     yield el("h2", "Figures")
     yield el("p", _meaning(run), class_="note")
     yield from (_table(table) for table in result_tables(document))
-    more = [*charts[2:], *axis_charts(document, prefix)]
+    more = [*more, *axis_charts(document, prefix)]
     if more:
-        yield _grid(more)
+        yield chart_grid(more)
     yield from _scores(run)
     hosts = host_charts(document, prefix)
     if hosts:
@@ -116,7 +111,7 @@ def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterato
             cell["host"]["ksm_saved_bytes"]["max"] for cell in document["cells"] if "ksm_saved_bytes" in cell["host"]
         ]
         yield el("p", f"{words} KSM saved nothing." if saved and not any(saved) else words, class_="note")
-        yield _grid(hosts)
+        yield chart_grid(hosts)
     yield el("h2", "Cells")
     yield from _cells(run, prefix, timelines)
     yield el("h2", "Configuration")
@@ -142,16 +137,6 @@ def _validity(run: Gathered) -> Iterator[etree._Element]:
         if cell["outcome"] != Outcome.PASSED:
             reasons = "; ".join(cell["reasons"]) or "it has no end in the store"
             yield el("p", f"{cell_words(cell)} is {cell['outcome']}: {reasons}", class_="warn")
-
-
-def _grid(charts: Sequence[Chart]) -> etree._Element:
-    return el("div", *map(_figure, charts), class_="charts")
-
-
-def _figure(chart: Chart) -> etree._Element:
-    chart.svg.set("aria-label", chart.title)
-    caption = el("figcaption", f"{chart.title}. {chart.note}".rstrip())
-    return el("figure", caption, chart.svg)
 
 
 def _table(table: ResultTable) -> etree._Element:
@@ -181,7 +166,7 @@ def _scores(run: Gathered) -> Iterator[etree._Element]:
     for table in tables:
         top = el("tr", *(el("th", text) for text in ("", *table.heads)))
         rows = [
-            el("tr", el("th", label), *(el("td", *_marked(text)) for text in texts))
+            el("tr", el("th", label), *(el("td", *marked(text)) for text in texts))
             for label, texts in zip(table.labels, table.rows, strict=True)
         ]
         made = el("table", el("caption", table.caption), el("thead", top), el("tbody", *rows))
@@ -190,15 +175,10 @@ def _scores(run: Gathered) -> Iterator[etree._Element]:
         yield el("p", note, class_="note")
 
 
-def _marked(text: str) -> list[Part]:
-    """A text with its struck figures as elements."""
-    return [el("s", part) if place % 2 else part for place, part in enumerate(struck_parts(text))]
-
-
 def _entry(entry: Entry) -> etree._Element:
     figure = entry.figure
     text = figure_text(figure, entry.reading.unit)
-    parts = _marked(text)
+    parts = marked(text)
     if entry.difference is not None and figure.spread is not None:
         parts.append(el("small", difference_words(entry.difference)))
     return el("td", *parts)
@@ -216,7 +196,7 @@ def _cells(run: Gathered, prefix: str, timelines: int) -> Iterator[etree._Elemen
         if course is not None and place < timelines:
             svg = cell_chart(course, f"{prefix}t{cell['cell']}-")
             words = ", ".join(f"{name} {until - since:.1f} s" for name, since, until in course.phases)
-            parts.append(_figure(Chart(f"Cell {cell['cell']} over time: {words}", svg)))
+            parts.append(chart_figure(Chart(f"Cell {cell['cell']} over time: {words}", svg)))
         words = f"{plural(len(cell['measurements']), 'figure')} of this cell"
         parts.append(el("details", el("summary", words), _measured(cell)))
         shown.append(el("section", *parts, class_="cell"))
@@ -231,7 +211,7 @@ def _measured(cell: CellDocument) -> etree._Element:
         el(
             "tr",
             *(el("td", text) for text in (one["workload"], str(one["tile"]), one["guest"], one["metric"])),
-            el("td", *_marked(value_text(one["value"], one["unit"], cell["outcome"]))),
+            el("td", *marked(value_text(one["value"], one["unit"], cell["outcome"]))),
             el("td", unit_word(one["unit"])),
         )
         for one in cell["measurements"]
@@ -296,8 +276,8 @@ def _several(runs: Sequence[Gathered]) -> Iterator[etree._Element]:
     except UsageError as error:
         yield el("p", str(error), class_="warn")
         return
-    said = [el("p", *_marked(text)) for text in comparison_answers(found)]
-    yield el("div", el("div", *said, class_="answer"), _grid([comparison_chart(found, "c-")]), class_="first")
+    said = [el("p", *marked(text)) for text in comparison_answers(found)]
+    yield el("div", el("div", *said, class_="answer"), chart_grid([comparison_chart(found, "c-")]), class_="first")
     for note in yardstick_notes(found):
         yield el("p", note, class_="note")
     for warning in found.warnings:
@@ -308,5 +288,5 @@ def _several(runs: Sequence[Gathered]) -> Iterator[etree._Element]:
         if title:
             yield el("h2", title)
         top = el("tr", *(el("th", text) for text in ("axes", "figure", "unit", *found.labels)))
-        rows = [el("tr", *(el("td", *_marked(text)) for text in comparison_row(row))) for row in compared]
+        rows = [el("tr", *(el("td", *marked(text)) for text in comparison_row(row))) for row in compared]
         yield el("div", el("table", el("thead", top), el("tbody", *rows)), class_="scroll")
