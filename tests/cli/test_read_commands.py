@@ -207,3 +207,20 @@ def test_a_file_that_is_no_store_is_one_line(capsys: pytest.CaptureFixture[str],
     path = tmp_path / "notes.sqlite"
     path.write_text("notes " * 400)
     assert _refused(capsys, "show", str(path)) == f"vmlab: {path}: is not the store of a run\n"
+
+
+def test_show_phases_prints_where_the_time_went(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("20261121-143000-tile-aaaa")
+    time = _json(capsys, "show", "last", "--phases")
+    assert time["schema"] == "vmlab.phases/1"
+    assert [cell["cell"] for cell in time["cells"]] == [1, 2]
+    assert time["parts"]["execute"] == pytest.approx(16.0)
+    (cell,) = _json(capsys, "show", "last:2", "--phases")["cells"]
+    assert cell["parts"]["execute"] == pytest.approx(5.0)
+    assert "execute" in _said(capsys, "show", "--phases")
+
+
+def test_show_phases_refuses_what_it_cannot_show(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("20261121-143000-tile-aaaa")
+    assert "has no cell 3" in _refused(capsys, "show", "last:3", "--phases")
+    assert "--phases is about time alone" in _refused(capsys, "show", "--phases", "--raw")

@@ -12,7 +12,7 @@ from tests.fakes.boot import AS_THE_LAB
 from tests.lab.one_cell import lab_of
 from vmlab.guests.host_shell import HostChannel
 from vmlab.lab.timing import Timing
-from vmlab.model.event import MeasurementTaken, Notice, PhaseEnded, WorkloadEnded, WorkloadStarted
+from vmlab.model.event import MeasurementTaken, Notice, PhaseEnded, StepEnded, WorkloadEnded, WorkloadStarted
 from vmlab.model.run import Outcome
 
 
@@ -36,6 +36,26 @@ async def test_a_cell_that_goes_well_has_all_phases_figures_and_raw_output(
     assert any("total number of events" in output.text for _, output in lab.raw.kept)
     assert lab.hypervisor.running == {}
     assert all(guest.closed for guest in lab.guests)
+
+
+async def test_each_step_is_timed_under_its_part(tmp_path: Path, captured_events: int) -> None:
+    lab = lab_of(tmp_path, captured_events)
+    await lab.cell().run()
+    taken = {(step.part, step.step, step.place) for step in lab.of(StepEnded)}
+    for workload in ("quick", "slow"):
+        assert {
+            ("prepare", "prepare", workload),
+            ("prepare", "hold the client", workload),
+            ("execute", "settle", workload),
+            ("collect", "verify", workload),
+        } <= taken
+    assert {
+        ("prepare", "prove the cache modes", ""),
+        ("start", "announce the start", ""),
+        ("collect", "look at the guests' boots", ""),
+        ("clean up", "destroying the guests", ""),
+    } <= taken
+    assert {place for part, step, place in taken if step == "empty the caches"} == {g.name for g in lab.guests}
 
 
 async def test_shares_that_were_set_and_got_are_measured_where_guests_have_them(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -40,6 +40,7 @@ _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), help="
 @click.argument("run", default="last")
 @_cell_option
 @click.option("--raw", is_flag=True, help="Print what the tools behind the figures printed.")
+@click.option("--phases", is_flag=True, help="Print where the time of the run went; of one cell, its steps too.")
 @_reference_option
 @click.option(
     "--knee",
@@ -50,10 +51,14 @@ _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), help="
     f"{SHARE_PERCENT:g} unless said.",
 )
 @_json_option
-def show(run: str, cell: int | None, raw: bool, reference: bool, share: int | None, as_json: bool) -> None:
+def show(
+    run: str, cell: int | None, raw: bool, phases: bool, reference: bool, share: int | None, as_json: bool
+) -> None:
     """Show what RUN measured: an id, the beginning of one, a name, `last`, or a path; RUN:2 is its second cell."""
     name, named = _split(run)
     cell = named if cell is None else cell
+    if phases and (reference or raw or share is not None):
+        raise UsageError("--phases is about time alone: it goes with none of --raw, --reference and --knee")
     if share is not None and (reference or raw):
         raise UsageError("--knee is about scores, which neither --reference nor --raw shows")
     if reference:
@@ -62,6 +67,9 @@ def show(run: str, cell: int | None, raw: bool, reference: bool, share: int | No
     with RunReader(resolve_run(name)) as reader:
         if raw:
             _show_raw(reader, cell, as_json)
+            return
+        if phases:
+            _show_phases(reader, cell, as_json)
             return
         document = run_document(reader)
     if share is not None:
@@ -73,6 +81,21 @@ def show(run: str, cell: int | None, raw: bool, reference: bool, share: int | No
         write_figures(run_table(document, page_width()))
     else:
         write_figures(cell_text(document, chosen["cells"][0], page_width()))
+
+
+def _show_phases(reader: RunReader, cell: int | None, as_json: bool) -> None:
+    # Imported late: no other command reads it.
+    from vmlab.analysis.phases import of_cell, run_time
+    from vmlab.report.phases import phases_text
+
+    time = run_time(reader)
+    if cell is not None:
+        _demand_cell(time["run"], time["cells"], cell)
+        time = of_cell(time, cell)
+    if as_json:
+        write_json(time)
+    else:
+        write_text(phases_text(time, page_width()))
 
 
 def _show_reference(run: str, cell: int | None, *, raw: bool, as_json: bool) -> None:
@@ -121,10 +144,14 @@ def _show_raw(reader: RunReader, cell: int | None, as_json: bool) -> None:
 
 
 def _only(document: RunDocument, cell: int) -> RunDocument:
+    _demand_cell(document["run"]["id"], document["cells"], cell)
     chosen = [one for one in document["cells"] if one["cell"] == cell]
-    if not chosen:
-        raise UsageError(f"run {document['run']['id']} has no cell {cell}; it has {len(document['cells'])}")
     return laid_out({**document, "cells": chosen}, document["scores"]["share_percent"])
+
+
+def _demand_cell(run: str, cells: Sequence[Mapping[str, Any]], cell: int) -> None:
+    if all(one["cell"] != cell for one in cells):
+        raise UsageError(f"run {run} has no cell {cell}; it has {len(cells)}")
 
 
 @click.command()

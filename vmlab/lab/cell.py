@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Coroutine
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,7 +26,7 @@ from vmlab.model.concurrency import run_all, run_with_alarm, shielded
 from vmlab.model.errors import GuestLost, SnapshotError, VmlabError, in_one_line
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.results import CacheProof
-from vmlab.model.run import Outcome, Phase
+from vmlab.model.run import Outcome, Part, Phase
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
 from vmlab.telemetry.host_counters import Between, HostCounters
 from vmlab.workloads.contract import Shell, WorkloadContext
@@ -128,7 +129,10 @@ class CellRun:
             await self._from_frozen(snapshot_provider)
 
     async def _from_frozen(self, snapshot_provider: SnapshotProvider) -> None:
-        async with snapshot_provider.frozen(self.plan, self._guests.specs) as self._snapshots:
+        async with AsyncExitStack() as holding:
+            with self._events.step(Part.BEFORE, "look for snapshots"):
+                frozen = snapshot_provider.frozen(self.plan, self._guests.specs)
+                self._snapshots = await holding.enter_async_context(frozen)
             self._provision.snapshots = {key: one.sha256 for key, one in self._snapshots.items()}
             self._began = time.monotonic()
             with self._events.phase(Phase.PROVISION):
@@ -157,17 +161,20 @@ class CellRun:
                 self._prove_cache(),
             ]
         )
-        await self._caches.empty_host([*(Path(proof.file) for proof in self._proofs), *await self._host.files()])
+        with self._events.step(Part.PREPARE, "empty the host's caches"):
+            await self._caches.empty_host([*(Path(proof.file) for proof in self._proofs), *await self._host.files()])
 
     async def _drop_caches(self, guest: GuestPlan) -> None:
         """Empty one guest's caches as soon as nothing more is asked of it."""
         for instance in self._instances:
             if guest.key in (instance.plan.source, instance.plan.target):
                 await instance.ready.wait()
-        await self._caches.empty_guest(guest)
+        with self._events.step(Part.PREPARE, "empty the caches", guest.tile, guest.guest):
+            await self._caches.empty_guest(guest)
 
     async def _prove_cache(self) -> None:
-        self._proofs = await self._guests.prove_cache()
+        with self._events.step(Part.PREPARE, "prove the cache modes"):
+            self._proofs = await self._guests.prove_cache()
         self._events.proofs(self._proofs)
 
     def _instance(self, index: int) -> WorkloadInstance:
@@ -196,7 +203,8 @@ class CellRun:
     async def _execute(self) -> None:
         stood_before = await self._standstill()
         counters = await self._host_counters()
-        start = await start_together(self._instances, self._timing)
+        with self._events.step(Part.START, "announce the start"):
+            start = await start_together(self._instances, self._timing)
         self._contention = Contention.of(self.plan, self._around.hypervisor)
         following = [asyncio.ensure_future(instance.execute(start.lead)) for instance in self._instances]
         try:
@@ -259,11 +267,15 @@ class CellRun:
     async def _compare_disks(self) -> None:
         """Fail the cell if its guests may have read other bytes than were saved and built."""
         if self._around.integrity is not None:
-            for reason in await self._around.integrity.faults_after(self._snapshots.values()):
+            with self._events.step(Part.COLLECT, "compare the disks"):
+                faults = await self._around.integrity.faults_after(self._snapshots.values())
+            for reason in faults:
                 self._events.end_as(Outcome.INVALID, reason)
 
     async def _look_at_boots(self) -> None:
-        for reason in await self._guests.boot_faults():
+        with self._events.step(Part.COLLECT, "look at the guests' boots"):
+            faults = await self._guests.boot_faults()
+        for reason in faults:
             self._events.end_as(Outcome.INVALID, reason)
 
     async def _clean_up(self) -> None:
@@ -284,7 +296,8 @@ class CellRun:
         """One step of the clean-up within its own deadline; an error makes the cell failed."""
         try:
             async with asyncio.timeout(self._timing.clean_up):
-                await step
+                with self._events.step(Part.CLEAN_UP, what):
+                    await step
         except TimeoutError:
             self._events.end_as(Outcome.FAILED, f"clean-up: {what} took longer than {self._timing.clean_up:g} s")
         except (VmlabError, OSError) as error:

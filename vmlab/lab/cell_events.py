@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from vmlab.lab.start import StartSkew
+from vmlab.lab.steps import timed_step
 from vmlab.lab.workload_instance import WorkloadInstance
 from vmlab.lab.yardstick import Yardstick
 from vmlab.model.event import (
@@ -25,7 +26,7 @@ from vmlab.model.event import (
     YardstickTaken,
 )
 from vmlab.model.results import CacheProof, Measurement, RawOutput
-from vmlab.model.run import Outcome, Phase, worst
+from vmlab.model.run import Outcome, Part, Phase, worst
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
 
@@ -89,6 +90,10 @@ class CellEvents:
             yield
         finally:
             self._emit(PhaseEnded(cell=self._plan.index, phase=phase, seconds=time.monotonic() - began))
+
+    def step(self, part: Part, step: str, tile: int = 0, place: str = "") -> AbstractContextManager[None]:
+        """Emits how long the block took, which is a step of a part of the cell."""
+        return timed_step(self._emit, self._plan.index, part, step, tile, place)
 
     def guest(self, guest: GuestPlan, state: str) -> None:
         """A guest is in another state."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import cast
 
 from vmlab.guests.channel import Launching
 from vmlab.guests.held_client import ClockOffset, HeldClient, HostSpan, TrueStart
+from vmlab.lab.steps import timed_step
 from vmlab.lab.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import VmlabError, WorkloadError
 from vmlab.model.event import Event, WorkloadEnded, WorkloadProgressed, WorkloadStarted
 from vmlab.model.names import HOST_PLACE
-from vmlab.model.run import DONE, SETTLING, Outcome
+from vmlab.model.run import DONE, SETTLING, Outcome, Part
 from vmlab.plan.terms import WorkloadPlan
 from vmlab.workloads.contract import AnyWorkload, Collected, Finished, StagingContext, WorkloadContext
 from vmlab.workloads.metrics import Reading
@@ -92,13 +94,21 @@ class WorkloadInstance:
 
     async def make_ready(self) -> None:
         """Make ready what needs both sides, of guests that were staged; fork the client up to its exec."""
-        await run_all([self._workload.prepare(self.context), self._hold()])
+        await run_all([self._prepare(), self._hold()])
         self.ready.set()
+
+    def _step(self, part: Part, step: str) -> AbstractContextManager[None]:
+        return timed_step(self._emit, self._cell, part, step, self.plan.tile, self.plan.name)
+
+    async def _prepare(self) -> None:
+        with self._step(Part.PREPARE, "prepare"):
+            await self._workload.prepare(self.context)
 
     async def _hold(self) -> None:
         client = self._workload.client(self.context)
         launching = cast(Launching, self.context.source)
-        self._held = await HeldClient.hold(self.context.source, launching, client, self._timing.hold)
+        with self._step(Part.PREPARE, "hold the client"):
+            self._held = await HeldClient.hold(self.context.source, launching, client, self._timing.hold)
 
     async def measure_clock(self) -> ClockOffset:
         """The offset of the source's clock."""
@@ -122,7 +132,8 @@ class WorkloadInstance:
             self.finished = self._held.finished
             self._check_status(self.finished)
             self._show(1, 1, "", SETTLING, force=True)
-            await self._workload.settle(self.context, self.finished)
+            with self._step(Part.EXECUTE, "settle"):
+                await self._workload.settle(self.context, self.finished)
             self._show(1, 1, "", DONE, force=True)
         except VmlabError as error:
             self._fail(error)
@@ -177,7 +188,8 @@ class WorkloadInstance:
         """Verify and take the figures; errors are kept, not raised."""
         if self.error is None and self.finished is not None:
             try:
-                self.collected = await self._workload.collect(self.context, self.finished)
+                with self._step(Part.COLLECT, "verify"):
+                    self.collected = await self._workload.collect(self.context, self.finished)
                 self.readings = self._workload.readings(self.collected)
             except VmlabError as error:
                 self._fail(error)

@@ -140,6 +140,21 @@ class PhaseEnded(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepEnded(Event):
+    """A step of a cell ended after `seconds`; steps of one part may overlap. `part` is as in `vmlab show --phases`.
+
+    `place` is a guest or a workload of tile `tile`; empty, and tile 0, for a step of the whole cell.
+    """
+
+    cell: int
+    part: str
+    step: str
+    seconds: float
+    tile: int = 0
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GuestStateChanged(Event):
     """A guest went from one state to the next: created, booted, identified, connected, prepared, gone."""
 

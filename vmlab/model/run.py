@@ -50,3 +50,23 @@ class Phase(StrEnum):
     EXECUTE = "execute"
     COLLECT = "collect"
     CLEAN_UP = "clean up"
+
+
+class Part(StrEnum):
+    """What the whole time of a cell falls into, in order: its phases, and what lies between them."""
+
+    BEFORE = "before"
+    """Until its guests start: yardstick, and looking for snapshots, or making them."""
+    PROVISION = "provision"
+    PREPARE = "prepare"
+    START = "start"
+    """From everything ready to the common start: clocks are measured, and the start is announced."""
+    EXECUTE = "execute"
+    CLOCKS = "clocks"
+    """Clocks are measured again."""
+    COLLECT = "collect"
+    CLEAN_UP = "clean up"
+    AFTER = "after"
+    """The yardstick after the cell."""
+    OTHER = "other"
+    """Between other phases, as where a cell breaks off."""
