@@ -6,7 +6,11 @@ from collections.abc import Sequence
 
 from vmlab.workloads.contract import Completed
 
-AS_THE_LAB = "running\nvmlab.target\nqemu-guest-agent.service active\nvmlab.target active\n"
+AS_THE_LAB = """running
+vmlab.target
+qemu-guest-agent.service loaded active running QEMU Guest Agent
+vmlab.target             loaded active active  The lab's services
+"""
 
 
 def obliging(argv: Sequence[str], boot: str = AS_THE_LAB) -> Completed:

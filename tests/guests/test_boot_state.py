@@ -8,11 +8,17 @@ from vmlab.guests.boot_state import look_at_boot, wait_for_boot
 from vmlab.model.errors import GuestError
 from vmlab.model.guest import Boot
 
-SAID: dict[Boot, str] = {
-    "lab": AS_THE_LAB,
-    "normal": "running\nmulti-user.target\nmulti-user.target active\nsystemd-logind.service active\n",
-    "rescue": "maintenance\nrescue.target\nrescue.service active\nrescue.target active\n",
-}
+NORMAL = """running
+multi-user.target
+multi-user.target      loaded active active  Multi-User System
+systemd-logind.service loaded active running User Login Management
+"""
+RESCUE = """maintenance
+rescue.target
+rescue.service loaded active running Rescue Shell
+rescue.target  loaded active active  Rescue Mode
+"""
+SAID: dict[Boot, str] = {"lab": AS_THE_LAB, "normal": NORMAL, "rescue": RESCUE}
 
 
 def guest(said: str) -> FakeShell:
@@ -27,7 +33,7 @@ async def test_every_way_to_boot_is_itself_alone(mode: Boot, really: Boot) -> No
 
 
 async def test_active_and_failed_units_are_told_apart() -> None:
-    said = SAID["normal"].replace("running", "degraded") + "e2scrub_reap.service failed\n"
+    said = SAID["normal"].replace("running", "degraded") + "e2scrub_reap.service loaded failed failed Reap\n"
     seen = await look_at_boot(guest(said), "normal")
     assert seen.fault() is None
     assert seen.to_json() == {

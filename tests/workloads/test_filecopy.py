@@ -1,6 +1,8 @@
 """The file copy's steps against scripted guests."""
 
 import json
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from tests.fakes.shell import FakeShell, says
 from tests.fakes.staging import stage_both
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.contract import Finished, Progress, WorkloadContext
+from vmlab.workloads.contract import Completed, Finished, Progress, WorkloadContext
 from vmlab.workloads.kinds.filecopy import Filecopy, FilecopyParams
 
 TREE = {"files": 2, "bytes": 1000, "digest": "abc"}
@@ -31,11 +33,17 @@ def load() -> Filecopy:
     return Filecopy(FilecopyParams.model_validate({"files": 2, "bytes": "1 kB", "idle": "30 s"}))
 
 
+def look(argv: Sequence[str], found: dict[str, Any] = TREE) -> Completed:
+    """What tree_digest.py says of a folder, and of what was made where it is asked for that."""
+    made = TREE if json.loads(argv[-1])["made"] else None
+    return says(json.dumps({**found, "made": made}) + "\n")
+
+
 @pytest.fixture
 async def prepared(load: Filecopy, context: WorkloadContext, source: FakeShell, target: FakeShell) -> Filecopy:
     """Its tree is made; both sides' digests agree with it until a test says otherwise."""
     source.answers["tree_make.py"] = says(json.dumps(TREE) + "\n")
-    source.answers["tree_digest.py"] = target.answers["tree_digest.py"] = says(json.dumps(TREE) + "\n")
+    source.answers["tree_digest.py"] = target.answers["tree_digest.py"] = look
     source.answers["/manifest"] = says(MANIFEST)
     await stage_both(load, context)
     await load.prepare(context)
@@ -71,14 +79,27 @@ async def test_a_copy_that_differs_fails_and_names_the_file(
 ) -> None:
     shell = context.source if side == "near" else context.peer
     assert isinstance(shell, FakeShell)
-    shell.answers["tree_digest.py"] = says(json.dumps({**TREE, "digest": "abd"}))
+    shell.answers["tree_digest.py"] = partial(look, found={**TREE, "digest": "abd"})
     shell.answers[".listing"] = says(MANIFEST.replace("22", "23"))
     with pytest.raises(WorkloadError, match=rf"on {side} .*d0000/f000001.bin has other content"):
         await prepared.collect(context, finished())
 
 
+async def test_what_was_made_is_held_against_the_copy_there_where_nothing_comes_back(
+    context: WorkloadContext, source: FakeShell, target: FakeShell
+) -> None:
+    load = Filecopy(FilecopyParams.model_validate({"files": 2, "bytes": "1 kB", "back": False}))
+    source.answers["tree_make.py"] = says(json.dumps(TREE) + "\n")
+    target.answers["tree_digest.py"] = look
+    await stage_both(load, context)
+    await load.collect(context, finished())
+    source.files["/srv/load/made"] = json.dumps({**TREE, "digest": "other"}).encode()
+    with pytest.raises(WorkloadError, match="on far"):
+        await load.collect(context, finished())
+
+
 async def test_a_copy_with_a_file_less_fails(prepared: Filecopy, context: WorkloadContext, target: FakeShell) -> None:
-    target.answers["tree_digest.py"] = says(json.dumps({"files": 1, "bytes": 400, "digest": "x"}))
+    target.answers["tree_digest.py"] = partial(look, found={"files": 1, "bytes": 400, "digest": "x"})
     target.answers[".listing"] = says(MANIFEST.splitlines()[0] + "\n")
     with pytest.raises(WorkloadError, match=r"has 1 files and 400 bytes.*f000001.bin is missing"):
         await prepared.collect(context, finished())

@@ -32,7 +32,7 @@ def load() -> Http:
 @pytest.fixture
 def warming(source: FakeShell, target: FakeShell) -> list[str]:
     """Answers for a preparation that goes well; the list is MariaDB's counters, first to last."""
-    script = [counters(selects=100), counters(selects=125), counters(selects=125 + 21 * 1001)]
+    script = [counters(selects=100), counters(selects=125), "125\n" + counters(selects=125 + 21 * 1001)]
     source.answers["page_fetch.py"] = target.answers["page_fetch.py"] = says(json.dumps(PAGE))
     target.answers["mariadb --batch"] = lambda argv: says(script.pop(0))
     return script
@@ -129,7 +129,7 @@ async def test_a_log_that_tells_otherwise_fails(
 async def test_fewer_queries_than_requests_fail(
     prepared: Http, context: WorkloadContext, finished: Finished, warming: list[str]
 ) -> None:
-    warming[0] = counters(selects=125 + 1000)
+    warming[0] = "125\n" + counters(selects=125 + 1000)
     with pytest.raises(WorkloadError, match="1000 queries for 1001 pages"):
         await prepared.collect(context, finished)
 

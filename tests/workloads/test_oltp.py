@@ -10,6 +10,9 @@ from vmlab.model.errors import WorkloadError
 from vmlab.workloads.contract import Finished, WorkloadContext
 from vmlab.workloads.kinds.oltp import Oltp, OltpParams
 
+SERVED = "40\n0\n345\n1000\n1000\n"
+"""Commits before the start, open sessions, commits, and the rows of both tables."""
+
 
 @pytest.fixture
 def load() -> Oltp:
@@ -18,10 +21,10 @@ def load() -> Oltp:
 
 @pytest.fixture
 async def prepared(load: Oltp, context: WorkloadContext, target: FakeShell) -> Oltp:
-    target.answers.update({"xact_commit": says("0\n40\n"), "count(*) FROM sbtest": says("1000\n1000\n")})
+    target.answers["xact_commit"] = says("0\n40\n")
     await stage_both(load, context)
     await load.prepare(context)
-    target.answers["xact_commit"] = says("0\n345\n")
+    target.answers["xact_commit"] = says(SERVED)
     return load
 
 
@@ -42,7 +45,7 @@ async def test_the_server_alone_fills_vacuums_and_checkpoints_in_this_order(
 async def test_a_server_that_leaves_out_a_table_fails(
     context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
 ) -> None:
-    target.answers["count(*) FROM sbtest"] = says("1000\n")
+    target.answers["xact_commit"] = says("40\n0\n345\n1000\n")
     with pytest.raises(WorkloadError, match="counted tables: 1, but 2"):
         await prepared.collect(context, finished)
 
@@ -50,7 +53,7 @@ async def test_a_server_that_leaves_out_a_table_fails(
 async def test_counts_are_taken_when_the_sessions_have_ended(
     context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
 ) -> None:
-    answers = ["1\n300\n", "0\n345\n"]
+    answers = [SERVED.replace("\n0\n345", "\n1\n300"), SERVED]
     target.answers["xact_commit"] = lambda argv: says(answers.pop(0))
     collected = await prepared.collect(context, finished)
     assert collected.raw["xact_commit"] == "305\n"
@@ -80,7 +83,7 @@ async def test_fewer_transactions_than_asked_fail(context: WorkloadContext, prep
 async def test_a_server_that_committed_less_fails(
     context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
 ) -> None:
-    target.answers["xact_commit"] = says("0\n339\n")
+    target.answers["xact_commit"] = says(SERVED.replace("345", "339"))
     with pytest.raises(WorkloadError, match="committed 299 transactions, but 300"):
         await prepared.collect(context, finished)
 
@@ -88,7 +91,7 @@ async def test_a_server_that_committed_less_fails(
 async def test_a_lost_row_fails(
     context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
 ) -> None:
-    target.answers["count(*) FROM sbtest"] = says("1000\n999\n")
+    target.answers["xact_commit"] = says("40\n0\n345\n1000\n999\n")
     with pytest.raises(WorkloadError, match="rows in table sbtest2: 999, but 1000"):
         await prepared.collect(context, finished)
 
@@ -96,7 +99,7 @@ async def test_a_lost_row_fails(
 async def test_a_counter_that_is_no_number_fails(
     context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
 ) -> None:
-    target.answers["xact_commit"] = says("0\n\n")
+    target.answers["xact_commit"] = says("40\n0\n\n")
     with pytest.raises(WorkloadError, match="xact_commit cannot be read"):
         await prepared.collect(context, finished)
 
@@ -104,3 +107,15 @@ async def test_a_counter_that_is_no_number_fails(
 async def test_a_client_that_was_refused_fails(context: WorkloadContext, prepared: Oltp) -> None:
     with pytest.raises(WorkloadError, match="exited with 1: FATAL: Thread initialization failed!"):
         await prepared.collect(context, Finished(1, 0.1, "", "FATAL: x\nFATAL: Thread initialization failed!\n"))
+
+
+async def test_the_server_is_asked_once_for_all_that_it_counted(
+    context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
+) -> None:
+    before = len(target.commands)
+    await prepared.collect(context, finished)
+    (asked,) = target.commands[before:]
+    # A session would count itself in the database that is counted.
+    assert asked.index("-d postgres") < asked.index("xact_commit") < asked.index(r"\connect sbtest")
+    assert asked.index(r"\connect sbtest") < asked.index("count(*) FROM sbtest1")
+    assert "/srv/load/commits" in asked

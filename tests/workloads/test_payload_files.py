@@ -52,8 +52,8 @@ def test_a_tree_follows_from_its_seed_alone(call: Any, tmp_path: Path) -> None:
 
 def test_the_digest_of_a_whole_tree_is_the_manifests(call: Any, tmp_path: Path) -> None:
     made = make(call, tmp_path)
-    (found,) = call(tree_digest, folder=str(tmp_path / "tree"), listing=str(tmp_path / "listing"))
-    assert found == made
+    (found,) = call(tree_digest, folder=str(tmp_path / "tree"), listing=str(tmp_path / "listing"), made="")
+    assert found == {**made, "made": None}
     assert (tmp_path / "listing").read_text() == (tmp_path / "manifest").read_text()
 
 
@@ -66,15 +66,23 @@ def test_one_changed_byte_one_missing_and_one_strange_file_are_named(call: Any, 
     missing.unlink()
     cut.write_bytes(cut.read_bytes()[:50])
     (tmp_path / "tree/strange").touch()
-    (found,) = call(tree_digest, folder=str(tmp_path / "tree"), listing=str(tmp_path / "listing"))
+    (found,) = call(tree_digest, folder=str(tmp_path / "tree"), listing=str(tmp_path / "listing"), made="")
     assert found["digest"] != made["digest"]
     told = first_differences((tmp_path / "manifest").read_text(), (tmp_path / "listing").read_text())
     assert "f000000.bin has other content, d0000/f000001.bin is missing, d0000/f000002.bin has 50 bytes" in told
     assert told.endswith(" and 1 more")
 
 
+def test_what_was_made_is_told_with_the_digest(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "made").write_text('{"files": 3}')
+    options = {"folder": str(tmp_path), "listing": str(tmp_path / "listing"), "made": str(tmp_path / "made")}
+    (found,) = call(tree_digest, **options)
+    assert found["made"] == {"files": 3}
+    assert found["files"] == 1
+
+
 def test_a_folder_that_is_not_there_has_no_files(call: Any, tmp_path: Path) -> None:
-    (found,) = call(tree_digest, folder=str(tmp_path / "none"), listing=str(tmp_path / "listing"))
+    (found,) = call(tree_digest, folder=str(tmp_path / "none"), listing=str(tmp_path / "listing"), made="")
     assert (found["files"], found["bytes"]) == (0, 0)
 
 
@@ -86,8 +94,8 @@ def test_the_client_copies_there_and_back(call: Any, tmp_path: Path) -> None:
     assert list(ends) == ["there", "back", "all"]
     assert ends["all"]["seconds"] >= ends["there"]["seconds"] + ends["back"]["seconds"] > 0
     assert [line["done"] for line in said if line.get("stage") in ("there", "back")][-1] == 600
-    (found,) = call(tree_digest, folder=places["back"], listing=str(tmp_path / "listing"))
-    assert found == made
+    (found,) = call(tree_digest, folder=places["back"], listing=str(tmp_path / "listing"), made="")
+    assert found == {**made, "made": None}
 
 
 def test_the_client_fails_where_cp_does(call: Any, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def port() -> int:
 def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for queue in (*queue_watch.QUEUES, "deferred/A"):
         (tmp_path / queue).mkdir(exist_ok=True)
-    monkeypatch.setattr(queue_watch, "SPOOL", tmp_path)
+    monkeypatch.setattr(queue_watch, "SPOOL", str(tmp_path))
     return tmp_path
 
 

@@ -58,6 +58,6 @@ def test_a_page_is_fetched_and_described(
 
 
 def test_a_log_is_counted_for_one_agent(captured: Path) -> None:
-    assert access_count.count(captured / "access.log", "vmlab-7") == ({"200": 2}, 14058)
-    assert access_count.count(captured / "access.log", "ApacheBench/2.3") == ({"404": 2}, 982)
-    assert access_count.count(captured / "access.log", "vmlab") == ({}, 0)
+    assert access_count.count(str(captured / "access.log"), "vmlab-7") == ({"200": 2}, 14058)
+    assert access_count.count(str(captured / "access.log"), "ApacheBench/2.3") == ({"404": 2}, 982)
+    assert access_count.count(str(captured / "access.log"), "vmlab") == ({}, 0)

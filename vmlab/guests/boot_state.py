@@ -21,9 +21,12 @@ _EXPECTED: dict[Boot, tuple[str, tuple[str, ...]]] = {
 _LOOK = """\
 systemctl is-system-running || :
 systemctl get-default
-systemctl list-units --plain --no-legend --no-pager --type=service,socket,target,timer --state=active,failed |
-    awk '{ print $1, $3 }'
+exec systemctl list-units --plain --no-legend --no-pager --type=service,socket,target,timer --state=active,failed
 """
+"""The words of a line are the unit, how it was loaded, its state, the state of its kind, and its description."""
+
+
+_WORDS_AT_LEAST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ async def look_at_boot(shell: Shell, mode: Boot) -> BootState:
     """The present state of a guest that should have booted in this `mode`. Raises GuestError where that is unknown."""
     said = (await shell.run(["sh", "-c", _LOOK])).stdout.splitlines()
     state, target, *listed = [*said, "", ""][: max(2, len(said))]
-    units = [(name, active) for name, _, active in (line.partition(" ") for line in listed)]
+    units = [(words[0], words[2]) for words in map(str.split, listed) if len(words) >= _WORDS_AT_LEAST]
     return BootState(
         mode=mode,
         state=state,

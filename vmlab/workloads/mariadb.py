@@ -8,13 +8,26 @@ from vmlab.workloads.contract import Shell
 
 async def sql(server: Shell, *statements: str) -> str:
     """The answers to `statements`: a line for each row, tabs between its values. Raises as `Shell.run` does."""
-    words = ["mariadb", "--batch", "--skip-column-names"]
-    return (await server.run([*words, "-e", "; ".join(statements)])).stdout
+    return (await server.run(_client(*statements))).stdout
+
+
+def _client(*statements: str) -> list[str]:
+    return ["mariadb", "--batch", "--skip-column-names", "-e", "; ".join(statements)]
+
+
+_SELECTS = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_select', 'Qcache_hits')"
 
 
 async def selects(server: Shell) -> int:
     """SELECTs that MariaDB has answered since it started, from its query cache or not. Raises WorkloadError."""
-    return parse_selects(await sql(server, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_select', 'Qcache_hits')"))
+    return parse_selects(await sql(server, _SELECTS))
+
+
+async def selects_since(server: Shell, file: str) -> tuple[int, int]:
+    """The number that was kept in `file`, and `selects` now, in one command. Raises WorkloadError."""
+    answer = (await server.run(["sh", "-c", 'cat "$0"; exec "$@"', file, *_client(_SELECTS)])).stdout
+    kept, _, now = answer.partition("\n")
+    return parse_selects(f"Com_select\t{kept.strip()}"), parse_selects(now)
 
 
 def parse_selects(text: str) -> int:

@@ -93,6 +93,8 @@ class Filecopy(Workload[FilecopyParams]):
     def __init__(self, params: FilecopyParams) -> None:
         super().__init__(params)
         self._made: dict[str, Any] = {}
+        self._there: dict[str, Any] = {}
+        self._back: dict[str, Any] = {}
 
     def footprint(self, accelerator: str) -> Footprint:
         """The tree, its copy and its copy back, each file rounded up to blocks of 4 KiB."""
@@ -170,12 +172,10 @@ class Filecopy(Workload[FilecopyParams]):
         texts = {"client": finished.stdout}
         values = self.figures(texts, finished.seconds)
         places = _Places.of(context.workload)
-        made = (await context.source.run(["cat", f"{places.root}/made"])).stdout
-        self._made = last_object(made, f"{places.root}/made on {context.source.name}")
-        checks = [self._demand_same(context, context.peer, f"{places.far}/tree", places)]
+        await run_all([self._look_there(context, places), self._look_back(context, places)])
+        await self._demand_same(context, context.peer, f"{places.far}/tree", self._there, places)
         if self.params.back:
-            checks.append(self._demand_same(context, context.source, f"{places.root}/back", places))
-        await run_all(checks)
+            await self._demand_same(context, context.source, f"{places.root}/back", self._back, places)
         return Collected(values, {**texts, "stderr": finished.stderr})
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
@@ -192,14 +192,36 @@ class Filecopy(Workload[FilecopyParams]):
                     f"the tree has {self.params.bytes}"
                 )
 
-    async def _demand_same(self, context: WorkloadContext, where: Shell, folder: str, places: _Places) -> None:
-        listing = f"{WORKLOADS_FOLDER}/{context.workload}.listing"
-        options = {"folder": folder, "listing": listing}
+    async def _look_there(self, context: WorkloadContext, places: _Places) -> None:
+        self._there = await self._digest(context, context.peer, f"{places.far}/tree", "")
+
+    async def _look_back(self, context: WorkloadContext, places: _Places) -> None:
+        """What came back, and in the same program what was made."""
+        made = f"{places.root}/made"
+        if self.params.back:
+            self._back = await self._digest(context, context.source, f"{places.root}/back", made)
+            found = self._back.pop("made", None)
+            if not isinstance(found, dict):
+                raise WorkloadError(f"{made} on {context.source.name} holds no JSON object")
+            self._made = found
+        else:
+            text = (await context.source.run(["cat", made])).stdout
+            self._made = last_object(text, f"{made} on {context.source.name}")
+
+    async def _digest(self, context: WorkloadContext, where: Shell, folder: str, made: str) -> dict[str, Any]:
+        options = {"folder": folder, "listing": _listing(context), "made": made}
         found = await ask(where, "tree_digest", options, deadline=self._patience())
+        if not made:
+            found.pop("made", None)
+        return found
+
+    async def _demand_same(
+        self, context: WorkloadContext, where: Shell, folder: str, found: dict[str, Any], places: _Places
+    ) -> None:
         if found == self._made:
             return
         manifest = (await context.source.run(["cat", f"{places.root}/manifest"])).stdout
-        differences = first_differences(manifest, (await where.run(["cat", listing])).stdout)
+        differences = first_differences(manifest, (await where.run(["cat", _listing(context)])).stdout)
         raise WorkloadError(
             f"{folder} on {where.name} has {found.get('files')} files and {found.get('bytes')} bytes, "
             f"the tree {self._made.get('files')} and {self._made.get('bytes')}: {differences}"
@@ -238,6 +260,10 @@ def stage_ends(text: str, wanted: tuple[str, ...]) -> dict[str, dict[str, float]
         if stage != "all" and not {"sent", "received"} <= ends[stage].keys():
             raise WorkloadError(f"the file copy did not say what its stage {stage!r} sent and received")
     return ends
+
+
+def _listing(context: WorkloadContext) -> str:
+    return f"{WORKLOADS_FOLDER}/{context.workload}.listing"
 
 
 async def _mount(client: Shell, server: str, places: _Places) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
@@ -141,13 +142,13 @@ class Oltp(Workload[OltpParams]):
         demand_success(finished, "sysbench oltp_read_write")
         texts = {"sysbench": finished.stdout}
         values = self.figures(texts, finished.seconds)
-        before = (await context.peer.run(["cat", _commits_file(context.workload)])).stdout.strip()
-        commits = await _commits(context.peer) - _whole("xact_commit before the start", before)
+        seen = await _served(context.peer, _commits_file(context.workload), self._tables())
+        commits = seen.commits - seen.commits_before
         if commits < self.params.transactions:
             raise WorkloadError(
                 f"PostgreSQL committed {commits} transactions, but {self.params.transactions} were asked for"
             )
-        await self._demand_rows(context.peer)
+        self._demand_rows(seen.rows)
         return Collected(values, {**texts, "stderr": finished.stderr, "xact_commit": f"{commits}\n"})
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
@@ -167,11 +168,8 @@ class Oltp(Workload[OltpParams]):
     def _tables(self) -> list[str]:
         return [f"sbtest{number}" for number in range(1, self.params.tables + 1)]
 
-    async def _demand_rows(self, server: Shell) -> None:
+    def _demand_rows(self, counts: Sequence[str]) -> None:
         """Each transaction deletes one row and inserts it again, so the tables end as large as they began."""
-        counts = await _sql(
-            server, DATABASE, *(f"SELECT count(*) FROM {table}" for table in self._tables()), deadline=600
-        )
         demand_equal("counted tables", len(counts), self.params.tables)
         for table, rows in zip(self._tables(), counts, strict=True):
             demand_equal(f"rows in table {table}", _whole("count of rows", rows), self.params.rows)
@@ -188,26 +186,59 @@ def _commits_file(workload: str) -> str:
 
 async def _sql(server: Shell, database: str, *statements: str, deadline: float) -> list[str]:
     """Run statements as the superuser on the server itself, in one session; the lines that they answer."""
+    return (await server.run(_psql(database, *statements), deadline=deadline)).stdout.splitlines()
+
+
+def _psql(database: str, *statements: str) -> list[str]:
     argv = ["runuser", "-u", "postgres", "--", "psql", "-d", database, "-XAtq", "-v", "ON_ERROR_STOP=1"]
-    for statement in statements:
-        argv += ["-c", statement]
-    return (await server.run(argv, deadline=deadline)).stdout.splitlines()
+    return [*argv, *(word for statement in statements for word in ("-c", statement))]
+
+
+_SESSIONS = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{DATABASE}' AND usename = '{DATABASE}'"
+_COMMITS = f"SELECT xact_commit FROM pg_stat_database WHERE datname = '{DATABASE}'"
+"""Asked from another database, and so not counted itself. A session adds its counts when it ends, so that the answer
+holds where there is no session.
+"""
+_TRIES = 60
+_PAUSE = 0.5
 
 
 async def _commits(server: Shell) -> int:
-    """Transactions committed in the benchmark's database so far.
-
-    A session adds its counts when it ends, so this waits until there is none. It asks from another database, and
-    is not counted itself.
-    """
-    sessions = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{DATABASE}' AND usename = '{DATABASE}'"
-    commits = f"SELECT xact_commit FROM pg_stat_database WHERE datname = '{DATABASE}'"
-    for _ in range(60):
-        answer = await _sql(server, "postgres", sessions, commits, deadline=600)
+    """Transactions committed in the benchmark's database so far."""
+    for _ in range(_TRIES):
+        answer = await _sql(server, "postgres", _SESSIONS, _COMMITS, deadline=600)
         if answer[:1] == ["0"]:
             return _whole("xact_commit", answer[-1])
-        await asyncio.sleep(0.5)
-    raise WorkloadError("connections to PostgreSQL were still open 30 s after sysbench had ended")
+        await asyncio.sleep(_PAUSE)
+    raise _still_open()
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What the server counted: commits before the start and now, and the rows of each table, as it printed them."""
+
+    commits_before: int
+    commits: int
+    rows: list[str]
+
+
+async def _served(server: Shell, commits_file: str, tables: Sequence[str]) -> _Served:
+    """All that is asked of the server after the client, in one command: each one costs an emulated guest time."""
+    counts = [f"SELECT count(*) FROM {table}" for table in tables]
+    argv = _psql("postgres", _SESSIONS, _COMMITS, f"\\connect {DATABASE}", *counts)
+    for _ in range(_TRIES):
+        answer = (await server.run(["sh", "-c", 'cat "$0"; exec "$@"', commits_file, *argv], deadline=600)).stdout
+        before, sessions, commits, *rows = [*answer.splitlines(), "", "", ""]
+        if sessions == "0":
+            known = _whole("xact_commit before the start", before)
+            return _Served(known, _whole("xact_commit", commits), rows[:-3])
+        await asyncio.sleep(_PAUSE)
+    raise _still_open()
+
+
+def _still_open() -> WorkloadError:
+    seconds = _TRIES * _PAUSE
+    return WorkloadError(f"connections to PostgreSQL were still open {seconds:g} s after sysbench had ended")
 
 
 def _whole(what: str, text: str) -> int:

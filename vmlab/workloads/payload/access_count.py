@@ -1,21 +1,20 @@
 """Runs inside a guest: counts requests of one user agent in Apache's log of the ``combined`` format.
 
 One JSON argument: ``log`` and ``agent``. Prints ``{"statuses": {"200": N, ...}, "bytes": N}``: requests for each
-status, and bytes sent with headers.
+status, and bytes sent with headers. It does without pathlib, whose import would be a fifth of all that its start takes.
 """
 
 import json
 import re
 import sys
-from pathlib import Path
 
 LINE = re.compile(r'"[^"]*" (?P<status>[0-9]{3}) (?P<bytes>[0-9]+|-) "[^"]*" "(?P<agent>[^"]*)"$')
 
 
-def count(log: Path, agent: str) -> tuple[dict[str, int], int]:
+def count(log: str, agent: str) -> tuple[dict[str, int], int]:
     statuses: dict[str, int] = {}
     total = 0
-    with log.open(errors="replace") as lines:
+    with open(log, errors="replace") as lines:
         for line in lines:
             match = LINE.search(line.rstrip("\n"))
             if match and match["agent"] == agent:
@@ -26,7 +25,7 @@ def count(log: Path, agent: str) -> tuple[dict[str, int], int]:
 
 def main() -> None:
     options = json.loads(sys.argv[1])
-    statuses, total = count(Path(options["log"]), options["agent"])
+    statuses, total = count(options["log"], options["agent"])
     sys.stdout.write(json.dumps({"statuses": statuses, "bytes": total}) + "\n")
 
 

@@ -2,11 +2,12 @@
 
 One JSON argument: ``maildir`` and ``subject``. Prints ``{"delivered": N, "sizes": {BYTES: N}, "others": N}``. Sizes
 are of bodies as they crossed the wire, where each line ends with two bytes; `others` have another subject.
+It does without pathlib, whose import would be a fifth of all that its start takes.
 """
 
 import json
+import os
 import sys
-from pathlib import Path
 
 
 def read(message: bytes) -> tuple[str, int]:
@@ -20,11 +21,12 @@ def read(message: bytes) -> tuple[str, int]:
 
 def main() -> None:
     options = json.loads(sys.argv[1])
-    folder = Path(options["maildir"], "new")
+    folder = f"{options['maildir']}/new"
     sizes: dict[int, int] = {}
     others = 0
-    for path in folder.iterdir() if folder.is_dir() else ():
-        subject, size = read(path.read_bytes())
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        with open(f"{folder}/{name}", "rb") as file:
+            subject, size = read(file.read())
         if subject == options["subject"]:
             sizes[size] = sizes.get(size, 0) + 1
         else:
