@@ -23,8 +23,8 @@ from vmlab.lab.folder import RunFolder
 from vmlab.lab.host_side import HostTiles
 from vmlab.lab.yardstick import Yardstick, YardstickError
 from vmlab.model.errors import DeadlineExceeded, GuestError, HypervisorError
-from vmlab.model.results import CacheProof
-from vmlab.model.run import Accelerator
+from vmlab.model.results import CacheProof, Drained
+from vmlab.model.run import Accelerator, CacheMode
 from vmlab.workloads.contract import RUN_DEADLINE, Completed, Shell
 
 _TABLES = {"events": "event", "raw_outputs": "raw", "samples": "sample", "layouts": "sample", "documents": "document"}
@@ -80,6 +80,14 @@ class SpoiltHypervisor:
     async def prove_cache(self, specs: list[DomainSpec]) -> list[CacheProof]:
         await self._point("prove_cache")
         return await self._inner.prove_cache(specs)
+
+    async def drain_disks(self, specs: list[DomainSpec], deadline: float) -> Drained:
+        await self._point("drain_disks")
+        return await self._inner.drain_disks(specs, deadline)
+
+    async def switch_cache(self, specs: list[DomainSpec], mode: CacheMode) -> dict[str, float]:
+        await self._point("switch_cache")
+        return await self._inner.switch_cache(specs, mode)
 
     async def agent(
         self, name: str, command: str, arguments: dict[str, Any] | None = None, *, deadline: float = 10.0

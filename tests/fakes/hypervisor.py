@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,8 +14,8 @@ from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.losses import Losses
 from vmlab.hypervisor.sweep import sweep
-from vmlab.model.errors import HypervisorError, SnapshotError
-from vmlab.model.results import CacheProof
+from vmlab.model.errors import HypervisorError, SnapshotError, VmlabError
+from vmlab.model.results import CacheProof, Drained
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.system.marks import make_marked
 
@@ -72,8 +72,18 @@ class FakeHypervisor:
     journal: Journal | None = None
     runtime: Path | None = None
     lab: str = "lab"
+    may_drain: asyncio.Event = field(default_factory=asyncio.Event)
+    """Where a test clears it, dirty pages are written until it is set."""
+    draining: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when dirty pages are being written."""
+    drain_fault: VmlabError | None = None
+    switch_fault: VmlabError | None = None
     files_of_its_own: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered whenever it touches a file that is not the journal."""
+
+    def __post_init__(self) -> None:
+        """Dirty pages are written at once unless a test says otherwise."""
+        self.may_drain.set()
 
     async def open(self) -> None:
         """Remember that it is open."""
@@ -173,8 +183,9 @@ class FakeHypervisor:
         return [self._proof(spec) for spec in specs]
 
     def _proof(self, spec: DomainSpec) -> CacheProof:
-        writeback, direct, no_flush = _FLAGS[spec.resources.cache]
-        honest = self._running(spec.name).guest not in self.lying
+        running = self._running(spec.name)
+        writeback, direct, no_flush = _FLAGS[running.resources.cache]
+        honest = running.guest not in self.lying
         return CacheProof(
             guest=spec.guest,
             file=str(self.disks / f"{spec.name}.qcow2"),
@@ -183,8 +194,27 @@ class FakeHypervisor:
             direct=direct is honest,
             no_flush=no_flush,
             expected=spec.resources.cache,
-            agrees=honest,
+            agrees=honest and running.resources.cache == spec.resources.cache,
         )
+
+    async def drain_disks(self, specs: list[DomainSpec], deadline: float) -> Drained:
+        """At once, or when the test lets it; a thousand bytes for each guest."""
+        self._called("drain_disks")
+        if self.drain_fault is not None:
+            raise self.drain_fault
+        self.draining.set()
+        await self.may_drain.wait()
+        return Drained(0.5, 1000 * len(specs))
+
+    async def switch_cache(self, specs: list[DomainSpec], mode: CacheMode) -> dict[str, float]:
+        """All of them; 5 ms each, but 400 ms for a guest called ``slow``."""
+        self._called("switch_cache")
+        if self.switch_fault is not None:
+            raise self.switch_fault
+        for spec in specs:
+            running = self._running(spec.name)
+            self.running[spec.name] = replace(running, resources=running.resources.with_cache(mode))
+        return {spec.name: 0.4 if spec.guest == "slow" else 0.005 for spec in specs}
 
     async def agent(
         self, name: str, command: str, arguments: dict[str, Any] | None = None, *, deadline: float = 10.0

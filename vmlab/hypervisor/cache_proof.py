@@ -22,7 +22,7 @@ from vmlab.model.cache import CACHE_FLAGS, CacheFlags
 from vmlab.model.results import CacheProof
 from vmlab.model.run import CacheMode
 
-_OPENING = ("file", "host_device")
+OPENING = ("file", "host_device")
 """QEMU's drivers for a file and for a block device."""
 
 Query = Callable[[str], Any]
@@ -106,6 +106,11 @@ def _words(mode: CacheMode, backing: bool) -> str:
 
 def direct_flags(pid: int, file: Path) -> list[bool]:
     """O_DIRECT of every descriptor by which process `pid` holds `file` open; empty where it holds none."""
+    return [bool(flags & os.O_DIRECT) for flags in open_flags(pid, file)]
+
+
+def open_flags(pid: int, file: Path) -> list[int]:
+    """The flags of open(2) of every descriptor by which process `pid` holds `file` open; empty where it holds none."""
     wanted = file.stat()
     flags = []
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
@@ -114,13 +119,13 @@ def direct_flags(pid: int, file: Path) -> list[bool]:
         except FileNotFoundError:
             continue
         if (opened.st_dev, opened.st_ino) == (wanted.st_dev, wanted.st_ino):
-            flags.append(_is_direct(Path(f"/proc/{pid}/fdinfo/{descriptor.name}").read_text()))
+            flags.append(_flags_in(Path(f"/proc/{pid}/fdinfo/{descriptor.name}").read_text()))
     return flags
 
 
-def _is_direct(fdinfo: str) -> bool:
+def _flags_in(fdinfo: str) -> int:
     fields = dict(line.split(":", 1) for line in fdinfo.splitlines() if ":" in line)
-    return bool(int(fields["flags"], 8) & os.O_DIRECT)
+    return int(fields["flags"], 8)
 
 
 def _file_nodes(nodes: Iterable[Mapping[str, Any]]) -> dict[Path, CacheFlags]:
@@ -128,7 +133,7 @@ def _file_nodes(nodes: Iterable[Mapping[str, Any]]) -> dict[Path, CacheFlags]:
     return {
         Path(node["file"]): CacheFlags(node["cache"]["writeback"], node["cache"]["direct"], node["cache"]["no-flush"])
         for node in nodes
-        if node["drv"] in _OPENING
+        if node["drv"] in OPENING
     }
 
 

@@ -9,8 +9,8 @@ from typing import Any, NoReturn, Protocol
 
 from vmlab.integrity import FileDigests
 from vmlab.model.guest import GuestResources
-from vmlab.model.results import CacheProof
-from vmlab.model.run import Accelerator
+from vmlab.model.results import CacheProof, Drained
+from vmlab.model.run import Accelerator, CacheMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,22 @@ class Hypervisor(Protocol):
 
         To be called when the guests' own drivers run, as when the agent answers: until then the firmware uses the disk,
         and firmware that does not negotiate flushes turns the device's write cache off.
+        """
+        ...
+
+    async def drain_disks(self, specs: list[DomainSpec], deadline: float) -> Drained:
+        """Have the host write the dirty pages of these guests' disks until few are left, while the guests run.
+
+        Raises DrainTooLong when that takes longer than `deadline` seconds. A cancellation does no harm.
+        """
+        ...
+
+    async def switch_cache(self, specs: list[DomainSpec], mode: CacheMode) -> dict[str, float]:
+        """Switch all disks of these guests, which run, to `mode`, one of `model.cache.SWITCHABLE`.
+
+        To be called right after `drain_disks`, and not to be cancelled. Returns for each guest the seconds for which it
+        may have stood still. Raises RefusedError where a disk's file system has no O_DIRECT, and SwitchBrokenOff when a
+        disk cannot be switched; the others are put back then, and the message says whether that went well.
         """
         ...
 

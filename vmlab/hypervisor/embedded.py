@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import libvirt
 import libvirt_qemu
 
-from vmlab.hypervisor import cache_proof, cgroups, frozen
+from vmlab.hypervisor import cgroups, frozen
 from vmlab.hypervisor.calls import call
 from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
 from vmlab.hypervisor.data_disks import DataDisks
@@ -26,14 +26,14 @@ from vmlab.hypervisor.namespace import require_isolation
 from vmlab.hypervisor.network import remove_bridge
 from vmlab.hypervisor.opening import known_capabilities, open_libvirt
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
-from vmlab.hypervisor.qmp import qmp
 from vmlab.hypervisor.ram_state import read_state, write_state
+from vmlab.hypervisor.running_disks import RunningDisks
 from vmlab.hypervisor.statistics import DomainStatistics
 from vmlab.hypervisor.sweep import sweep
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, HypervisorUnavailable, SnapshotError
-from vmlab.model.results import CacheProof
-from vmlab.model.run import Accelerator
+from vmlab.model.results import CacheProof, Drained
+from vmlab.model.run import Accelerator, CacheMode
 from vmlab.system.removal import remove_file
 
 _OPEN = 60.0
@@ -68,6 +68,7 @@ class EmbeddedHypervisor:
         self._notice = on_notice or (lambda _words: None)
         self._platform_facts = PlatformFacts(lambda: self._connection, self._notice, kernel)
         self._data_disks = DataDisks(disks, lab, self.journal)
+        self._running_disks = RunningDisks(self._root, self._data_disks, self._lookup, self._chain_of)
         self._images: dict[str, BootImage] = {}
         self._specs: dict[str, DomainSpec] = {}
         self._weights: dict[str, int | None] = {}
@@ -212,22 +213,26 @@ class EmbeddedHypervisor:
 
     async def prove_cache(self, specs: list[DomainSpec]) -> list[CacheProof]:
         """For each guest overlay, a restored one's saved disk, image, and its data disk; see `cache_proof`."""
-        proofs = await asyncio.gather(
-            *(call(f"{spec.name}: proving its cache mode", _ASK, self._prove, spec) for spec in specs)
-        )
-        return [proof for pair in proofs for proof in pair]
+        return await self._running_disks.prove(specs)
 
-    def _prove(self, spec: DomainSpec) -> list[CacheProof]:
-        domain = self._lookup(spec.name)
-        try:
-            qemu = cache_proof.Qemu(spec.guest, self._root.pid_of(domain.name()), lambda name: qmp(domain, name))
-            files, image = self._files[spec.name], self._images[spec.name]
-            chain = [file for file in (files.overlay, files.frozen, image.disk) if file is not None]
-            proofs = qemu.prove(spec.resources.cache, chain)
-            data = self._data_disks.of(spec.name)
-            return proofs if data is None else [*proofs, *qemu.prove_data(spec.resources.data_mode, data)]
-        except (OSError, KeyError) as error:
-            raise HypervisorError(f"{spec.name}: cannot look into its QEMU: {error}") from error
+    async def drain_disks(self, specs: list[DomainSpec], deadline: float) -> Drained:
+        """Write the dirty pages of the guests' disks until few are left; see `cache_switch`."""
+        return await self._running_disks.drain(specs, deadline)
+
+    async def switch_cache(self, specs: list[DomainSpec], mode: CacheMode) -> dict[str, float]:
+        """Switch all disks of the guests, those that were plugged in too; see `cache_switch`."""
+        for folder in {self._disks, *(image.disk.parent for image in self._images.values())}:
+            require_direct(folder, mode)
+        platform = await self._platform_facts.platform()
+
+        def describe(spec: DomainSpec) -> str:
+            return domain_xml(spec, self._lab, self._images[spec.name], self._files[spec.name], platform)
+
+        return await self._running_disks.switch(specs, mode, describe)
+
+    def _chain_of(self, name: str) -> list[Path]:
+        files = self._files[name]
+        return [file for file in (files.overlay, files.frozen, self._images[name].disk) if file is not None]
 
     async def agent(
         self, name: str, command: str, arguments: dict[str, Any] | None = None, *, deadline: float = 10.0

@@ -136,6 +136,10 @@ class GuestResources(GuestAttributes):
         """The same with neither weight nor limit, as a guest has them that is about to be frozen."""
         return self.model_copy(update={"cpu_shares": None, "cpu_quota": None})
 
+    def with_cache(self, mode: CacheMode) -> GuestResources:
+        """The same with another cache mode of all disks."""
+        return self.model_copy(update={"cache": mode, "data_cache": None})
+
     def seen(self) -> dict[str, Any]:
         """What the guest sees of them, by name, as JSON values. A saved guest loads only where all are equal."""
         found: dict[str, Any] = {}

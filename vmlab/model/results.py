@@ -43,3 +43,11 @@ class CacheProof:
     no_flush: bool
     expected: str
     agrees: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """How long the host wrote dirty pages before a switch, and how many bytes; None where its kernel does not tell."""
+
+    seconds: float = 0.0
+    written_bytes: int | None = None

@@ -23,6 +23,7 @@ MS_REMOUNT = 0x20
 MNT_DETACH = 0x2
 _PR_SET_PDEATHSIG = 1
 _OPENAT2 = 437
+_CACHESTAT = 451
 _NO_CROSSING = 0x01 | 0x02 | 0x04 | 0x08
 """RESOLVE_NO_XDEV (bind mounts of one file system included), _NO_MAGICLINKS, _NO_SYMLINKS and _BENEATH."""
 
@@ -113,3 +114,23 @@ def open_folder_beneath(folder: int, name: str) -> int:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), name)
     return int(descriptor)
+
+
+class _CachedPages(ctypes.Structure):
+    """``struct cachestat`` of cachestat(2), in pages."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_uint64) for name in ("cached", "dirty", "writeback", "evicted", "recently_evicted")
+    )
+
+
+def dirty_bytes(descriptor: int) -> int | None:
+    """The bytes of an open file or block device that its disk has not got yet: dirty pages, and those being written.
+
+    None on a kernel before 6.5, which does not tell it for one file.
+    """
+    whole, pages = (ctypes.c_uint64 * 2)(0, 0), _CachedPages()
+    result = _libc.syscall(
+        ctypes.c_long(_CACHESTAT), ctypes.c_uint(descriptor), ctypes.byref(whole), ctypes.byref(pages), ctypes.c_uint(0)
+    )
+    return None if result != 0 else int(pages.dirty + pages.writeback) * mmap.PAGESIZE
