@@ -17,7 +17,8 @@ from vmlab.workloads.contract import RUN_DEADLINE, Completed
 class Script:
     """How a client works: what it prints, how late it starts, how long it works and exits with what `status`.
 
-    `clock_rate` is how fast the guest's clock runs by which it tells its own seconds.
+    `clock_rate` is how fast the guest's clock runs by which it tells its own seconds. With `go` it works until that is
+    set, however long that takes.
     """
 
     output: str
@@ -25,6 +26,7 @@ class Script:
     seconds: float = 0.02
     clock_rate: float = 1.0
     status: int = 0
+    go: asyncio.Event | None = None
 
 
 class ScriptedClient:
@@ -33,6 +35,7 @@ class ScriptedClient:
     def __init__(self, script: Script) -> None:
         self._script = script
         self._said: asyncio.Queue[tuple[float, dict[str, Any]]] = asyncio.Queue()
+        self._began = 0.0
         self.closed = False
 
     async def send(self, line: str) -> None:
@@ -49,6 +52,7 @@ class ScriptedClient:
         script = self._script
         begin = start + script.late
         end = begin + script.seconds
+        self._began = begin
         self._say(begin, started=begin, missed=0.0)
         for line in script.output.splitlines():
             self._say(end, out=line)
@@ -62,6 +66,11 @@ class ScriptedClient:
         at, message = await self._said.get()
         if at > time.time():
             await asyncio.sleep(at - time.time())
+        if self._script.go is not None and ("out" in message or "ended" in message):
+            await self._script.go.wait()
+            if "ended" in message:
+                now = time.time()
+                message["ended"] |= {"seconds": now - self._began, "clock": now}
         return json.dumps(message)
 
     async def close(self) -> None:

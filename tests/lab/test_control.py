@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from vmlab.lab.control import ControlServer, send_command
-from vmlab.model.errors import UsageError, VmlabError
+from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError
+
+REFUSALS = {"misuse": UsageError, "refuse": RefusedError, "fail": CommandFailed}
 
 
-def answer(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    if command == "refuse":
-        raise VmlabError("not now")
+async def answer(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    if command in REFUSALS:
+        raise REFUSALS[command]("not now")
     return {"command": command, **arguments}
 
 
@@ -34,11 +36,13 @@ async def test_a_command_arrives_with_its_arguments_and_is_answered(place: Path)
     assert not place.exists()
 
 
-async def test_a_refusal_is_the_runners_own_words(place: Path) -> None:
+@pytest.mark.parametrize("command", list(REFUSALS))
+async def test_a_refusal_is_the_runners_own_words_and_keeps_its_exit_code(command: str, place: Path) -> None:
     server = ControlServer(place, answer)
     await server.open()
-    with pytest.raises(UsageError, match="not now"):
-        await ask(place, "refuse")
+    with pytest.raises(VmlabError, match="not now") as raised:
+        await ask(place, command)
+    assert type(raised.value) is REFUSALS[command]
     await server.close()
 
 

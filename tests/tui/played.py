@@ -123,7 +123,7 @@ class PlayedRun:
     def _keep(self, sample: Sample) -> None:
         self._samples(sample._replace(wall=time.time(), mono=time.monotonic()))
 
-    def _obey(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def _obey(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if command == "set":
             return self._coming.change(arguments)
         if command != "stop":

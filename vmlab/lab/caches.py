@@ -35,11 +35,15 @@ class Caches:
     async def empty_host(self, files: Iterable[Path]) -> None:
         """Empty the host's page cache of the lab's own files. Other pages of the host are left alone."""
         if not self._warm:
-            self.faults += await asyncio.to_thread(_emptied, sorted(set(files)))
+            self.faults += await emptied(files)
+
+
+async def emptied(files: Iterable[Path]) -> list[str]:
+    """Empty the host's page cache of these files; a reason for each where that failed."""
+    return await asyncio.to_thread(_emptied, sorted(set(files)))
 
 
 def _emptied(files: list[Path]) -> list[str]:
-    """Empty the host's page cache of these files; a reason for each where that failed."""
     faults = []
     for file in files:
         try:

@@ -17,6 +17,7 @@ from vmlab.lab.contention import Contention
 from vmlab.lab.disturbance import Disturbance
 from vmlab.lab.guest_set import GuestSet
 from vmlab.lab.host_side import HostSide
+from vmlab.lab.live_cache import LiveCache
 from vmlab.lab.snapshot_provider import SnapshotProvider
 from vmlab.lab.start import StartSkew, start_together
 from vmlab.lab.surroundings import CellSurroundings
@@ -52,6 +53,8 @@ class CellRun:
             self._events.seen_inside,
         )
         self._caches = Caches(self._guests, warm=around.plan.scenario.warm)
+        self.live_cache = LiveCache(plan, self._guests, self._events, self._timing.drain)
+        """For viewers, who may switch the cache mode while the workloads run."""
         self._host = HostSide(plan, around.host_tiles)
         self._instances: list[WorkloadInstance] = []
         self._proofs: list[CacheProof] = []
@@ -211,12 +214,15 @@ class CellRun:
             await start.moment()
             began = time.monotonic()
             with self._events.phase(Phase.EXECUTE):
+                self.live_cache.begin()
                 await self._contention.measure(following)
                 await asyncio.gather(*following)
+                await self.live_cache.end()
             self._executed = (began, time.monotonic())
             self._stood = {name: all - stood_before[name] for name, all in (await self._standstill()).items()}
             self._between = counters.until(await self._host_counters())
         finally:
+            await shielded(self.live_cache.end())
             for task in following:
                 task.cancel()
             await asyncio.gather(*following, return_exceptions=True)

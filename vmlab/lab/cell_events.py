@@ -14,8 +14,10 @@ from vmlab.lab.workload_instance import WorkloadInstance
 from vmlab.lab.yardstick import Yardstick
 from vmlab.model.event import (
     CacheProved,
+    CacheSwitched,
     CellEnded,
     CellStarted,
+    CommandReceived,
     Event,
     GuestInspected,
     GuestStateChanged,
@@ -25,7 +27,7 @@ from vmlab.model.event import (
     PhaseStarted,
     YardstickTaken,
 )
-from vmlab.model.results import CacheProof, Measurement, RawOutput
+from vmlab.model.results import CacheProof, Drained, Measurement, RawOutput
 from vmlab.model.run import Outcome, Part, Phase, worst
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
@@ -111,6 +113,28 @@ class CellEvents:
         """The cache mode was proved."""
         for proof in proofs:
             self._emit(CacheProved(cell=self._plan.index, **asdict(proof)))
+
+    def asked(self, command: str, origin: str) -> None:
+        """A viewer asked for something that concerns this cell."""
+        self._emit(CommandReceived(command=command, origin=origin))
+
+    def cache_switched(
+        self, before: str, after: str, pauses: Mapping[str, float], drained: Drained, origin: str
+    ) -> None:
+        """All disks were switched while the workloads ran, which makes the cell invalid."""
+        self._emit(
+            CacheSwitched(
+                cell=self._plan.index,
+                origin=origin,
+                before=before,
+                after=after,
+                pauses_ms={guest: seconds * 1e3 for guest, seconds in pauses.items()},
+                drained_seconds=drained.seconds,
+                drained_bytes=drained.written_bytes,
+            )
+        )
+        change = f"the cache mode changed from {before} to {after} while it ran"
+        self.end_as(Outcome.INVALID, f"{change}: it is a reading of neither, and counts for nothing")
 
     def warn(self, text: str) -> None:
         """A line for people."""

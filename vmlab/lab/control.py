@@ -6,17 +6,19 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from vmlab.model.errors import RefusedError, UsageError, VmlabError
+from vmlab.model.errors import CommandFailed, ExitCode, RefusedError, UsageError, VmlabError
 from vmlab.system.removal import remove_file
 
 _LONGEST_LINE = 65536
 
-Handler = Callable[[str, dict[str, Any]], dict[str, Any]]
+Handler = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Takes the command and its arguments, returns the answer; raises VmlabError to refuse."""
+_FAILURES: dict[int, type[VmlabError]] = {ExitCode.FAILED: CommandFailed, ExitCode.REFUSED: RefusedError}
+"""The error that a refusal becomes for who asked, by its exit code; any other is one of usage."""
 
 
 class NotListening(UsageError):
@@ -56,24 +58,25 @@ class ControlServer:
         with contextlib.suppress(OSError, ValueError, asyncio.LimitOverrunError):
             async with asyncio.timeout(10):
                 line = await reader.readline()
-            writer.write(json.dumps(self._answer(line)).encode() + b"\n")
+            writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
             await writer.drain()
         writer.close()
 
-    def _answer(self, line: bytes) -> dict[str, Any]:
+    async def _answer(self, line: bytes) -> dict[str, Any]:
         try:
             body = json.loads(line)
-            return {"ok": True, **self._handler(str(body.pop("command")), body)}
+            return {"ok": True, **await self._handler(str(body.pop("command")), body)}
         except (ValueError, KeyError, TypeError, AttributeError):
             return {"ok": False, "error": "not a command: one JSON object with a `command` is needed"}
         except VmlabError as error:
-            return {"ok": False, "error": str(error)}
+            return {"ok": False, "error": str(error), "exit_code": int(error.exit_code)}
 
 
 def send_command(path: Path, command: str, *, deadline: float = 10.0, **arguments: Any) -> dict[str, Any]:
     """Send one command and return its answer; `deadline` is in seconds.
 
-    Raises NotListening, NotAnswering, and UsageError with the runner's message when it refuses.
+    Raises NotListening, NotAnswering, and with the runner's message UsageError or RefusedError when it refuses, and
+    CommandFailed when it could not do it.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(deadline)
@@ -90,5 +93,6 @@ def send_command(path: Path, command: str, *, deadline: float = 10.0, **argument
         except (OSError, ValueError) as error:
             raise NotAnswering(f"the runner does not answer: {error}") from error
     if not body.get("ok"):
-        raise UsageError(str(body.get("error", "refused")))
+        failure = _FAILURES.get(body.get("exit_code", ExitCode.USAGE), UsageError)
+        raise failure(str(body.get("error", "refused")))
     return body

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -23,7 +24,8 @@ from vmlab.lab.addresses import addresses, macs
 from vmlab.lab.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all
 from vmlab.model.names import PREFIX
-from vmlab.model.results import CacheProof
+from vmlab.model.results import CacheProof, Drained
+from vmlab.model.run import CacheMode
 from vmlab.plan.terms import CellPlan, GuestPlan
 
 StateChange = Callable[[GuestPlan, str], None]
@@ -163,6 +165,16 @@ class GuestSet:
     async def prove_cache(self) -> list[CacheProof]:
         """The cache mode of every disk file, as QEMU's descriptors and QMP show it."""
         return await self._hypervisor.prove_cache(self.specs)
+
+    async def drain_disks(self, deadline: float) -> Drained:
+        """Have the host write the dirty pages of all disks, within `deadline` seconds; see the hypervisor's."""
+        return await self._hypervisor.drain_disks(self.specs, deadline)
+
+    async def switch_cache(self, mode: CacheMode) -> dict[str, float]:
+        """Switch all disks to another cache mode; the seconds for which each guest may have stood still."""
+        pauses = await self._hypervisor.switch_cache(self.specs, mode)
+        self.specs = [replace(spec, resources=spec.resources.with_cache(mode)) for spec in self.specs]
+        return pauses
 
     async def drop_caches(self, guest: GuestPlan) -> None:
         """Empty a guest's page cache, and its caches of names and inodes."""

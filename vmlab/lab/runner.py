@@ -94,6 +94,7 @@ class Runner:
         self._coming = ComingCells(folder, prepared.plan.cells, outbox.append)
         self._repeating = Repeating(prepared.plan)
         self._ended_early = ""
+        self._cell: CellRun | None = None
         self._settings = parts.settings_keeper(folder, _notices(outbox, "info"), _notices(outbox))
 
     async def run(self) -> Verdict:
@@ -159,7 +160,11 @@ class Runner:
             around = self._surroundings(recording, integrity)
             while (cell := self._coming.take()) is not None:
                 self._settings.apply(cell.host)
-                outcome = await CellRun(cell, around).run()
+                self._cell = CellRun(cell, around)
+                try:
+                    outcome = await self._cell.run()
+                finally:
+                    self._cell = None
                 outcomes.append(counted(cell, outcome))
                 await self._outbox.settled()
                 if self._enough(cell.repeat):
@@ -223,15 +228,27 @@ class Runner:
             self._beyond = self._closing.enter_context(self._parts.far_host_place())
         return self._beyond(host)
 
-    def _obey(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def _obey(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if command == "set":
-            return self._coming.change(arguments)
+            now = arguments.pop("now", False)
+            return await self._set_now(arguments) if now else self._coming.change(arguments)
         if command != "stop":
             raise UsageError(f"this runner does not know the command {command!r}")
         name = arguments.get("signal")
         number = signal.SIGTERM if name == signal.SIGTERM.name else signal.SIGINT
         self.stop(ExitCode.of_signal(number), str(arguments.get("origin", "vmlab stop")))
         return {}
+
+    async def _set_now(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Change the cell that runs: its cache mode, and nothing else. Raises UsageError and CommandFailed."""
+        origin = str(arguments.pop("origin", "vmlab"))
+        if arguments.keys() != {"cache"}:
+            raise UsageError("of a cell that runs the cache mode alone can be changed")
+        if self._prepared.plan.control:
+            raise UsageError("a control run has one configuration on both sides, and keeps it")
+        if self._cell is None:
+            raise UsageError("no cell runs now")
+        return await self._cell.live_cache.switch(arguments["cache"], origin)
 
     def stop(self, code: ExitCode, origin: str) -> None:
         """Stop, with clean-up; a second call changes nothing."""

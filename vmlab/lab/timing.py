@@ -35,6 +35,8 @@ class Timing:
     """For one reading of all guests' figures."""
     cause: float = 0.5
     """After a step failed: the wait for a report that the death of a guest was the cause."""
+    drain: float = 30.0
+    """For the host to write the dirty pages of guests' disks before their cache mode is switched."""
     store: float = PATIENCE_SECONDS
     """For an event that cannot be written, as on a full disk."""
     store_hang: float = HANG_SECONDS

@@ -3,6 +3,7 @@
 ::
 
     VmlabError                        1
+    ├── CommandFailed                 1   a run could not do what it was asked meanwhile
     ├── UsageError                    2   wrong usage of a command
     │   └── ScenarioError             2   a scenario that cannot be run, with its position
     ├── RefusedError                  3   not started; says what the user can do about it
@@ -63,6 +64,10 @@ def in_one_line(error: VmlabError | OSError) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error) or type(error).__name__
+
+
+class CommandFailed(VmlabError):
+    """A run could not do what it was asked to do while it went on."""
 
 
 class UsageError(VmlabError):

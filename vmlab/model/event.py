@@ -191,6 +191,23 @@ class CacheProved(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CacheSwitched(Event):
+    """All disks of a cell's running guests were switched from the cache mode `before` to `after`, as `origin` asked.
+
+    `pauses_ms` are by a guest's key how long its QEMU took, in which the guest may have stood still. Before, the host
+    wrote dirty pages of the disks for `drained_seconds`, in all `drained_bytes`; None where its kernel does not tell.
+    """
+
+    cell: int
+    origin: str
+    before: str
+    after: str
+    pauses_ms: dict[str, Reading]
+    drained_seconds: Reading
+    drained_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadStarted(Event):
     """A workload has started. `late_ms` is its true start minus the broadcast one, in host time, ± `uncertainty_ms`.
 
