@@ -18,6 +18,7 @@ from vmlab.analysis.shape import (
     WorkloadDocument,
 )
 from vmlab.analysis.statistics import finite
+from vmlab.analysis.switches import switch_documents
 from vmlab.analysis.timeline import CellTimeline
 from vmlab.analysis.yardstick import yardstick_document
 from vmlab.model.event import CacheProved, GuestInspected, MeasurementTaken, WorkloadEnded
@@ -53,6 +54,8 @@ def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> C
         "disk_traffic": None,
         "bound_by": None,
         "stages": [],
+        "switches": switch_documents(cell),
+        "spans": [],
         "cache_proof": [_proof(proved) for proved in cell.proofs],
         "seen_in_guests": _seen(cell.inspected),
     }

@@ -9,6 +9,7 @@ from typing import cast
 from vmlab.analysis.bound import idle_disk_words
 from vmlab.analysis.comparison import INDEX, WALL_CLOCK, Comparison, Row
 from vmlab.analysis.conditions import Differing, differing
+from vmlab.analysis.counted import was_switched
 from vmlab.analysis.difference import Difference, Sides, differences
 from vmlab.analysis.figure import (
     RUN_TIME,
@@ -65,6 +66,8 @@ class Side:
         cells = [c for c in in_written_order(document) if cell is None or c["cell"] == cell]
         if cell is not None and cells and cells[0]["repeat"] == WARM_UP:
             raise UsageError(f"{label}: cell {cell} is the warm-up, which is never counted")
+        if cell is not None and cells and was_switched(cells[0]):
+            raise UsageError(f"{label}: the cache mode of cell {cell} changed while it ran: it is a reading of neither")
         cells = [c for c in cells if c["repeat"] != WARM_UP]
         if not cells:
             raise UsageError(f"{label}: has no cell" + (f" {cell}" if cell is not None else " yet"))

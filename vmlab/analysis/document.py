@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from vmlab.analysis.bound import COMPARED_FIGURES, bound_by, vcpus_of
 from vmlab.analysis.cells import cell_document
+from vmlab.analysis.counted import was_switched
 from vmlab.analysis.directions import Directions
 from vmlab.analysis.host import host_of
 from vmlab.analysis.intent import absent_of, axes_of, kinds_of, table_of, until_of
@@ -17,12 +18,14 @@ from vmlab.analysis.result_table import result_tables
 from vmlab.analysis.scores import scores_json
 from vmlab.analysis.shape import SCHEMA, CellDocument, RunDocument, RunPart
 from vmlab.analysis.stages import signs_of_stages, stages_of
+from vmlab.analysis.switches import span_documents
 from vmlab.analysis.throughput import throughput_metrics
 from vmlab.analysis.timeline import CellTimeline, RunTimeline
 from vmlab.analysis.traffic import disk_traffic
 from vmlab.model.event import (
     AnotherRunSeen,
     CacheProved,
+    CacheSwitched,
     CellEnded,
     CellStarted,
     FiguresRemade,
@@ -60,6 +63,7 @@ _KINDS = (
     PhaseStarted,
     PhaseEnded,
     CacheProved,
+    CacheSwitched,
     WorkloadStarted,
     WorkloadEnded,
     MeasurementTaken,
@@ -81,7 +85,11 @@ def run_document(reader: RunReader) -> RunDocument:
     signs = signs_of_stages(reader)
     for cell, known in zip(document["cells"], timelines, strict=True):
         if known.execution is not None:
-            _watched(cell, list(read_samples(reader, *known.execution)), *known.execution)
+            samples = list(read_samples(reader, *known.execution))
+            if was_switched(cell):
+                cell["spans"] = list(span_documents(known, samples))
+            else:
+                _watched(cell, samples, *known.execution)
             cell["stages"] = list(stages_of(reader, known, signs.get(cell["cell"], ())))
     return laid_out(document)
 
@@ -93,7 +101,7 @@ def compared_document(reader: RunReader) -> RunDocument:
     """
     document, timelines = _document(reader)
     for cell, known in zip(document["cells"], timelines, strict=True):
-        if known.execution is not None:
+        if known.execution is not None and not was_switched(cell):
             cell["host"] = host_of(read_samples(reader, *known.execution), *known.execution, COMPARED_FIGURES)
     return document
 

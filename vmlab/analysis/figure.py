@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from vmlab.analysis.counted import counts
 from vmlab.analysis.shape import CellDocument
 from vmlab.analysis.statistics import Spread, far_out, mean, spread
 from vmlab.model.run import WARM_UP, Outcome
@@ -121,7 +122,7 @@ def _readings(run: str, cells: Sequence[CellDocument], value: Value, state: Outc
     return [
         OneReading(taken, cell["repeat"], run, cell["provision"]["snapshots"])
         for cell in cells
-        if cell["outcome"] == state and (taken := value(cell)) is not None
+        if counts(cell) and cell["outcome"] == state and (taken := value(cell)) is not None
     ]
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from vmlab.analysis.counted import counts
 from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, Figure, workloads_of
 from vmlab.analysis.reading import Asked, of_cells_alone, read
 from vmlab.analysis.shape import CellDocument
-from vmlab.model.run import WARM_UP, Outcome
+from vmlab.model.run import Outcome
 
 
 def widest_percent(cells: Sequence[CellDocument], metrics: Sequence[str]) -> float | None:
@@ -31,7 +32,7 @@ def _places(cells: Sequence[CellDocument]) -> list[list[CellDocument]]:
     """The cells that count, those of one place together."""
     groups: dict[str, list[CellDocument]] = {}
     for cell in cells:
-        if cell["repeat"] != WARM_UP:
+        if counts(cell):
             groups.setdefault(repr(sorted(cell["axes"].items())), []).append(cell)
     return list(groups.values())
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from vmlab.analysis.counted import counts
 from vmlab.analysis.figure import MISSING, Figure, OneReading, figure_of, workloads_of
 from vmlab.analysis.knee import SHARE_PERCENT, Knee, Step, knee_of
 from vmlab.analysis.pairing import pairing_of
@@ -20,7 +21,7 @@ from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.statistics import jain, mean, spread, total, variation
 from vmlab.analysis.table_layout import in_written_order
 from vmlab.analysis.throughput import Rates, rates_of, tile_rates, tiles_of, together_of
-from vmlab.model.run import WARM_UP, AxisValue, Outcome
+from vmlab.model.run import AxisValue, Outcome
 
 _TILES = "tiles"
 _NOTHING = Figure(MISSING)
@@ -105,7 +106,7 @@ def scores_of(document: RunDocument, share_percent: float | None = None) -> list
     share = document["scores"]["share_percent"] if share_percent is None else share_percent
     places: dict[tuple[tuple[str, AxisValue], ...], list[CellDocument]] = defaultdict(list)
     for cell in in_written_order(document):
-        if cell["repeat"] != WARM_UP:
+        if counts(cell):
             places[tuple((name, value) for name, value in cell["axes"].items() if name != _TILES)].append(cell)
     metrics = document["run"]["throughput"]
     found = (_place(dict(place), cells, metrics, share) for place, cells in places.items())

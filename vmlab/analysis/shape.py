@@ -266,6 +266,32 @@ class StageDocument(TypedDict):
     host: dict[str, AggregateDocument]
 
 
+class SwitchDocument(TypedDict):
+    """A switch of all guests' cache mode while the workloads ran, `at` a time of day, `seconds` after their start.
+
+    `pauses_ms` are by a guest's key how long it may have stood still. The host wrote dirty pages for `drained_seconds`
+    before, in all `drained_bytes`, which are None where its kernel does not tell.
+    """
+
+    at: str | None
+    seconds: float
+    origin: str
+    before: str
+    after: str
+    pauses_ms: dict[str, float | None]
+    drained_seconds: float | None
+    drained_bytes: int | None
+
+
+class SpanDocument(TypedDict):
+    """The host between two switches, `since` and `until` in seconds after the start; `cache` was in force."""
+
+    since: float
+    until: float
+    cache: str
+    host: dict[str, AggregateDocument]
+
+
 class YardstickReading(TypedDict):
     """A fixed piece of work, once: `seconds` of the wall clock in both parts together, and CPU time."""
 
@@ -287,7 +313,7 @@ class CellDocument(TypedDict):
     """One point of the axes, one repeat; `settings` spells out what it is configured as.
 
     `block` is the repeat, all cells of which follow each other, and `position` the place of the cell in it, from 1. A
-    warm-up is repeat and block 0.
+    warm-up is repeat and block 0. A cell with `switches` has the host's figures in `spans` alone.
     """
 
     cell: int
@@ -313,6 +339,8 @@ class CellDocument(TypedDict):
     disk_traffic: TrafficDocument | None
     bound_by: BoundDocument | None
     stages: list[StageDocument]
+    switches: list[SwitchDocument]
+    spans: list[SpanDocument]
     cache_proof: list[ProofDocument]
     seen_in_guests: list[SeenDocument]
 

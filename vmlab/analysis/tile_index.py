@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
 
+from vmlab.analysis.counted import counts
 from vmlab.analysis.figure import MISSING, RUN_TIME, Figure, RunCells, Value, figure_of_runs
 from vmlab.analysis.reading import ran_apart
 from vmlab.analysis.shape import CellDocument
 from vmlab.analysis.statistics import total
 from vmlab.analysis.throughput import rates_of, tile_rates, tiles_of, together_of
-from vmlab.model.run import WARM_UP, AxisValue, Outcome
+from vmlab.model.run import AxisValue, Outcome
 
 TILE_INDEX = "tile_index"
 """The metric of a cell that the index is."""
@@ -76,7 +77,7 @@ def reference_of(cells: Sequence[CellDocument], metrics: Mapping[str, str]) -> R
 
     None where none passed, and where they have not the same workloads in all tiles.
     """
-    passed = [cell for cell in cells if cell["outcome"] == Outcome.PASSED and cell["repeat"] != WARM_UP]
+    passed = [cell for cell in cells if cell["outcome"] == Outcome.PASSED and counts(cell)]
     if not passed:
         return None
     fewest = min(map(tiles_of, passed))

@@ -13,6 +13,7 @@ from typing import Self
 from vmlab.model.event import (
     AnotherRunSeen,
     CacheProved,
+    CacheSwitched,
     CellEnded,
     CellsReplanned,
     CellStarted,
@@ -99,6 +100,7 @@ class CellTimeline:
     measurements: list[MeasurementTaken] = field(default_factory=list)
     remade: list[FiguresRemade] = field(default_factory=list)
     proofs: list[CacheProved] = field(default_factory=list)
+    switches: list[CacheSwitched] = field(default_factory=list)
     inspected: list[GuestInspected] = field(default_factory=list)
     yardstick: dict[str, YardstickTaken] = field(default_factory=dict)
 
@@ -125,6 +127,8 @@ class CellTimeline:
                 self._remake(event)
             case CacheProved():
                 self.proofs.append(event)
+            case CacheSwitched():
+                self.switches.append(event)
             case GuestInspected():
                 self.inspected.append(event)
             case YardstickTaken():

@@ -15,6 +15,7 @@ from vmlab.report.grid import WIDTH, Column, grid, paragraph, shorten
 from vmlab.report.heading import heading
 from vmlab.report.host_rows import mean_text, row_label
 from vmlab.report.limits import bound_lines
+from vmlab.report.switches import span_lines, switch_lines
 from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, number, plural
 from vmlab.report.yardsticks import yardstick_words
 from vmlab.telemetry.host_figures import HEADLINES
@@ -33,6 +34,7 @@ def cell_text(document: RunDocument, cell: CellDocument, width: int = WIDTH) -> 
         _measurements(cell, width),
         [line for text in _remade(cell["remade"]) for line in paragraph(text, width, "  ")],
         _stages(cell, width),
+        span_lines(cell, width),
         _host(cell, width),
         list(_proofs(cell, width)),
         list(_seen(cell, width)),
@@ -56,6 +58,7 @@ def _facts(cell: CellDocument) -> Iterator[str]:
         yield f"workloads started {number(cell['start_skew_ms'])}{uncertain} ms apart"
     if cell["wall_seconds"] is not None:
         yield f"total wall clock {number(cell['wall_seconds'])} s"
+    yield from switch_lines(cell)
     yield from bound_lines(cell)
     if (yardstick := yardstick_words(cell)) is not None:
         yield yardstick

@@ -8,6 +8,7 @@ from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.event import (
     AnotherRunSeen,
     CacheProved,
+    CacheSwitched,
     CellEnded,
     CellStarted,
     CommandReceived,
@@ -27,7 +28,7 @@ from vmlab.model.event import (
 )
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import Outcome
-from vmlab.report.words import host_words, plural
+from vmlab.report.words import host_words, plural, switch_words
 
 _LEVELS = {Outcome.PASSED: "good", Outcome.INVALID: "warning", Outcome.FAILED: "error", Outcome.ABORTED: "error"}
 
@@ -83,6 +84,9 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
             return _info(f"tile {event.tile} {event.guest} is {event.state}")
         case CacheProved(agrees=False):
             return Sentence("error", f"{event.guest}: {event.file} is not in cache mode {event.expected}")
+        case CacheSwitched():
+            told = switch_words(event.before, event.after, event.pauses_ms, event.drained_seconds, event.drained_bytes)
+            return Sentence("warning", f"cell {event.cell} was switched: {told}")
         case WorkloadStarted():
             return _info(f"tile {event.tile} {event.workload} started on {event.guest}, {event.late_ms:.1f} ms late")
         case WorkloadEnded():

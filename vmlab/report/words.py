@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from vmlab.model.quantities import format_bytes
+from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.model.run import AS_WRITTEN
 
 if TYPE_CHECKING:
@@ -99,3 +99,14 @@ def host_words(host: Mapping[str, str | int | None]) -> str:
     ahead = host.get("read_ahead_bytes")
     words = [f"{name} {host[name]}" for name in ("ksm", "thp") if host.get(name) is not None]
     return ", ".join(words if ahead is None else [*words, f"read-ahead {format_bytes(int(ahead))}"])
+
+
+def switch_words(
+    before: str, after: str, pauses_ms: Mapping[str, float | None], seconds: float | None, written: int | None
+) -> str:
+    """``cache writeback to none; guests stood still for at most 6 ms; dirty pages written before in 1.2 s``."""
+    known = [pause for pause in pauses_ms.values() if pause is not None]
+    longest = f"; guests stood still for at most {number(max(known))} ms" if known else ""
+    amount = "" if written is None else f" ({format_bytes(written)})"
+    drained = "" if seconds is None else f"; dirty pages written before in {format_seconds(seconds)}{amount}"
+    return f"cache {before} to {after}{longest}{drained}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.model.run import WARM_UP
 from vmlab.report.limits import bound_lines
+from vmlab.report.switches import switch_lines
 from vmlab.report.words import order_words
 from vmlab.report.yardsticks import yardstick_words
 
@@ -28,4 +29,6 @@ def cell_lines(cell: CellDocument) -> Iterator[str]:
     yardstick = yardstick_words(cell)
     if yardstick is not None:
         yield f"{yardstick[0].upper()}{yardstick[1:]}."
+    for line in switch_lines(cell):
+        yield f"{line[0].upper()}{line[1:]}."
     yield from bound_lines(cell)

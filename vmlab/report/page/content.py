@@ -245,6 +245,7 @@ def _mean(cells: Sequence[CellDocument], name: str) -> float:
 def cell_chart(course: CellCourse, prefix: str) -> etree._Element:
     """The timeline of a cell: phases and workloads, CPU, disk and memory."""
     drawn = Timeline([Span("phases", since, until, name) for name, since, until in course.phases])
+    drawn.marks += course.marks
     drawn.spans += [Span(name, since, until) for name, since, until in course.workloads[:MOST_ROWS]]
     values = course.values
     user = values[_CPU[0][1][0]]

@@ -43,6 +43,15 @@ _STYLE: dict[Any, Any] = {
 _WIDTH = 5.0
 """Inches of 72 points: a chart is about as wide as the screen of a phone, and is made larger elsewhere."""
 _LONGEST = 26
+_OVER: Any = ("data", "axes fraction")
+_MARK: dict[str, Any] = {
+    "xytext": (2, 1),
+    "textcoords": "offset points",
+    "fontsize": 7,
+    "color": INK,
+    "va": "bottom",
+    "annotation_clip": False,
+}
 _HREF = "{http://www.w3.org/1999/xlink}href"
 
 
@@ -87,10 +96,11 @@ class Track:
 
 @dataclass(slots=True)
 class Timeline:
-    """What is drawn of one cell."""
+    """What is drawn of one cell. `marks` are lines across all tracks: moments in seconds, and their words."""
 
     spans: list[Span] = field(default_factory=list)
     tracks: list[Track] = field(default_factory=list)
+    marks: list[tuple[float, str]] = field(default_factory=list)
 
 
 def dots(rows: Sequence[str], lines: Sequence[Line], label: str, prefix: str) -> etree._Element:
@@ -202,6 +212,11 @@ def timeline(drawn: Timeline, prefix: str) -> etree._Element:
         _spans(strips[0][0], rows, drawn.spans)
         for axes, track in zip((strip[0] for strip in strips[1:]), drawn.tracks, strict=True):
             _track(axes, track)
+        for moment, words in drawn.marks:
+            for (axes,) in strips:
+                axes.axvline(moment, color=INK, linewidth=1, linestyle="--")
+            # Over the first track: above the phases stand their names.
+            strips[min(1, len(strips) - 1)][0].annotate(words, (moment, 1), xycoords=_OVER, **_MARK)
         strips[-1][0].set_xlabel("seconds since the cell began")
         return _svg(figure, prefix)
 

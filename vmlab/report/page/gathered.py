@@ -29,11 +29,15 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class CellCourse:
-    """A cell over time: its phases and workloads as name, beginning and end in seconds, and courses by name."""
+    """A cell over time: its phases and workloads as name, beginning and end in seconds, and courses by name.
+
+    `marks` are moments at which it was changed, with what it was changed to.
+    """
 
     phases: tuple[tuple[str, float, float], ...]
     workloads: tuple[tuple[str, float, float], ...]
     values: Mapping[str, Course]
+    marks: tuple[tuple[float, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +82,27 @@ def _courses(reader: RunReader, document: RunDocument, names: Sequence[str]) -> 
                 phases=tuple((visible_line(span.phase), span.since - began, span.until - began) for span in own),
                 workloads=tuple(_worked(cell, own)),
                 values={name: _course(reader, name, began, own[-1].until) for name in names},
+                marks=tuple(_marks(cell, own)),
             )
     return found
 
 
+def _marks(cell: CellDocument, spans: Sequence[PhaseSpan]) -> Iterator[tuple[float, str]]:
+    """Switches on the cell's clock."""
+    start = _start(spans)
+    for one in cell["switches"]:
+        if start is not None:
+            yield start + one["seconds"], f"cache {one['after']}"
+
+
+def _start(spans: Sequence[PhaseSpan]) -> float | None:
+    """The common start on the cell's clock."""
+    return next((span.since - spans[0].since for span in spans if span.phase == Phase.EXECUTE), None)
+
+
 def _worked(cell: CellDocument, spans: Sequence[PhaseSpan]) -> Iterator[tuple[str, float, float]]:
     """Workloads on the cell's clock; theirs begins with the common start, which the execute phase begins with."""
-    start = next((span.since - spans[0].since for span in spans if span.phase == Phase.EXECUTE), None)
+    start = _start(spans)
     for one in cell["workloads"]:
         if start is not None and one["began"] is not None and one["ended"] is not None:
             yield f"{one['workload']} {one['tile']}", start + one["began"], start + one["ended"]

@@ -1,0 +1,16 @@
+"""Which cells are readings of their point."""
+
+from __future__ import annotations
+
+from vmlab.analysis.shape import CellDocument
+from vmlab.model.run import WARM_UP
+
+
+def counts(cell: CellDocument) -> bool:
+    """Whether a cell's figures count: not those of a warm-up, nor of a cell that was changed while it ran."""
+    return cell["repeat"] != WARM_UP and not was_switched(cell)
+
+
+def was_switched(cell: CellDocument) -> bool:
+    """Whether a cell's cache mode changed while its workloads ran, so that it is a reading of neither."""
+    return bool(cell.get("switches"))

@@ -1,0 +1,37 @@
+"""Switches of the cache mode of a running cell, in words and with the host's figures in each span."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vmlab.analysis.shape import CellDocument
+from vmlab.report.grid import Column, grid
+from vmlab.report.host_rows import mean_text, row_label
+from vmlab.report.words import NOT_MEASURED, number, switch_words
+from vmlab.telemetry.host_figures import HEADLINES
+
+
+def switch_lines(cell: CellDocument) -> Iterator[str]:
+    """A sentence for each switch of a cell."""
+    for one in cell["switches"]:
+        told = switch_words(one["before"], one["after"], one["pauses_ms"], one["drained_seconds"], one["drained_bytes"])
+        yield f"switched {number(one['seconds'])} s after the start, as {one['origin']} asked: {told}"
+
+
+def span_lines(cell: CellDocument, width: int) -> list[str]:
+    """The host's means in each span between switches, a column each; [] without samples."""
+    spans = cell["spans"]
+    rows = [figure for figure in HEADLINES if any(figure.name in span["host"] for span in spans)]
+    if not rows:
+        return []
+    columns = [
+        Column(
+            f"{span['cache']}, {number(span['since'])} to {number(span['until'])} s",
+            [
+                mean_text(figure, span["host"][figure.name]["mean"]) if figure.name in span["host"] else NOT_MEASURED
+                for figure in rows
+            ],
+        )
+        for span in spans
+    ]
+    return ["host, mean in each span", *grid("cache", list(map(row_label, rows)), columns, width)]
