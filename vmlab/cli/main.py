@@ -45,6 +45,12 @@ def _stop() -> click.Command:
     return stop
 
 
+def _set() -> click.Command:
+    from vmlab.cli.set_command import set_command
+
+    return set_command
+
+
 def _ls() -> click.Command:
     from vmlab.cli.list_command import ls
 
@@ -151,6 +157,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "run": CommandEntry(_run, "Run a scenario and print its figures side by side."),
     "attach": CommandEntry(_attach, "Watch a run that is under way."),
     "stop": CommandEntry(_stop, "Stop a run; what was measured is kept."),
+    "set": CommandEntry(_set, "Change a run while it goes on: the cells to come, or the guests that run."),
     "ls": CommandEntry(_ls, "List runs, or the shipped scenarios."),
     "show": CommandEntry(_show, "Show what a run measured."),
     "compare": CommandEntry(_compare, "Set runs side by side."),

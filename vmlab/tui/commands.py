@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vmlab.lab.control import send_command
+from vmlab.lab.asking import ask_for, ask_for_now
 from vmlab.lab.folder import RunFolder
 from vmlab.lab.launch import start_run
 from vmlab.lab.ready import check_ready
 from vmlab.lab.stopping import stop_run
-from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import CacheMode
 from vmlab.plan.loading import ScenarioFile
 from vmlab.plan.planning import check_fit, make_plan, read_host_facts
 from vmlab.plan.terms import Overrides
+from vmlab.report.words import plural, switch_words
 
 ORIGIN = "the console"
 
@@ -38,12 +38,19 @@ class RunCommands:
         """Change the cells to come to `count` tiles; returns the new plan as a sentence."""
         return self._set(tiles=count)
 
+    def switch_cache(self, mode: CacheMode) -> str:
+        """Switch the guests that run to a cache mode; returns what came of it as a sentence.
+
+        Raises CommandFailed when it did not work.
+        """
+        done = ask_for_now(self._folder, ORIGIN, {"cache": mode})
+        return switch_words(
+            done["before"], done["after"], done["pauses_ms"], done["drained_seconds"], done["drained_bytes"]
+        )
+
     def _set(self, **change: Any) -> str:
-        if not self._folder.control.exists():
-            raise UsageError(f"run {self._folder.id} takes no commands yet, or no more")
-        answer = send_command(self._folder.control, "set", origin=ORIGIN, **change)
-        cells = answer.get("cells", [])
-        return f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'} to come"
+        cells = ask_for(self._folder, ORIGIN, change)["cells"]
+        return f"{plural(len(cells), 'cell')} to come"
 
 
 def start(file: ScenarioFile, overrides: Overrides) -> Path:

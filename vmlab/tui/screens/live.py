@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from vmlab.tui.feed.host import HostFeed
     from vmlab.tui.feed.live import LiveFeed
 
+NOW = "Guests that run: cache writeback or none, at once; this cell is a reading of neither then"
 MORE_TILES = "Cells to come: one tile more"
 FEWER_TILES = "Cells to come: one tile fewer"
 
@@ -35,7 +36,8 @@ class LiveScreen(WatchScreen):
     """Finds the live run by itself; when it ends, its last picture stays and the host's figures go on."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("b", "switch_cache", "Cache", tooltip="Cells to come: cache writeback or none"),
+        Binding("b", "switch_cache", "Cache", key_display="bB", tooltip="Cells to come: cache writeback or none"),
+        Binding("B", "switch_cache_now", "Cache now", show=False, tooltip=NOW),
         Binding("plus,equals_sign", "change_tiles(1)", "Tiles", key_display="+-", tooltip=MORE_TILES),
         Binding(
             "minus",
@@ -158,7 +160,7 @@ class LiveScreen(WatchScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Commands to a run are grey while there is none."""
-        if action in ("switch_cache", "change_tiles", "stop_run"):
+        if action in ("switch_cache", "switch_cache_now", "change_tiles", "stop_run"):
             return True if self.watched is not None else None
         return True
 
@@ -166,6 +168,13 @@ class LiveScreen(WatchScreen):
         """Cells to come: none where the next is not, writeback otherwise. The running cell stays as it is."""
         mode: CacheMode = "writeback" if self._coming("cache") == "none" else "none"
         self._change(f"cache {mode}", lambda run: run.set_cache(mode))
+
+    def action_switch_cache_now(self) -> None:
+        """Guests that run: none where they have another mode, writeback otherwise. The running cell does not count."""
+        cell = self.view().cell
+        mode: CacheMode = "writeback" if cell is not None and cell.cache == "none" else "none"
+        self.notify(f"to cache {mode}: dirty pages are written first", title="The running guests")
+        self._ask("The running guests", lambda run: f"{run.switch_cache(mode)}; this cell counts for nothing")
 
     def action_change_tiles(self, step: int) -> None:
         """Cells to come: one tile more or fewer. The running cell stays as it is."""
@@ -185,18 +194,20 @@ class LiveScreen(WatchScreen):
             return dict(view.next_axes)[axis]
         return view.cell.axis(axis) if view.cell is not None else None
 
-    @work(thread=True, group="commands")
     def _change(self, what: str, command: Callable[[RunCommands], str]) -> None:
+        self._ask("Cells to come", lambda run: f"{what}, {command(run)}; the running cell stays as it is")
+
+    @work(thread=True, group="commands")
+    def _ask(self, title: str, command: Callable[[RunCommands], str]) -> None:
+        """Have `command` ask the run that is watched, and show what it says, or why it did not work."""
         if self.watched is None:
             return
         try:
             effect = command(run_commands(runs_folder() / self.watched))
         except VmlabError as error:
-            self.app.call_from_thread(self.notify, str(error), title="Cells to come: not changed", severity="warning")
+            self.app.call_from_thread(self.notify, str(error), title=f"{title}: not changed", severity="warning")
             return
-        self.app.call_from_thread(
-            self.notify, f"{what}, {effect}; the running cell stays as it is", title="Cells to come"
-        )
+        self.app.call_from_thread(self.notify, effect, title=title)
 
     def _note(self, level: str, text: str) -> None:
         if self.state is not None:

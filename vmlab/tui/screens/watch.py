@@ -115,7 +115,7 @@ class WatchScreen(Screen[None]):
         self._drawn_at = time.monotonic()
         run = self.view()
         charts = self.query_one(ChartBoard)
-        charts.show(self.history)
+        charts.show(self.history, run.switched)
         self._draw_guests(run)
         self.query_one(EventLog).show(run.log)
         note = f"charts: {charts.span_seconds:.0f} s" if len(self.history) else ""

@@ -54,6 +54,15 @@ class History:
         last = self.last
         return last.length if last is not None and last.length > 0 else 1.0
 
+    def newer_than(self, moment: float) -> int:
+        """How many samples were taken after `moment` of the monotonic clock."""
+        count = 0
+        for sample in reversed(self._samples):
+            if sample.mono <= moment:
+                break
+            count += 1
+        return count
+
     def values(self, terms: Terms, count: int) -> list[float]:
         """The newest `count` sums of `terms`, oldest first; NaN where a sample lacks one of them.
 

@@ -152,4 +152,5 @@ def cell_view(cell: CellTimeline) -> CellView:
         reasons=tuple(end.reasons) if end else (),
         wall_seconds=end.wall_seconds if end else None,
         settings=cell.start.settings,
+        switches=tuple((one.mono, one.after) for one in cell.switches),
     )

@@ -92,6 +92,13 @@ class CellView(NamedTuple):
     reasons: tuple[str, ...] = ()
     wall_seconds: float | None = None
     settings: Mapping[str, Any] = MappingProxyType({})
+    switches: tuple[tuple[float, str], ...] = ()
+    """When its cache mode was switched while it ran, on the monotonic clock, and to which."""
+
+    @property
+    def cache(self) -> AxisValue | None:
+        """The cache mode of its guests at present; None where they differ."""
+        return self.switches[-1][1] if self.switches else self.axis("cache")
 
     def axis(self, name: str) -> AxisValue | None:
         """The value of one axis, or of the attribute of this name that all guests share; None where there is none."""
@@ -122,6 +129,12 @@ class RunView(NamedTuple):
     guests: tuple[GuestView, ...] = ()
     log: tuple[LogLine, ...] = ()
     next_axes: Axes | None = None
+
+    @property
+    def switched(self) -> tuple[float, ...]:
+        """When running guests were switched, on the monotonic clock, in order."""
+        cells = self.cells if self.cell is None else (*self.cells, self.cell)
+        return tuple(sorted({moment for cell in cells for moment, _ in cell.switches}))
 
     def elapsed(self, now: float) -> float:
         """Seconds since the run began, or how long it took."""

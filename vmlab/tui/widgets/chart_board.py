@@ -13,7 +13,7 @@ from vmlab.tui.state.charts import CPU, DISK_BUSY, DISK_RATE, DISK_WAIT, KSM, ME
 from vmlab.tui.state.history import History
 from vmlab.tui.widgets.chart_head import head_rows
 from vmlab.tui.widgets.painted import Line, Painted
-from vmlab.tui.widgets.raster import Cell, Rows, lines, pairs, plain_lines, stack, textured
+from vmlab.tui.widgets.raster import Cell, Rows, lines, mark_column, pairs, plain_lines, stack, textured
 from vmlab.tui.widgets.scale import Scale, scale_for
 
 Panel = tuple[Chart, ...]
@@ -34,13 +34,17 @@ class ChartBoard(Painted):
         super().__init__(id=id)
         self.history = History()
         self._drawn = -1
+        self._moments: tuple[float, ...] = ()
         self.heads: dict[str, str] = {}
         """The head of every chart by its title and unit, as it was drawn last."""
 
-    def show(self, history: History) -> None:
-        """Draw `history` as it is now; nothing happens when it has been drawn already."""
-        if history is not self.history or history.version != self._drawn:
-            self.history = history
+    def show(self, history: History, moments: tuple[float, ...] = ()) -> None:
+        """Draw `history` as it is now, with a line at each of `moments` of the monotonic clock.
+
+        Nothing happens when it has been drawn already.
+        """
+        if history is not self.history or history.version != self._drawn or moments != self._moments:
+            self.history, self._moments = history, moments
             self.repaint()
 
     @property
@@ -104,11 +108,19 @@ class ChartBoard(Painted):
         head = head_rows(chart, self.history.last, scale, width, self._marks(chart))
         self.heads[f"{chart.title} {scale.unit}"] = " ".join(text for row in head for text, _ in row)
         rows = self._raster(chart, values, scale.top, width, max(1, height - len(head)))
+        for column in self._marked_columns(width, odd if chart.stacked else 0):
+            mark_column(rows, column, "|" if self.glyphs.plain else "│")
         if chart.top != 100.0:
             _label_top(rows, scale.text(scale.top) + ("-" if self.glyphs.plain else "┤"))
         tones = [self.tone(series.tone) for series in drawn]
         heading = [self._strip(row, width)._segments for row in head]
         return [*heading, *(_segments(row, tones, self.tone("ground")) for row in rows)][:height]
+
+    def _marked_columns(self, width: int, odd: int) -> set[int]:
+        """The columns that have the first sample after a moment to be marked; `odd` is as in `raster.pairs`."""
+        newer = (self.history.newer_than(moment) for moment in self._moments)
+        columns = {width - 1 - (count - 1 + odd) // 2 for count in newer if 0 < count <= len(self.history) - 1}
+        return {column for column in columns if column >= 0}
 
     def _scale(self, chart: Chart, values: list[list[float]]) -> Scale:
         if isinstance(chart.top, str):

@@ -134,6 +134,12 @@ def plain_lines(series: Sequence[Sequence[float]], top: float, width: int, heigh
     return rows
 
 
+def mark_column(rows: Rows, column: int, sign: str) -> None:
+    """A line from top to bottom in one column, over whatever is drawn there."""
+    for row in rows:
+        row[column] = (sign, None, None)
+
+
 def pairs(values: Sequence[float], *, larger: bool = False, odd: int = 0) -> list[float]:
     """Two values into one: their mean, or the larger of them.
 

@@ -1,0 +1,146 @@
+"""Running guests are switched by a key of Live, and the moment is a line in every chart."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.tui.conftest import RUN
+from tests.tui.pictures import screen_text
+from tests.tui.played import until
+from tests.tui.test_screens import StillConsole
+from vmlab.model.errors import CommandFailed
+from vmlab.model.event import CacheSwitched, CellStarted, Event, PhaseStarted, RunStarted
+from vmlab.model.run import CacheMode
+from vmlab.model.sample import Sample, SampleNames
+from vmlab.tui.feed.messages import RunArrived, RunFound
+from vmlab.tui.screens import live
+from vmlab.tui.screens.live import LiveScreen
+from vmlab.tui.widgets.chart_board import ChartBoard
+
+NAMES = SampleNames.of(["cpu_user_percent", "disk_util_percent", "memory_total_bytes", "memory_used_bytes"])
+FIRST = 1000.0
+"""The monotonic clock at the first sample; there is one a second, all alike."""
+
+
+def samples(count: int) -> tuple[Sample, ...]:
+    values = array("d", [100.0, 100.0, 2.0**30, 2.0**30])
+    return tuple(Sample(FIRST + n, FIRST + n, 1.0, 0.0, NAMES, values) for n in range(count))
+
+
+def events(*more: Event) -> tuple[Event, ...]:
+    start = {"run": RUN, "scenario": "tile", "size": "smoke", "seed": 1, "cells": 2, "expected_seconds": 60.0}
+    return (
+        RunStarted(wall=0.0, mono=FIRST, **start),  # type: ignore[arg-type]
+        CellStarted(wall=0.0, mono=FIRST, cell=1, axes={"cache": "writeback"}, repeat=1, guests=4),
+        PhaseStarted(wall=0.0, mono=FIRST, cell=1, phase="execute"),
+        *more,
+    )
+
+
+def switched(mono: float, after: str = "none") -> CacheSwitched:
+    return CacheSwitched(
+        wall=0.0,
+        mono=mono,
+        cell=1,
+        origin="the console",
+        before="writeback" if after == "none" else "none",
+        after=after,
+        pauses_ms={"t1-web": 5.0},
+        drained_seconds=1.0,
+    )
+
+
+def marked_columns(screen: LiveScreen) -> list[set[int]]:
+    """The columns of the line, for each row of the board that has one; the ends of scales have another sign."""
+    rows = screen.query_one(ChartBoard).text().splitlines()
+    return [found for row in rows if (found := {place for place, sign in enumerate(row) if sign == "│"})]
+
+
+@pytest.mark.usefixtures("state")
+@pytest.mark.parametrize("taken", [50, 51])
+@pytest.mark.parametrize("back", [1, 2, 9])
+async def test_the_switch_is_a_line_in_every_chart_at_the_first_sample_after_it(taken: int, back: int) -> None:
+    app = StillConsole()
+    async with app.run_test(size=(160, 48)):
+        screen = app.screen
+        assert isinstance(screen, LiveScreen)
+        await until(lambda: screen.state is not None, "the screen is ready")
+        screen.post_message(RunFound(RUN, {}))
+        moment = FIRST + taken - back - 0.5
+        screen.post_message(RunArrived(RUN, events(switched(moment)), samples(taken)))
+        await until(lambda: marked_columns(screen), "the line is drawn")
+        board = screen.query_one(ChartBoard)
+        across, each, panels = board._grid(board.size.width, board.size.height)
+        assert len(panels) == 8
+        # Two samples a column; areas keep their pairs as time goes on, lines do not.
+        stacked, line = each - 1 - (back - 1 + taken % 2) // 2, each - 1 - (back - 1) // 2
+        allowed = {start + place for start in range(0, across * (each + 1), each + 1) for place in (stacked, line)}
+        found = marked_columns(screen)
+        assert set.union(*found) <= allowed
+        assert all(len(columns) == across for columns in found), "every chart side by side has its own"
+        assert len(found) >= board.size.height - 2 * 3, "from top to bottom, apart from the heads of both rows"
+        assert "now cache none" in screen_text(app)
+        assert "cell 1 was switched: cache writeback to none" in screen_text(app)
+
+
+@pytest.mark.usefixtures("state")
+async def test_a_switch_before_all_samples_is_not_drawn() -> None:
+    app = StillConsole()
+    async with app.run_test(size=(160, 48)):
+        screen = app.screen
+        assert isinstance(screen, LiveScreen)
+        await until(lambda: screen.state is not None, "the screen is ready")
+        screen.post_message(RunFound(RUN, {}))
+        screen.post_message(RunArrived(RUN, events(switched(FIRST - 5)), samples(20)))
+        await until(lambda: "now cache none" in screen_text(app), "the run is drawn")
+        assert marked_columns(screen) == []
+
+
+@dataclass
+class Commands:
+    """What `RunCommands` would do, for one run after the other."""
+
+    asked: list[CacheMode] = field(default_factory=list)
+    failure: str = ""
+
+    def of(self, folder: Path) -> Commands:
+        assert folder.name == RUN
+        return self
+
+    def switch_cache(self, mode: CacheMode) -> str:
+        self.asked.append(mode)
+        if self.failure:
+            raise CommandFailed(self.failure)
+        return f"cache to {mode}"
+
+
+def notices(app: StillConsole) -> list[str]:
+    return [f"{one.title}: {one.message}" for one in app._notifications]
+
+
+@pytest.mark.usefixtures("state")
+async def test_the_key_switches_to_and_fro_and_says_what_came_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands()
+    monkeypatch.setattr(live, "run_commands", commands.of)
+    app = StillConsole()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = app.screen
+        assert isinstance(screen, LiveScreen)
+        await until(lambda: screen.state is not None, "the screen is ready")
+        await pilot.press("B")
+        assert commands.asked == [], "without a run there is nothing to switch"
+        screen.post_message(RunFound(RUN, {}))
+        screen.post_message(RunArrived(RUN, events(), samples(4)))
+        await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
+        await pilot.press("B")
+        await until(lambda: "The running guests: cache to none; this cell counts for nothing" in notices(app), "told")
+        screen.post_message(RunArrived(RUN, (switched(FIRST + 2),), ()))
+        await until(lambda: "now cache none" in screen_text(app), "the strip tells it")
+        commands.failure = "still dirty pages; the cells to come can have it"
+        await pilot.press("B")
+        await until(lambda: any("not changed: still dirty pages" in one for one in notices(app)), "the refusal is told")
+    assert commands.asked == ["none", "writeback"]
