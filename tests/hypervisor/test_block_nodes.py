@@ -1,6 +1,7 @@
 """Disks are opened again with every option that they had; QEMU's own block layer answers, in its storage daemon."""
 
 import copy
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 
 from tests.hypervisor.block_layer import BlockLayer, block_layer, file_node, format_node, restored_guest
+from tests.hypervisor.conftest import Start
+from tests.hypervisor.test_domain_xml import ON_BLOCK, ON_FILE
 from vmlab.hypervisor.block_nodes import BlockNodes, Definition, definitions_among, definitions_in
 from vmlab.hypervisor.cache_proof import direct_flags, open_flags
 from vmlab.model.errors import HypervisorError
@@ -104,6 +107,20 @@ def test_a_node_whose_options_nobody_knows_is_not_touched(tmp_path: Path) -> Non
         with_data_disk(layer, tmp_path)
         with pytest.raises(HypervisorError, match="block node libvirt-7-format, libvirt-7-storage was opened"):
             BlockNodes(layer.pid, layer)
+
+
+def test_libvirt_tells_how_it_would_define_a_data_disk(isolated: Start, runtime: Path, tmp_path: Path) -> None:
+    lab = isolated("definitions", str(runtime), str(tmp_path))
+    answer, complaints = lab.communicate(timeout=240)
+    assert lab.returncode == 0, complaints
+    for name, source in (("file", ON_FILE), ("block", ON_BLOCK)):
+        definitions = json.loads(answer)[name]
+        assert len(definitions) == 8, "two nodes each of overlay, saved disk, image and data disk"
+        storage = next(one for one in definitions if one.get("filename") == str(source.path))
+        layer = next(one for one in definitions if one.get("file") == storage["node-name"])
+        assert storage["driver"] == ("host_device" if source.block else "file")
+        assert (storage["auto-read-only"], storage["discard"], storage["cache"]["direct"]) == (True, "unmap", True)
+        assert (layer["driver"], layer["read-only"]) == ("raw", False)
 
 
 def test_definitions_are_read_from_a_command_line() -> None:
