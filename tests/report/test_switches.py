@@ -1,0 +1,27 @@
+"""A report shows when the running guests were switched: a line across a cell's tracks, and a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lxml import etree
+
+from tests.analysis.test_switches import switched_cell
+from tests.store.stories import Story
+from vmlab.report.page.cells import cell_lines
+from vmlab.report.page.content import COURSES, cell_chart
+from vmlab.report.page.gathered import gather
+from vmlab.store.reader import RunReader
+
+
+def test_each_switch_is_marked_in_the_chart_of_its_cell(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run" / "run.sqlite").begin({"cache": ["none", "writeback"]}, cells=1)
+    switched_cell(story, seconds=4.0, repeat=1)
+    with RunReader(story.end("invalid", 4)) as reader:
+        run = gather("last", reader, COURSES)
+    course = run.courses[1]
+    assert course.marks == ((1.0, "cache writeback"), (3.0, "cache none"))
+    texts = ["".join(one.itertext()) for one in cell_chart(course, "c").iter(etree.Element, "{*}text")]
+    assert texts.count("cache writeback") == texts.count("cache none") == 1
+    told = " ".join(cell_lines(run.document["cells"][0]))
+    assert "Switched 1.00 s after the start, as vmlab set asked: cache none to writeback" in told
