@@ -21,7 +21,7 @@ def test_each_switch_is_marked_in_the_chart_of_its_cell(tmp_path: Path) -> None:
         run = gather("last", reader, COURSES)
     course = run.courses[1]
     assert course.marks == ((1.0, "cache writeback"), (3.0, "cache none"))
-    texts = ["".join(one.itertext()) for one in cell_chart(course, "c").iter(etree.Element, "{*}text")]
+    texts = ["".join(map(str, one.itertext())) for one in cell_chart(course, "c").iter(etree.Element, "{*}text")]
     assert texts.count("cache writeback") == texts.count("cache none") == 1
     told = " ".join(cell_lines(run.document["cells"][0]))
     assert "Switched 1.00 s after the start, as vmlab set asked: cache none to writeback" in told

@@ -10,8 +10,8 @@ import pytest
 
 from tests.tui.conftest import RUN
 from tests.tui.pictures import screen_text
-from tests.tui.played import until
 from tests.tui.test_screens import StillConsole
+from tests.waiting import until
 from vmlab.model.errors import CommandFailed
 from vmlab.model.event import CacheSwitched, CellStarted, Event, PhaseStarted, RunStarted
 from vmlab.model.run import CacheMode
