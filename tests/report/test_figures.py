@@ -153,6 +153,12 @@ def test_only_figures_are_struck(text: str, struck: list[str]) -> None:
     assert parts[1::2] == struck
 
 
+def test_the_pictures_have_the_figures_of_the_tables(runs: list[Gathered]) -> None:
+    page = cast(Any, html.document_fromstring(html_report(runs)))
+    drawn = [text.text_content().strip() for text in page.xpath("(//figure)[1]//*[local-name()='text']")]
+    assert {"12.0", "24.0 (invalid)", "20.0", "40.0 (invalid)"} <= set(drawn)
+
+
 def test_a_figure_is_in_the_unit_for_people() -> None:
     half = Figure("passed", Spread(2.5e8, 1e6, 8))
     assert figure_text(half, "B/s") == "250.0 ± 1.00"

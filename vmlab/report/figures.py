@@ -24,17 +24,20 @@ def figure_text(figure: Figure, unit: str = "", *, named: bool = False) -> str:
     spread = figure.spread
     if spread is None:
         return NOT_MEASURED if figure.state == MISSING else figure.state
-    factor = written(unit).factor
-    if unit == "1" and spread.half_width is None and 0 < abs(spread.mean) <= 1:
+    factor, half = written(unit).factor, spread.half_width
+    if unit == "1" and half is None and 0 < abs(spread.mean) <= 1:
         # An index from 0 to 1 needs more than two digits.
         text = f"{spread.mean:.4f}"
     else:
-        text = number(spread.mean * factor)
-    if spread.half_width is not None:
-        text += f" ± {number(spread.half_width * factor)}"
+        text = spread_text(spread.mean * factor, None if half is None else half * factor)
     if named:
         text = f"{text} {unit_word(unit)}".rstrip()
     return doubted(text, figure)
+
+
+def spread_text(mean: float, half: float | None = None) -> str:
+    """``12.3 ± 0.45``: a mean in the unit in which it is written, with its half width where it has one."""
+    return number(mean) if half is None else f"{number(mean)} ± {number(half)}"
 
 
 def doubted(text: str, figure: Figure) -> str:

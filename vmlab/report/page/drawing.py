@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from vmlab.report.figures import INVALID
+from vmlab.report.figures import INVALID, spread_text
 from vmlab.report.page.theme import DASHES, HATCHES, INK, LINE, MARKERS, MUTED, SERIES, theme
 
 _STYLE: dict[Any, Any] = {
@@ -124,9 +124,7 @@ def dots(rows: Sequence[str], lines: Sequence[Line], label: str, prefix: str) ->
                     capsize=3,
                     markersize=5,
                 )
-                text = f"{point.value:.3g}" if point.value < 1000 else f"{point.value:.0f}"
-                if point.half is not None:
-                    text += f" ± {point.half:.2g}"
+                text = spread_text(point.value, point.half)
                 axes.annotate(
                     text if point.passed else f"{text} {INVALID}",
                     (point.value + (point.half or 0.0), height),
@@ -139,7 +137,9 @@ def dots(rows: Sequence[str], lines: Sequence[Line], label: str, prefix: str) ->
             axes.plot([], [], marker=marker, color=color, linestyle="none", label=_cut(line.name))
         axes.set_yticks(range(len(rows)), [_cut(row) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xlim(0, largest * 1.22 or 1.0)
+        # The room to the right is for the figures' texts.
+        doubtful = any(not point.passed for line in lines for point in line.points)
+        axes.set_xlim(0, largest * (1.5 if doubtful else 1.3) or 1.0)
         axes.grid(axis="y", visible=False)
         axes.set_xlabel(label)
         if len(lines) > 1:
@@ -191,7 +191,7 @@ def bars(
             )
             left = [before + value for before, value in zip(left, line.values, strict=True)]
         for place, total in enumerate(left):
-            axes.annotate(f" {total:.3g}", (total, place), fontsize=7.5, va="center", color=INK)
+            axes.annotate(f" {spread_text(total)}", (total, place), fontsize=7.5, va="center", color=INK)
         axes.set_yticks(range(len(rows)), [_cut(row) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(0, (top or max([*left, 0.0]) or 1.0) * 1.15)
