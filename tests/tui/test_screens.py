@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
+from tests.store.stories import Story
 from tests.tui.conftest import RECORDED, RUN
 from tests.tui.pictures import SIZES, check_golden, screen_text
 from tests.waiting import until
@@ -276,6 +277,18 @@ async def test_a_failed_run_is_compared(recorded: Path, size: tuple[int, int]) -
         text = await compared(app, [Pick(recorded / "run.sqlite", 2), Pick(bad / "run.sqlite", 2)])
         assert "failed" in text
         await check_golden(f"compare-failed-{size[0]}x{size[1]}", app)
+
+
+async def test_sides_without_room_are_named(tmp_path: Path, size: tuple[int, int]) -> None:
+    modes = ["none", "writeback", "writethrough", "directsync", "unsafe"]
+    story = Story(tmp_path / "run.sqlite").begin({"cache": modes}, cells=5)
+    for place, mode in enumerate(modes):
+        story.cell({"cache": mode}, {"web": 10.0 + place}, 20.0 + place)
+    app = StillConsole()
+    async with app.run_test(size=size):
+        text = await compared(app, [Pick(story.end())])
+        assert "not shown here: cache unsafe" in text
+        assert "14.0" not in text and "24.0" not in text
 
 
 async def replayed(app: Console, store: Path, *keys: str) -> ReplayScreen:
