@@ -93,3 +93,22 @@ def test_a_long_warning_is_all_there_on_a_narrow_screen() -> None:
     assert max(map(len, lines)) <= 80
     told = [line for line in lines if line[:2] in ("! ", "  ") and line.strip() and "(base)" not in line]
     assert " ".join(line[2:] for line in told) == warning.strip()
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_no_figure_of_four_sides_is_cut_off(width: int, tmp_path: Path) -> None:
+    modes = ["none", "writeback", "writethrough", "directsync"]
+    story = Story(tmp_path / "run.sqlite").begin({"cache": modes}, cells=32)
+    for repeat in range(1, 9):
+        for place, mode in enumerate(modes):
+            story.cell({"cache": mode}, {"web": 100.0 + 10 * place + 0.1 * repeat}, 200.0 + place, repeat)
+    sides = [picked.side for picked in sides_of([Pick(story.end())])]
+    table = SideTable()
+    table.show([side.label for side in sides], compared := compared_sides(sides))
+    lines = ["".join(text for text, _ in line).rstrip() for line in table.lines(width, 40)]
+    assert max(map(len, lines)) <= width
+    shown = " ".join(line for line in lines if line.startswith("web (s)"))
+    (row,) = (row for row in compared.rows if row.label == "web (s)")
+    assert len(row.entries) == 4
+    for entry in row.entries:
+        assert f" {entry.text} {entry.difference}".rstrip() in shown

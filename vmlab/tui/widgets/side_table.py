@@ -12,7 +12,7 @@ from vmlab.tui.widgets.struck import struck_pieces
 
 TONES = ("one", "three", "two", "four")
 """Tones of the sides in order, in the table and in the chart."""
-_BASE = " (base)"
+_BASE, _TITLE = " (base)", "title"
 _FIGURE, _DIFFERENCE = 9, 11
 """Columns of a figure at least, and of a difference without its interval."""
 _LEAST = 16
@@ -21,7 +21,7 @@ _WIDEST = 40
 
 
 class SideTable(Painted):
-    """Rows of figures with their difference to the baseline; warnings stand below."""
+    """Rows of figures with their difference to the baseline; sides without room stand below, and then the warnings."""
 
     can_focus = True
 
@@ -44,40 +44,55 @@ class SideTable(Painted):
             yield from ([(text, "quiet")] for text in self._hint)
             return
         name = max(18, *(len(row.label) + 1 for row in self._rows if row.entries), 0)
-        widths = self._widths(width - name)
-        yield self._heading(name, widths)
-        for row in self._rows:
-            if row.entries:
-                yield [(row.label.ljust(name), "plain"), *self._entries(row, widths)]
-            else:
-                yield from ([(line, row.tone)] for line in paragraph(row.label, width, "  "))
+        for number, sides in enumerate(self._bands(width - name)):
+            widths = self._widths(width - name, sides)
+            yield from ([("", "plain")] for _ in range(min(number, 1)))
+            yield self._heading(name, sides, widths)
+            for row in self._rows:
+                if row.entries:
+                    yield [(row.label.ljust(name), "plain"), *self._entries(row, sides, widths)]
+                elif number == 0 or row.tone == _TITLE:
+                    yield from ([(line, row.tone)] for line in paragraph(row.label, width, "  "))
         for warning in self._warnings:
             marks = itertools.chain(["! "], itertools.repeat("  "))
             for mark, text in zip(marks, paragraph(warning, max(20, width - 2)), strict=False):
                 yield [(mark, "warning"), (text, "warning")]
 
-    def _widths(self, room: int) -> list[int]:
-        """The columns of each side. The baseline, which has no differences, takes no more than it needs."""
-        base = max(self._figure(_WIDEST) + 2, len(self._labels[0]) + len(_BASE) + 2)
-        base = min(base, _WIDEST, max(_LEAST, room // len(self._labels)))
-        others = len(self._labels) - 1
+    def _bands(self, room: int) -> list[list[int]]:
+        """The sides that stand beside each other, by their numbers: the baseline with as many others as there is room
+        for, and the next ones below.
+        """
+        others = range(1, len(self._labels))
+        each = max(1, (room - self._base(room, 2)) // (self._figure(_WIDEST) + _DIFFERENCE))
+        return [[0, *others[at : at + each]] for at in range(0, len(others), each)] or [[0]]
+
+    def _widths(self, room: int, sides: Sequence[int]) -> list[int]:
+        """The columns of each side."""
+        base, others = self._base(room, len(sides)), len(sides) - 1
         return [base, *[min(_WIDEST, max(_LEAST, (room - base) // others))] * others] if others else [base]
+
+    def _base(self, room: int, sides: int) -> int:
+        """The columns of the baseline, which has no differences and takes no more than it needs."""
+        needed = max(self._figure(_WIDEST) + 2, len(self._labels[0]) + len(_BASE) + 2)
+        return min(needed, _WIDEST, max(_LEAST, room // sides))
 
     def _figure(self, each: int) -> int:
         """The columns of a figure in a side of so many."""
         longest = max((len(entry.text) for row in self._rows for entry in row.entries), default=0)
         return max(_FIGURE, min(longest, each - _DIFFERENCE))
 
-    def _heading(self, name: int, widths: Sequence[int]) -> list[Piece]:
+    def _heading(self, name: int, sides: Sequence[int], widths: Sequence[int]) -> list[Piece]:
         line: list[Piece] = [("".ljust(name), "plain")]
-        for place, (label, each) in enumerate(zip(self._labels, widths, strict=True)):
+        for place, each in zip(sides, widths, strict=True):
+            label = self._labels[place]
             role = "" if place else _BASE
             text = label if len(label) + len(role) < each else label[: each - len(role) - 2] + "…"
             line.append(((text + role).ljust(each), TONES[place % len(TONES)]))
         return line
 
-    def _entries(self, row: TableRow, widths: Sequence[int]) -> Iterable[Piece]:
-        for place, (entry, each) in enumerate(zip(row.entries, widths, strict=True)):
+    def _entries(self, row: TableRow, sides: Sequence[int], widths: Sequence[int]) -> Iterable[Piece]:
+        for place, each in zip(sides, widths, strict=True):
+            entry = row.entries[place]
             figure = self._figure(each if place else each + _DIFFERENCE - 2)
             room = max(0, each - figure - 1)
             yield from struck_pieces(f"{entry.text:>{figure}} ", "plain")
