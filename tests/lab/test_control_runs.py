@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ from vmlab.report.listing import runs_text
 from vmlab.report.tables import run_table
 from vmlab.store.reader import RunReader
 from vmlab.store.summary import summarise
-from vmlab.tui.commands import RunCommands
 
 SCENARIO = "limits: {clock_drift_percent: 100, start_skew: 30 s}\naxes: {cache: [none, writeback]}\n"
 
@@ -55,20 +53,21 @@ async def test_both_sides_run_and_the_record_says_that_it_is_a_control_run(contr
 
 
 @pytest.mark.parametrize(
-    "change", [lambda run: run.set_cache("writeback"), lambda run: run.set_tiles(2)], ids=["cache", "tiles"]
+    "change",
+    [{"cache": "writeback"}, {"tiles": 2}, {"cache": "writeback", "now": True}],
+    ids=["cache", "tiles", "now"],
 )
-async def test_the_cells_to_come_of_a_control_run_are_not_changed(change: Callable[[RunCommands], str]) -> None:
+async def test_the_configuration_of_a_control_run_is_not_changed(change: dict[str, object]) -> None:
     run = MemoryRun(SCENARIO, Overrides(size="full", cold=True, repeats=2, control=True))
     run.hypervisor.may_create.clear()
     running = asyncio.ensure_future(run.run())
     await run.until(CellStarted)
     try:
-        with pytest.raises(UsageError, match="both of its sides stay one configuration") as caught:
-            await asyncio.to_thread(change, RunCommands(run.folder.path))
+        with pytest.raises(UsageError, match=r"^a control run has one configuration on both sides, and keeps it$"):
+            await run.command("set", **change)
     finally:
         run.hypervisor.may_create.set()
         verdict = await running
-    assert len(caught.value.lines()) == 1
     assert verdict == Verdict(Outcome.PASSED, ExitCode.PASSED)
     assert run.begun() == [(cell.index, cell.axes, cell.repeat) for cell in run.plan.cells]
     assert not run.of(CellsReplanned) and not run.of(CommandReceived)

@@ -25,8 +25,6 @@ def replanned(folder: RunFolder, coming: Sequence[CellPlan], change: dict[str, A
     if not coming:
         raise UsageError("no cell is to come; the running one stays as it is")
     request = RunRequest.from_json(folder.request.read_text())
-    if request.overrides.control:
-        raise UsageError("this is a control run: both of its sides stay one configuration, and so do cache and tiles")
     if "cache" in change:
         _check_one_mode(coming)
     host = host_of(folder)

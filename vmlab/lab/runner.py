@@ -230,6 +230,8 @@ class Runner:
 
     async def _obey(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if command == "set":
+            if self._prepared.plan.control:
+                raise UsageError("a control run has one configuration on both sides, and keeps it")
             now = arguments.pop("now", False)
             return await self._set_now(arguments) if now else self._coming.change(arguments)
         if command != "stop":
@@ -244,8 +246,6 @@ class Runner:
         origin = str(arguments.pop("origin", "vmlab"))
         if arguments.keys() != {"cache"}:
             raise UsageError("of a cell that runs the cache mode alone can be changed")
-        if self._prepared.plan.control:
-            raise UsageError("a control run has one configuration on both sides, and keeps it")
         if self._cell is None:
             raise UsageError("no cell runs now")
         return await self._cell.live_cache.switch(arguments["cache"], origin)
