@@ -64,6 +64,8 @@ class CellEvents:
         self._raw = raw
         self._reasons: list[str] = []
         self._outcomes: list[Outcome] = []
+        self._switches: list[str] = []
+        self._of_switches = ""
 
     @property
     def outcome(self) -> Outcome:
@@ -133,8 +135,13 @@ class CellEvents:
                 drained_bytes=drained.written_bytes,
             )
         )
-        change = f"the cache mode changed from {before} to {after} while it ran"
-        self.end_as(Outcome.INVALID, f"{change}: it is a reading of neither, and counts for nothing")
+        self._switches.append(f"from {before} to {after}")
+        often = "" if len(self._switches) == 1 else f" {len(self._switches)} times, first"
+        change = f"the cache mode changed{often} {self._switches[0]} while it ran"
+        if self._of_switches in self._reasons:
+            self._reasons.remove(self._of_switches)
+        self._of_switches = f"{change}: it is a reading of neither, and counts for nothing"
+        self.end_as(Outcome.INVALID, self._of_switches)
 
     def warn(self, text: str) -> None:
         """A line for people."""
