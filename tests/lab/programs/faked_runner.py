@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.lab.programs.faked_vmlab import roots
+from tests.waiting import until
 from vmlab.guests.image import Image
 from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
 from vmlab.hypervisor.journal import Journal
@@ -45,15 +46,10 @@ class Cell:
             # The event loop stands: no signal is heeded, no command answered.
             time.sleep(600)
         if CELL_FILE in os.environ:
-            await asyncio.to_thread(_wait_for, Path(os.environ[CELL_FILE]))
+            await until(Path(os.environ[CELL_FILE]).exists, "the file that ends cells", deadline=3600)
         await asyncio.sleep(float(os.environ.get(CELL_SECONDS, "3600")))
         self._around.emit(CellEnded(cell=cell.index, outcome="passed", reasons=[], wall_seconds=1.0, start_skew_ms=0.0))
         return Outcome.PASSED
-
-
-def _wait_for(file: Path) -> None:
-    while not file.exists():
-        time.sleep(0.02)
 
 
 def no_image(folder: Path) -> Image:
