@@ -40,8 +40,8 @@ async def test_start_watch_switch_stop_compare_and_replay_with_the_keyboard_alon
             await pilot.press(*keys_to("tile"))
             await until(lambda: on_screen("filecopy", "Press s to start it"), "the tile's plan is shown")
             assert isinstance(app.screen, ScenariosScreen)
-            # Size smoke, two repeats: the cursor stands on the first size, and the repeats are the row above it.
-            await pilot.press("tab", "space")
+            # Size smoke, two repeats: the cursor stands on the chosen size, and the repeats are the row above it.
+            await pilot.press("tab", "left", "space")
             await until(lambda: on_screen("[smoke]", "2, up to 4 guests"), "size smoke is planned")
             await pilot.press("up", "right", "space")
             await until(lambda: on_screen("4, up to 4 guests"), "two repeats are planned")

@@ -75,7 +75,7 @@ def test_the_whole_day_by_keyboard_with_a_terminal_that_is_killed_in_between(tmu
     tmux.shows("cpu-overhead", "tile")
     tmux.press(*keys_to("tile"))
     tmux.shows("filecopy", "Press s to start it")
-    tmux.press("Tab", "Space")
+    tmux.press("Tab", "Left", "Space")
     tmux.shows("[smoke]", "2, up to 4 guests")
     tmux.press("s")
     tmux.shows("● LIVE", "cell 1/2", "cache none", deadline=300)

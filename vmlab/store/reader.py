@@ -47,6 +47,10 @@ class SampleLayout:
     units: tuple[str, ...]
 
 
+class NotBegunError(UsageError):
+    """The store has nothing in it yet: the run that writes it has just begun, or it is no store at all."""
+
+
 class RunReader:
     """Reads the store at `path` without changing it. For one thread at a time; close it, or use ``with``.
 
@@ -61,7 +65,7 @@ class RunReader:
         except OSError as error:
             raise StoreError(f"cannot read {path}: {error.strerror}") from error
         if not there:
-            raise UsageError(f"{path}: no such store")
+            raise NotBegunError(f"{path}: no such store")
         with self._store_errors():
             self._connection = sqlite3.connect(_uri(path), uri=True, isolation_level=None, check_same_thread=False)
             try:
@@ -74,6 +78,9 @@ class RunReader:
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION_ID:
+            # The writer makes the file first, and all that is in it in one transaction.
+            if not self._connection.execute("PRAGMA schema_version").fetchone()[0]:
+                raise NotBegunError(f"{self.path}: is not the store of a run")
             raise UsageError(f"{self.path}: is not the store of a run")
         if version > VERSION:
             raise UsageError(f"{self.path}: was written by a newer vmlab (schema {version}, known: {VERSION})")

@@ -8,7 +8,7 @@ from vmlab.model.errors import VmlabError
 from vmlab.model.event import CellEnded, RepeatsEnded, RunEnded, RunStarted
 from vmlab.model.run import RUNNING, Outcome
 from vmlab.store.life import is_alive, process_ids
-from vmlab.store.reader import RunReader
+from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import RunSummary
 
 _MOST_CELLS = 1000
@@ -38,6 +38,8 @@ def summarise(store: Path) -> RunSummary:
                     enough = event.cells
                 elif isinstance(event, RunEnded):
                     ended = event
+    except NotBegunError as error:
+        problem = None if alive else str(error)
     except VmlabError as error:
         problem = str(error)
     return RunSummary(

@@ -17,8 +17,8 @@ FIGURES = (
     HostFigure("cpu_idle_percent", "CPU idle", "idle", "CPU"),
     HostFigure(
         "cpu_nice_percent",
-        "CPU other",
-        "other",
+        "CPU nice and interrupts",
+        "nice+irq",
         "",
         chart="CPU",
         tone="rest",

@@ -12,12 +12,14 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
+from textual.signal import Signal
+from textual.timer import Timer
 
 from vmlab.model.errors import ExitCode, VmlabError
 from vmlab.model.places import state_folder
 from vmlab.model.visible import visible, visible_line
 from vmlab.system.terminal import say
-from vmlab.tui.contract import Tabular
+from vmlab.tui.contract import Said, Tabular
 from vmlab.tui.late import (
     compare_screen,
     find_run,
@@ -38,11 +40,13 @@ if TYPE_CHECKING:
     from vmlab.tui.screens.compare import CompareScreen
 
 _MASK_SECONDS = 0.005
+_TONES: dict[SeverityLevel, str] = {"information": "accent", "warning": "warning", "error": "bad"}
+_SAID_SECONDS: dict[SeverityLevel, float] = {"information": 5.0, "warning": 6.0, "error": 10.0}
 COPIED = "copied.txt"
 """The file that also gets a copied table, for terminals without OSC 52."""
 
 
-class Console(App[int]):
+class Console(App[int], inherit_bindings=False):
     """One mode for each screen; Live is loaded at once, the others when they are first opened."""
 
     TITLE = "vmlab"
@@ -60,6 +64,8 @@ class Console(App[int]):
         Binding("colon", "command_palette", "Commands", key_display=":", show=False, tooltip="Everything by name"),
         Binding("ctrl+s", "picture", "Picture", show=False, tooltip="This screen as an SVG file"),
         Binding("q", "quit", "Quit", tooltip="Leave the console; runs go on"),
+        Binding("ctrl+q", "quit", "Quit", show=False, system=True, priority=True),
+        Binding("ctrl+c", "help_quit", show=False, system=True),
     ]
     MODES = {  # noqa: RUF012 - Textual's own form
         "scenarios": scenarios_screen,
@@ -73,6 +79,9 @@ class Console(App[int]):
         self.options = options or ConsoleOptions()
         self.recording = recording
         """The store of a run to play back at once."""
+        self.said: Said | None = None
+        self.said_changed: Signal[Said | None] = Signal(self, "said")
+        self._silence: Timer | None = None
 
     def get_default_screen(self) -> Screen[None]:
         """The first screen, Live. Were it among MODES, Textual would parse all style sheets again for it."""
@@ -95,12 +104,39 @@ class Console(App[int]):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """As in Textual, but without markup, and with control characters made visible."""
-        super().notify(visible(message), title=visible_line(title), severity=severity, timeout=timeout, markup=False)
+        """Say `message` in the bottom lines, where it covers no chart; for `timeout` seconds.
+
+        There is no markup, and control characters are made visible.
+        """
+        words = ": ".join(filter(None, (visible_line(title), visible(message))))
+        self.said = Said(words, _TONES[severity])
+        self.said_changed.publish(self.said)
+        if self._silence is not None:
+            self._silence.stop()
+        self._silence = self.set_timer(timeout or _SAID_SECONDS[severity], self.say_nothing)
+
+    def say_nothing(self) -> None:
+        """Take away what is said."""
+        self.said = None
+        self.said_changed.publish(None)
 
     def delay_update(self, delay: float = 0.05) -> None:
         """Textual delays updates for 50 ms at a change of mode; these screens are complete at once."""
         super().delay_update(min(delay, _MASK_SECONDS))
+
+    async def action_switch_mode(self, mode: str) -> None:
+        """Go to a screen; on the screen itself, leave what was opened over it, such as a recording."""
+        if mode != self.current_mode:
+            await self.switch_mode(mode)
+        elif len(self.screen_stack) == 1:
+            self.notify(f"this is the screen {mode.capitalize()} already")
+        else:
+            while len(self.screen_stack) > 1:
+                await self.pop_screen()
+
+    def action_help_quit(self) -> None:
+        """What Ctrl+C does in other programs."""
+        self.notify("press q to leave the console; runs go on")
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """What the command palette offers: all keys of this screen by name, and the themes."""
@@ -194,6 +230,7 @@ class Console(App[int]):
         name = f"vmlab-{time.strftime('%Y%m%d-%H%M%S')}.svg"
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            self.say_nothing()
             path = self.save_screenshot(name, str(folder))
         except OSError as error:
             self.notify(f"no picture: {error.strerror}", severity="error")

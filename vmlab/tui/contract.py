@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from textual.signal import Signal
+
     from vmlab.tui.feed.picks import Pick
 
 
@@ -27,6 +29,34 @@ class ConsoleCommands(Protocol):
 
     def ask_to_stop(self, folder: Path) -> None:
         """Ask the user, and then the run, to stop."""
+        ...
+
+
+class Said(NamedTuple):
+    """What the console says in its bottom lines, and the name of its tone."""
+
+    text: str
+    tone: str
+
+
+@runtime_checkable
+class Saying(Protocol):
+    """An app that says things; `said_changed` is published when `said` is another."""
+
+    said: Said | None
+    said_changed: Signal[Said | None]
+
+    def say_nothing(self) -> None:
+        """Take away what is said."""
+        ...
+
+
+@runtime_checkable
+class Explaining(Protocol):
+    """A screen that knows why one of its keys does nothing now."""
+
+    def why_not(self, action: str) -> str:
+        """The reason why `action` is not possible now, as a sentence; empty where it is."""
         ...
 
 

@@ -11,7 +11,7 @@ from vmlab.model.errors import VmlabError
 from vmlab.model.event import Event, RunEnded, RunStarted, WorkloadProgressed
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.store.life import is_alive
-from vmlab.store.reader import RunReader
+from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import STORE, run_folders
 from vmlab.store.samples import samples
 from vmlab.tui.feed.messages import PastFound, PostMessage, RunArrived, RunFound, RunLost, StoreReadFailed
@@ -79,17 +79,27 @@ class _Following:
 
     def until(self, over: Callable[[], bool]) -> None:
         """Follow until the run is over or `over` says so, which waits between two looks."""
-        while not (self._folder / STORE).exists():
-            if not is_alive(self._folder):
-                self._post(RunLost(self._folder.name, "it ended before it began to record"))
-                return
-            if over():
-                return
-        with RunReader(self._folder / STORE) as reader:
+        reader = self._opened(over)
+        if reader is None:
+            return
+        with reader:
             self._post(RunFound(self._folder.name, intent_of(reader)))
             while not self._look(reader):
                 if over():
                     return
+
+    def _opened(self, over: Callable[[], bool]) -> RunReader | None:
+        """The run's store, as soon as there is something in it; None where that is not waited for any longer."""
+        while True:
+            alive = is_alive(self._folder)
+            try:
+                return RunReader(self._folder / STORE)
+            except NotBegunError:
+                if not alive:
+                    self._post(RunLost(self._folder.name, "it ended before it began to record"))
+                    return None
+            if over():
+                return None
 
     def _look(self, reader: RunReader) -> bool:
         """Read what is new; whether the run is over."""

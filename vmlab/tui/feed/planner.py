@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from vmlab.model.errors import RefusedError, VmlabError
 from vmlab.model.places import state_folder
@@ -13,8 +14,12 @@ from vmlab.plan.terms import HostFacts, Overrides, Plan
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan with the host that it was made for; `refusal` says why it would not start."""
+    """A plan with the host that it was made for; `refusal` says why it would not start.
 
+    `name` is that of a shipped scenario, or the path of a file.
+    """
+
+    name: str
     file: ScenarioFile
     overrides: Overrides
     plan: Plan
@@ -33,6 +38,12 @@ def scenarios() -> list[tuple[str, str]]:
     return found
 
 
+def own_file(path: str) -> tuple[str, str]:
+    """Absolute path and summary of a user's own scenario file. Raises ScenarioError or UsageError with one line."""
+    file = load(str(Path(path).expanduser()))
+    return str(file.path.absolute()), file.scenario.summary
+
+
 def planned(name: str, overrides: Overrides) -> Planned:
     """The plan of a scenario. Raises ScenarioError or UsageError for what makes no sense."""
     file = load(name)
@@ -41,5 +52,5 @@ def planned(name: str, overrides: Overrides) -> Planned:
     try:
         check_fit(plan, host)
     except RefusedError as error:
-        return Planned(file, overrides, plan, host, str(error))
-    return Planned(file, overrides, plan, host)
+        return Planned(name, file, overrides, plan, host, str(error))
+    return Planned(name, file, overrides, plan, host)

@@ -8,12 +8,12 @@ from typing import ClassVar
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 
 from vmlab.model.errors import VmlabError
 from vmlab.telemetry.host_figures import HEADLINES
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, sides_of
+from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.state.compared import ComparedSides, compared_sides
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.overlay_chart import Curve, OverlayChart
@@ -26,7 +26,7 @@ HINT = (
 )
 
 
-class CompareScreen(Screen[None]):
+class CompareScreen(ConsoleScreen):
     """Shows what was picked on the Runs screen; the first pick is the baseline."""
 
     CSS_PATH = "../styles/compare.tcss"
@@ -80,6 +80,7 @@ class CompareScreen(Screen[None]):
         self._sides, self._compared = sides, compared
         self._hint = (problem, "", *HINT[1:]) if problem else HINT
         self._draw()
+        self.refresh_bindings()
         self._read_series()
 
     @work(thread=True, exclusive=True, group="series")
@@ -103,21 +104,35 @@ class CompareScreen(Screen[None]):
         chart.display = bool(self._sides)
         chart.show(title, name, curves, self._labels())
 
+    def why_not(self, action: str) -> str:
+        """Keys that change the comparison need one."""
+        if action in ("metric", "every_metric", "swap") and not self._sides:
+            return "nothing is compared; press 3, and c on a run"
+        return ""
+
     def action_metric(self, step: int) -> None:
         """Another figure in the chart."""
+        if self.is_refused("metric"):
+            return
         self._metric = (self._metric + step) % len(HEADLINES)
         self._read_series()
 
     def action_every_metric(self) -> None:
         """Run times only, or everything that was measured."""
+        if self.is_refused("every_metric"):
+            return
         self._every_metric = not self._every_metric
         self._read()
 
     def action_swap(self) -> None:
         """Turn the sides by one, so that another one is the baseline."""
+        if self.is_refused("swap"):
+            return
         if len(self._picks) > 1:
             self._picks = [*self._picks[1:], self._picks[0]]
             self._read()
+        else:
+            self.notify("these are the cells of one run, whose scenario names the baseline; mark two of them to choose")
 
     def table_text(self) -> str:
         """What `y` copies."""

@@ -11,10 +11,11 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
+from vmlab.tui.contract import Explaining
 from vmlab.tui.widgets.glyphs import glyphs_for
 
 
-class HelpModal(ModalScreen[None]):
+class HelpModal(ModalScreen[None], inherit_bindings=False):
     """Keys, what they do, and a longer explanation where there is one."""
 
     CSS_PATH = "../styles/help.tcss"
@@ -43,7 +44,8 @@ def help_lines(screen: Screen[Any]) -> Iterator[str]:
             continue
         title = "Everywhere" if node is screen.app else "This screen" if node is screen else "The list or pane"
         key = binding.key_display or screen.app.get_key_display(binding)
-        off = "" if enabled else " (not now)"
+        why = screen.why_not(binding.action.partition("(")[0]) if isinstance(screen, Explaining) else ""
+        off = f" (not now: {why})" if why else "" if enabled else " (not now)"
         about = f": {tooltip}" if tooltip else ""
         line = f"  {key:<12} {binding.description}{about}{off}"
         groups.setdefault(title, []).append(line.encode("ascii", "replace").decode() if plain else line)

@@ -158,19 +158,23 @@ class LiveScreen(WatchScreen):
     def _feed_stumbled(self, message: StoreReadFailed) -> None:
         self._note("warning", f"{message.text}; trying again")
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Commands to a run are grey while there is none."""
-        if action in ("switch_cache", "switch_cache_now", "change_tiles", "stop_run"):
-            return True if self.watched is not None else None
-        return True
+    def why_not(self, action: str) -> str:
+        """Commands to a run need one."""
+        if action in ("switch_cache", "switch_cache_now", "change_tiles", "stop_run") and self.watched is None:
+            return "no run is going on; press 2 to start one"
+        return ""
 
     def action_switch_cache(self) -> None:
         """Cells to come: none where the next is not, writeback otherwise. The running cell stays as it is."""
+        if self.is_refused("switch_cache"):
+            return
         mode: CacheMode = "writeback" if self._coming("cache") == "none" else "none"
         self._change(f"cache {mode}", lambda run: run.set_cache(mode))
 
     def action_switch_cache_now(self) -> None:
         """Guests that run: none where they have another mode, writeback otherwise. The running cell does not count."""
+        if self.is_refused("switch_cache_now"):
+            return
         cell = self.view().cell
         mode: CacheMode = "writeback" if cell is not None and cell.cache == "none" else "none"
         self.notify(f"to cache {mode}: dirty pages are written first", title="The running guests")
@@ -178,13 +182,18 @@ class LiveScreen(WatchScreen):
 
     def action_change_tiles(self, step: int) -> None:
         """Cells to come: one tile more or fewer. The running cell stays as it is."""
+        if self.is_refused("change_tiles"):
+            return
         tiles = self._coming("tiles")
-        count = max(1, (tiles if isinstance(tiles, int) else 1) + step)
+        count = (tiles if isinstance(tiles, int) else 1) + step
+        if count < 1:
+            self.notify("a cell has at least one tile", title="Cells to come", severity="warning")
+            return
         self._change(f"{count} {'tile' if count == 1 else 'tiles'}", lambda run: run.set_tiles(count))
 
     def action_stop_run(self) -> None:
         """Ask, and then stop the run that is shown."""
-        if self.watched is not None:
+        if not self.is_refused("stop_run") and self.watched is not None:
             cast(ConsoleCommands, self.app).ask_to_stop(runs_folder() / self.watched)
 
     def _coming(self, axis: str) -> AxisValue | None:

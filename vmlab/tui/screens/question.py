@@ -14,13 +14,13 @@ from textual.widgets import Button, Label
 from vmlab.model.visible import visible
 
 
-class QuestionModal(ModalScreen[bool]):
+class QuestionModal(ModalScreen[bool], inherit_bindings=False):
     """Returns True if confirmed and False otherwise; a single accidental key does nothing."""
 
     CSS_PATH = "../styles/question.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "answer(False)", "No"),
-        Binding("left,right,h,l", "app.focus_next", "Other answer", show=False),
+        Binding("tab,shift+tab,left,right,h,l", "app.focus_next", "Other answer", show=False),
     ]
 
     def __init__(self, question: str, deed: str, keep: str) -> None:

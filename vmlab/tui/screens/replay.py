@@ -83,11 +83,17 @@ class ReplayScreen(WatchScreen):
         self.playback = Playback(recording)
         self._marks, self._past = recording.marks(), past
         self._stepped = time.monotonic()
+        self.refresh_bindings()
         self.seek_to(0.0)
 
     def now(self) -> float:
         """The recording's own clock."""
         return self.playback.moment if self.playback else 0.0
+
+    def view(self) -> RunView:
+        """The run at this moment of the recording, whose length is known."""
+        view = super().view()
+        return view if self.playback is None else view._replace(length=self.playback.recording.length)
 
     def origin(self) -> Origin:
         """RECORDING, with the speed or the reason why it is paused."""
@@ -142,7 +148,7 @@ class ReplayScreen(WatchScreen):
 
     def action_pause(self) -> None:
         """Stand still, or go on; at the end, play again from the beginning."""
-        if self.playback is None:
+        if self.is_refused("pause") or self.playback is None:
             return
         if self.playback.at_end:
             self.playback.paused = False
@@ -151,19 +157,35 @@ class ReplayScreen(WatchScreen):
         self.playback.paused = not self.playback.paused
         self.changed()
 
+    def why_not(self, action: str) -> str:
+        """Nothing can be played while the recording is read."""
+        played = action in ("pause", "seek", "seek_to", "next_cell", "speed")
+        return "the recording is still being read" if played and self.playback is None else ""
+
+    def _at_an_end(self, step: float) -> bool:
+        """Whether there is nothing further on in the direction of `step`; then that is said."""
+        play = self.playback
+        if play is not None and step > 0 and play.at_end:
+            self.notify("this is the end of the recording")
+            return True
+        if play is not None and step < 0 and play.position <= 0:
+            self.notify("this is the beginning of the recording")
+            return True
+        return False
+
     def action_seek(self, seconds: int) -> None:
         """Go back or on by so many seconds of the recording."""
-        if self.playback is not None:
+        if not self.is_refused("seek") and self.playback is not None and not self._at_an_end(seconds):
             self.seek_to(self.playback.position + seconds)
 
     def action_seek_to(self, end: int) -> None:
         """To the beginning (0) or to the end (1)."""
-        if self.playback is not None:
+        if not self.is_refused("seek_to") and self.playback is not None and not self._at_an_end(end or -1):
             self.seek_to(self.playback.recording.length * end)
 
     def action_next_cell(self, step: int) -> None:
         """To the beginning of the cell after or before this moment."""
-        if self.playback is None:
+        if self.is_refused("next_cell") or self.playback is None or self._at_an_end(step):
             return
         here = self.playback.position
         begins = [mark.began for mark in self._marks]
@@ -171,11 +193,16 @@ class ReplayScreen(WatchScreen):
         earlier = [begin for begin in begins if begin < here - 2.0]
         if step > 0 and later:
             self.seek_to(later[0])
-        elif step < 0:
+        elif step > 0:
+            self.notify("no cell begins after this moment")
+        else:
             self.seek_to(earlier[-1] if earlier else 0.0)
 
     def action_speed(self, step: int) -> None:
         """Faster or slower."""
-        if self.playback is not None:
-            self.playback.change_speed(step)
-            self.changed()
+        if self.is_refused("speed") or self.playback is None:
+            return
+        before = self.playback.speed
+        if self.playback.change_speed(step) == before:
+            self.notify(f"{self._multiple}{before:g} is the {'fastest' if step > 0 else 'slowest'} there is")
+        self.changed()

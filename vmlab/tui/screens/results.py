@@ -8,15 +8,15 @@ from typing import ClassVar
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 
 from vmlab.model.errors import VmlabError
 from vmlab.tui.feed.results import ResultText, results_of
+from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.result_board import ResultBoard
 
 
-class ResultsScreen(Screen[None]):
+class ResultsScreen(ConsoleScreen):
     """One run's figures, laid out for the width of the terminal; it scrolls."""
 
     CSS_PATH = "../styles/results.tcss"

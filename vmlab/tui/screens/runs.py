@@ -7,7 +7,6 @@ from typing import ClassVar, cast
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
@@ -22,6 +21,7 @@ from vmlab.store.runs import STORE, RunSummary
 from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.run_list import RunList
+from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.state.run_rows import SORTS, RunRow, kept_marks, rows_of
 from vmlab.tui.state.run_state import cell_view
 from vmlab.tui.state.views import CellView
@@ -33,7 +33,7 @@ _REFRESH_SECONDS = 2.0
 EMPTY = ("No runs yet. Press 2 to choose a scenario and start one.",)
 
 
-class RunsScreen(Screen[None]):
+class RunsScreen(ConsoleScreen):
     """One line a run; `e` unfolds its cells."""
 
     CSS_PATH = "../styles/runs.tcss"
@@ -100,6 +100,7 @@ class RunsScreen(Screen[None]):
         self._runs, self._loaded = runs, True
         self._marked = kept_marks(self._marked, runs)
         self._draw()
+        self.refresh_bindings()
 
     def _refused(self, problem: str) -> None:
         """Show the reason why the list cannot be read, in place of the list."""
@@ -153,6 +154,10 @@ class RunsScreen(Screen[None]):
         key = self.query_one(RowList).key
         return next((row for row in self.rows() if row.key == key), None)
 
+    @on(RowList.Moved)
+    def _moved(self) -> None:
+        self.refresh_bindings()
+
     @on(RowList.Chosen)
     def _chosen(self) -> None:
         self.action_open()
@@ -161,10 +166,25 @@ class RunsScreen(Screen[None]):
     def _heading_clicked(self) -> None:
         self.action_sort()
 
+    def why_not(self, action: str) -> str:
+        """What concerns a run needs one under the cursor."""
+        if action in ("open", "mark", "unfold", "results", "stop") and self._current() is None:
+            return "no run is listed here"
+        if action == "compare" and not self._marked and self._current() is None:
+            return "no run is listed here, and none is marked"
+        if action == "stop" and (run := self._run()) is not None and run.outcome != RUNNING:
+            return f"run {run.id} is over"
+        return ""
+
+    def _run(self) -> RunSummary | None:
+        """The run that the cursor is on, or on a cell of."""
+        row = self._current()
+        return None if row is None else next((run for run in self._runs if run.id == row.run), None)
+
     def action_open(self) -> None:
         """Watch a run that lives, replay one that is over."""
         row = self._current()
-        if row is None:
+        if self.is_refused("open") or row is None:
             return
         folder = runs_folder() / row.run
         live = any(run.id == row.run and run.outcome == RUNNING for run in self._runs)
@@ -173,13 +193,13 @@ class RunsScreen(Screen[None]):
     def action_results(self) -> None:
         """The tables of the run under the cursor."""
         row = self._current()
-        if row is not None:
+        if not self.is_refused("results") and row is not None:
             self.console.open_results(runs_folder() / row.run / STORE)
 
     def action_mark(self) -> None:
         """Mark the row under the cursor, or take its mark away; go on to the next row."""
         row = self._current()
-        if row is None:
+        if self.is_refused("mark") or row is None:
             return
         if row.key in self._marked:
             self._marked.remove(row.key)
@@ -192,13 +212,13 @@ class RunsScreen(Screen[None]):
         """Compare what is marked, or the cells of the run under the cursor."""
         row = self._current()
         keys = self._marked or ([row.run] if row else [])
-        if keys:
+        if not self.is_refused("compare"):
             self.console.compare([_pick(key) for key in keys])
 
     def action_unfold(self) -> None:
         """Show or hide the cells of the run under the cursor."""
         row = self._current()
-        if row is None:
+        if self.is_refused("unfold") or row is None:
             return
         if row.run in self._unfolded:
             del self._unfolded[row.run]
@@ -238,15 +258,17 @@ class RunsScreen(Screen[None]):
         if field.value or field.display:
             field.value = ""
             field.display = False
-        else:
+        elif self._marked:
             self._marked.clear()
+        else:
+            self.notify("no filter is set, and no run is marked")
         self.query_one(RowList).focus()
         self._draw()
 
     def action_stop(self) -> None:
         """Ask whether to stop the run under the cursor."""
         row = self._current()
-        if row is not None:
+        if not self.is_refused("stop") and row is not None:
             self.console.ask_to_stop(runs_folder() / row.run)
 
     @on(Input.Changed)

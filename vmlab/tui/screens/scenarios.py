@@ -11,7 +11,8 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.screen import Screen
+from textual.events import Key
+from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from vmlab.model.axes import axes_words, repeat_words
@@ -20,7 +21,8 @@ from vmlab.model.quantities import about_seconds
 from vmlab.plan.terms import Overrides
 from vmlab.tui.commands import start
 from vmlab.tui.contract import ConsoleCommands
-from vmlab.tui.feed.planner import Planned, planned, scenarios
+from vmlab.tui.feed.planner import Planned, own_file, planned, scenarios
+from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.state.choices import Choice, choices_of, overrides_of
 from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines
 from vmlab.tui.widgets.choice_form import ChoiceForm
@@ -30,15 +32,17 @@ from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.text_board import TextBoard
 
 _FIRST_SIZE = "demo"
+_HEADING: Line = [(" Scenarios", "quiet")]
 
 
-class ScenariosScreen(Screen[None]):
+class ScenariosScreen(ConsoleScreen):
     """Left the scenarios, right the chosen one: map, choices, plan."""
 
     CSS_PATH = "../styles/scenarios.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "app.focus_next", "Next pane", tooltip="From the list to the choices and back"),
+        Binding("tab", "pane(1)", "Next pane", tooltip="From the list to the choices and back"),
         Binding("s", "start", "Start", tooltip="Start what the plan says; it goes on without the console"),
+        Binding("f", "file", "File…", tooltip="A scenario file of your own, by its path"),
         Binding("r", "reset", "As written", tooltip="Forget what was changed"),
     ]
 
@@ -50,6 +54,7 @@ class ScenariosScreen(Screen[None]):
         self._planned: Planned | None = None
         self._problem = ""
         self._starting = False
+        self._is_planning = False
 
     def compose(self) -> ComposeResult:
         """List, map, choices, plan, keys."""
@@ -59,10 +64,13 @@ class ScenariosScreen(Screen[None]):
                 yield TextBoard(id="map")
                 yield ChoiceForm(id="choices")
                 yield TextBoard(id="plan")
+        yield Input(placeholder="path of a scenario file; Esc leaves it", id="file", compact=True)
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:
         """Read the scenarios in a thread."""
+        self.query_one(Input).display = False
+        self.query_one(RowList).show(_HEADING, (), ("Reading them …",))
         self.query_one(RowList).focus()
         self._read()
 
@@ -72,16 +80,56 @@ class ScenariosScreen(Screen[None]):
         self.app.call_from_thread(self._listed, found)
 
     def _listed(self, found: Sequence[tuple[str, str]]) -> None:
-        self._summaries = dict(found)
-        rows: list[tuple[str, Line]] = [(name, [(f" {name}", "plain")]) for name, _ in found]
-        self.query_one(RowList).show([(" Scenarios", "quiet")], rows, ("none is shipped",))
+        self._summaries |= dict(found)
+        # A file of the user's own is known by its path, and listed by its name.
+        rows: list[tuple[str, Line]] = [(name, [(f" {Path(name).name}", "plain")]) for name in self._summaries]
+        self.query_one(RowList).show(_HEADING, rows, ("none is shipped",))
+
+    def action_file(self) -> None:
+        """Ask for the path of a file."""
+        field = self.query_one(Input)
+        field.display = True
+        field.focus()
+
+    def on_key(self, event: Key) -> None:
+        """Escape leaves the path."""
+        field = self.query_one(Input)
+        if event.key == "escape" and field.has_focus:
+            event.stop()
+            self._leave_file()
+
+    def _leave_file(self) -> None:
+        field = self.query_one(Input)
+        field.value, field.display = "", False
+        self.query_one(RowList).focus()
+
+    @on(Input.Submitted)
+    def _file_named(self, message: Input.Submitted) -> None:
+        if message.value.strip():
+            self._open_file(message.value.strip())
+        else:
+            self._leave_file()
+
+    @work(thread=True, exclusive=True, group="file")
+    def _open_file(self, path: str) -> None:
+        try:
+            found = own_file(path)
+        except VmlabError as error:
+            self.app.call_from_thread(self.notify, str(error), title="Not opened", severity="error")
+            return
+        self.app.call_from_thread(self._opened, found)
+
+    def _opened(self, found: tuple[str, str]) -> None:
+        self._leave_file()
+        self._listed([found])
+        self.query_one(RowList).place(found[0])
 
     @on(RowList.Moved)
     def _moved(self, message: RowList.Moved) -> None:
         if message.key != self._name:
             self._name = message.key
             self._choices = ()
-            self._make_plan()
+            self._plan_anew()
 
     @on(RowList.Chosen)
     def _chosen(self) -> None:
@@ -97,11 +145,20 @@ class ScenariosScreen(Screen[None]):
                 message.choice if place == message.row else choice for place, choice in enumerate(self._choices)
             )
         self.query_one(ChoiceForm).show(self._choices)
-        self._make_plan()
+        self._plan_anew()
 
     def action_reset(self) -> None:
         """As the scenario is written, at its first size."""
+        sizes = [choice.chosen for choice in self._choices if choice.name == "size"]
+        if sizes in ([], [(_FIRST_SIZE,)]) and not any(choice.touched for choice in self._choices):
+            self.notify("nothing was changed: the plan is as the scenario is written")
+            return
         self._choices = ()
+        self._plan_anew()
+
+    def _plan_anew(self) -> None:
+        """Make the plan of what is chosen now; until it is there, nothing can be started."""
+        self._is_planning = True
         self._make_plan()
 
     @work(thread=True, exclusive=True, group="plan")
@@ -110,7 +167,7 @@ class ScenariosScreen(Screen[None]):
         if name is None:
             return
         try:
-            if len(choices) <= 1 or before is None or before.file.scenario.name != name:
+            if len(choices) <= 1 or before is None or before.name != name:
                 size = str(choices[0].chosen[0]) if choices else _FIRST_SIZE
                 made = planned(name, Overrides(size=size))
                 choices = choices_of(made.file.scenario, made.plan.scenario, made.plan.size)
@@ -123,11 +180,12 @@ class ScenariosScreen(Screen[None]):
             self.app.call_from_thread(self._plan_received, made, choices)
 
     def _refused(self, problem: str) -> None:
-        self._problem = problem
+        self._problem, self._is_planning = problem, False
         self._draw()
 
     def _plan_received(self, made: Planned, choices: tuple[Choice, ...]) -> None:
         self._planned, self._choices, self._problem = made, choices, made.refusal
+        self._is_planning = False
         self._draw()
 
     def on_resize(self) -> None:
@@ -144,7 +202,7 @@ class ScenariosScreen(Screen[None]):
         width = board.size.width or 60
         summary = self._summaries.get(self._name or "", "")
         lines: list[Line] = [[(text, "quiet")] for text in textwrap.wrap(summary, width)]
-        if self._planned is not None and self._planned.file.scenario.name == self._name:
+        if self._planned is not None and self._planned.name == self._name:
             tiles = max((cell.tiles for cell in self._planned.plan.cells), default=1)
             each = " (each of them)" if tiles > 1 else ""
             lines += [[(f"Who loads whom in a tile{each}", "title")]]
@@ -178,7 +236,9 @@ class ScenariosScreen(Screen[None]):
 
     def action_start(self) -> None:
         """Start what the plan says."""
-        if self._planned is None or self._problem:
+        if self._is_planning:
+            self.notify("the plan of what you chose is still being made; press s again", title="Not started")
+        elif self._planned is None or self._problem:
             self.notify(self._problem or "choose a scenario first", title="Not started", severity="warning")
         elif not self._starting:
             self._starting = True

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Container
-from textual.screen import Screen
 from textual.timer import Timer
 
+from vmlab.model.run import RUNNING, Phase
+from vmlab.tui.screens.base import ConsoleScreen
+from vmlab.tui.state.cpu_use import MUCH_PERCENT, outside_share
 from vmlab.tui.state.history import History, guest_figures
 from vmlab.tui.state.views import NO_RUN, RunView
 from vmlab.tui.widgets.chart_board import ChartBoard
@@ -28,20 +29,16 @@ SHORTEST_REDRAW = 0.25
 """Seconds between two pictures at least, however fast things arrive."""
 UNHURRIED_REDRAW = 1.1
 """The same where only progress arrived: it is drawn with the next sample, which comes within a second."""
+_OUTSIDE_SAMPLES = 5
 NO_GUESTS = ("No guests. Press 2 to choose a scenario and start it, 3 for the runs there are.",)
 
 
-class WatchScreen(Screen[None]):
+class WatchScreen(ConsoleScreen):
     """A picture of a run and of the host. Subclasses feed `state` and `history` and call `changed`."""
 
     CSS_PATH = "../styles/watch.tcss"
     # Arrow keys belong to the screen until the user moves into a pane with Tab.
     AUTO_FOCUS = ""
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "tab", "app.focus_next", "Next pane", show=False, tooltip="Scroll the tiles or the log with the arrows"
-        ),
-    ]
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,16 +112,23 @@ class WatchScreen(Screen[None]):
         self._drawn_at = time.monotonic()
         run = self.view()
         charts = self.query_one(ChartBoard)
-        charts.show(self.history, run.switched)
+        charts.show(self.history, run.switched, run.moments)
         self._draw_guests(run)
         self.query_one(EventLog).show(run.log)
-        note = f"charts: {charts.span_seconds:.0f} s" if len(self.history) else ""
-        self.query_one(StatusStrip).show(run, self.now(), self.origin(), note)
+        note = f"charts: {charts.span_seconds:.0f} s" if len(self.history) and not charts.has_axis else ""
+        self.query_one(StatusStrip).show(run, self.now(), self.origin(), note, self._outside(run))
+
+    def _outside(self, run: RunView) -> float | None:
+        """How much of the CPUs other work takes while workloads run, in percent; None where it is not much."""
+        if run.cell is None or run.cell.phase != Phase.EXECUTE or run.outcome != RUNNING:
+            return None
+        share = outside_share(self.history.newest(_OUTSIDE_SAMPLES))
+        return share if share >= MUCH_PERCENT else None
 
     def _draw_guests(self, run: RunView) -> None:
         last = self.history.last
         figures = guest_figures(last, METRICS) if last is not None and run.guests else {}
-        self.query_one(GuestTable).show(run.guests, figures, self.now(), self.hint(run), run.cells)
+        self.query_one(GuestTable).show(run.guests, figures, self.now(), self.hint(run), run.cells, self.history)
 
     def hint(self, run: RunView) -> tuple[str, ...]:
         """The text in place of the tiles."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from vmlab.model.sample import Sample, split_name
@@ -48,6 +48,10 @@ class History:
         """The newest sample; None where there is none."""
         return self._samples[-1] if self._samples else None
 
+    def newest(self, count: int) -> list[Sample]:
+        """The newest `count` samples, oldest first."""
+        return list(islice(self._samples, max(0, len(self._samples) - count), None))
+
     @property
     def interval(self) -> float:
         """Seconds between samples, by the newest sample; 1 where there is none."""
@@ -73,6 +77,11 @@ class History:
             values = deque((value_of(sample, terms) for sample in self._samples), maxlen=self._samples.maxlen)
             self._drawn[terms] = values
         return list(islice(values, max(0, len(values) - count), None))
+
+
+def never_moved(values: Iterable[float]) -> bool:
+    """Whether a value was nothing all the time, or unknown."""
+    return all(value == 0 or value != value for value in values)
 
 
 def value_of(sample: Sample, terms: Terms) -> float:

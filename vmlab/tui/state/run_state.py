@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Mapping
 
 from vmlab.analysis.timeline import CellTimeline, RunTimeline, WorkloadTimeline
-from vmlab.model.event import CellEnded, CellStarted, Event
+from vmlab.model.event import CellEnded, CellsReplanned, CellStarted, Event, PhaseStarted
 from vmlab.model.run import RUNNING, Outcome
 from vmlab.report.event_words import event_sentence
-from vmlab.tui.state.views import Axes, CellView, GuestView, Intent, LogLine, RunView, WorkloadView
+from vmlab.tui.state.views import Axes, CellView, GuestView, Intent, LogLine, Moment, RunView, WorkloadView
 
 LOG_LINES = 1000
+_MOST_MOMENTS = 60
 HOST_STATE = "ready"
 """The state of a place that is no guest of the lab, such as the host itself."""
 PastTimes = Mapping[tuple[str, int, Axes], float]
@@ -31,6 +32,7 @@ class RunState:
         self._timeline = RunTimeline()
         self._ended: list[CellView] = []
         self._log: deque[LogLine] = deque(maxlen=LOG_LINES)
+        self._moments: deque[Moment] = deque(maxlen=_MOST_MOMENTS)
         self._abandoned: tuple[float, str] | None = None
 
     def remember(self, past: PastTimes) -> None:
@@ -45,6 +47,9 @@ class RunState:
         if isinstance(event, CellStarted) and self._timeline.cell is not None:
             self._past |= passed_times(self._timeline.cell)
         self._timeline.apply(event)
+        moment = _moment(event)
+        if moment is not None:
+            self._moments.append(moment)
         if isinstance(event, CellEnded) and event.cell in self._timeline.cells:
             # Made once: a run may have hundreds of cells, and the screen is drawn four times a second.
             self._ended.append(cell_view(self._timeline.cells[event.cell]))
@@ -79,6 +84,7 @@ class RunState:
             cells=tuple(self._ended),
             guests=self._guest_views(cell) if cell else (),
             log=tuple(self._log),
+            moments=tuple(self._moments),
             next_axes=tuple(known.replanned.next_axes.items()) if known.replanned else None,
         )
 
@@ -124,6 +130,19 @@ class RunState:
             reason=known.end.reason if known.end else "",
             last_seconds=self._past.get((known.workload, known.tile, _axes(cell))),
         )
+
+
+def _moment(event: Event) -> Moment | None:
+    """The mark that an event has on the time axis, if any."""
+    match event:
+        case CellStarted():
+            return Moment(event.mono, f"cell {event.cell}", "accent")
+        case PhaseStarted():
+            return Moment(event.mono, event.phase)
+        case CellsReplanned():
+            return Moment(event.mono, "changed", "warning")
+        case _:
+            return None
 
 
 def passed_times(cell: CellTimeline) -> dict[tuple[str, int, Axes], float]:

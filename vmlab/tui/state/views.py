@@ -76,6 +76,14 @@ class GuestView(NamedTuple):
         return guest_key(self.tile, self.guest)
 
 
+class Moment(NamedTuple):
+    """What began at `mono`, on the monotonic clock, in one word for the time axis; `tone` names its colour."""
+
+    mono: float
+    word: str
+    tone: str = "quiet"
+
+
 class CellView(NamedTuple):
     """One cell that began; its `number` counts from 1.
 
@@ -109,7 +117,9 @@ class CellView(NamedTuple):
 class RunView(NamedTuple):
     """A run as it stands. `began` and `ended` are on the monotonic clock; an empty `id` means that there is no run.
 
-    `next_axes` are the axis values of the next cell if the user changed the cells to come, else None.
+    `next_axes` are the axis values of the next cell if the user changed the cells to come, else None. `length` is the
+    seconds that the whole run took, where that is known because it was recorded. `moments` are the newest beginnings
+    of cells and phases, and changes by the user.
     """
 
     id: str = ""
@@ -129,6 +139,8 @@ class RunView(NamedTuple):
     guests: tuple[GuestView, ...] = ()
     log: tuple[LogLine, ...] = ()
     next_axes: Axes | None = None
+    length: float | None = None
+    moments: tuple[Moment, ...] = ()
 
     @property
     def switched(self) -> tuple[float, ...]:

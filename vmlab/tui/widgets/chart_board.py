@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
 from vmlab.tui.state.charts import CPU, DISK_BUSY, DISK_RATE, DISK_WAIT, KSM, MEMORY, NETWORK, PRESSURE, Chart
-from vmlab.tui.state.history import History
-from vmlab.tui.widgets.chart_head import head_rows
-from vmlab.tui.widgets.painted import Line, Painted
+from vmlab.tui.state.cpu_use import cpu_use
+from vmlab.tui.state.history import KEPT, History, never_moved
+from vmlab.tui.state.views import Moment
+from vmlab.tui.widgets.chart_head import head_rows, with_users
+from vmlab.tui.widgets.painted import Line, Painted, Piece
 from vmlab.tui.widgets.raster import Cell, Rows, lines, mark_column, pairs, plain_lines, stack, textured
-from vmlab.tui.widgets.scale import Scale, scale_for
+from vmlab.tui.widgets.scale import Scale, nice_top, scale_for
+from vmlab.tui.widgets.time_axis import axis_line, columns_of
 
 Panel = tuple[Chart, ...]
 SIX: tuple[Panel, ...] = ((CPU,), (MEMORY,), (DISK_BUSY, DISK_WAIT), (DISK_RATE,), (KSM,), (PRESSURE,))
@@ -23,6 +27,12 @@ EIGHT: tuple[Panel, ...] = tuple(
 )
 _NARROWEST = 24
 _GAP = 1
+_LEAST_ROWS = 5
+_AXIS_FROM = 14
+"""Rows from which on one is for the time axis."""
+_MARK = "┊"
+_WEIGHT = {CPU.title: 3}
+"""How high charts are by their title, where they are not like most."""
 
 
 class ChartBoard(Painted):
@@ -34,23 +44,34 @@ class ChartBoard(Painted):
         super().__init__(id=id)
         self.history = History()
         self._drawn = -1
-        self._moments: tuple[float, ...] = ()
+        self._switched: tuple[float, ...] = ()
+        self._moments: Sequence[Moment] = ()
+        self._marked: tuple[int, ...] = ()
         self.heads: dict[str, str] = {}
         """The head of every chart by its title and unit, as it was drawn last."""
 
-    def show(self, history: History, moments: tuple[float, ...] = ()) -> None:
-        """Draw `history` as it is now, with a line at each of `moments` of the monotonic clock.
+    def show(self, history: History, switched: tuple[float, ...] = (), moments: Sequence[Moment] = ()) -> None:
+        """Draw `history` as it is now, with a line at each moment at which running guests were `switched`.
 
-        Nothing happens when it has been drawn already.
+        What began at other `moments` has a line behind what is drawn. Nothing happens when it has been drawn already.
         """
-        if history is not self.history or history.version != self._drawn or moments != self._moments:
-            self.history, self._moments = history, moments
+        if (
+            history is not self.history
+            or history.version != self._drawn
+            or (switched, moments) != (self._switched, self._moments)
+        ):
+            self.history, self._switched, self._moments = history, switched, moments
             self.repaint()
 
     @property
     def span_seconds(self) -> float:
         """How much time a chart covers from left to right."""
         return self._grid(self.size.width, self.size.height)[1] * 2 * self.history.interval
+
+    @property
+    def has_axis(self) -> bool:
+        """Whether there is room for a time axis."""
+        return self.size.height >= _AXIS_FROM
 
     def _grid(self, width: int, height: int) -> tuple[int, int, tuple[Panel, ...]]:
         """Charts side by side, columns of each, and which ones there are."""
@@ -64,26 +85,68 @@ class ChartBoard(Painted):
         return across, (width - _GAP * (across - 1)) // across, panels
 
     def repaint(self) -> None:
-        """Draw all charts, side by side and one below the other."""
+        """Draw all charts in columns; what never moved is told in lines below, and the time axis is the last line."""
         width, height = self.size
         if not width or not height:
             return
         self._drawn = self.history.version
         across, each, panels = self._grid(width, height)
-        bands = min(math.ceil(len(panels) / across), max(1, height // 6))
-        strips: list[Strip] = []
-        for band in range(bands):
-            rows = height // bands + (band < height % bands)
-            blocks = [self._panel(panel, each, rows) for panel in panels[band * across : (band + 1) * across]]
-            strips += [self._joined(blocks, row, width) for row in range(rows)]
-        self._painted = strips
+        still = [panel for panel in panels if self._is_still(panel)]
+        moving = [panel for panel in panels if panel not in still] or list(panels)
+        below = self._told(still, width) if len(moving) < len(panels) else []
+        if self.has_axis:
+            below.append(self._axis(across, each, width))
+        height -= len(below)
+        self._marked = tuple(self._columns(each)) if self.has_axis else ()
+        most = max(1, height // _LEAST_ROWS)
+        columns = [self._column(moving[place::across][:most], each, height) for place in range(across)]
+        columns = [column for column in columns if column]
+        self._painted = [*(self._joined(columns, row, width) for row in range(height)), *below]
         self.refresh()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """Not used: charts are painted as segments."""
         return ()
 
-    def _joined(self, blocks: list[list[list[Segment]]], row: int, width: int) -> Strip:
+    def _is_still(self, panel: Panel) -> bool:
+        """Whether nothing in a panel ever moved since the history began."""
+        if not len(self.history):
+            return False
+        drawn = [series.drawn for chart in panel for series in chart.series if series.drawn]
+        return all(never_moved(self.history.values(terms, KEPT)) for terms in drawn)
+
+    def _told(self, still: Sequence[Panel], width: int) -> list[Strip]:
+        """A line for the charts that never moved, or more where they do not fit."""
+        lines: list[list[Piece]] = []
+        for chart in (chart for panel in still for chart in panel):
+            scale = self._scale(chart, [])
+            (head,) = head_rows(chart, self.history.last, scale, sys.maxsize)
+            self._keep_head(chart, scale, [head])
+            short = [(text, "quiet" if tone != "title" else tone) for text, tone in head]
+            if lines and sum(len(text) for text, _ in [*lines[-1], *short]) + 3 <= width:
+                lines[-1] += [("   ", "plain"), *short]
+            else:
+                lines.append(short)
+        return [self._strip(line, width) for line in lines]
+
+    def _columns(self, each: int) -> dict[int, Moment]:
+        last = self.history.last
+        return {} if last is None else columns_of(self._moments, last.mono, 2 * self.history.interval, each)
+
+    def _axis(self, across: int, each: int, width: int) -> Strip:
+        line = axis_line(self._columns(each), self.span_seconds, each, "|" if self.glyphs.plain else _MARK)
+        return self._strip([piece for _ in range(across) for piece in [*line, (" " * _GAP, "plain")]], width)
+
+    def _column(self, panels: Sequence[Panel], width: int, height: int) -> list[list[Segment]]:
+        """Charts one below the other; the first ones are the higher ones where they do not come out even."""
+        weights = [_WEIGHT.get(panel[0].title, 2) for panel in panels]
+        out: list[list[Segment]] = []
+        for place, panel in enumerate(panels):
+            rows = round(height * sum(weights[: place + 1]) / sum(weights)) - len(out)
+            out += self._panel(panel, width, rows)
+        return out
+
+    def _joined(self, blocks: Sequence[list[list[Segment]]], row: int, width: int) -> Strip:
         segments: list[Segment] = []
         for block in blocks:
             if segments:
@@ -106,8 +169,12 @@ class ChartBoard(Painted):
             values = [pairs(each, odd=odd) for each in values]
         scale = self._scale(chart, values)
         head = head_rows(chart, self.history.last, scale, width, self._marks(chart))
-        self.heads[f"{chart.title} {scale.unit}"] = " ".join(text for row in head for text, _ in row)
+        if chart is CPU and self.history.last is not None:
+            head = with_users(head, cpu_use(self.history.last), width)
+        self._keep_head(chart, scale, head)
         rows = self._raster(chart, values, scale.top, width, max(1, height - len(head)))
+        for column in self._marked:
+            _mark(rows, column, "|" if self.glyphs.plain else _MARK)
         for column in self._marked_columns(width, odd if chart.stacked else 0):
             mark_column(rows, column, "|" if self.glyphs.plain else "│")
         if chart.top != 100.0:
@@ -118,19 +185,22 @@ class ChartBoard(Painted):
 
     def _marked_columns(self, width: int, odd: int) -> set[int]:
         """The columns that have the first sample after a moment to be marked; `odd` is as in `raster.pairs`."""
-        newer = (self.history.newer_than(moment) for moment in self._moments)
+        newer = (self.history.newer_than(moment) for moment in self._switched)
         columns = {width - 1 - (count - 1 + odd) // 2 for count in newer if 0 < count <= len(self.history) - 1}
         return {column for column in columns if column >= 0}
+
+    def _keep_head(self, chart: Chart, scale: Scale, head: Sequence[Sequence[Piece]]) -> None:
+        self.heads[f"{chart.title} {scale.unit}"] = " ".join(text for row in head for text, _ in row)
 
     def _scale(self, chart: Chart, values: list[list[float]]) -> Scale:
         if isinstance(chart.top, str):
             last = self.history.last
-            top = last.get(chart.top) if last is not None else math.nan
-            return scale_for(chart.unit, 2.0**30, None if math.isnan(top) else top)
-        if chart.stacked:
-            sums = [math.fsum(v for v in column if v == v) for column in zip(*values, strict=True)]
-        else:
-            sums = [value for each in values for value in each if value == value]
+            most = last.get(chart.top) if last is not None else math.nan
+            sums = _sums(values)
+            # All of the host's memory would leave the guests' a thin strip at the bottom.
+            top = min(most, nice_top(max(sums, default=2.0**30), binary=True))
+            return scale_for(chart.unit, 2.0**30, None if math.isnan(most) else top)
+        sums = _sums(values) if chart.stacked else [value for each in values for value in each if value == value]
         return scale_for(chart.unit, max(sums, default=0.0), chart.top)
 
     def _marks(self, chart: Chart) -> str:
@@ -148,6 +218,18 @@ class ChartBoard(Painted):
         if plain or self.app.no_color:
             return textured(values, top, width, height, ascii_only=plain)
         return stack(values, top, width, height)
+
+
+def _sums(values: Sequence[Sequence[float]]) -> list[float]:
+    """What areas that lie on each other come to, at each moment."""
+    return [math.fsum(v for v in column if v == v) for column in zip(*values, strict=True)]
+
+
+def _mark(rows: Rows, column: int, sign: str) -> None:
+    """A line down a chart, behind what is drawn."""
+    for row in rows:
+        if column < len(row) and row[column] == (" ", None, None):
+            row[column] = (sign, None, None)
 
 
 def _label_top(rows: Rows, label: str) -> None:

@@ -6,6 +6,7 @@ import math
 
 from vmlab.model.sample import Sample
 from vmlab.tui.state.charts import Chart, Series
+from vmlab.tui.state.cpu_use import MUCH_PERCENT, CpuUse
 from vmlab.tui.widgets.painted import Piece
 from vmlab.tui.widgets.scale import Scale, figure
 
@@ -22,6 +23,22 @@ def head_rows(chart: Chart, last: Sample | None, scale: Scale, width: int, marks
     rows = _flow([title, *wanted], width)
     fuller = _flow([title, *wanted, *minor], width)
     return fuller if len(fuller) == len(rows) else rows[:_MOST_ROWS]
+
+
+def with_users(head: list[list[Piece]], use: CpuUse, width: int) -> list[list[Piece]]:
+    """The head of the CPU chart, with a line that says for whom the CPUs work."""
+    users = [("guests", use.guests), ("lab", use.lab), ("outside", use.outside)]
+    told = [f"{word} {value:.0f}" for word, value in users if not math.isnan(value)]
+    if not told:
+        return head
+    if len(" ".join(told)) > width:
+        told = [text for text in told if not text.startswith("lab")]
+    much = not math.isnan(use.guests) and use.outside >= MUCH_PERCENT
+    line: list[Piece] = [(f"{text} ", "warning" if much and text.startswith("outside") else "plain") for text in told]
+    room = width - sum(len(text) for text, _ in head[-1]) - 1
+    if len(head) > 1 and sum(len(text) for text, _ in line) < room:
+        return [*head[:-1], [*head[-1], (" ", "plain"), *line]]
+    return [*head, line]
 
 
 def _item(series: Series, last: Sample | None, chart: Chart, scale: Scale, mark: str) -> list[Piece]:

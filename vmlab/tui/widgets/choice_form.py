@@ -17,7 +17,7 @@ from vmlab.tui.widgets.painted import Line, Painted, Piece
 _NAME_WIDTH = 10
 
 
-class ChoiceForm(Painted):
+class ChoiceForm(Painted, inherit_bindings=False):
     """Chosen values stand in brackets; the cursor is on one value."""
 
     can_focus = True
@@ -44,11 +44,20 @@ class ChoiceForm(Painted):
         self._column = 0
 
     def show(self, choices: Sequence[Choice]) -> None:
-        """Draw `choices`; the cursor stays where it can."""
+        """Draw `choices`; where the cursor's row is another than before, it goes to the first row's chosen value."""
+        before = self._choices[self._row] if self._choices else None
         self._choices = choices
-        self._row = min(self._row, max(0, len(choices) - 1))
-        self._column = min(self._column, max(0, len(self._values) - 1))
+        now = choices[self._row] if self._row < len(choices) else None
+        if before is None or now is None or (before.name, before.values) != (now.name, now.values):
+            self._row = 0
+            self._to_chosen()
         self.repaint()
+
+    def _to_chosen(self) -> None:
+        """Put the cursor on the first value of its row that is chosen."""
+        if self._choices:
+            choice = self._choices[self._row]
+            self._column = choice.values.index(choice.chosen[0]) if choice.chosen[0] in choice.values else 0
 
     @property
     def _values(self) -> Sequence[AxisValue]:
@@ -93,20 +102,24 @@ class ChoiceForm(Painted):
         """Another row."""
         if self._choices:
             self._row = (self._row + step) % len(self._choices)
-            self._column = min(self._column, len(self._values) - 1)
+            self._to_chosen()
             self.repaint()
 
     def action_value(self, step: int) -> None:
-        """Another value of this row."""
+        """The value beside; at the end of the row the cursor stays, so that no key takes it to the other end."""
         if self._choices:
-            self._column = (self._column + step) % len(self._values)
+            self._column = min(max(0, self._column + step), len(self._values) - 1)
             self.repaint()
 
     def action_choose(self) -> None:
         """Choose the value under the cursor, or remove it."""
         if self._choices:
             choice = self._choices[self._row]
-            self.post_message(self.Toggled(self._row, choice.toggled(choice.values[self._column])))
+            toggled = choice.toggled(choice.values[self._column])
+            if toggled.chosen == choice.chosen:
+                self.notify(f"{choice.name}: at least one value stays chosen" if choice.several else "this is chosen")
+            else:
+                self.post_message(self.Toggled(self._row, toggled))
 
     def on_click(self, event: Click) -> None:
         """Choose the value under the pointer."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 import locale
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 _SIGNS = {
@@ -22,6 +23,8 @@ _SIGNS = {
     "gone": ("○", "-"),
 }
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+_SPARK = "▁▂▃▄▅▆▇█"
+_PLAIN_SPARK = "_.-=+*#"
 _TONES = {
     "running": "good",
     "passed": "good",
@@ -51,6 +54,15 @@ class Glyphs(NamedTuple):
         whole, rest = divmod(round(share * width * 8), 8)
         done_text = "█" * whole + _EIGHTHS[rest]
         return done_text, "░" * (width - len(done_text))
+
+    def spark(self, values: Sequence[float], top: float) -> str:
+        """A small chart of one row, a character for each value from 0 to `top`; blank where there is none."""
+        steps = _PLAIN_SPARK if self.plain else _SPARK
+        last = len(steps) - 1
+        return "".join(
+            " " if value != value else steps[min(last, max(0, math.ceil(value / top * last - 0.01)))]
+            for value in values
+        )
 
     def ascii(self, text: str) -> str:
         """`text` as this terminal can show it."""

@@ -1,4 +1,4 @@
-"""The tiles: a line for each guest, and for each workload that runs in it."""
+"""The tiles: cards where there is room, else a line for each guest and for each workload that runs in it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from vmlab.model.axes import axes_words, repeat_words
-from vmlab.model.run import DONE, RUNNING, SETTLING
+from vmlab.tui.state.history import History
 from vmlab.tui.state.views import CellView, GuestView, WorkloadView
 from vmlab.tui.widgets.glyphs import tone_of
+from vmlab.tui.widgets.guest_cards import Cards
 from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.row_list import cut
 from vmlab.tui.widgets.scale import NO_FIGURE, clock
+from vmlab.tui.widgets.workload_line import workload_bar
 
 METRICS = (
     "guest_cpu_percent",
@@ -20,6 +23,8 @@ METRICS = (
     "guest_disk_write_bytes_per_second",
 )
 """What the table reads of a sample for each guest, in order."""
+_CARDS_FROM = 12
+"""Rows from which on guests are cards where they fit: fewer are for the table alone."""
 Figures = Mapping[str, Sequence[float]]
 _NO_FIGURES = (math.nan,) * len(METRICS)
 
@@ -50,6 +55,7 @@ class GuestTable(Painted):
         self._now = 0.0
         self._hint: Sequence[str] = ()
         self._ended: Sequence[CellView] = ()
+        self._history: History | None = None
 
     def show(
         self,
@@ -58,19 +64,28 @@ class GuestTable(Painted):
         now: float,
         hint: Sequence[str] = (),
         ended: Sequence[CellView] = (),
+        history: History | None = None,
     ) -> None:
         """Draw `guests` with the figures of the newest sample, by guest; `hint` stands there while there are none.
 
-        Cells that have `ended` are listed below where there is room.
+        Cells that have `ended` are listed below where there is room. With their `history` guests are cards, where
+        these fit.
         """
+        self._history = history
         self._guests, self._figures, self._now, self._hint, self._ended = guests, figures, now, hint, ended
         self.repaint()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """A heading, then the guests by tile, then the cells that have ended."""
-        above = list(self._tiles(width))
+        above = self._cards(width, height) or list(self._tiles(width))
         room = height - len(above) - 2
         return [*above, *self._cells(room)] if self._ended and room > 0 else above
+
+    def _cards(self, width: int, height: int) -> list[Line]:
+        """The guests as cards; none where there is no room for them, or nothing that they could show."""
+        if self._history is None or not self._guests or height < _CARDS_FROM:
+            return []
+        return [*(Cards(self._guests, self._history, self._now, self.glyphs).lines(width, height) or ())]
 
     def _cells(self, room: int) -> Iterable[Line]:
         yield []
@@ -102,9 +117,9 @@ class GuestTable(Painted):
         state = f"{self.glyphs.sign(guest.state)} {guest.state}"
         return [
             (f"{guest.tile:<2}", "quiet"),
-            (f"{_cut(guest.guest, widths.guest)} ", "plain"),
-            (f"{_cut(guest.role or NO_FIGURE, widths.role)} ", "quiet"),
-            (_cut(state, 12), tone_of(guest.state)),
+            (f"{cut(guest.guest, widths.guest)} ", "plain"),
+            (f"{cut(guest.role or NO_FIGURE, widths.role)} ", "quiet"),
+            (cut(state, 12), tone_of(guest.state)),
             (f"{_whole(cpu):>4} ", "plain"),
             (f"{_whole(delay):>5} ", "warning" if delay >= 20 else "plain"),
             (f"{_rate(read + written):>6} ", "plain"),
@@ -113,23 +128,12 @@ class GuestTable(Painted):
     def _workload(self, workload: WorkloadView | None, guest: GuestView, widths: _Widths) -> list[Piece]:
         if workload is None:
             return [(f"serves {', '.join(guest.serves)}", "quiet")] if guest.serves else []
-        name: list[Piece] = [(f"{_cut(workload.name, widths.workload)} ", "accent")]
+        name: list[Piece] = [(f"{cut(workload.name, widths.workload)} ", "accent")]
         times = clock(workload.elapsed(self._now))
         last: list[Piece] = []
         if workload.last_seconds is not None:
             last = [(f"/{clock(workload.last_seconds)}", "quiet")]
-        return [*name, *self._bar(workload, widths.bar), (f" {times:>4}", "plain"), *last]
-
-    def _bar(self, workload: WorkloadView, width: int) -> list[Piece]:
-        if workload.outcome != RUNNING:
-            word = f"{self.glyphs.sign(workload.outcome)} {workload.outcome}"
-            return [(_cut(word, width), tone_of(workload.outcome))]
-        if workload.stage in (DONE, SETTLING):
-            return [(_cut(workload.stage, width), "good" if workload.stage == DONE else "plain")]
-        if workload.fraction is None:
-            return [(_cut("waiting", width), "quiet")]
-        done, rest = self.glyphs.bar(workload.fraction, width - 4)
-        return [(done, "good"), (rest, "quiet"), (f" {workload.fraction * 100:3.0f}%", "plain")]
+        return [*name, *workload_bar(workload, widths.bar, self.glyphs), (f" {times:>4}", "plain"), *last]
 
 
 def _left(widths: _Widths) -> int:
@@ -137,12 +141,8 @@ def _left(widths: _Widths) -> int:
 
 
 def _heading(widths: _Widths) -> str:
-    left = f"t {'guest':<{widths.guest}} {'role':<{widths.role}} {'state':<12}cpu% delay disk/s "
+    left = f"{'tile guest':<{widths.guest + 2}} {'role':<{widths.role}} {'state':<12}cpu% delay disk/s "
     return f"{left}{'workload':<{widths.workload}} {'done':<{widths.bar}} time/last"
-
-
-def _cut(text: str, width: int) -> str:
-    return text.ljust(width) if len(text) <= width else text[: width - 1] + "…"
 
 
 def _whole(value: float) -> str:

@@ -1,14 +1,17 @@
-"""The bottom line: the keys that apply now, help and quit always in sight."""
+"""The bottom lines: what the console has to say, or else the keys, with help and quit always in sight."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 
 from textual.events import Click
 
+from vmlab.tui.contract import Explaining, Saying
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 
 _LAST = ("help", "quit")
+_MOST_LINES = 4
 
 
 class KeyBar(Painted):
@@ -18,9 +21,25 @@ class KeyBar(Painted):
         """Follow the bindings of the screen."""
         self.screen.bindings_updated_signal.subscribe(self, lambda _: self.repaint())
         self._actions: list[tuple[int, int, str]] = []
+        if isinstance(self.app, Saying):
+            self.app.said_changed.subscribe(self, lambda _: self._say())
+
+    def _say(self) -> None:
+        """Be as high as what is said; then it is drawn."""
+        self.styles.height = max(1, len(self._said(self.size.width)))
+        self.repaint()
+
+    def _said(self, width: int) -> list[Line]:
+        said = self.app.said if isinstance(self.app, Saying) else None
+        if said is None or not width:
+            return []
+        return [[(f" {text}", said.tone)] for text in textwrap.wrap(said.text, max(20, width - 2))[:_MOST_LINES]]
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
-        """One line; keys that have no room are in the help."""
+        """What is said, or one line of keys; those that have no room are in the help."""
+        return self._said(width) or self._keys(width)
+
+    def _keys(self, width: int) -> list[Line]:
         # A binding of several keys is there once for each of them.
         every = self.screen.active_bindings.values()
         shown = list({active.binding.action: active for active in every if active.binding.show}.values())
@@ -37,15 +56,21 @@ class KeyBar(Painted):
             if used + length > (width + 1 if active in ends else room):
                 continue
             line += [
-                (f" {key}", "accent" if active.enabled else "quiet"),
-                (text, "plain" if active.enabled else "quiet"),
+                (f" {key}", "quiet" if self._is_off(binding.action) else "accent"),
+                (text, "quiet" if self._is_off(binding.action) else "plain"),
             ]
-            self._actions.append((used, used + length, binding.action if active.enabled else ""))
+            self._actions.append((used, used + length, binding.action))
             used += length
         return [line]
 
+    def _is_off(self, action: str) -> bool:
+        return isinstance(self.screen, Explaining) and bool(self.screen.why_not(action.partition("(")[0]))
+
     async def on_click(self, event: Click) -> None:
-        """Press the key under the pointer."""
+        """Press the key under the pointer; where something is said, take it away."""
+        if isinstance(self.app, Saying) and self.app.said is not None:
+            self.app.say_nothing()
+            return
         for begin, end, action in self._actions:
             if begin <= event.x < end and action:
                 await self.screen.run_action(action)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -19,13 +21,21 @@ Piece = tuple[str, str]
 Line = Sequence[Piece]
 
 
-class Painted(ScrollView):
+class Painted(ScrollView, inherit_bindings=False):
     """Lines of pieces, each in one of the `tones`.
 
     A subclass says in `lines` what to draw for a width; `repaint` draws it again.
     """
 
     can_focus = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "scroll_up", "Line up", show=False),
+        Binding("down,j", "scroll_down", "Line down", show=False),
+        Binding("pageup", "page_up", "Page up", show=False),
+        Binding("pagedown", "page_down", "Page down", show=False),
+        Binding("home,g", "scroll_home", "First line", show=False),
+        Binding("end,G", "scroll_end", "Last line", show=False),
+    ]
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

@@ -12,7 +12,7 @@ from textual.message import Message
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 
 
-class RowList(Painted):
+class RowList(Painted, inherit_bindings=False):
     """Lines by key under a heading. Rows are replaced at will; the cursor stays on its key."""
 
     can_focus = True
@@ -112,7 +112,9 @@ class RowList(Painted):
 
     def action_choose(self) -> None:
         """Open the row under the cursor."""
-        if self.key is not None:
+        if self.key is None:
+            self.notify("nothing is listed here")
+        else:
             self.post_message(self.Chosen(self.key))
 
     def on_click(self, event: Click) -> None:

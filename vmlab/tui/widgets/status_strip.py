@@ -35,10 +35,14 @@ class StatusStrip(Painted):
         self._now = 0.0
         self._origin = HOST
         self._note = ""
+        self._outside: float | None = None
 
-    def show(self, run: RunView, now: float, origin: Origin, note: str = "") -> None:
-        """Draw `run` as at `now` (monotonic seconds); `note` stands at the end of the second line."""
-        self._run, self._now, self._origin, self._note = run, now, origin, note
+    def show(self, run: RunView, now: float, origin: Origin, note: str = "", outside: float | None = None) -> None:
+        """Draw `run` as at `now` (monotonic seconds); `note` stands at the end of the second line.
+
+        `outside` is a share of the CPUs, in percent, that other work takes and that the user is to know of.
+        """
+        self._run, self._now, self._origin, self._note, self._outside = run, now, origin, note, outside
         self.repaint()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
@@ -64,11 +68,22 @@ class StatusStrip(Painted):
             parts.append([("stopping: guests are cleared away", "warning")])
         elif run.cell is not None and run.cell.phase:
             parts.append([(f"{run.cell.phase} {clock(now - run.cell.phase_began)}", "accent")])
-        expected = f" of {about_seconds(run.expected_seconds)}" if run.expected_seconds else ""
-        parts.append([("run ", "quiet"), (clock(run.elapsed(now)), "plain"), (expected, "quiet")])
+        parts.append([("run ", "quiet"), (clock(run.elapsed(now)), "plain"), (_of_all(run, now), "quiet")])
+        if self._outside is not None:
+            parts.append([(f"! other work takes {self._outside:.0f} % of the CPUs", "warning")])
         if run.next_axes is not None:
             parts.append([("next cell: ", "quiet"), (axes_words(dict(run.next_axes)), "accent")])
         return parts
+
+
+def _of_all(run: RunView, now: float) -> str:
+    """How long the run takes as a whole: known of a recording, else estimated."""
+    if run.length is not None:
+        return f" of {clock(run.length)}"
+    if not run.expected_seconds:
+        return ""
+    over = run.elapsed(now) - run.expected_seconds
+    return f", {clock(over)} longer than estimated" if over > 0 else f" of {about_seconds(run.expected_seconds)}"
 
 
 def _what(run: RunView, width: int) -> list[list[Piece]]:

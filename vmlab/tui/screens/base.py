@@ -1,0 +1,37 @@
+"""What all screens share: the keys between panes, and that a key which does nothing says why."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+
+class ConsoleScreen(Screen[None], inherit_bindings=False):
+    """A screen with the console's own keys alone: Textual's would be in the help, and do nothing here."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "pane(1)", "Next pane", show=False, tooltip="To the next pane; arrows then move in it"),
+        Binding("shift+tab", "pane(-1)", "Pane before", show=False),
+    ]
+
+    def action_pane(self, step: int) -> None:
+        """Give another pane the focus, so that keys move in it."""
+        if self.focused is not None and len(self.focus_chain) < 2:
+            self.notify("there is only this pane")
+        elif step > 0:
+            self.focus_next()
+        else:
+            self.focus_previous()
+
+    def why_not(self, action: str) -> str:
+        """See `Explaining`."""
+        return ""
+
+    def is_refused(self, action: str) -> bool:
+        """Whether `action` is not possible now; then the reason is said."""
+        why = self.why_not(action)
+        if why:
+            self.notify(why, severity="warning")
+        return bool(why)
