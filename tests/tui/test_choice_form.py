@@ -47,3 +47,15 @@ async def test_many_points_are_all_in_sight_and_can_be_clicked() -> None:
         assert [choice.chosen for choice in app.toggled] == [NAMES[:-1]]
         await pilot.click(form, offset=(17, 2))
         assert app.toggled[-1].chosen == ("128 KiB", "4 MiB")
+
+
+async def test_the_cursor_begins_on_what_is_chosen_and_stops_at_the_ends() -> None:
+    app = Form()
+    async with app.run_test(size=(60, 10)) as pilot:
+        form = app.query_one(ChoiceForm)
+        form.focus()
+        form.show([Choice("size", ("smoke", "demo", "full"), ("demo",), several=False)])
+        await pilot.press("left", "space")
+        assert [choice.chosen for choice in app.toggled] == [("smoke",)]
+        await pilot.press("left", "left", "right", "right", "right", "space")
+        assert [choice.chosen for choice in app.toggled] == [("smoke",), ("full",)]

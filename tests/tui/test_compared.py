@@ -13,6 +13,7 @@ from vmlab.report.comparison import comparison_table
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import sides_of
 from vmlab.tui.state.compared import ComparedSides, TableEntry, TableRow, compared_sides
+from vmlab.tui.widgets.side_bars import SideBars
 from vmlab.tui.widgets.side_table import SideTable
 
 NOISE = (0.2, -0.5, 0.7, -0.1, 0.3, -0.6, 0.1, -0.3)
@@ -112,3 +113,25 @@ def test_no_figure_of_four_sides_is_cut_off(width: int, tmp_path: Path) -> None:
     assert len(row.entries) == 4
     for entry in row.entries:
         assert f" {entry.text} {entry.difference}".rstrip() in shown
+
+def _bars(store: Path, width: int = 140) -> list[str]:
+    compared = compared_sides([picked.side for picked in sides_of([Pick(store)])])
+    bars = SideBars()
+    bars.show(["cache none", "cache writeback"], compared.bars, compared.sentence)
+    return ["".join(text for text, _ in line) for line in bars.lines(width, 40)]
+
+
+def test_bars_are_as_long_as_their_figures_and_shade_their_intervals(store: Path) -> None:
+    lines = [line for line in _bars(store) if "█" in line]
+    web, faster = (next(line for line in lines if word in line) for word in ("web", "-50.0 %"))
+    # Mail by write-back takes as long as web, and half of what it takes without: 10 s of a scale of 30 s.
+    assert abs(web.count("█") + web.count("▒") - faster.count("█") - faster.count("▒")) <= 2
+    assert "▒" in web
+    wall = next(line for line in lines if "total wall clock" in line)
+    assert abs(wall.count("█") - 3 * faster.count("█")) <= 4
+
+
+def test_bars_of_one_reading_have_no_interval(tmp_path: Path) -> None:
+    lines = _bars(_store(tmp_path, 1))
+    assert not any("▒" in line for line in lines)
+    assert any("no interval of one reading" in line for line in lines)

@@ -154,3 +154,25 @@ def test_a_store_without_events_cannot_be_played(tmp_path: Path) -> None:
     RunWriter(tmp_path / "run.sqlite").close()
     with pytest.raises(UsageError, match="nothing was recorded yet"):
         RecordedRun(tmp_path / "run.sqlite")
+
+
+def test_the_cell_after_this_one_is_known_until_the_user_changes_the_plan() -> None:
+    planned = [(("cache", "none"),), (("cache", "writeback"),)]
+    first = CellStarted(cell=1, axes={"cache": "none"}, repeat=1, guests=4)
+    second = CellStarted(cell=2, axes={"cache": "writeback"}, repeat=1, guests=4)
+    changed = CellsReplanned(cells=2, next_axes={"cache": "none"}, expected_seconds=1)
+    assert fed([*beginning(), first], planned=planned).coming == planned[1]
+    assert fed([*beginning(), first, second], planned=planned).coming is None
+    assert fed([*beginning(), first, changed], planned=planned).coming == (("cache", "none"),)
+    assert fed([*beginning(), first, changed, second], planned=[*planned, planned[0]]).coming is None
+
+
+def test_cells_phases_and_changes_are_marked_on_the_time_axis() -> None:
+    events = [
+        *beginning(),
+        CellStarted(cell=1, axes={"cache": "none"}, repeat=1, guests=4, mono=20.0),
+        PhaseStarted(cell=1, phase="provision", mono=21.0),
+        CellsReplanned(cells=2, next_axes={"cache": "none"}, expected_seconds=1, mono=25.0),
+    ]
+    marks = [(moment.mono, moment.word) for moment in fed(events).moments][-3:]
+    assert marks == [(20.0, "cell 1"), (21.0, "provision"), (25.0, "changed")]

@@ -36,7 +36,10 @@ async def test_start_watch_switch_stop_compare_and_replay_with_the_keyboard_alon
 
             # Start the tile scenario.
             await pilot.press("2")
-            await until(lambda: on_screen("cpu-overhead", "cpu-priority", "tile", "Plan"), "the scenarios are listed")
+            await until(
+                lambda: on_screen("cpu-overhead", "cpu-priority", "tile", "What a run costs"),
+                "the scenarios are listed",
+            )
             await pilot.press(*keys_to("tile"))
             await until(lambda: on_screen("filecopy", "Press s to start it"), "the tile's plan is shown")
             assert isinstance(app.screen, ScenariosScreen)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from typing import Any
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from vmlab.tui.screens.runs import RunsScreen
     from vmlab.tui.screens.scenarios import ScenariosScreen
     from vmlab.tui.state.run_state import RunState
-    from vmlab.tui.state.views import Intent
+    from vmlab.tui.state.views import Axes, Intent
 
 
 def scenarios_screen() -> ScenariosScreen:
@@ -77,11 +78,11 @@ def question_modal(question: str, deed: str, keep: str) -> QuestionModal:
     return QuestionModal(question, deed, keep)
 
 
-def run_state(intent: Intent | None = None) -> RunState:
+def run_state(intent: Intent | None = None, planned: Sequence[Axes] = ()) -> RunState:
     """A new, empty state of a run."""
     from vmlab.tui.state.run_state import RunState
 
-    return RunState(intent=intent)
+    return RunState(intent=intent, planned=planned)
 
 
 def live_feed(post: PostMessage) -> LiveFeed:

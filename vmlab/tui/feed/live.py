@@ -15,7 +15,7 @@ from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import STORE, run_folders
 from vmlab.store.samples import samples
 from vmlab.tui.feed.messages import PastFound, PostMessage, RunArrived, RunFound, RunLost, StoreReadFailed
-from vmlab.tui.feed.past import intent_of, past_times
+from vmlab.tui.feed.past import intent_of, past_times, planned_axes
 from vmlab.tui.state.history import KEPT
 
 _FOLLOW_SECONDS = 0.5
@@ -83,7 +83,7 @@ class _Following:
         if reader is None:
             return
         with reader:
-            self._post(RunFound(self._folder.name, intent_of(reader)))
+            self._post(RunFound(self._folder.name, intent_of(reader), planned_axes(self._folder)))
             while not self._look(reader):
                 if over():
                     return

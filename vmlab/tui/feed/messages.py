@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from vmlab.model.event import Event
     from vmlab.model.sample import Sample
     from vmlab.tui.state.run_state import PastTimes
-    from vmlab.tui.state.views import Intent
+    from vmlab.tui.state.views import Axes, Intent
 
 PostMessage = Callable[[Message], object]
 """Takes a message from any thread."""
@@ -34,10 +34,13 @@ class HostProblem(Message, bubble=False):
 
 
 class RunFound(Message, bubble=False):
-    """A run lives, and its events follow. `intent` is what its scenario says, where it is known already."""
+    """A run lives, and its events follow. `intent` is what its scenario says, where it is known already; `planned` are
+    the axis values of its cells, in order.
+    """
 
-    def __init__(self, run: str, intent: Intent | None = None) -> None:
+    def __init__(self, run: str, intent: Intent | None = None, planned: tuple[Axes, ...] = ()) -> None:
         super().__init__()
+        self.planned = planned
         self.run = run
         self.intent = intent or {}
 

@@ -37,6 +37,18 @@ def intent_of(reader: RunReader) -> Intent:
     }
 
 
+def planned_axes(folder: Path) -> tuple[Axes, ...]:
+    """The axis values of all cells that the run in `folder` was started with; () where that cannot be told."""
+    from vmlab.lab.folder import RunFolder
+    from vmlab.lab.prepared import plan_of
+
+    try:
+        plan = plan_of(RunFolder(folder.name, folder))
+    except (VmlabError, OSError, ValueError, TypeError, KeyError):
+        return ()
+    return tuple(tuple(cell.axes.items()) for cell in plan.cells)
+
+
 def past_times(run: str, scenario: str, size: str) -> PastTimes:
     """The newest times of passed workloads of the same scenario and size, from runs older than `run`."""
     found: dict[tuple[str, int, Axes], float] = {}

@@ -38,6 +38,11 @@ def scenarios() -> list[tuple[str, str]]:
     return found
 
 
+def scenario_names() -> list[tuple[str, str]]:
+    """Names of the shipped scenarios, whose summaries are not read yet."""
+    return [(name, "") for name in shipped_names()]
+
+
 def own_file(path: str) -> tuple[str, str]:
     """Absolute path and summary of a user's own scenario file. Raises ScenarioError or UsageError with one line."""
     file = load(str(Path(path).expanduser()))

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from vmlab.analysis.timeline import RunTimeline
 from vmlab.model.errors import UsageError
-from vmlab.model.event import Event
+from vmlab.model.event import CellStarted, Event
 from vmlab.model.run import Outcome
 from vmlab.model.sample import Sample
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
 from vmlab.tui.feed.past import intent_of
 from vmlab.tui.state.history import KEPT
+from vmlab.tui.state.views import Axes
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 
@@ -76,6 +77,10 @@ class RecordedRun:
             )
             for cell in RunTimeline.of(self.events).cells.values()
         )
+
+    def planned(self) -> tuple[Axes, ...]:
+        """The axis values of its cells, in the order in which they ran."""
+        return tuple(tuple(event.axes.items()) for event in self.events if isinstance(event, CellStarted))
 
     def executions(self) -> list[tuple[float, float]]:
         """When the workloads of each cell began and ended, in seconds from the recording's beginning."""

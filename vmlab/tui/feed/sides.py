@@ -77,6 +77,14 @@ def over_time(picked: PickedSide, name: str) -> tuple[list[float], list[float]]:
     return [mono - span[0] for mono in found.mono], list(found.values)
 
 
+def phases_of(picked: PickedSide) -> dict[str, float]:
+    """How many seconds each phase of the side's cell took, in order."""
+    with RunReader(picked.store) as reader:
+        known = RunTimeline.of(event for _, event in reader.events(kinds=(CellStarted, PhaseStarted, PhaseEnded)))
+    cell = known.cells.get(picked.cell)
+    return {} if cell is None else dict(cell.phases)
+
+
 def _execution(reader: RunReader, cell: int) -> tuple[float, float] | None:
     kinds = (CellStarted, PhaseStarted, PhaseEnded, CellEnded)
     known = RunTimeline.of(event for _, event in reader.events(kinds=kinds)).cells.get(cell)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import work
@@ -12,13 +13,18 @@ from textual.binding import Binding, BindingType
 from vmlab.model.errors import VmlabError
 from vmlab.telemetry.host_figures import HEADLINES
 from vmlab.tui.feed.picks import Pick
-from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, sides_of
+from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, phases_of, sides_of
 from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.state.compared import ComparedSides, compared_sides
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.overlay_chart import Curve, OverlayChart
+from vmlab.tui.widgets.phase_lines import PhaseLines
+from vmlab.tui.widgets.side_bars import SideBars
 from vmlab.tui.widgets.side_table import SideTable
 
+_ROOMY = (110, 34)
+"""Columns and rows from which on bars and phases are drawn."""
+_SENTENCE_ROWS = 4
 HINT = (
     "Nothing to compare yet.",
     "Press 3 for the runs, mark two of them (or cells of one) with Space, and press c.",
@@ -48,14 +54,21 @@ class CompareScreen(ConsoleScreen):
         self._metric = 0
 
     def compose(self) -> ComposeResult:
-        """The table, the chart, the keys."""
+        """Bars where there is room, the table, the chart with the phases, the keys."""
+        yield SideBars(id="bars")
         yield SideTable(id="sides")
         yield OverlayChart(id="overlay")
+        yield PhaseLines(id="phases")
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:
         """Say what to do while nothing was picked."""
-        self.query_one(OverlayChart).display = False
+        for widget in (OverlayChart, PhaseLines, SideBars):
+            self.query_one(widget).display = False
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Bars and phases need room."""
         self._draw()
 
     def compare(self, picks: Sequence[Pick]) -> None:
@@ -88,21 +101,39 @@ class CompareScreen(ConsoleScreen):
         figure = HEADLINES[self._metric]
         try:
             curves = [over_time(one, figure.name) for one in self._sides]
+            phases = [phases_of(one) for one in self._sides]
         except VmlabError as error:
             self.app.call_from_thread(self.notify, str(error), severity="error")
             return
-        self.app.call_from_thread(self._draw_series, figure.label, figure.name, curves)
+        self.app.call_from_thread(self._draw_series, figure.label, figure.name, curves, phases)
 
     def _labels(self) -> list[str]:
         return [one.side.label for one in self._sides]
 
     def _draw(self) -> None:
-        self.query_one(SideTable).show(self._labels(), self._compared, self._hint)
+        compared, labels = self._compared, self._labels()
+        bars = self.query_one(SideBars)
+        roomy = self._is_roomy and bool(labels)
+        self.set_class(roomy, "-roomy")
+        bars.display = roomy
+        if bars.display:
+            bars.styles.height = min(self.size.height // 2, len(compared.bars) * (len(labels) + 1) + _SENTENCE_ROWS)
+            bars.show(labels, compared.bars, compared.sentence)
+            compared = replace(compared, rows=compared.rows[compared.times :])
+        self.query_one(SideTable).show(labels, compared, self._hint)
+        self.query_one(PhaseLines).display = roomy
 
-    def _draw_series(self, title: str, name: str, curves: Sequence[Curve]) -> None:
+    @property
+    def _is_roomy(self) -> bool:
+        return self.size.width >= _ROOMY[0] and self.size.height >= _ROOMY[1]
+
+    def _draw_series(
+        self, title: str, name: str, curves: Sequence[Curve], phases: Sequence[Mapping[str, float]]
+    ) -> None:
         chart = self.query_one(OverlayChart)
         chart.display = bool(self._sides)
         chart.show(title, name, curves, self._labels())
+        self.query_one(PhaseLines).show(self._labels(), phases)
 
     def why_not(self, action: str) -> str:
         """Keys that change the comparison need one."""
@@ -136,4 +167,5 @@ class CompareScreen(ConsoleScreen):
 
     def table_text(self) -> str:
         """What `y` copies."""
-        return self.query_one(SideTable).text() + "\n"
+        bars, table = self.query_one(SideBars), self.query_one(SideTable)
+        return "\n".join(part.text() for part in (bars, table) if part.display) + "\n"

@@ -109,7 +109,7 @@ class LiveScreen(WatchScreen):
     @on(RunFound)
     def _run_found(self, message: RunFound) -> None:
         self._watch(message.run)
-        self.state = run_state(message.intent)
+        self.state = run_state(message.intent, message.planned)
         self.changed()
 
     @on(RunArrived)

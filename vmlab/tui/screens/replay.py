@@ -17,7 +17,7 @@ from vmlab.tui.feed.recorded_run import Mark, Playback, RecordedRun
 from vmlab.tui.screens.watch import WatchScreen
 from vmlab.tui.state.history import History
 from vmlab.tui.state.run_state import PastTimes, RunState
-from vmlab.tui.state.views import RunView
+from vmlab.tui.state.views import Axes, RunView
 from vmlab.tui.widgets.status_strip import Origin
 from vmlab.tui.widgets.timeline import Timeline
 
@@ -51,6 +51,7 @@ class ReplayScreen(WatchScreen):
         self.playback: Playback | None = None
         self._marks: tuple[Mark, ...] = ()
         self._past: PastTimes = {}
+        self._planned: tuple[Axes, ...] = ()
         self._stepped = time.monotonic()
 
     def compose_more(self) -> ComposeResult:
@@ -81,7 +82,7 @@ class ReplayScreen(WatchScreen):
 
     def _loaded(self, recording: RecordedRun, past: PastTimes) -> None:
         self.playback = Playback(recording)
-        self._marks, self._past = recording.marks(), past
+        self._marks, self._past, self._planned = recording.marks(), past, recording.planned()
         self._stepped = time.monotonic()
         self.refresh_bindings()
         self.seek_to(0.0)
@@ -132,7 +133,7 @@ class ReplayScreen(WatchScreen):
         if self.playback is None:
             return
         events, samples = self.playback.seek(position)
-        self.state, self.history = RunState(self._past, self.playback.recording.intent), History()
+        self.state, self.history = RunState(self._past, self.playback.recording.intent, self._planned), History()
         self.apply(events)
         for sample in samples:
             self.history.take(sample)
@@ -165,13 +166,11 @@ class ReplayScreen(WatchScreen):
     def _at_an_end(self, step: float) -> bool:
         """Whether there is nothing further on in the direction of `step`; then that is said."""
         play = self.playback
-        if play is not None and step > 0 and play.at_end:
-            self.notify("this is the end of the recording")
-            return True
-        if play is not None and step < 0 and play.position <= 0:
-            self.notify("this is the beginning of the recording")
-            return True
-        return False
+        if play is None or not (play.at_end if step > 0 else play.position <= 0):
+            return False
+        self.notify(f"this is the {'end' if step > 0 else 'beginning'} of the recording")
+        self.changed()
+        return True
 
     def action_seek(self, seconds: int) -> None:
         """Go back or on by so many seconds of the recording."""

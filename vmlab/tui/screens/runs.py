@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, cast
 
 from textual import on, work
@@ -20,6 +21,7 @@ from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE, RunSummary
 from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.picks import Pick
+from vmlab.tui.feed.run_facts import RunFacts, RunFactsList, earlier
 from vmlab.tui.feed.run_list import RunList
 from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.state.run_rows import SORTS, RunRow, kept_marks, rows_of
@@ -27,9 +29,12 @@ from vmlab.tui.state.run_state import cell_view
 from vmlab.tui.state.views import CellView
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.row_list import Line, RowList, cut
+from vmlab.tui.widgets.row_list import Line, Piece, RowList, cut
 
 _REFRESH_SECONDS = 2.0
+_WIDE = 130
+"""Columns from which on a run's line tells more than its summary."""
+_NAME, _CELL, _SPARK = 24, 9, 16
 EMPTY = ("No runs yet. Press 2 to choose a scenario and start one.",)
 
 
@@ -56,6 +61,8 @@ class RunsScreen(ConsoleScreen):
         self._marked: list[str] = []
         self._unfolded: dict[str, tuple[CellView, ...]] = {}
         self._sort = 0
+        self._facts_list = RunFactsList()
+        self._facts: dict[str, RunFacts] = {}
         self._loaded = False
         self._problem = ""
 
@@ -95,12 +102,18 @@ class RunsScreen(ConsoleScreen):
         self._problem = ""
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self._runs_received, runs)
+        if self._is_wide and not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self._facts_received, self._facts_list.of(runs, runs_folder()))
 
     def _runs_received(self, runs: list[RunSummary]) -> None:
         self._runs, self._loaded = runs, True
         self._marked = kept_marks(self._marked, runs)
         self._draw()
         self.refresh_bindings()
+
+    def _facts_received(self, facts: dict[str, RunFacts]) -> None:
+        self._facts = facts
+        self._draw()
 
     def _refused(self, problem: str) -> None:
         """Show the reason why the list cannot be read, in place of the list."""
@@ -124,11 +137,24 @@ class RunsScreen(ConsoleScreen):
     @property
     def _room(self) -> int:
         """Columns for the scenario and axes: what the other columns leave."""
-        return max(12, self.size.width - 62)
+        return max(12, min(_NAME, self.size.width - 62) if self._is_wide else self.size.width - 62)
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether there is room for what a run varied, and how it went beside earlier ones."""
+        return self.size.width >= _WIDE
+
+    @property
+    def _varied_room(self) -> int:
+        return max(0, self.size.width - 62 - self._room - _CELL - _SPARK - 3)
 
     def _heading(self) -> Line:
         text = f"  {'outcome':<10} {cut('scenario', self._room)} {'size':<9} {'cells':>6}  {'started':<16} {'took':>10}"
-        return [(f"{text}  {SORTS[self._sort][0]}", "quiet")]
+        more = ""
+        if self._is_wide:
+            spark, varied = cut("and runs before", _SPARK), cut("what it varied", self._varied_room)
+            more = f"  {cut('mean cell', _CELL)} {spark} {varied}"
+        return [(f"{text}{more}  {SORTS[self._sort][0]}"[: self.size.width], "quiet")]
 
     def _line(self, row: RunRow) -> Line:
         glyphs = self.query_one(RowList).glyphs
@@ -148,7 +174,18 @@ class RunsScreen(ConsoleScreen):
             *left,
             (f" {cut(row.what, self._room)} ", "plain"),
             (f"{cut(row.size, 9)} {row.cells:>6}  {row.started:<16} {took:>10}", "quiet"),
+            *(self._beside(row) if self._is_wide else ()),
         ]
+
+    def _beside(self, row: RunRow) -> Iterator[Piece]:
+        """How long its cells took, as a small history of the runs like it, and what it varied."""
+        run, facts = next(run for run in self._runs if run.id == row.run), self._facts.get(row.run, RunFacts())
+        told = "" if facts.cell_seconds is None else format_seconds(facts.cell_seconds)
+        yield (f"  {told:>{_CELL}} ", "plain")
+        values = earlier(run, self._runs, self._facts, _SPARK) if facts.cell_seconds is not None else []
+        spark = self.query_one(RowList).glyphs.spark(values, max(values, default=1.0)) if len(values) > 1 else ""
+        yield (f"{spark:<{_SPARK}} ", "one")
+        yield (cut(facts.varied, self._varied_room), "quiet")
 
     def _current(self) -> RunRow | None:
         key = self.query_one(RowList).key

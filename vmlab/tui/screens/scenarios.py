@@ -21,7 +21,7 @@ from vmlab.model.quantities import about_seconds
 from vmlab.plan.terms import Overrides
 from vmlab.tui.commands import start
 from vmlab.tui.contract import ConsoleCommands
-from vmlab.tui.feed.planner import Planned, own_file, planned, scenarios
+from vmlab.tui.feed.planner import Planned, own_file, planned, scenario_names, scenarios
 from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.state.choices import Choice, choices_of, overrides_of
 from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines
@@ -32,6 +32,9 @@ from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.text_board import TextBoard
 
 _FIRST_SIZE = "demo"
+_ROOMY = 36
+"""Rows from which on the publication is told."""
+_MOST_CLAIMS = 4
 _HEADING: Line = [(" Scenarios", "quiet")]
 
 
@@ -76,6 +79,8 @@ class ScenariosScreen(ConsoleScreen):
 
     @work(thread=True, group="scenarios")
     def _read(self) -> None:
+        # Reading and checking them all takes a moment; their names are known at once.
+        self.app.call_from_thread(self._listed, scenario_names())
         found = scenarios()
         self.app.call_from_thread(self._listed, found)
 
@@ -84,6 +89,7 @@ class ScenariosScreen(ConsoleScreen):
         # A file of the user's own is known by its path, and listed by its name.
         rows: list[tuple[str, Line]] = [(name, [(f" {Path(name).name}", "plain")]) for name in self._summaries]
         self.query_one(RowList).show(_HEADING, rows, ("none is shipped",))
+        self._draw()
 
     def action_file(self) -> None:
         """Ask for the path of a file."""
@@ -207,13 +213,30 @@ class ScenariosScreen(ConsoleScreen):
             each = " (each of them)" if tiles > 1 else ""
             lines += [[(f"Who loads whom in a tile{each}", "title")]]
             lines += load_map(self._planned.plan, width, plain=board.glyphs.plain)
+            lines += self._published(width)
+        return lines
+
+    def _published(self, width: int) -> list[Line]:
+        """What was published that this scenario measures again; nothing where there is little room, or none was."""
+        reference = self._planned.file.scenario.reference if self._planned else None
+        if reference is None or self.size.height < _ROOMY:
+            return []
+        said = [claim.say for claim in reference.claims]
+        lines: list[Line] = [[("Published", "title")]]
+        lines += [[(text, "quiet")] for text in textwrap.wrap(reference.source, width)[:2]]
+        for one in said[:_MOST_CLAIMS]:
+            first, *others = textwrap.wrap(one, max(20, width - 2))
+            lines += [[("- ", "accent"), (first, "plain")], *([("  ", "plain"), (text, "plain")] for text in others)]
+        if len(said) > _MOST_CLAIMS:
+            lines.append([(f"  and {len(said) - _MOST_CLAIMS} more claims", "quiet")])
         return lines
 
     def _plan_lines(self) -> list[Line]:
         width = self.query_one("#plan", TextBoard).size.width or 60
-        lines: list[Line] = [[("Plan", "title")]]
+        lines: list[Line] = []
         made = self._planned
         if made is not None:
+            lines.append([("What a run costs", "title")])
             accelerator = "if KVM works" if made.host.accelerator_guess == "kvm" else "emulated (TCG)"
             lines.append([("time     ", "quiet"), (f"{about_seconds(made.plan.seconds)}, {accelerator}", "plain")])
             for label, text in plan_lines(made.plan, made.host):

@@ -19,6 +19,7 @@ from vmlab.tui.widgets.chart_board import ChartBoard
 from vmlab.tui.widgets.event_log import EventLog
 from vmlab.tui.widgets.guest_table import METRICS, GuestTable
 from vmlab.tui.widgets.key_bar import KeyBar
+from vmlab.tui.widgets.large_strip import LargeStrip
 from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ SHORTEST_REDRAW = 0.25
 UNHURRIED_REDRAW = 1.1
 """The same where only progress arrived: it is drawn with the next sample, which comes within a second."""
 _OUTSIDE_SAMPLES = 5
+_PROJECTOR = (190, 55)
+"""Columns and rows from which on a terminal is taken for one on a projector."""
 NO_GUESTS = ("No guests. Press 2 to choose a scenario and start it, 3 for the runs there are.",)
 
 
@@ -52,6 +55,7 @@ class WatchScreen(ConsoleScreen):
     def compose(self) -> ComposeResult:
         """Strip, charts with the tiles below or beside them, log, keys."""
         yield StatusStrip(id="strip")
+        yield LargeStrip(id="large")
         with Container(id="middle"):
             yield ChartBoard(id="charts")
             yield GuestTable(id="guests")
@@ -114,9 +118,18 @@ class WatchScreen(ConsoleScreen):
         charts = self.query_one(ChartBoard)
         charts.show(self.history, run.switched, run.moments)
         self._draw_guests(run)
+        self._draw_large(run)
         self.query_one(EventLog).show(run.log)
         note = f"charts: {charts.span_seconds:.0f} s" if len(self.history) and not charts.has_axis else ""
         self.query_one(StatusStrip).show(run, self.now(), self.origin(), note, self._outside(run))
+
+    def _draw_large(self, run: RunView) -> None:
+        """On a projector, the little that matters in large letters."""
+        strip = self.query_one(LargeStrip)
+        width, height = self.size
+        strip.display = bool(run.id) and width >= _PROJECTOR[0] and height >= _PROJECTOR[1] and not strip.glyphs.plain
+        if strip.display:
+            strip.show(run, self.now())
 
     def _outside(self, run: RunView) -> float | None:
         """How much of the CPUs other work takes while workloads run, in percent; None where it is not much."""

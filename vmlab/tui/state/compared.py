@@ -11,11 +11,13 @@ from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, figure_of, host_mean
 from vmlab.report.compared_rows import ComparedRow, compared_rows
 from vmlab.report.comparison import comparison_notes, index_notes, yardstick_notes
+from vmlab.report.headline import headline
 from vmlab.report.host_rows import mean_text, row_label
 from vmlab.report.verdicts import interval_text, percent_text
 from vmlab.report.words import NOT_MEASURED
 from vmlab.report.yardsticks import TAKEN_OUT
 from vmlab.telemetry.host_figures import HEADLINES
+from vmlab.tui.state.bars import BarRow, bar_rows
 
 _RUN_TIMES = (RUN_TIME, WALL_SECONDS)
 
@@ -44,10 +46,16 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class ComparedSides:
-    """What the Compare screen shows: rows, with notes on what is known of the differences, and warnings."""
+    """What the Compare screen shows: rows, with notes on what is known of the differences, and warnings.
+
+    `sentence` says it in one, `bars` draw the first rows, of which there are `times`.
+    """
 
     rows: tuple[TableRow, ...] = ()
     warnings: tuple[str, ...] = ()
+    sentence: str = ""
+    bars: tuple[BarRow, ...] = ()
+    times: int = 0
 
 
 def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_out: Sequence[str] = ()) -> ComparedSides:
@@ -60,12 +68,14 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     compared = compare(sides)
     emulated = any(side.run["accelerator"] == "tcg" for side in sides)
     figures = _figure_rows(compared, every_metric, " under emulation (TCG)" if emulated else "")
-    notes = comparison_notes(compared, metrics=() if every_metric else _RUN_TIMES)
+    metrics = () if every_metric else _RUN_TIMES
+    notes = comparison_notes(compared, metrics=metrics)
     if every_metric:
         notes += [*index_notes(compared, compared.labels[0]), *yardstick_notes(compared)]
     rows = [*figures, *(TableRow(note, tone="quiet") for note in notes), *_host_rows(sides)]
     more = f"not shown here: {', '.join(left_out)}; `vmlab compare` has every side"
-    return ComparedSides(tuple(rows), (*([more] if left_out else []), *compared.warnings))
+    warnings = (*([more] if left_out else []), *compared.warnings)
+    return ComparedSides(tuple(rows), warnings, headline(compared, metrics), bar_rows(compared, metrics), len(figures))
 
 
 def _figure_rows(compared: Comparison, every_metric: bool, how: str) -> list[TableRow]:
@@ -108,9 +118,9 @@ def _tone(found: Difference) -> str:
 
 def _host_rows(sides: Sequence[Side]) -> list[TableRow]:
     rows: list[TableRow] = []
-    for headline in HEADLINES:
-        figures = [figure_of(side.cells, host_mean(headline.name)) for side in sides]
+    for shown in HEADLINES:
+        figures = [figure_of(side.cells, host_mean(shown.name)) for side in sides]
         if any(figure.spread for figure in figures):
-            texts = [mean_text(headline, figure.spread.mean) if figure.spread else NOT_MEASURED for figure in figures]
-            rows.append(TableRow(row_label(headline), tuple(TableEntry(text) for text in texts)))
+            texts = [mean_text(shown, figure.spread.mean) if figure.spread else NOT_MEASURED for figure in figures]
+            rows.append(TableRow(row_label(shown), tuple(TableEntry(text) for text in texts)))
     return [TableRow("Host, mean while the workloads ran"), *rows] if rows else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from vmlab.analysis.timeline import CellTimeline, RunTimeline, WorkloadTimeline
 from vmlab.model.event import CellEnded, CellsReplanned, CellStarted, Event, PhaseStarted
@@ -23,16 +23,21 @@ class RunState:
     """What is known of one run so far.
 
     `past` holds how long workloads took in earlier runs of the same experiment, `intent` what the scenario says of
-    them, so that guests have their workloads before the first event of these.
+    them, so that guests have their workloads before the first event of these. `planned` are the axis values of its
+    cells in order, as far as they are known.
     """
 
-    def __init__(self, past: PastTimes | None = None, intent: Intent | None = None) -> None:
+    def __init__(
+        self, past: PastTimes | None = None, intent: Intent | None = None, planned: Sequence[Axes] = ()
+    ) -> None:
         self._past = dict(past or {})
         self._intent = dict(intent or {})
+        self._planned = list(planned)
         self._timeline = RunTimeline()
         self._ended: list[CellView] = []
         self._log: deque[LogLine] = deque(maxlen=LOG_LINES)
         self._moments: deque[Moment] = deque(maxlen=_MOST_MOMENTS)
+        self._is_changed = False
         self._abandoned: tuple[float, str] | None = None
 
     def remember(self, past: PastTimes) -> None:
@@ -48,6 +53,7 @@ class RunState:
             self._past |= passed_times(self._timeline.cell)
         self._timeline.apply(event)
         moment = _moment(event)
+        self._is_changed = self._is_changed or isinstance(event, CellsReplanned)
         if moment is not None:
             self._moments.append(moment)
         if isinstance(event, CellEnded) and event.cell in self._timeline.cells:
@@ -67,6 +73,7 @@ class RunState:
         known = self._timeline
         started, probed, cell = known.started, known.probed, known.cell
         outcome, reason, ended = self._ending()
+        next_axes = tuple(known.replanned.next_axes.items()) if known.replanned else None
         return RunView(
             id=started.run if started else "",
             scenario=started.scenario if started else "",
@@ -85,8 +92,14 @@ class RunState:
             guests=self._guest_views(cell) if cell else (),
             log=tuple(self._log),
             moments=tuple(self._moments),
-            next_axes=tuple(known.replanned.next_axes.items()) if known.replanned else None,
+            next_axes=next_axes,
+            coming=next_axes or self._coming(cell),
         )
+
+    def _coming(self, cell: CellTimeline | None) -> Axes | None:
+        """The axis values of the cell after this one; None once the user has changed what was planned."""
+        place = cell.start.cell if cell else 0
+        return self._planned[place] if 0 < place < len(self._planned) and not self._is_changed else None
 
     def _ending(self) -> tuple[str, str, float | None]:
         """Outcome and reason of the run, and the moment of its end."""

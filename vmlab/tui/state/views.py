@@ -119,7 +119,8 @@ class RunView(NamedTuple):
 
     `next_axes` are the axis values of the next cell if the user changed the cells to come, else None. `length` is the
     seconds that the whole run took, where that is known because it was recorded. `moments` are the newest beginnings
-    of cells and phases, and changes by the user.
+    of cells and phases, and changes by the user. `coming` are the axis values of the next cell, None where they are
+    not known or there is none.
     """
 
     id: str = ""
@@ -141,6 +142,7 @@ class RunView(NamedTuple):
     next_axes: Axes | None = None
     length: float | None = None
     moments: tuple[Moment, ...] = ()
+    coming: Axes | None = None
 
     @property
     def switched(self) -> tuple[float, ...]:

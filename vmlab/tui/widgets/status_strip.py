@@ -73,6 +73,8 @@ class StatusStrip(Painted):
             parts.append([(f"! other work takes {self._outside:.0f} % of the CPUs", "warning")])
         if run.next_axes is not None:
             parts.append([("next cell: ", "quiet"), (axes_words(dict(run.next_axes)), "accent")])
+        elif run.coming is not None:
+            parts.append([("then ", "quiet"), (axes_words(dict(run.coming)), "plain")])
         return parts
 
 

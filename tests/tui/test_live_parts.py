@@ -1,0 +1,140 @@
+"""The parts of the Live screen by themselves: the use of the CPUs, the time axis, cards, large letters."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from vmlab.model.sample import Sample, SampleNames
+from vmlab.tui.state.cpu_use import cpu_use, outside_share
+from vmlab.tui.state.history import History, never_moved
+from vmlab.tui.state.views import GuestView, Moment, RunView, WorkloadView
+from vmlab.tui.widgets.glyphs import Glyphs
+from vmlab.tui.widgets.guest_cards import NARROWEST, Cards
+from vmlab.tui.widgets.large_text import COLUMNS, large
+from vmlab.tui.widgets.status_strip import LIVE, StatusStrip
+from vmlab.tui.widgets.time_axis import axis_line, columns_of
+
+FANCY = Glyphs(plain=False)
+
+
+def busy(mono: float, guests: dict[str, float], **more: float) -> Sample:
+    values = {"cpu_count": 2.0, **more, **{f"guest_cpu_percent[{name}]": cpu for name, cpu in guests.items()}}
+    return Sample(mono, mono, 1.0, 0.0, SampleNames.of(tuple(values)), tuple(values.values()))
+
+
+def test_the_cpus_work_for_the_guests_the_lab_and_others() -> None:
+    use = cpu_use(busy(1, {"t1-a": 60.0, "t1-b": 20.0}, cpu_lab_percent=45.0, cpu_outside_lab_percent=30.0))
+    # Two guests use 80 % of one of two CPUs, which is 40 % of both.
+    assert use == (40.0, 5.0, 30.0)
+
+
+def test_without_guests_the_lab_is_what_it_uses_itself() -> None:
+    use = cpu_use(busy(1, {}, cpu_lab_percent=3.0, cpu_outside_lab_percent=50.0))
+    assert math.isnan(use.guests)
+    assert use[1:] == (3.0, 50.0)
+
+
+def test_two_clocks_never_show_less_than_nothing() -> None:
+    assert cpu_use(busy(1, {"t1-a": 100.0}, cpu_lab_percent=49.0)).lab == 0.0
+
+
+def test_other_work_is_a_mean_of_what_is_known() -> None:
+    samples = [busy(n, {}, cpu_outside_lab_percent=share) for n, share in enumerate((10.0, math.nan, 30.0))]
+    assert outside_share(samples) == 20.0
+    assert math.isnan(outside_share([]))
+
+
+def test_a_mark_stands_where_its_moment_was() -> None:
+    moments = (Moment(90.0, "prepare"), Moment(100.0, "execute"), Moment(20.0, "long ago"), Moment(101.0, "to come"))
+    marks = columns_of(moments, 100.0, 2.0, 40)
+    assert {column: moment.word for column, moment in marks.items()} == {34: "prepare", 39: "execute"}
+
+
+def test_the_axis_has_its_ends_and_the_words_that_fit() -> None:
+    marks = {10: Moment(0, "prepare"), 14: Moment(0, "execute", "accent")}
+    line = axis_line(marks, 80.0, 40, "|")
+    assert "".join(text for text, _ in line) == "-80 s     |   |execute               now"
+    assert ("|execute", "accent") in line
+
+
+@pytest.mark.parametrize(
+    ("values", "spark"), [((0.0, 50.0, 100.0, 900.0), "▁▅██"), ((math.nan, 1.0), " ▂"), ((), "")], ids=str
+)
+def test_a_small_history_has_a_character_a_value(values: tuple[float, ...], spark: str) -> None:
+    assert FANCY.spark(values, 100.0) == spark
+    assert Glyphs(plain=True).spark(values, 100.0).isascii()
+
+
+@pytest.mark.parametrize(("values", "still"), [((0.0, math.nan), True), ((0.0, 0.1), False), ((), True)], ids=str)
+def test_what_never_moved_is_known(values: tuple[float, ...], still: bool) -> None:
+    assert never_moved(values) is still
+
+
+def cards(tiles: int, width: int, height: int) -> list[str] | None:
+    guests = [
+        GuestView(tile, name, "fileserver", "running", (WorkloadView("filecopy", tile, name, "filecopy", 0.0, 0.5),))
+        for tile in range(1, tiles + 1)
+        for name in ("file-a", "file-b")
+    ]
+    history = History()
+    for tick in range(50):
+        history.take(busy(tick, {guest.key: 2.0 * tick for guest in guests}))
+    lines = Cards(guests, history, 30.0, FANCY).lines(width, height)
+    return None if lines is None else ["".join(text for text, _ in line) for line in lines]
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 3])
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_cards_stand_side_by_side_and_fit(tiles: int, width: int) -> None:
+    lines = cards(tiles, width, 30)
+    if width < tiles * (NARROWEST + 2):
+        assert lines is None
+        return
+    assert lines is not None
+    assert max(map(len, lines)) <= width
+    titles = [line for line in lines if "file-a" in line]
+    assert len(titles) == 1 and titles[0].count("file-a") == tiles
+    assert any(line.count("CPU") == tiles and "98" in line and "█" in line for line in lines)
+
+
+def test_cards_are_closer_where_there_is_less_room_and_give_way_to_the_table() -> None:
+    airy, close = cards(1, 80, 30), cards(1, 80, 8)
+    assert airy is not None and close is not None and len(close) < len(airy)
+    assert cards(1, 80, 5) is None
+    assert cards(3, 80, 30) is None
+
+
+def test_large_letters_are_three_rows_of_the_same_length() -> None:
+    rows = large("write 1/2")
+    assert [len(row) for row in rows] == [len("write 1/2") * COLUMNS - 1] * 3
+    assert large("1") == ["▄█ ", " █ ", "▀▀▀"]
+
+
+def told(run: RunView, now: float, outside: float | None = None) -> str:
+    strip = StatusStrip()
+    strip.show(run, now, LIVE, "", outside)
+    return "\n".join("".join(text for text, _ in line) for line in strip.lines(120, 2))
+
+
+def test_an_estimate_that_was_passed_is_said_to_be() -> None:
+    run = RunView(id="r", scenario="tile", expected_seconds=236.0)
+    assert "run 3:00 of about 4 min" in told(run, 180.0)
+    assert "run 4:41, 0:45 longer than estimated" in told(run, 281.0)
+
+
+def test_a_recording_knows_how_long_it_is() -> None:
+    assert "run 4:41 of 5:00" in told(RunView(id="r", expected_seconds=236.0, length=300.0), 281.0)
+
+
+def test_much_other_work_is_told_in_a_warning() -> None:
+    assert "! other work takes 34 % of the CPUs" in told(RunView(id="r"), 1.0, 34.4)
+    assert "other work" not in told(RunView(id="r"), 1.0)
+
+
+def test_what_comes_next_is_told_apart_from_what_the_user_changed() -> None:
+    axes = (("cache", "none"),)
+    assert "then cache none" in told(RunView(id="r", coming=axes), 1.0)
+    changed = told(RunView(id="r", coming=axes, next_axes=axes), 1.0)
+    assert "next cell: cache none" in changed and "then" not in changed

@@ -1,0 +1,84 @@
+"""What a room full of people wants to know, in letters that are read from the last row: for projectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from vmlab.model.run import RUNNING
+from vmlab.tui.state.views import NO_RUN, Axes, CellView, RunView
+from vmlab.tui.widgets.glyphs import tone_of
+from vmlab.tui.widgets.large_text import COLUMNS, large
+from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.scale import clock
+
+_GAP = 4
+
+
+class _Word(NamedTuple):
+    """A large text under a caption."""
+
+    caption: str
+    text: str
+    tone: str
+
+    @property
+    def width(self) -> int:
+        """Columns that it takes, without the gap behind it."""
+        return max(len(self.caption), COLUMNS * len(self.text))
+
+
+class LargeStrip(Painted):
+    """The cell, its cache mode, the phase with its time, and what comes next; nothing while there is no run."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._run = NO_RUN
+        self._now = 0.0
+
+    def show(self, run: RunView, now: float) -> None:
+        """Draw `run` as at `now`, in monotonic seconds."""
+        self._run, self._now = run, now
+        self.repaint()
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """A line of captions, and the rows of the large letters."""
+        words: list[_Word] = []
+        for word in self._words():
+            if sum(one.width + _GAP for one in words) + word.width <= width:
+                words.append(word)
+        yield [(f"{word.caption:<{word.width + _GAP}}", "quiet") for word in words]
+        drawn = [large(word.text) for word in words]
+        for row in range(len(drawn[0]) if drawn else 0):
+            line: list[Piece] = [
+                (f"{letters[row]:<{word.width + _GAP}}", word.tone) for word, letters in zip(words, drawn, strict=True)
+            ]
+            yield line
+
+    def _words(self) -> Iterator[_Word]:
+        run, cell = self._run, self._run.cell
+        if run.outcome != RUNNING:
+            yield _Word("the run has", run.outcome, tone_of(run.outcome))
+            return
+        if cell is None:
+            return
+        yield _Word("cell", f"{cell.number}/{max(run.cells_planned, cell.number)}", "plain")
+        name, value = _told(cell)
+        yield _Word(name, value, "accent")
+        if cell.phase:
+            yield _Word(cell.phase, clock(self._now - cell.phase_began), "plain")
+        if run.coming is not None:
+            name, value = _told_of(run.coming)
+            yield _Word(f"then {name}", value, "warning" if run.next_axes is not None else "quiet")
+
+
+def _told(cell: CellView) -> tuple[str, str]:
+    """The axis that is told, with its value: the cache mode where the cell has one."""
+    cache = cell.axis("cache")
+    return ("cache", str(cache)) if cache is not None else _told_of(cell.axes)
+
+
+def _told_of(axes: Axes) -> tuple[str, str]:
+    known = dict(axes)
+    name = "cache" if "cache" in known else next(iter(reversed(known)), "")
+    return name, str(known.get(name, ""))

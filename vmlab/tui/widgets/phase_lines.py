@@ -1,0 +1,48 @@
+"""The phases of the compared cells, a line a side, all on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from vmlab.model.quantities import format_seconds
+from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.row_list import cut
+from vmlab.tui.widgets.side_table import TONES
+
+_LABEL = 20
+
+
+class PhaseLines(Painted):
+    """How long each phase of each side's cell took, by the length of its part of the line."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._labels: Sequence[str] = ()
+        self._phases: Sequence[Mapping[str, float]] = ()
+
+    def show(self, labels: Sequence[str], phases: Sequence[Mapping[str, float]]) -> None:
+        """Draw the `phases` of sides with these labels, in seconds."""
+        self._labels, self._phases = labels, phases
+        self.styles.height = 1 + len(labels)
+        self.repaint()
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """A heading, and a line for each side."""
+        yield [("Phases", "title"), (" of the cells that are drawn above", "quiet")]
+        longest = max((sum(phases.values()) for phases in self._phases), default=0.0)
+        for place, (label, phases) in enumerate(zip(self._labels, self._phases, strict=False)):
+            tone = TONES[place % len(TONES)]
+            yield [(f"{cut(label, _LABEL)} ", tone), *self._parts(phases, longest, width - _LABEL - 1)]
+
+    def _parts(self, phases: Mapping[str, float], longest: float, room: int) -> Iterable[Piece]:
+        sign = "|" if self.glyphs.plain else "▏"
+        passed, used = 0.0, 0
+        for number, (name, seconds) in enumerate(phases.items()):
+            passed += seconds
+            columns = (round(passed / longest * room) if longest else 0) - used
+            used += columns
+            text = f"{sign}{name} {format_seconds(seconds)}"
+            if len(text) > columns:
+                text = f"{sign}{format_seconds(seconds)}"
+            shown = text[:columns] if len(text) <= columns else sign[:columns]
+            yield (shown.ljust(columns), "accent" if name == "execute" else "plain" if number % 2 else "quiet")

@@ -1,0 +1,81 @@
+"""Bars of a comparison: each figure on every side, with the interval of its mean, under one sentence on all of them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from vmlab.tui.state.bars import Bar, BarRow
+from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.row_list import cut
+from vmlab.tui.widgets.side_table import TONES
+from vmlab.tui.widgets.struck import struck_pieces
+
+_NAME = 20
+_SIDE = 20
+_FIGURE = 15
+_DIFFERENCE = 26
+_LEAST_BAR = 12
+
+
+class SideBars(Painted):
+    """A sentence, the sides with their colours, and the bars."""
+
+    can_focus = True
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._labels: Sequence[str] = ()
+        self._rows: Sequence[BarRow] = ()
+        self._sentence = ""
+
+    def show(self, labels: Sequence[str], rows: Sequence[BarRow], sentence: str) -> None:
+        """Draw `rows` of sides with these labels, the baseline first."""
+        self._labels, self._rows, self._sentence = labels, rows, sentence
+        self.repaint()
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """The sentence, then a line for each side of each figure."""
+        for text in textwrap.wrap(self._sentence, max(20, width - 1)):
+            yield [(text, "title")]
+        yield self._key()
+        airy = len(self._rows) * (len(self._labels) + 1) + 2 <= height
+        for row in self._rows:
+            if airy:
+                yield []
+            if not row.bars:
+                yield [(row.label, "title")]
+            yield from self._figure(row, width)
+
+    def _key(self) -> list[Piece]:
+        """What the shades of a bar mean."""
+        solid, shade = self._signs
+        several = any(bar.half for row in self._rows for bar in row.bars)
+        interval = f", {shade} where its 95 % interval is" if several else "; there is no interval of one reading"
+        return [(f"{solid} mean of the side{interval}; a difference has a colour only where it is proven", "quiet")]
+
+    @property
+    def _signs(self) -> tuple[str, str]:
+        return ("#", "=") if self.glyphs.plain else ("█", "▒")
+
+    def _figure(self, row: BarRow, width: int) -> Iterator[list[Piece]]:
+        room = max(_LEAST_BAR, width - _NAME - _SIDE - _FIGURE - _DIFFERENCE - 3)
+        for place, bar in enumerate(row.bars):
+            tone = TONES[place % len(TONES)]
+            yield [
+                (f"{cut('' if place else row.label, _NAME)} ", "plain"),
+                (f"{cut(self._labels[place], _SIDE)} ", tone),
+                *self._bar(bar, row.top, room, tone),
+                *struck_pieces(f"{bar.text:>{_FIGURE}} ", "plain"),
+                (bar.difference if place else "baseline", bar.tone),
+            ]
+
+    def _bar(self, bar: Bar, top: float, room: int, tone: str) -> list[Piece]:
+        solid, shade = self._signs
+        if bar.mean is None or top <= 0:
+            return [(" " * room, "plain")]
+        half = bar.half or 0.0
+        low, high = (round(max(0.0, end) / top * room) for end in (bar.mean - half, bar.mean + half))
+        high = max(high, low + (half > 0))
+        text = solid * low + shade * (high - low)
+        return [(text[:room].ljust(room), tone)]
