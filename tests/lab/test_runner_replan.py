@@ -95,3 +95,25 @@ async def test_in_the_last_cell_there_is_nothing_to_change() -> None:
     run = MemoryRun("axes: {cache: [none]}\n")
     with pytest.raises(UsageError, match="no cell is to come"):
         await replanned_in_first_cell(run, cache="writeback")
+
+
+async def test_a_change_is_undone_and_no_cell_is_lost_or_run_twice() -> None:
+    run = MemoryRun(GRID)
+    run.hypervisor.may_create.clear()
+    running = asyncio.ensure_future(run.run())
+    await run.until(CellStarted)
+    try:
+        await run.command("set", cache="none")
+        answer = await run.command("set", as_planned=True)
+    finally:
+        run.hypervisor.may_create.set()
+        verdict = await running
+    assert verdict.outcome is Outcome.PASSED
+    assert run.begun() == [
+        (1, {"tiles": 1, "cache": "none"}, 1),
+        (2, {"tiles": 1, "cache": "writeback"}, 1),
+        (3, {"tiles": 2, "cache": "none"}, 1),
+        (4, {"tiles": 2, "cache": "writeback"}, 1),
+    ]
+    assert [cell["index"] for cell in answer["cells"]] == [2, 3, 4]
+    assert [event.command for event in run.of(CommandReceived)] == ["set cache none", "set as planned"]

@@ -38,6 +38,10 @@ class RunCommands:
         """Change the cells to come to `count` tiles; returns the new plan as a sentence."""
         return self._set(tiles=count)
 
+    def set_as_planned(self) -> str:
+        """Have the cells to come as they were planned; returns the plan as a sentence."""
+        return self._set(as_planned=True)
+
     def switch_cache(self, mode: CacheMode) -> str:
         """Switch the guests that run to a cache mode; returns what came of it as a sentence.
 

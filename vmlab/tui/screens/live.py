@@ -47,6 +47,7 @@ class LiveScreen(WatchScreen):
             show=False,
             tooltip=FEWER_TILES,
         ),
+        Binding("u", "as_planned", "As planned", show=False, tooltip="Cells to come: undo what was changed of them"),
         Binding("X", "stop_run", "Stop", tooltip="Ask whether to stop the run that is shown"),
     ]
 
@@ -160,7 +161,8 @@ class LiveScreen(WatchScreen):
 
     def why_not(self, action: str) -> str:
         """Commands to a run need one."""
-        if action in ("switch_cache", "switch_cache_now", "change_tiles", "stop_run") and self.watched is None:
+        actions = ("switch_cache", "switch_cache_now", "change_tiles", "as_planned", "stop_run")
+        if action in actions and self.watched is None:
             return "no run is going on; press 2 to start one"
         return ""
 
@@ -190,6 +192,11 @@ class LiveScreen(WatchScreen):
             self.notify("a cell has at least one tile", title="Cells to come", severity="warning")
             return
         self._change(f"{count} {'tile' if count == 1 else 'tiles'}", lambda run: run.set_tiles(count))
+
+    def action_as_planned(self) -> None:
+        """Cells to come: those that the run was started with."""
+        if not self.is_refused("as_planned"):
+            self._change("as planned", lambda run: run.set_as_planned())
 
     def action_stop_run(self) -> None:
         """Ask, and then stop the run that is shown."""
