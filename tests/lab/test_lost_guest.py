@@ -15,7 +15,16 @@ from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.integrity import Integrity
 from vmlab.lab.snapshot_provider import SnapshotProvider
 from vmlab.model.errors import HypervisorError
-from vmlab.model.event import Event, GuestStateChanged, Notice, PhaseEnded, PhaseStarted, WorkloadEnded, WorkloadStarted
+from vmlab.model.event import (
+    Event,
+    GuestStateChanged,
+    Notice,
+    PhaseEnded,
+    PhaseStarted,
+    SnapshotProgressed,
+    WorkloadEnded,
+    WorkloadStarted,
+)
 from vmlab.model.run import Outcome
 from vmlab.workloads.kinds.cpu import Cpu
 
@@ -163,3 +172,6 @@ async def test_a_template_whose_qemu_crashes_is_made_once_more_and_not_for_ever(
     again = [notice.text for notice in lab.of(Notice) if notice.text.startswith(f"{reason}; ")]
     assert again == [f"{reason}; it is booted and prepared once more"]
     assert max(died.count(name) for name in died) == 2
+    guest = reason.partition(":")[0]
+    stages = [event.stage for event in lab.of(SnapshotProgressed) if event.guest == guest]
+    assert stages == ["waits for a processor", "boots", "boots"]

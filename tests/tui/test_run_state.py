@@ -18,11 +18,14 @@ from vmlab.model.event import (
     PhaseStarted,
     RunEnded,
     RunStarted,
+    SnapshotMade,
+    SnapshotProgressed,
     WorkloadEnded,
     WorkloadProgressed,
     WorkloadStarted,
 )
 from vmlab.tui.feed.recorded_run import RecordedRun
+from vmlab.tui.screens.watch import freezing_lines
 from vmlab.tui.state.run_state import RunState
 from vmlab.tui.state.views import NO_RUN, Part, RunView
 
@@ -176,3 +179,28 @@ def test_cells_phases_and_changes_are_marked_on_the_time_axis() -> None:
     ]
     marks = [(moment.mono, moment.word) for moment in fed(events).moments][-3:]
     assert marks == [(20.0, "cell 1"), (21.0, "provision"), (25.0, "changed")]
+
+
+def test_guests_that_are_frozen_say_how_far_they_are() -> None:
+    def at(guest: str, stage: str, mono: float) -> Event:
+        return SnapshotProgressed(cell=1, guest=guest, stage=stage, mono=mono)
+
+    run = fed(
+        [
+            *beginning(),
+            CellStarted(cell=1, axes={"cache": "none"}, repeat=1, guests=4, mono=20.0),
+            at("file-a", "waits for a processor", 21.0),
+            at("front", "waits for a processor", 21.0),
+            at("file-a", "boots", 22.0),
+            at("front", "boots", 25.0),
+            SnapshotMade(cell=1, guest="file-a", snapshot="s", seconds=61.0, mono=82.0),
+        ]
+    )
+    told = freezing_lines(run, 91.0)
+    assert told[0].endswith("1 of 2 so far.")
+    assert [line.split() for line in told[1:]] == [
+        ["file-a", "is", "frozen,", "after", "1:01"],
+        ["front", "boots,", "1:10"],
+    ]
+    again = CellStarted(cell=2, axes={"cache": "none"}, repeat=1, guests=4, mono=100.0)
+    assert freezing_lines(fed([*beginning(), at("file-a", "boots", 21.0), again]), 101.0) == ()

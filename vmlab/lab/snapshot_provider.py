@@ -23,7 +23,7 @@ from vmlab.lab.preparation import preparation_of, prepare_alone, rehearse_alone
 from vmlab.lab.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all, run_with_alarm
 from vmlab.model.errors import GuestLost, SnapshotError
-from vmlab.model.event import Event, Notice, SnapshotMade
+from vmlab.model.event import Event, Notice, SnapshotMade, SnapshotProgressed
 from vmlab.plan.terms import CellPlan, GuestPlan
 
 
@@ -93,6 +93,7 @@ class SnapshotProvider:
                 return found
             self._discard_damaged([found])
         self._say(f"freezing {guest.guest}: it is booted and prepared once, and then kept", level="info")
+        self._come_to(cell, guest, "waits for a processor")
         began = time.monotonic()
         build = partial(self._build, cell, guest, spec, f"make-{recipe.key[:8]}")
         try:
@@ -127,14 +128,18 @@ class SnapshotProvider:
 
     async def _prepared(self, call: AgentCall, cell: CellPlan, guest: GuestPlan, name: str, folder: Path) -> None:
         beside, cpus = len({one.guest for one in cell.guests}), os.cpu_count() or 1
+        self._come_to(cell, guest, "boots")
         await wait_for_agent(call, guest.guest, self._timing.template_of(beside, cpus))
         await begin_template(call)
         shell = AgentShell(guest.guest, call)
         await wait_for_boot(shell, guest.resources.boot)
+        self._come_to(cell, guest, "is prepared")
         await prepare_alone(shell, cell, guest, self._seed, self._timing.services_of(beside, cpus))
         await empty_template(call)
+        self._come_to(cell, guest, "rehearses its workloads")
         await rehearse_alone(shell, cell, guest, self._seed)
         await settle_template(call)
+        self._come_to(cell, guest, "is saved")
         await self._hypervisor.save(name, folder)
 
     async def discard(self, snapshots: Mapping[str, Snapshot], error: SnapshotError) -> None:
@@ -156,6 +161,9 @@ class SnapshotProvider:
             reason = f"snapshot {folder.name} is discarded, and made again when it is wanted: {why}"
             if not discard(folder, reason, self._say):
                 self._say(f"snapshot {folder.name} is in use by another run and stays until that has ended")
+
+    def _come_to(self, cell: CellPlan, guest: GuestPlan, stage: str) -> None:
+        self._emit(SnapshotProgressed(cell=cell.index, guest=guest.guest, stage=stage))
 
     def _say(self, text: str, *, level: str = "warning") -> None:
         self._emit(Notice(level=level, text=text))

@@ -97,6 +97,15 @@ class SnapshotMade(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotProgressed(Event):
+    """A guest that is being made ready to be frozen has come to `stage`, which is a few words for people."""
+
+    cell: int
+    guest: str
+    stage: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CellStarted(Event):
     """A cell begins; `index` counts from 1. `settings` are in `show --json` as they are here."""
 

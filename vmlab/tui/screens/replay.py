@@ -14,7 +14,7 @@ from textual.worker import get_current_worker
 from vmlab.model.errors import VmlabError
 from vmlab.tui.feed.past import past_times
 from vmlab.tui.feed.recorded_run import Mark, Playback, RecordedRun
-from vmlab.tui.screens.watch import WatchScreen
+from vmlab.tui.screens.watch import WatchScreen, freezing_lines
 from vmlab.tui.state.history import History
 from vmlab.tui.state.run_state import PastTimes, RunState
 from vmlab.tui.state.views import Axes, RunView
@@ -110,7 +110,7 @@ class ReplayScreen(WatchScreen):
 
     def hint(self, run: RunView) -> tuple[str, ...]:
         """The text in place of the tiles."""
-        return ("No guests at this moment of the recording.",)
+        return ("No guests at this moment of the recording.", *freezing_lines(run, self.now()))
 
     def draw(self) -> None:
         """Draw with the time line."""

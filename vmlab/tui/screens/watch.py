@@ -20,6 +20,7 @@ from vmlab.tui.widgets.event_log import EventLog
 from vmlab.tui.widgets.guest_table import METRICS, GuestTable
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.large_strip import LargeStrip
+from vmlab.tui.widgets.scale import clock
 from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip
 
 if TYPE_CHECKING:
@@ -141,15 +142,34 @@ class WatchScreen(ConsoleScreen):
     def _draw_guests(self, run: RunView) -> None:
         last = self.history.last
         figures = guest_figures(last, METRICS) if last is not None and run.guests else {}
-        self.query_one(GuestTable).show(run.guests, figures, self.now(), self.hint(run), run.cells, self.history)
+        # Only beside the charts is the table as high as the screen lets it be, whatever it draws.
+        history = self.history if self.has_class("-wide") else None
+        self.query_one(GuestTable).show(run.guests, figures, self.now(), self.hint(run), run.cells, history)
 
     def hint(self, run: RunView) -> tuple[str, ...]:
         """The text in place of the tiles."""
         if run.id and run.outcome == "running":
-            return (f"{run.scenario}: the guests are not there yet.",)
+            return (f"{run.scenario}: the guests are not there yet.", *freezing_lines(run, self.now()))
         return NO_GUESTS
 
     def table_text(self) -> str:
         """What `y` copies: the tiles with their figures."""
         strip, guests = self.query_one(StatusStrip), self.query_one(GuestTable)
         return f"{strip.text()}\n{guests.text()}\n"
+
+
+def freezing_lines(run: RunView, now: float) -> tuple[str, ...]:
+    """What is made before guests can be restored for the first time, a line for each."""
+    if not run.freezing:
+        return ()
+    made = sum(one.seconds is not None for one in run.freezing)
+    lines = [
+        f"  {one.guest:<12} "
+        + (
+            f"is frozen, after {clock(one.seconds)}"
+            if one.seconds is not None
+            else f"{one.stage}, {clock(now - one.began)}"
+        )
+        for one in run.freezing
+    ]
+    return (f"They are frozen once, for this run and later ones: {made} of {len(run.freezing)} so far.", *lines)

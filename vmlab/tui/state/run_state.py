@@ -6,10 +6,28 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from vmlab.analysis.timeline import CellTimeline, RunTimeline, WorkloadTimeline
-from vmlab.model.event import CellEnded, CellsReplanned, CellStarted, Event, PhaseStarted
+from vmlab.model.event import (
+    CellEnded,
+    CellsReplanned,
+    CellStarted,
+    Event,
+    PhaseStarted,
+    SnapshotMade,
+    SnapshotProgressed,
+)
 from vmlab.model.run import RUNNING, Outcome
 from vmlab.report.event_words import event_sentence
-from vmlab.tui.state.views import Axes, CellView, GuestView, Intent, LogLine, Moment, RunView, WorkloadView
+from vmlab.tui.state.views import (
+    Axes,
+    CellView,
+    FreezingView,
+    GuestView,
+    Intent,
+    LogLine,
+    Moment,
+    RunView,
+    WorkloadView,
+)
 
 LOG_LINES = 1000
 _MOST_MOMENTS = 60
@@ -37,6 +55,7 @@ class RunState:
         self._ended: list[CellView] = []
         self._log: deque[LogLine] = deque(maxlen=LOG_LINES)
         self._moments: deque[Moment] = deque(maxlen=_MOST_MOMENTS)
+        self._freezing: dict[str, FreezingView] = {}
         self._is_changed = False
         self._abandoned: tuple[float, str] | None = None
 
@@ -56,6 +75,7 @@ class RunState:
         self._is_changed = self._is_changed or isinstance(event, CellsReplanned)
         if moment is not None:
             self._moments.append(moment)
+        self._note_freezing(event)
         if isinstance(event, CellEnded) and event.cell in self._timeline.cells:
             # Made once: a run may have hundreds of cells, and the screen is drawn four times a second.
             self._ended.append(cell_view(self._timeline.cells[event.cell]))
@@ -93,8 +113,20 @@ class RunState:
             log=tuple(self._log),
             moments=tuple(self._moments),
             next_axes=next_axes,
+            freezing=tuple(self._freezing.values()),
             coming=next_axes or self._coming(cell),
         )
+
+    def _note_freezing(self, event: Event) -> None:
+        """Which guests are being frozen, and how far they are; each cell begins anew."""
+        match event:
+            case CellStarted():
+                self._freezing = {}
+            case SnapshotProgressed():
+                began = self._freezing[event.guest].began if event.guest in self._freezing else event.mono
+                self._freezing[event.guest] = FreezingView(event.guest, event.stage, began)
+            case SnapshotMade() if event.guest in self._freezing:
+                self._freezing[event.guest] = self._freezing[event.guest]._replace(seconds=event.seconds)
 
     def _coming(self, cell: CellTimeline | None) -> Axes | None:
         """The axis values of the cell after this one; None once the user has changed what was planned."""

@@ -84,6 +84,15 @@ class Moment(NamedTuple):
     tone: str = "quiet"
 
 
+class FreezingView(NamedTuple):
+    """A guest that is made ready to be frozen since `began` (monotonic), and is in `stage`; `seconds` once it is."""
+
+    guest: str
+    stage: str
+    began: float
+    seconds: float | None = None
+
+
 class CellView(NamedTuple):
     """One cell that began; its `number` counts from 1.
 
@@ -120,7 +129,7 @@ class RunView(NamedTuple):
     `next_axes` are the axis values of the next cell if the user changed the cells to come, else None. `length` is the
     seconds that the whole run took, where that is known because it was recorded. `moments` are the newest beginnings
     of cells and phases, and changes by the user. `coming` are the axis values of the next cell, None where they are
-    not known or there is none.
+    not known or there is none. `freezing` are the guests that this cell freezes, in the order in which they began.
     """
 
     id: str = ""
@@ -143,6 +152,7 @@ class RunView(NamedTuple):
     length: float | None = None
     moments: tuple[Moment, ...] = ()
     coming: Axes | None = None
+    freezing: tuple[FreezingView, ...] = ()
 
     @property
     def switched(self) -> tuple[float, ...]:
