@@ -36,8 +36,8 @@ def test_without_guests_the_lab_is_what_it_uses_itself() -> None:
     assert use[1:] == (3.0, 50.0)
 
 
-def test_two_clocks_never_show_less_than_nothing() -> None:
-    assert cpu_use(busy(1, {"t1-a": 100.0}, cpu_lab_percent=49.0)).lab == 0.0
+def test_guests_never_use_more_than_the_lab_that_holds_them() -> None:
+    assert cpu_use(busy(1, {"t1-a": 100.0}, cpu_lab_percent=49.0))[:2] == (49.0, 0.0)
 
 
 def test_other_work_is_a_mean_of_what_is_known() -> None:
@@ -47,9 +47,15 @@ def test_other_work_is_a_mean_of_what_is_known() -> None:
 
 
 def test_a_mark_stands_where_its_moment_was() -> None:
-    moments = (Moment(90.0, "prepare"), Moment(100.0, "execute"), Moment(20.0, "long ago"), Moment(101.0, "to come"))
+    moments = (Moment(20.0, "long ago"), Moment(70.0, "prepare"), Moment(100.0, "cell 2", "accent"), Moment(101.0, "x"))
     marks = columns_of(moments, 100.0, 2.0, 40)
-    assert {column: moment.word for column, moment in marks.items()} == {34: "prepare", 39: "execute"}
+    assert {column: moment.word for column, moment in marks.items()} == {24: "prepare", 39: "cell 2"}
+
+
+def test_a_phase_is_marked_only_where_its_word_fits() -> None:
+    moments = [Moment(float(at), "prepare", tone) for at, tone in ((40, "quiet"), (80, "quiet"), (84, "accent"))]
+    assert sorted(columns_of(moments, 100.0, 2.0, 40)) == [9, 31]
+    assert columns_of((), 100.0, 2.0, 40) == {}
 
 
 def test_the_axis_has_its_ends_and_the_words_that_fit() -> None:

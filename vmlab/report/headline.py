@@ -13,10 +13,10 @@ _MOST_NAMED = 4
 
 
 def headline(comparison: Comparison, metrics: Sequence[str] = ()) -> str:
-    """One sentence on the rows of `metrics`, or on all; empty where nothing is compared."""
+    """One sentence on the rows of `metrics`, or on all."""
     rows = [row for row in comparison.rows if (not metrics or row.metric in metrics) and row.differences]
     parts = [_of_side(rows, place, label) for place, label in enumerate(comparison.labels[1:])]
-    return "; ".join(part for part in parts if part)
+    return "; ".join(part for part in parts if part) or "nothing is compared: no figure passed on both sides"
 
 
 def _of_side(rows: Sequence[Row], place: int, label: str) -> str:

@@ -25,6 +25,7 @@ from vmlab.tui.widgets.side_table import SideTable
 _ROOMY = (110, 34)
 """Columns and rows from which on bars and phases are drawn."""
 _SENTENCE_ROWS = 4
+_CHART_ROWS = 10
 HINT = (
     "Nothing to compare yet.",
     "Press 3 for the runs, mark two of them (or cells of one) with Space, and press c.",
@@ -117,8 +118,11 @@ class CompareScreen(ConsoleScreen):
         self.set_class(roomy, "-roomy")
         bars.display = roomy
         if bars.display:
-            bars.styles.height = min(self.size.height // 2, len(compared.bars) * (len(labels) + 1) + _SENTENCE_ROWS)
+            height = min(self.size.height // 2, len(compared.bars) * (len(labels) + 1) + _SENTENCE_ROWS)
+            bars.styles.height = height
             bars.show(labels, compared.bars, compared.sentence)
+            rest = self.size.height - height - _CHART_ROWS - len(labels) - 2
+            self.query_one(SideTable).styles.max_height = max(3, rest)
             compared = replace(compared, rows=compared.rows[compared.times :])
         self.query_one(SideTable).show(labels, compared, self._hint)
         self.query_one(PhaseLines).display = roomy

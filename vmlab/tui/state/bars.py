@@ -17,7 +17,8 @@ _IN_SECONDS = (RUN_TIME, WALL_SECONDS)
 class Bar(NamedTuple):
     """One side of a figure: its `mean`, None where there is none, and the half width of its 95 % interval.
 
-    `difference` is that from the baseline, in the tone `tone`: a colour only where it is proven.
+    `difference` is that from the baseline, in the tone `tone`: a colour only where it is proven. One that
+    does not count is of cells that did not pass.
     """
 
     text: str
@@ -25,6 +26,7 @@ class Bar(NamedTuple):
     half: float | None = None
     difference: str = ""
     tone: str = "quiet"
+    counts: bool = True
 
 
 class BarRow(NamedTuple):
@@ -64,6 +66,7 @@ def _bars(row: Row, told: ComparedRow) -> list[Bar]:
             figure.spread.half_width if figure.spread else None,
             "" if found is None else long_text(found),
             "quiet" if found is None or found.better is None else "good" if found.better else "bad",
+            figure.comparable is not None,
         )
         for text, figure, found in zip(told.figures, row.figures, differences, strict=True)
     ]

@@ -27,9 +27,12 @@ def cpu_use(sample: Sample) -> CpuUse:
     shares = [sample.values[place] for place in places]
     known = [share for share in shares if not math.isnan(share)]
     guests = sum(known) / sample.get("cpu_count") if known else math.nan
-    lab = sample.get("cpu_lab_percent") - (guests if known else 0.0)
-    # Guests and lab are counted by different clocks, so that a difference may be a little below nothing.
-    return CpuUse(guests, lab if math.isnan(lab) else max(0.0, lab), sample.get("cpu_outside_lab_percent"))
+    whole, outside = sample.get("cpu_lab_percent"), sample.get("cpu_outside_lab_percent")
+    if not known or math.isnan(whole):
+        return CpuUse(guests, whole, outside)
+    # libvirt is asked at other moments than the kernel, so guests may seem to use more than the lab that holds them.
+    guests = min(guests, whole)
+    return CpuUse(guests, whole - guests, outside)
 
 
 def outside_share(samples: Iterable[Sample]) -> float:

@@ -65,7 +65,7 @@ class SideBars(Painted):
             yield [
                 (f"{cut('' if place else row.label, _NAME)} ", "plain"),
                 (f"{cut(self._labels[place], _SIDE)} ", tone),
-                *self._bar(bar, row.top, room, tone),
+                *self._bar(bar, row.top, room, tone if bar.counts else "rest"),
                 *struck_pieces(f"{bar.text:>{_FIGURE}} ", "plain"),
                 (bar.difference if place else "baseline", bar.tone),
             ]

@@ -11,13 +11,22 @@ _LEAST_GAP = 2
 
 
 def columns_of(moments: Iterable[Moment], newest: float, seconds_a_column: float, width: int) -> dict[int, Moment]:
-    """The column of each moment on a chart whose last column ends at `newest`; the later of two in one column."""
-    found = {}
+    """The column of each moment on a chart whose last column ends at `newest`; the later of two in one column.
+
+    A phase is left out where its word does not fit before the next mark: many short ones would hide the chart.
+    """
+    found: dict[int, Moment] = {}
     for moment in moments:
         column = width - 1 - int((newest - moment.mono) / seconds_a_column)
         if 0 <= column < width and moment.mono <= newest:
             found[column] = moment
-    return found
+    places = sorted(found)
+    ends = dict(zip(places, [*places[1:], width], strict=False))
+    return {
+        column: moment
+        for column, moment in found.items()
+        if moment.tone != "quiet" or len(moment.word) + _LEAST_GAP <= ends[column] - column
+    }
 
 
 def axis_line(marks: dict[int, Moment], seconds: float, width: int, sign: str) -> list[Piece]:
