@@ -25,8 +25,9 @@ from vmlab.tui.screens.replay import ReplayScreen
 from vmlab.tui.widgets.row_list import RowList
 
 FOLDER = Path(__file__).parent
-SIZES = ((80, 24), (160, 48))
+SIZES = ((80, 24), (160, 48), (200, 60))
 SETTLE_SECONDS = 2.5
+PATIENCE_SECONDS = 120.0
 
 
 def newest_tile_run() -> Path:
@@ -35,6 +36,13 @@ def newest_tile_run() -> Path:
         if run.scenario == "tile" and run.outcome == "passed" and run.cells_done >= 2:
             return runs_folder() / run.id / STORE
     raise UsageError("there is no tile run with two cells that passed; `vmlab run tile --size smoke` makes one")
+
+
+async def shows(app: App[Any], pilot: Pilot[Any], words: str) -> None:
+    """Wait until `words` stand on the screen. Raises TimeoutError."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while words not in "".join(strip.text for strip in app.screen._compositor.render_strips()):
+            await pilot.pause(0.2)
 
 
 async def picture(app: App[Any], pilot: Pilot[Any], name: str) -> None:
@@ -51,24 +59,28 @@ async def pictures(store: Path, size: tuple[int, int]) -> None:
         await pilot.pause(SETTLE_SECONDS)
         replay = ReplayScreen(store)
         await app.push_screen(replay)
-        await pilot.pause(SETTLE_SECONDS)
-        assert replay.playback is not None
+        await shows(app, pilot, "RECORDING")
+        while replay.playback is None:
+            await pilot.pause(0.2)
         replay.playback.paused = True
         # In the middle of the second cell's work every chart and every bar has something to show.
         second = replay.playback.recording.executions()[1]
         replay.seek_to((second[0] + second[1]) / 2)
         await picture(app, pilot, "live")
         await pilot.press("escape", "3")
+        await shows(app, pilot, "passed")
         await picture(app, pilot, "runs")
         await pilot.press("2")
-        await pilot.pause(SETTLE_SECONDS)
+        await shows(app, pilot, "Press s to start it")
         app.screen.query_one(RowList).place("tile")
+        await shows(app, pilot, "filecopy")
         await picture(app, pilot, "scenarios")
         await pilot.press("4")
         await pilot.pause(SETTLE_SECONDS)
         screen = app.screen
         assert isinstance(screen, CompareScreen)
         screen.compare([Pick(store)])
+        await shows(app, pilot, "since the workloads started")
         await picture(app, pilot, "compare")
 
 
