@@ -15,6 +15,7 @@ from tests.waiting import until
 from vmlab.lab.folder import RunFolder
 from vmlab.model.event import RunStarted
 from vmlab.model.places import runs_folder, shipped_scenarios
+from vmlab.plan.loading import ScenarioFile
 from vmlab.store.summary import summarise
 from vmlab.store.writer import RunWriter
 from vmlab.tui.feed.live import LiveFeed
@@ -64,7 +65,12 @@ async def test_nothing_starts_before_the_plan_of_what_is_chosen_is_made(
 ) -> None:
     monkeypatch.setattr("vmlab.tui.feed.planner.shipped_names", lambda: ["cpu-priority", "tile"])
     started: list[str] = []
-    monkeypatch.setattr("vmlab.tui.screens.scenarios.start", lambda file, _: started.append(file.scenario.name))
+
+    def begin(file: ScenarioFile, overrides: object) -> Path:
+        started.append(file.scenario.name)
+        return runs_folder() / RUN
+
+    monkeypatch.setattr("vmlab.tui.screens.scenarios.start", begin)
     may_go_on = threading.Event()
 
     def slowly(name: str, overrides: object) -> Planned:
@@ -81,6 +87,8 @@ async def test_nothing_starts_before_the_plan_of_what_is_chosen_is_made(
         await until(lambda: "still being made" in screen_text(app), "why nothing starts")
         assert started == []
         may_go_on.set()
+        await until(lambda: started, "what was chosen starts when its plan is made")
+        assert started == ["tile"]
 
 
 async def test_a_scenario_file_of_ones_own_is_planned(

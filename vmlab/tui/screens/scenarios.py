@@ -57,7 +57,7 @@ class ScenariosScreen(ConsoleScreen):
         self._planned: Planned | None = None
         self._problem = ""
         self._starting = False
-        self._is_planning = False
+        self._is_planning = self._is_wanted = False
 
     def compose(self) -> ComposeResult:
         """List, map, choices, plan, keys."""
@@ -164,7 +164,7 @@ class ScenariosScreen(ConsoleScreen):
 
     def _plan_anew(self) -> None:
         """Make the plan of what is chosen now; until it is there, nothing can be started."""
-        self._is_planning = True
+        self._is_planning, self._is_wanted = True, False
         self._make_plan()
 
     @work(thread=True, exclusive=True, group="plan")
@@ -193,6 +193,9 @@ class ScenariosScreen(ConsoleScreen):
         self._planned, self._choices, self._problem = made, choices, made.refusal
         self._is_planning = False
         self._draw()
+        if self._is_wanted:
+            self._is_wanted = False
+            self.action_start()
 
     def on_resize(self) -> None:
         """The map depends on the width."""
@@ -260,7 +263,8 @@ class ScenariosScreen(ConsoleScreen):
     def action_start(self) -> None:
         """Start what the plan says."""
         if self._is_planning:
-            self.notify("the plan of what you chose is still being made; press s again", title="Not started")
+            self._is_wanted = True
+            self.notify("the plan of what you chose is still being made; it starts as soon as that is there")
         elif self._planned is None or self._problem:
             self.notify(self._problem or "choose a scenario first", title="Not started", severity="warning")
         elif not self._starting:
