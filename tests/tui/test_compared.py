@@ -114,6 +114,7 @@ def test_no_figure_of_four_sides_is_cut_off(width: int, tmp_path: Path) -> None:
     for entry in row.entries:
         assert f" {entry.text} {entry.difference}".rstrip() in shown
 
+
 def _bars(store: Path, width: int = 140) -> list[str]:
     compared = compared_sides([picked.side for picked in sides_of([Pick(store)])])
     bars = SideBars()
