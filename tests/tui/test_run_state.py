@@ -8,6 +8,7 @@ import pytest
 
 from tests.tui.conftest import RECORDED, RUN
 from vmlab.model.event import (
+    CacheSwitched,
     CellEnded,
     CellsReplanned,
     CellStarted,
@@ -176,9 +177,12 @@ def test_cells_phases_and_changes_are_marked_on_the_time_axis() -> None:
         CellStarted(cell=1, axes={"cache": "none"}, repeat=1, guests=4, mono=20.0),
         PhaseStarted(cell=1, phase="provision", mono=21.0),
         CellsReplanned(cells=2, next_axes={"cache": "none"}, expected_seconds=1, mono=25.0),
+        CacheSwitched(
+            cell=1, origin="me", before="none", after="writeback", pauses_ms={}, drained_seconds=0.0, mono=26.0
+        ),
     ]
-    marks = [(moment.mono, moment.word) for moment in fed(events).moments][-3:]
-    assert marks == [(20.0, "cell 1"), (21.0, "provision"), (25.0, "changed")]
+    marks = [(moment.mono, moment.word) for moment in fed(events).moments][-4:]
+    assert marks == [(20.0, "cell 1"), (21.0, "provision"), (25.0, "changed"), (26.0, "cache writeback")]
 
 
 def test_guests_that_are_frozen_say_how_far_they_are() -> None:

@@ -297,6 +297,8 @@ async def replayed(app: Console, store: Path, *keys: str) -> ReplayScreen:
     await until(lambda: screen.playback is not None, "the recording is read")
     assert screen.playback is not None
     screen.playback.paused = True
+    # It may have played for a while before it was paused.
+    screen.seek_to(0.0)
     return screen
 
 

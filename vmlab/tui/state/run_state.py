@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from vmlab.analysis.timeline import CellTimeline, RunTimeline, WorkloadTimeline
 from vmlab.model.event import (
+    CacheSwitched,
     CellEnded,
     CellsReplanned,
     CellStarted,
@@ -186,6 +187,8 @@ def _moment(event: Event) -> Moment | None:
             return Moment(event.mono, event.phase)
         case CellsReplanned():
             return Moment(event.mono, "changed", "warning")
+        case CacheSwitched():
+            return Moment(event.mono, f"cache {event.after}", "warning")
         case _:
             return None
 
