@@ -304,9 +304,8 @@ async def replayed(app: Console, store: Path, *keys: str) -> ReplayScreen:
 
 async def test_a_recording_stands_at_its_beginning(recorded: Path, size: tuple[int, int]) -> None:
     app = StillConsole()
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size):
         await replayed(app, recorded / "run.sqlite")
-        await pilot.press("home")
         await until(lambda: "● RECORDING paused" in screen_text(app), "it is paused")
         await check_golden(f"replay-beginning-{size[0]}x{size[1]}", app)
 

@@ -121,7 +121,7 @@ class WatchScreen(ConsoleScreen):
         self._draw_guests(run)
         self._draw_large(run)
         self.query_one(EventLog).show(run.log)
-        note = f"charts: {charts.span_seconds:.0f} s" if len(self.history) and not charts.has_axis else ""
+        note = f"charts: {charts.span_seconds:.0f} s" if len(self.history) and self.has_class("-short") else ""
         self.query_one(StatusStrip).show(run, self.now(), self.origin(), note, self._outside(run))
 
     def _draw_large(self, run: RunView) -> None:
