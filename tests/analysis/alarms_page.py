@@ -1,0 +1,166 @@
+"""The table of docs/statistics.md that says how often real comparisons alarmed, from the readings of ``bench.alarms``.
+
+``python -m tests.analysis.alarms_page`` writes it again. Alarms are counted anew from the readings, by the test as it
+is now; what the lab said of each run when it ended is kept beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from bench.alarms import KEPT, SLOWED, SLOWER
+from vmlab.analysis.difference import Difference, Sides, Verdict, differences
+from vmlab.analysis.figure import Figure, OneReading
+from vmlab.analysis.statistics import spread
+
+PAGE = KEPT.parent / "statistics.md"
+TRIES = 10_000
+EVERY, ONE = slice(None), slice(1)
+"""All figures of a family, and the first of them alone."""
+_PLACE = re.compile(r"(<!-- table: alarms -->\n).*?(<!-- end -->)", re.DOTALL)
+
+Readings = Mapping[str, Mapping[str, Sequence[float]]]
+"""Seconds by figure and side, one for each repeat."""
+Blocks = Sequence[Sequence[tuple[float, float]]]
+"""By figure the pairs of both sides, one for each repeat."""
+
+
+def kept() -> dict[str, Any]:
+    """What the last measurement left."""
+    found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
+    return found
+
+
+def blocks(figures: Readings, baseline: str, candidate: str) -> list[list[tuple[float, float]]]:
+    """The pairs of two sides, by figure."""
+    return [list(zip(by_side[baseline], by_side[candidate], strict=True)) for by_side in figures.values()]
+
+
+def family(pairs: Blocks) -> list[Difference]:
+    """The differences of all figures, corrected together."""
+    return differences([Sides(_figure([a for a, _ in one]), _figure([b for _, b in one]), False) for one in pairs])
+
+
+def _figure(values: Sequence[float]) -> Figure:
+    readings = tuple(OneReading(value, repeat) for repeat, value in enumerate(values, 1))
+    return Figure("passed", spread(values), 0, readings)
+
+
+def control_sides(found: Mapping[str, Any]) -> Iterator[tuple[str, Readings, str, str]]:
+    """Run, readings, and the two sides that do not differ, of each comparison of like with like."""
+    earlier = found["earlier"]
+    for run in (*earlier["controls"], *found["controls"]):
+        yield run["run"], run["figures"], "side A", "side B"
+    for run in earlier["slowed"]:
+        yield run["run"], run["figures"], "side base", "side same"
+
+
+def pooled(found: Mapping[str, Any], repeats: int) -> list[list[list[tuple[float, float]]]]:
+    """The blocks of all comparisons of like with like, in groups of so many repeats; what is left over is not used."""
+    every = [blocks(figures, *sides) for _, figures, *sides in control_sides(found)]
+    figures = [[pair for one in every for pair in one[place]] for place in range(len(every[0]))]
+    ends = range(repeats, len(figures[0]) + 1, repeats)
+    return [[pairs[end - repeats : end] for pairs in figures] for end in ends]
+
+
+def relabelled(found: Mapping[str, Any], repeats: int, figures: slice = EVERY, tries: int = TRIES) -> float:
+    """The share of relabellings of the real readings that alarm; in each, whole repeats swap their sides.
+
+    `figures` are those of a family that are looked at, and corrected together.
+    """
+    groups = [group[figures] for group in pooled(found, repeats)]
+
+    @cache
+    def alarms(group: int, swapped: int) -> bool:
+        swaps = [bool(swapped >> place & 1) for place in range(repeats)]
+        pairs = [[(b, a) if swap else (a, b) for swap, (a, b) in zip(swaps, one, strict=True)] for one in groups[group]]
+        return any(one.proven for one in family(pairs))
+
+    draw = random.Random(1)
+    # To swap all repeats but these is the same comparison from the other side.
+    every = 2**repeats - 1
+    chosen = ((number % len(groups), draw.getrandbits(repeats)) for number in range(tries))
+    return sum(alarms(group, min(swapped, swapped ^ every)) for group, swapped in chosen) / tries
+
+
+def alarming(found: Mapping[str, Any]) -> list[str]:
+    """The runs in which like with like was called different."""
+    return [
+        run
+        for run, figures, *sides in control_sides(found)
+        if any(one.proven for one in family(blocks(figures, *sides)))
+    ]
+
+
+def claimed(slowed: Sequence[Mapping[str, Any]], side: str) -> list[str]:
+    """The runs in which the slowed workload of this side was proven to be slower."""
+    said = []
+    for run in slowed:
+        place = list(run["figures"]).index(SLOWED)
+        one = family(blocks(run["figures"], "side base", f"side {side}"))[place]
+        if one.proven and (one.percent or 0.0) > 0:
+            said.append(run["run"])
+    return said
+
+
+def seen_percent(slowed: Sequence[Mapping[str, Any]], side: str) -> float:
+    """By how much the slowed workload was slower on this side: the median of the differences, in percent."""
+    return float(
+        statistics.median(run["differences"][f"side {side}"][SLOWED]["difference"]["percent"] for run in slowed)
+    )
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """The table, and below it every run."""
+    rows = [("comparisons of like with like that alarm", len(list(control_sides(found))), str(len(alarming(found))))]
+    for repeats, figures, of in ((8, EVERY, "all figures"), (12, EVERY, "all figures"), (12, ONE, f"`{SLOWED}` alone")):
+        rate = f"{100 * relabelled(found, repeats, figures):.1f} %"
+        rows.append((f"relabellings of {repeats} real blocks, {of}, that alarm", TRIES, rate))
+    for name, part in (("first", found["earlier"]), ("second", found)):
+        for side, factor in SLOWER.items():
+            slowed, most = part["slowed"], part["slower_percent"][side]
+            what = f"{name} measurement, quota for {most:.1f} % ({factor:g} detectable sizes)"
+            seen = f"{seen_percent(slowed, side):+.1f} % seen: proven"
+            rows.append((f"{what}, {seen}", len(slowed), str(len(claimed(slowed, side)))))
+    lines = ["| what | of | how many |", "| --- | ---: | ---: |"]
+    lines += [f"| {what} | {of:,} | {many} |" for what, of, many in rows]
+    return "\n".join([*lines, "", *_runs(found)])
+
+
+def _runs(found: Mapping[str, Any]) -> Iterator[str]:
+    yield f"The differences of `{SLOWED}`, in percent with their intervals, as `vmlab compare` gave them:"
+    yield ""
+    yield "| run | like with like | twice | a quarter |"
+    yield "| --- | --- | --- | --- |"
+    for part in (found["earlier"], found):
+        for run in part["controls"]:
+            yield f"| {run['run']} | {_said(run, 'side B')} | | |"
+        for run in part["slowed"]:
+            said = [_said(run, f"side {side}") for side in ("same", "twice", "quarter")]
+            yield f"| {run['run']} | {' | '.join(said)} |"
+
+
+def _said(run: Mapping[str, Any], side: str) -> str:
+    if side not in run["differences"]:
+        return ""
+    one = run["differences"][side][SLOWED]["difference"]
+    if one["interval_percent"] is None:
+        return str(one["verdict"])
+    low, high = one["interval_percent"]
+    mark = "" if one["verdict"] == Verdict.PROVEN else "~ "
+    return f"{mark}{one['percent']:+.1f} ({low:+.1f} to {high:+.1f})"
+
+
+def current(page: str) -> str:
+    """The page with the table as the readings have it."""
+    return _PLACE.sub(lambda place: f"{place[1]}{table(kept())}\n{place[2]}", page)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(current(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
