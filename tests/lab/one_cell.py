@@ -31,10 +31,10 @@ name: two
 guests:
   quick: {memory: 128 MiB, cpu_shares: 200}
   slow:  {memory: 128 MiB, cpu_shares: 100}
+limits: {start_skew: 1 h, clock_drift_percent: 100}
 workloads:
   quick: {kind: cpu, on: quick, threads: 1, max_prime: 1000, events: 10}
   slow:  {kind: cpu, on: slow,  threads: 1, max_prime: 1000, events: 10}
-limits: {start_skew: 1 h, clock_drift_percent: 100}
 """
 """Its clients are real processes that take a moment. On a busy machine they start late, and the two clocks that one
 of them reads are not of the same moment; tests of these two limits set them."""
