@@ -26,6 +26,10 @@ LIVE = Origin("LIVE", "good")
 HOST = Origin("LIVE", "good", "host")
 
 
+_WIDE = 90
+"""Columns from which on words are written out."""
+
+
 class StatusStrip(Painted):
     """Scenario, cell, accelerator, phase, elapsed and expected time; the same for a live run and a recording."""
 
@@ -50,12 +54,12 @@ class StatusStrip(Painted):
         badge: list[Piece] = [(f"{self.glyphs.sign(RUNNING)} {self._origin.word}", self._origin.tone)]
         if self._origin.more:
             badge.append((f" {self._origin.more}", "quiet"))
-        progress = self._progress()
-        used = sum(_length(part) + 2 for part in progress)
+        progress = self._progress(width)
+        used = _width(progress)
         note: list[list[Piece]] = [[(self._note, "quiet")]] if used + len(self._note) <= width else [[("", "quiet")]]
         return [_joined([*_what(self._run, width), badge], width), _joined([*progress, *note], width)]
 
-    def _progress(self) -> list[list[Piece]]:
+    def _progress(self, width: int) -> list[list[Piece]]:
         run, now = self._run, self._now
         if not run.id:
             return [[("the host as it is; no run is going on", "quiet")]]
@@ -68,14 +72,23 @@ class StatusStrip(Painted):
             parts.append([("stopping: guests are cleared away", "warning")])
         elif run.cell is not None and run.cell.phase:
             parts.append([(f"{run.cell.phase} {clock(now - run.cell.phase_began)}", "accent")])
-        parts.append([("run ", "quiet"), (clock(run.elapsed(now)), "plain"), (_of_all(run, now), "quiet")])
-        if self._outside is not None:
-            parts.append([(f"! other work takes {self._outside:.0f} % of the CPUs", "warning")])
+        duration: list[Piece] = [("run ", "quiet"), (clock(run.elapsed(now)), "plain"), (_of_all(run, now), "quiet")]
+        following: list[list[Piece]] = []
         if run.next_axes is not None:
-            parts.append([("next cell: ", "quiet"), (axes_words(dict(run.next_axes)), "accent")])
+            following.append([("next cell: ", "quiet"), (axes_words(dict(run.next_axes)), "accent")])
         elif run.coming is not None:
-            parts.append([("then ", "quiet"), (axes_words(dict(run.coming)), "plain")])
-        return parts
+            following.append([("then ", "quiet"), (axes_words(dict(run.coming)), "plain")])
+        if self._outside is not None:
+            words = "! other work takes {:.0f} % of the CPUs" if width >= _WIDE else "! other work {:.0f} % of CPUs"
+            following.append([(words.format(self._outside), "warning")])
+        # What comes next, and what spoils the figures, is more than how long the run has taken.
+        every = [*parts, duration, *following]
+        return every if _width(every) <= width or not following else [*parts, *following]
+
+
+def _width(parts: Iterable[list[Piece]]) -> int:
+    """The columns that parts take beside each other, with the space behind each."""
+    return sum(_length(part) + 2 for part in parts)
 
 
 def _of_all(run: RunView, now: float) -> str:
@@ -102,7 +115,7 @@ def _what(run: RunView, width: int) -> list[list[Piece]]:
         parts.append([(f"{run.cells_planned} cells", "plain")])
     if run.accelerator:
         emulated = run.accelerator == "tcg"
-        slow = "TCG, emulated" if width >= 90 else "TCG"
+        slow = "TCG, emulated" if width >= _WIDE else "TCG"
         parts.append([(slow if emulated else run.accelerator.upper(), "warning" if emulated else "plain")])
     return parts
 
