@@ -7,6 +7,7 @@ is now; what the lab said of each run when it ended is kept beside them.
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 import statistics
@@ -47,9 +48,42 @@ def family(pairs: Blocks) -> list[Difference]:
     return differences([Sides(_figure([a for a, _ in one]), _figure([b for _, b in one]), False) for one in pairs])
 
 
-def _figure(values: Sequence[float]) -> Figure:
-    readings = tuple(OneReading(value, repeat) for repeat, value in enumerate(values, 1))
+def _figure(values: Sequence[float], side: str = "") -> Figure:
+    """Repeats of one run, or with a `side` as many runs of it, which are not paired."""
+    readings = tuple(
+        OneReading(value, repeat, f"{side}{repeat}" if side else "") for repeat, value in enumerate(values, 1)
+    )
     return Figure("passed", spread(values), 0, readings)
+
+
+def _unpaired(pairs: Blocks) -> list[Difference]:
+    """As `family`, as if the readings had not been taken in blocks."""
+    sides = [(_figure([a for a, _ in one], "a"), _figure([b for _, b in one], "b")) for one in pairs]
+    return differences([Sides(before, after, False) for before, after in sides])
+
+
+def _width(interval: Sequence[float] | None) -> float:
+    return math.nan if interval is None else interval[1] - interval[0]
+
+
+def widths_by_blocks(found: Mapping[str, Any]) -> list[float]:
+    """How wide each interval of like with like is, over that of the same readings without their blocks."""
+    ratios = []
+    for _, figures, *sides in control_sides(found):
+        pairs = blocks(figures, *sides)
+        both = zip(family(pairs), _unpaired(pairs), strict=True)
+        ratios += [_width(paired.interval) / _width(apart.interval) for paired, apart in both]
+    return [ratio for ratio in ratios if not math.isnan(ratio)]
+
+
+def widths_without_yardstick(found: Mapping[str, Any]) -> list[float]:
+    """How wide each interval of a control run is with the yardstick taken out, over the interval as it was measured."""
+    runs = (*found["earlier"]["controls"], *found["controls"])
+    said = [one for run in runs for one in run["differences"]["side B"].values()]
+    return [
+        _width(one["without_yardstick"]["interval_percent"]) / _width(one["difference"]["interval_percent"])
+        for one in said
+    ]
 
 
 def control_sides(found: Mapping[str, Any]) -> Iterator[tuple[str, Readings, str, str]]:
@@ -128,6 +162,11 @@ def table(found: Mapping[str, Any]) -> str:
             what = f"{name} measurement, quota for {most:.1f} % ({factor:g} detectable sizes)"
             seen = f"{seen_percent(slowed, side):+.1f} % seen: proven"
             rows.append((f"{what}, {seen}", len(slowed), str(len(claimed(slowed, side)))))
+    for what, ratios in (
+        ("width of an interval over that without blocks, median", widths_by_blocks(found)),
+        ("the same with the yardstick taken out, over that as measured", widths_without_yardstick(found)),
+    ):
+        rows.append((what, len(ratios), f"{statistics.median(ratios):.2f}"))
     lines = ["| what | of | how many |", "| --- | ---: | ---: |"]
     lines += [f"| {what} | {of:,} | {many} |" for what, of, many in rows]
     return "\n".join([*lines, "", *_runs(found)])
