@@ -33,6 +33,7 @@ class Home:
     folder: Path
     host: Path
     started: list[subprocess.Popen[str]] = field(default_factory=list)
+    seen: list[Path] = field(default_factory=list)
 
     def environment(self, **said: str) -> dict[str, str]:
         """What the commands find."""
@@ -49,6 +50,7 @@ class Home:
 
     def spawn(self, *arguments: str, **said: str) -> subprocess.Popen[str]:
         """Start a command and leave it running."""
+        self.records()
         process = subprocess.Popen(
             [*VMLAB, *arguments],
             env=self.environment(**said),
@@ -69,7 +71,10 @@ class Home:
 
     def records(self) -> list[Path]:
         """The folders of the runs, in the order of their start."""
-        return sorted((self.folder / "state/vmlab/runs").glob("*"))
+        # Names do not tell the order of runs of one second; those that were there before the last command are older.
+        found = sorted((self.folder / "state/vmlab/runs").glob("*"))
+        self.seen += [one for one in found if one not in self.seen]
+        return [one for one in self.seen if one in found]
 
     def pid(self, name: str) -> int:
         """A process of the newest run, 0 before it is there."""
