@@ -56,6 +56,14 @@ def switched(mono: float, after: str = "none") -> CacheSwitched:
     )
 
 
+async def live_screen(app: StillConsole) -> LiveScreen:
+    """The Live screen, when it can be told of a run."""
+    screen = app.screen
+    assert isinstance(screen, LiveScreen)
+    await until(lambda: screen.state is not None, "the screen is ready")
+    return screen
+
+
 def marked_columns(screen: LiveScreen) -> list[set[int]]:
     """The columns of the line, for each row of the board that has one; the ends of scales have another sign."""
     rows = screen.query_one(ChartBoard).text().splitlines()
@@ -68,9 +76,7 @@ def marked_columns(screen: LiveScreen) -> list[set[int]]:
 async def test_the_switch_is_a_line_in_every_chart_at_the_first_sample_after_it(taken: int, back: int) -> None:
     app = StillConsole()
     async with app.run_test(size=(160, 48)):
-        screen = app.screen
-        assert isinstance(screen, LiveScreen)
-        await until(lambda: screen.state is not None, "the screen is ready")
+        screen = await live_screen(app)
         screen.post_message(RunFound(RUN, {}))
         moment = FIRST + taken - back - 0.5
         screen.post_message(RunArrived(RUN, events(switched(moment)), samples(taken)))
@@ -95,9 +101,7 @@ async def test_the_switch_is_a_line_in_every_chart_at_the_first_sample_after_it(
 async def test_a_switch_before_all_samples_is_not_drawn() -> None:
     app = StillConsole()
     async with app.run_test(size=(160, 48)):
-        screen = app.screen
-        assert isinstance(screen, LiveScreen)
-        await until(lambda: screen.state is not None, "the screen is ready")
+        screen = await live_screen(app)
         screen.post_message(RunFound(RUN, {}))
         screen.post_message(RunArrived(RUN, events(switched(FIRST - 5)), samples(20)))
         await until(lambda: "now cache none" in screen_text(app), "the run is drawn")
@@ -133,9 +137,7 @@ async def test_the_key_switches_to_and_fro_and_says_what_came_of_it(monkeypatch:
     monkeypatch.setattr(live, "run_commands", commands.of)
     app = StillConsole()
     async with app.run_test(size=(80, 24)) as pilot:
-        screen = app.screen
-        assert isinstance(screen, LiveScreen)
-        await until(lambda: screen.state is not None, "the screen is ready")
+        screen = await live_screen(app)
         await pilot.press("B")
         assert commands.asked == [], "without a run there is nothing to switch"
         screen.post_message(RunFound(RUN, {}))
