@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from vmlab.analysis.phases import CellTime, RunTime, StepTime, summed
+from vmlab.analysis.phases import CellTime, RunTime, StepTime
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.run import Part
 from vmlab.model.visible import visible_values
@@ -25,7 +25,7 @@ def phases_text(time: RunTime, width: int = WIDTH) -> str:
     if not cells:
         return f"{_NOTHING}\n"
     lines = paragraph(_heading(time), width)
-    lines += ["", *_parts(cells, width)]
+    lines += ["", *_parts(cells, time["parts"], width)]
     if len(cells) == 1:
         lines += ["", *_steps(cells[0]["steps"], width)] if cells[0]["steps"] else []
         lines += ["", *(line for text in _facts(cells[0]) for line in paragraph(text, width))]
@@ -43,9 +43,8 @@ def _facts(cell: CellTime) -> Iterator[str]:
         yield "steps of one part may overlap; at: seconds after the beginning of the cell"
 
 
-def _parts(cells: Sequence[CellTime], width: int) -> list[str]:
+def _parts(cells: Sequence[CellTime], sums: Mapping[str, float], width: int) -> list[str]:
     """Cells down, parts across; with several cells their sums and shares below."""
-    sums = summed(cells)
     total = sum(sums.values())
     several = len(cells) > 1
     labels = [str(cell["cell"]) for cell in cells] + ([_SUM] if several else []) + [_SHARE]
