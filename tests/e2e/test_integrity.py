@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.guests, pytest.mark.timeout(900)]
 SCENARIO = """
 name: one
 guests: {vm: {memory: 256 MiB}}
-workloads: {cpu: {kind: cpu, on: vm, threads: 1, max_prime: 1000, events: 100}}
+workloads: {cpu: {kind: cpu, on: vm, threads: 1, max_prime: 1000, events: 2000}}
 limits: {clock_drift_percent: 100}
 allow: {noise: true}
 """
@@ -67,7 +67,7 @@ def test_an_image_that_changes_below_a_run_ends_it_with_the_cell_that_saw_it(
     home: Home, cache: Path, tmp_path: Path
 ) -> None:
     scenario = tmp_path / "one.yaml"
-    scenario.write_text(SCENARIO.replace("events: 100", "events: 20000"))
+    scenario.write_text(SCENARIO.replace("events: 2000", "events: 20000"))
     (disk,) = cache.glob("images/*/root.raw")
     running = home.spawn("run", str(scenario), "--cold", "--repeats", "3")
     wait_until(lambda: any(event["kind"] == "WorkloadStarted" for event in home.events()), 300, "the start")

@@ -18,6 +18,7 @@ from typing import Any
 from tests.lab.programs.faked_launcher import BUILD_SECONDS
 from tests.lab.programs.faked_runner import CELL_FILE, CELL_SECONDS, DEAF, HUNG
 from tests.lab.programs.faked_vmlab import HOST, PATIENCE, SIGNAL_IN
+from vmlab.store.runs import by_time
 
 ROOT = Path(__file__).parents[2]
 SOON = 240.0
@@ -33,7 +34,6 @@ class Home:
     folder: Path
     host: Path
     started: list[subprocess.Popen[str]] = field(default_factory=list)
-    seen: list[Path] = field(default_factory=list)
 
     def environment(self, **said: str) -> dict[str, str]:
         """What the commands find."""
@@ -50,7 +50,6 @@ class Home:
 
     def spawn(self, *arguments: str, **said: str) -> subprocess.Popen[str]:
         """Start a command and leave it running."""
-        self.records()
         process = subprocess.Popen(
             [*VMLAB, *arguments],
             env=self.environment(**said),
@@ -71,10 +70,7 @@ class Home:
 
     def records(self) -> list[Path]:
         """The folders of the runs, in the order of their start."""
-        # Names do not tell the order of runs of one second; those that were there before the last command are older.
-        found = sorted((self.folder / "state/vmlab/runs").glob("*"))
-        self.seen += [one for one in found if one not in self.seen]
-        return [one for one in self.seen if one in found]
+        return sorted((self.folder / "state/vmlab/runs").glob("*"), key=lambda folder: by_time(folder.name))
 
     def pid(self, name: str) -> int:
         """A process of the newest run, 0 before it is there."""

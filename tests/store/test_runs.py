@@ -17,7 +17,7 @@ from vmlab.model.places import runs_folder
 from vmlab.store import run_list
 from vmlab.store.life import is_alive, process_ids
 from vmlab.store.run_list import list_runs
-from vmlab.store.runs import new_run_id, resolve_run
+from vmlab.store.runs import by_time, new_run_id, resolve_run, run_folders
 
 
 @pytest.fixture(autouse=True, params=["read each time", "kept at once"])
@@ -90,20 +90,26 @@ def test_a_damaged_store_costs_its_own_line_only() -> None:
 
 
 def test_ids_sort_by_time_and_are_safe_names_that_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = iter(["7f3a", "7f3a", "7f3a", "0000"])
+    clock = iter([1795271400.5, 1795271400.5, 1795271400.5001])
     made = []
     with monkeypatch.context() as patched:
-        patched.setattr("vmlab.store.runs.time.strftime", lambda *_: "20261121-143000")
-        patched.setattr("secrets.token_hex", lambda _bytes: next(drawn))
+        patched.setattr("vmlab.store.runs.time.time", lambda: next(clock))
         for _ in range(2):
             made.append(new_run_id("Tile; rm -rf / ünsafe"))
             (runs_folder() / made[-1]).mkdir(parents=True)
-    assert made == [f"20261121-143000-tile-rm-rf-nsafe-{end}" for end in ("7f3a", "0000")]
+    assert made == [f"20261121-143000-tile-rm-rf-nsafe-{end}" for end in ("8000", "8006")]
     made = [new_run_id("Tile; rm -rf / ünsafe") for _ in range(20)]
-    assert made == sorted(made, key=lambda run: run[:15]) and len(set(made)) > 1
+    assert made == sorted(made, key=by_time) and len(set(made)) > 1
     assert all(re.fullmatch(r"\d{8}-\d{6}-tile-rm-rf-nsafe-[0-9a-f]{4}", run) for run in made)
     assert len(new_run_id("x" * 500)) < 60
     assert re.fullmatch(r"\d{8}-\d{6}-run-[0-9a-f]{4}", new_run_id("///"))
+
+
+def test_the_last_of_two_runs_that_begin_in_one_second_is_the_later_one() -> None:
+    for run in ("20261121-143000-web-00ff", "20261121-143000-disk-0100", "20261121-143000-tile-000a"):
+        (runs_folder() / run).mkdir(parents=True)
+    assert [folder.name[16:] for folder in run_folders()] == ["disk-0100", "web-00ff", "tile-000a"]
+    assert resolve_run("last").parent.name == "20261121-143000-disk-0100"
 
 
 def test_references(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from vmlab.model.checked import Keys, check_of
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import CellStarted, RunStarted, WorkloadEnded
 from vmlab.store.reader import RunReader
-from vmlab.store.runs import STORE, run_folders
+from vmlab.store.runs import STORE, by_time, run_folders
 from vmlab.tui.state.run_state import PastTimes, passed_times
 from vmlab.tui.state.views import Axes, Intent, Part
 
@@ -53,7 +53,7 @@ def past_times(run: str, scenario: str, size: str) -> PastTimes:
     """The newest times of passed workloads of the same scenario and size, from runs older than `run`."""
     found: dict[tuple[str, int, Axes], float] = {}
     try:
-        older = [folder for folder in run_folders() if folder.name < run]
+        older = [folder for folder in run_folders() if by_time(folder.name) < by_time(run)]
     except VmlabError:
         return {}  # The list of runs shows the error.
     for folder in older[:_MOST_RUNS]:

@@ -11,7 +11,7 @@ from vmlab.model.errors import VmlabError
 from vmlab.model.event import CellEnded, CellStarted
 from vmlab.model.run import RUNNING, AxisValue, Outcome
 from vmlab.store.reader import RunReader
-from vmlab.store.runs import STORE, RunSummary
+from vmlab.store.runs import STORE, RunSummary, by_time
 
 _MOST_RUNS = 60
 _MOST_CELLS = 200
@@ -69,5 +69,5 @@ def earlier(run: RunSummary, runs: Iterable[RunSummary], facts: dict[str, RunFac
         and (one.scenario, one.size) == (run.scenario, run.size)
         and facts.get(one.id, RunFacts()).varied == own.varied
     ]
-    values = [facts[one.id].cell_seconds for one in sorted(like, key=lambda one: one.id) if one.id in facts]
+    values = [facts[one.id].cell_seconds for one in sorted(like, key=lambda one: by_time(one.id)) if one.id in facts]
     return [value for value in values if value is not None][-count:]
