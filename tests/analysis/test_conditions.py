@@ -72,6 +72,14 @@ def test_a_setting_of_cells_that_meet_stands_there(tmp_path: Path, changed: dict
     assert compared(told(tmp_path / "a", settings()), told(tmp_path / "b", settings(**changed))).warnings == (line,)
 
 
+def test_runs_that_agree_stand_in_the_line_as_one(tmp_path: Path) -> None:
+    lab = [told(tmp_path / name, settings()) for name in "abc"]
+    rescue = [told(tmp_path / name, settings(guest={"boot": "rescue"})) for name in "de"]
+    groups = [[Side.of(one["run"]["id"], one) for one in side] for side in (lab, rescue)]
+    sides = [Side.of_runs(",".join(part.label for part in parts), parts) for parts in groups]
+    assert compare(sides).warnings == ("setting boot differs: a and 2 more lab, d and 1 more rescue",)
+
+
 def test_one_difference_of_several_cells_is_one_line(tmp_path: Path) -> None:
     modes = [{"cache": mode} for mode in ("none", "writeback")]
     lab = told(tmp_path / "a", *(settings(guest=mode) for mode in modes))

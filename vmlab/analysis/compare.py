@@ -52,7 +52,8 @@ class Side:
     @property
     def parts(self) -> tuple[Side, ...]:
         """Each run of the side by itself."""
-        return (replace(self, others=()), *self.others) if self.others else (self,)
+        first = replace(self, label=self.label.partition(",")[0], others=())
+        return (first, *self.others) if self.others else (self,)
 
     @classmethod
     def of_runs(cls, label: str, parts: Sequence[Side]) -> Side:

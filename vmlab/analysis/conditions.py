@@ -39,9 +39,12 @@ class Differing:
     at: tuple[Mapping[str, AxisValue], ...] = ()
 
     def line(self, labels: Sequence[str]) -> str:
-        """One sentence, with the sides under their labels."""
+        """One sentence, with the sides under their labels; of sides with one value the first is named."""
         where = f" ({'; '.join(map(axes_words, self.at))})" if self.at else ""
-        sides = ", ".join(f"{label} {_cut(value)}" for label, value in zip(labels, self.values, strict=True))
+        having: dict[str, list[str]] = {}
+        for label, value in zip(labels, self.values, strict=True):
+            having.setdefault(value, []).append(label)
+        sides = ", ".join(f"{_named(alike)} {_cut(value)}" for value, alike in having.items())
         return f"{self.what} differs{where}: {sides}"
 
     def to_json(self) -> dict[str, Any]:
@@ -63,6 +66,10 @@ def differing(runs: Sequence[RunPart], places: Places) -> list[Differing]:
 def value_words(value: object) -> str:
     """A value of JSON in words: texts and numbers as they are, the rest as JSON."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
+
+
+def _named(labels: Sequence[str]) -> str:
+    return labels[0] if len(labels) == 1 else f"{labels[0]} and {len(labels) - 1} more"
 
 
 def _cut(text: str) -> str:
