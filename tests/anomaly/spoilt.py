@@ -57,6 +57,10 @@ class SpoiltHypervisor:
         await self._point("facts")
         return await self._inner.facts()
 
+    def helper_socket(self, name: str) -> Path | None:
+        """As of the inner one, which calls nobody for it."""
+        return self._inner.helper_socket(name)
+
     async def create(self, image: BootImage, specs: list[DomainSpec]) -> None:
         await self._point("create")
         await self._inner.create(image, specs)

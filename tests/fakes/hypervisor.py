@@ -78,6 +78,7 @@ class FakeHypervisor:
     """Set when dirty pages are being written."""
     drain_fault: VmlabError | None = None
     switch_fault: VmlabError | None = None
+    helpers: dict[str, Path] = field(default_factory=dict)
     files_of_its_own: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered whenever it touches a file that is not the journal."""
 
@@ -222,6 +223,10 @@ class FakeHypervisor:
         """What the test's agent answers."""
         self._running(name)
         return self.agent_answer(name, command, arguments or {})
+
+    def helper_socket(self, name: str) -> Path | None:
+        """These guests have no channel to a helper, unless a test gives them one."""
+        return self.helpers.get(name)
 
     async def cpu_seconds(self, names: list[str]) -> dict[str, float]:
         """Every time it is asked, each guest has used more, in proportion to its shares."""

@@ -23,7 +23,12 @@ from vmlab.model.run import CACHE_MODES, Accelerator, CacheMode
 SCHEMA = Path("/usr/share/libvirt/schemas/domain.rng")
 GOLDEN = Path(__file__).parent / "golden" / "domain.xml"
 IMAGE = BootImage(Path("/images/root.raw"), Path("/images/vmlinuz"), Path("/images/initrd.img"), "root=/dev/vda quiet")
-FILES = DomainFiles(Path("/run1/web-1.qcow2"), Path("/run1/web-1.console"), Path("/run/vmlab/run1/v/agent/web-1.sock"))
+FILES = DomainFiles(
+    Path("/run1/web-1.qcow2"),
+    Path("/run1/web-1.console"),
+    Path("/run/vmlab/run1/v/agent/web-1.sock"),
+    Path("/run/vmlab/run1/v/agent/web-1.help"),
+)
 FROZEN = replace(FILES, frozen=Path("/snapshots/web-1/disk.qcow2"))
 ON_FILE = DiskSource(Path("/run1/web-1.data.raw"))
 ON_BLOCK = DiskSource(Path("/dev/loop7"), block=True)

@@ -29,7 +29,7 @@ late, and few polls are made, because each costs an emulated guest some millisec
 
 _NOT_FOUND = 127
 _NO_SUCH_PROGRAM = "Failed to execute child process"
-_ENVIRONMENT = [
+LOGIN_ENVIRONMENT = [
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME=/root",
     "USER=root",
@@ -81,7 +81,7 @@ async def run_program(call: AgentCall, argv: Sequence[str], stdin: bytes, deadli
 
 
 async def _start(call: AgentCall, argv: Sequence[str], stdin: bytes) -> int:
-    wanted = {"path": argv[0], "arg": list(argv[1:]), "env": _ENVIRONMENT, "capture-output": True}
+    wanted = {"path": argv[0], "arg": list(argv[1:]), "env": LOGIN_ENVIRONMENT, "capture-output": True}
     if stdin:
         wanted["input-data"] = base64.b64encode(stdin).decode()
     started = await call("guest-exec", wanted, deadline=_ANSWER)

@@ -126,6 +126,13 @@ class Hypervisor(Protocol):
         """One command to the guest agent of domain `name`; its ``return`` value."""
         ...
 
+    def helper_socket(self, name: str) -> Path | None:
+        """The socket of the channel to the resident helper of guest `name`; None where guests have no such channel.
+
+        Nobody answers there while the guest has no helper.
+        """
+        ...
+
     async def cpu_seconds(self, names: list[str]) -> dict[str, float]:
         """CPU time that each domain has used, in seconds, in one bulk call."""
         ...

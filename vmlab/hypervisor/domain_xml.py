@@ -9,7 +9,7 @@ from lxml import etree
 
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.model.guest import Boot
-from vmlab.model.names import BRIDGE, DATA_SERIAL
+from vmlab.model.names import BRIDGE, DATA_SERIAL, HELPER_CHANNEL
 from vmlab.model.run import Accelerator, CacheMode
 
 NAMESPACE = "urn:vmlab:lab:1"
@@ -17,13 +17,16 @@ NAMESPACE = "urn:vmlab:lab:1"
 
 AGENT_CHANNEL = "org.qemu.guest_agent.0"
 
+CHANNELS = (AGENT_CHANNEL, HELPER_CHANNEL)
+"""The virtio-serial ports of every guest, which are part of what a saved state fits."""
+
 _QEMU_NAMESPACE = "http://libvirt.org/schemas/domain/qemu/1.0"
 _QUOTA_PERIOD = 10_000
 """Microseconds in which a virtual CPU may use its quota; the kernel takes no quota below 1,000. Ten times shorter than
 libvirt's own, so that a guest under a quota is slow all the time and not stopped now and then."""
 _HOT_PLUG_PORTS = 1
 _DEVICES_ON_PORTS = 5
-"""NIC, disk, serial controller of the agent's channel, memory balloon, entropy: each takes one root port."""
+"""NIC, disk, serial controller of the channels, memory balloon, entropy: each takes one root port."""
 
 # TCG carries out `rep movsb` byte by byte, and kernel and C library use it for every copy where ERMS is announced:
 # without it a boot with some shell work took 2.60 s of CPU instead of 2.85 s. Turning off la57, SMAP, PCID, AVX or
@@ -42,7 +45,7 @@ class Platform:
 
 @dataclass(frozen=True, slots=True)
 class DomainFiles:
-    """The guest's own files: its qcow2 overlay, the log of its serial console, the socket of its agent.
+    """The guest's own files: its qcow2 overlay, the log of its serial console, the sockets of its agent and helper.
 
     `frozen` is the saved guest's qcow2 disk, which a restored guest has between its overlay and the image.
     """
@@ -50,6 +53,7 @@ class DomainFiles:
     overlay: Path
     console: Path
     agent: Path
+    helper: Path
     frozen: Path | None = None
 
 
@@ -154,13 +158,18 @@ def _devices(
     serial = _child(devices, "serial", type="file")
     _child(serial, "source", path=str(files.console))
     _child(serial, "target", port="0")
-    channel = _child(devices, "channel", type="unix")
-    # libvirt's own choice of path is so long that a run's id would push it over the 108 bytes of a socket's address.
-    _child(channel, "source", mode="bind", path=str(files.agent))
-    _child(channel, "target", type="virtio", name=AGENT_CHANNEL)
+    _channel(devices, AGENT_CHANNEL, files.agent)
+    _channel(devices, HELPER_CHANNEL, files.helper)
     _child(devices, "memballoon", model="virtio")
     entropy = _child(devices, "rng", model="virtio")
     _text(entropy, "backend", "/dev/urandom", model="random")
+
+
+def _channel(devices: etree._Element, name: str, socket: Path) -> None:
+    channel = _child(devices, "channel", type="unix")
+    # libvirt's own choice of path is so long that a run's id would push it over the 108 bytes of a socket's address.
+    _child(channel, "source", mode="bind", path=str(socket))
+    _child(channel, "target", type="virtio", name=name)
 
 
 def nic_xml(spec: DomainSpec) -> str:

@@ -181,6 +181,7 @@ class EmbeddedHypervisor:
             overlay=self._disks / f"{name}.qcow2",
             console=self._console_of(name),
             agent=self._root.agent_socket(name),
+            helper=self._root.helper_socket(name),
             frozen=disk,
         )
 
@@ -246,6 +247,10 @@ class EmbeddedHypervisor:
 
         answer = await call(f"{name}: {command}", deadline, ask)
         return json.loads(answer)["return"]
+
+    def helper_socket(self, name: str) -> Path:
+        """Where QEMU listens for the guest's helper."""
+        return self._root.helper_socket(name)
 
     async def cpu_seconds(self, names: list[str]) -> dict[str, float]:
         """CPU time by guest, in seconds. Raises HypervisorError where one does not run."""

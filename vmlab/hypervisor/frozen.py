@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.hypervisor.contract import BootImage, DomainSpec
+from vmlab.hypervisor.domain_xml import CHANNELS
 from vmlab.model.errors import SnapshotError
 from vmlab.model.frozen import DISK, FILES, MACHINE, RAM
 from vmlab.system.removal import remove_file
@@ -46,6 +47,7 @@ def layout(spec: DomainSpec, image: BootImage, facts: Mapping[str, Any]) -> dict
         "kernel": _digest(image.kernel),
         "initrd": _digest(image.initrd),
         "command_line": image.command_line,
+        "channels": list(CHANNELS),
     }
 
 

@@ -48,6 +48,10 @@ class LibvirtRoot:
         """Where the guest agent of guest `name` is reached."""
         return self.folder / "agent" / f"{name}.sock"
 
+    def helper_socket(self, name: str) -> Path:
+        """Where the resident helper of guest `name` is reached."""
+        return self.folder / "agent" / f"{name}.help"
+
     def pid_of(self, domain: str) -> int:
         """The pid of a domain's QEMU in this PID namespace; raises OSError when it does not run."""
         return int((self.folder / "run/qemu" / f"{domain}.pid").read_text())

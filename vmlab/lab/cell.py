@@ -51,6 +51,8 @@ class CellRun:
             around.connect,
             self._timing,
             self._events.seen_inside,
+            self._events.warn,
+            helper=around.plan.scenario.helper,
         )
         self._caches = Caches(self._guests, warm=around.plan.scenario.warm)
         self.live_cache = LiveCache(plan, self._guests, self._events, self._timing.drain)

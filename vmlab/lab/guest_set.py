@@ -15,6 +15,7 @@ from vmlab.guests.boot_state import look_at_boot, wait_for_boot
 from vmlab.guests.channel import GuestShell
 from vmlab.guests.data_disk import set_up_data_disk
 from vmlab.guests.held_client import install_start_line
+from vmlab.guests.helper_shell import HelperShell
 from vmlab.guests.identity import AgentCall, Identity, identify, wait_for_agent
 from vmlab.guests.keys import RunKeys
 from vmlab.guests.roles import start_services
@@ -56,6 +57,9 @@ class GuestSet:
         connect: Connect = SshShell.connect,
         timing: Timing = USUAL,
         on_seen: SeenInside = lambda _guest, _seen: None,
+        on_notice: Callable[[str], None] = lambda _text: None,
+        *,
+        helper: bool = True,
     ) -> None:
         self._run = run
         self._open_shell = connect
@@ -65,6 +69,8 @@ class GuestSet:
         self._image = image
         self._on_state = on_state
         self._on_seen = on_seen
+        self._on_notice = on_notice
+        self._helper = helper
         self._keys = RunKeys.generate(guest.key for guest in cell.guests)
         self._addresses = addresses(cell.guests)
         self._macs = macs(cell.guests)
@@ -102,28 +108,44 @@ class GuestSet:
         """
         await self._hypervisor.restore(self._image, self.specs, frozen)
         self._all_are("restored")
-        await run_all(self._connect(guest) for guest in self._cell.guests)
+        await run_all(self._connect(guest, helper=self._helper) for guest in self._cell.guests)
         await self._add_data_disks()
 
     def _all_are(self, state: str) -> None:
         for guest in self._cell.guests:
             self._on_state(guest, state)
 
-    async def _connect(self, guest: GuestPlan) -> None:
+    async def _connect(self, guest: GuestPlan, *, helper: bool = False) -> None:
         call: AgentCall = partial(self._hypervisor.agent, guest.key)
-        await wait_for_agent(call, guest.key, self._timing.boot_of(len(self._cell.guests)))
+        helped = await self._helped(guest) if helper else None
+        if helped is None:
+            await wait_for_agent(call, guest.key, self._timing.boot_of(len(self._cell.guests)))
+        else:
+            self.shells[guest.key] = helped
+            call = helped.as_agent()
         self._on_state(guest, "booted")
         await identify(call, self._identity(guest), self._run, self._timing.identify)
         self._on_state(guest, "identified")
-        shell = await self._open_shell(
-            guest.guest,
-            self._addresses[guest.key],
-            key=self._keys.client,
-            host_key=self._keys.hosts[guest.key],
-            deadline=self._timing.identify,
-        )
-        self.shells[guest.key] = shell
+        if helped is None:
+            self.shells[guest.key] = await self._open_shell(
+                guest.guest,
+                self._addresses[guest.key],
+                key=self._keys.client,
+                host_key=self._keys.hosts[guest.key],
+                deadline=self._timing.identify,
+            )
         self._on_state(guest, "connected")
+
+    async def _helped(self, guest: GuestPlan) -> HelperShell | None:
+        """The shell of the guest's helper; None where there is none, or it does not answer."""
+        socket = self._hypervisor.helper_socket(guest.key)
+        if socket is None:
+            return None
+        address = self._addresses[guest.key]
+        helped = await HelperShell.connect(guest.guest, address, socket, self._timing.helper)
+        if helped is None:
+            self._on_notice(f"{guest.key}: its helper does not answer; its programs are started over SSH")
+        return helped
 
     async def _add_data_disks(self) -> None:
         """Give each guest its data disk, once its kernel runs: a data disk is not part of a snapshot."""

@@ -215,7 +215,8 @@ class Runner:
             return None
         seed = self._prepared.plan.seed
         emit, timing = self._outbox.append, self._parts.timing
-        return SnapshotProvider(self._hypervisor, self._prepared.image, seed, emit, integrity, timing)
+        helper = self._prepared.plan.scenario.helper
+        return SnapshotProvider(self._hypervisor, self._prepared.image, seed, emit, integrity, timing, helper=helper)
 
     def _host_tiles(self, tiles: Sequence[int]) -> AbstractContextManager[HostTiles]:
         if self._host is None:

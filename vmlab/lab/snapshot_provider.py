@@ -14,6 +14,7 @@ from pathlib import Path
 from vmlab.guests.agent import AgentCall, wait_for_agent
 from vmlab.guests.agent_shell import AgentShell
 from vmlab.guests.boot_state import wait_for_boot
+from vmlab.guests.helper_shell import HelperShell, rehearse_helper, start_helper
 from vmlab.guests.snapshots import DISK, Snapshot, SnapshotRecipe, discard, find, hold, image_digest, make
 from vmlab.guests.template import begin_template, empty_template, settle_template
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
@@ -38,6 +39,8 @@ class SnapshotProvider:
         emit: Callable[[Event], object],
         integrity: Integrity,
         timing: Timing = USUAL,
+        *,
+        helper: bool = True,
     ) -> None:
         self._hypervisor = hypervisor
         self._image = image
@@ -45,6 +48,7 @@ class SnapshotProvider:
         self._emit = emit
         self._integrity = integrity
         self._timing = timing
+        self._helper = helper
         # Guests that share a processor while they boot and start their servers cost each other more than they gain.
         self._building = asyncio.Semaphore(os.cpu_count() or 1)
 
@@ -82,7 +86,7 @@ class SnapshotProvider:
             image=image,
             machine=machine,
             roles=guest.roles,
-            preparation=preparation_of(cell, guest, self._seed),
+            preparation={**preparation_of(cell, guest, self._seed), "helper": self._helper},
         )
 
     async def _ensure(self, recipe: SnapshotRecipe, cell: CellPlan, guest: GuestPlan, spec: DomainSpec) -> Snapshot:
@@ -138,9 +142,26 @@ class SnapshotProvider:
         await empty_template(call)
         self._come_to(cell, guest, "rehearses its workloads")
         await rehearse_alone(shell, cell, guest, self._seed)
+        if self._helper:
+            await self._start_helper(shell, name)
         await settle_template(call)
         self._come_to(cell, guest, "is saved")
         await self._hypervisor.save(name, folder)
+
+    async def _start_helper(self, shell: AgentShell, name: str) -> None:
+        """Start the helper, and have it do once what clones ask for first, so that all of that is in its memory."""
+        socket = self._hypervisor.helper_socket(name)
+        if socket is None:
+            return
+        await start_helper(shell)
+        helped = await HelperShell.connect(shell.name, shell.address, socket, self._timing.helper_start)
+        if helped is None:
+            self._say(f"{shell.name}: its helper does not answer; its programs are started over SSH")
+            return
+        try:
+            await rehearse_helper(helped)
+        finally:
+            await helped.close()
 
     async def discard(self, snapshots: Mapping[str, Snapshot], error: SnapshotError) -> None:
         """Remove snapshots that did not load, so that they are made again when needed.

@@ -22,6 +22,10 @@ class Timing:
     """As `boot`, for a guest that is about to be frozen and has a processor to itself; see `template_of`."""
     identify: float = 120.0
     """For a guest's identity, and once more for its SSH."""
+    helper: float = 30.0
+    """For the resident helper of a restored guest to answer; after that its programs are started over SSH."""
+    helper_start: float = 60.0
+    """For a helper that was started just now."""
     services: float = 300.0
     """For the servers of a guest's roles to start; see `services_of`."""
     hold: float = 180.0

@@ -35,6 +35,9 @@ HOST_PLACE = "host"
 _FIRST_GUEST = 10
 _IN_A_TILE = 256
 
+HELPER_CHANNEL = "org.vmlab.helper.0"
+"""The virtio-serial port of a guest's resident helper."""
+
 
 def guest_key(tile: int, guest: str) -> str:
     """A guest's name within its cell, such as ``t1-file-a``, which its domain has too. Tiles count from 1."""

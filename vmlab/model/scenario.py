@@ -144,6 +144,8 @@ class Scenario(ScenarioPart):
     """The benchmarks of one tile, by name; all of them start together."""
     provision: Literal["restored", "cold"] = "restored"
     """How guests become ready: restored from snapshots, or all of them booted (``cold``), as KSM should find them."""
+    helper: bool = True
+    """Restored guests have a resident helper, which starts the lab's programs in them; without it SSH does."""
     host: HostSettings = HostSettings()
     """Settings of the whole host while the cells run; put back afterwards."""
     axes: Annotated[dict[AxisName, Axis], BeforeValidator(_axes), Field(max_length=MOST_AXES)] = Field(

@@ -14,7 +14,7 @@ from vmlab.plan.keys import keys_of, params_of
 from vmlab.plan.problems import Place, meant, shorten
 
 _PART = re.compile(r"\*|[a-z][a-z0-9_-]*", re.ASCII)
-_FIXED = ("repeats", "until", "order", "warm_up", "warm", "seed", "hypervisor", "provision", "summary")
+_FIXED = ("repeats", "until", "order", "warm_up", "warm", "seed", "hypervisor", "provision", "helper", "summary")
 _MEMBER_ROOTS = ("guests", "workloads")
 AXIS_ROOTS = (*_MEMBER_ROOTS, "host")
 ASSIGNMENT_ROOTS = (*AXIS_ROOTS, "axes", "limits", *_FIXED)

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from vmlab.guests.channel import GuestShell
+from vmlab.guests.helper_shell import HelperShell
 from vmlab.guests.image import ensure
 from vmlab.guests.image import load as load_image
-from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.lab.guest_set import GuestSet
@@ -36,7 +37,7 @@ _SUMS = {
 _OWN = {"machine_id": "cat /etc/machine-id", "host_key": "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key"}
 
 
-async def look(shell: SshShell, roles: tuple[str, ...]) -> dict[str, str]:
+async def look(shell: GuestShell, roles: tuple[str, ...]) -> dict[str, str]:
     """SHA-256 of what a guest holds, by what it is, and what is its own."""
     sums = dict(_SUMS)
     if "database" in roles:
@@ -62,8 +63,8 @@ async def one_run(name: str, plan: Plan, hypervisor: EmbeddedHypervisor, image: 
     async with snapshot_provider.frozen(cell, guests.specs) as snapshots:
         await guests.restore(snapshots)
         shells = [guests.shells[guest.key] for guest in cell.guests]
-        assert all(isinstance(shell, SshShell) for shell in shells)
-        looks = (look(shell, guest.roles) for shell, guest in zip(shells, cell.guests, strict=True))  # type: ignore[arg-type]
+        assert all(isinstance(shell, HelperShell) for shell in shells)
+        looks = (look(shell, guest.roles) for shell, guest in zip(shells, cell.guests, strict=True))
         held = await run_all(looks)
         await guests.destroy()
     return {

@@ -1,0 +1,186 @@
+"""The host's end of the channel to a guest's resident helper; the protocol is in ``payload/helper.py``."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from pathlib import Path
+from typing import Any
+
+from vmlab.guests.payload.helper_frames import PIECE, decoded, encoded, packed, take
+from vmlab.model.errors import DeadlineExceeded, GuestError
+
+_HELLO_AGAIN = 1.0
+_SEND_SECONDS = 30.0
+_MOST_OUTPUT = 64 * 2**20
+
+
+class HelperJob:
+    """One program, or one file that is written: what it printed so far, and how it ended.
+
+    `ended` is None until then; the empty message in `news` wakes who waits for more.
+    """
+
+    def __init__(self, link: HelperLink, number: int) -> None:
+        self._link = link
+        self.number = number
+        self.printed = {"out": bytearray(), "err": bytearray()}
+        self.ended: dict[str, Any] | None = None
+        self.failure: GuestError | None = None
+        self.news = asyncio.Event()
+
+    def take(self, body: dict[str, Any]) -> None:
+        """What the helper said of it."""
+        for name, held in self.printed.items():
+            if name in body:
+                held += decoded(body[name])
+                if len(held) > _MOST_OUTPUT:
+                    self.failure = GuestError(f"{self._link.guest}: a program printed more than {_MOST_OUTPUT} bytes")
+        if "ended" in body:
+            self.ended = body
+        self.news.set()
+
+    def fail(self, error: GuestError) -> None:
+        """Nothing more will be heard of it."""
+        self.failure = self.failure or error
+        self.news.set()
+
+    async def wait(self) -> None:
+        """Return when there is news. Raises GuestError where there will be none."""
+        await self.news.wait()
+        self.news.clear()
+        if self.failure is not None and self.ended is None:
+            raise self.failure
+
+    async def end(self) -> dict[str, Any]:
+        """How it ended. The caller sets the deadline."""
+        while self.ended is None:
+            await self.wait()
+        return self.ended
+
+    async def give(self, data: bytes) -> None:
+        """Bytes for its input, or for the file."""
+        for at in range(0, len(data), PIECE):
+            await self._link.send({"id": self.number, "in": encoded(data[at : at + PIECE])})
+
+    async def ask(self, **body: Any) -> None:
+        """What is to be done."""
+        await self._link.send({"id": self.number, **body})
+
+    def kill(self) -> None:
+        """Have the program killed, without waiting for it."""
+        if self.ended is None:
+            self._link.post({"id": self.number, "kill": True})
+
+    def leave(self) -> None:
+        """Nobody listens to it any more."""
+        self._link.forget(self.number)
+
+
+class HelperLink:
+    """A connection to one helper, with a session of its own."""
+
+    def __init__(self, guest: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.guest = guest
+        self._reader = reader
+        self._writer = writer
+        self._session = secrets.token_hex(8)
+        self._jobs: dict[int, HelperJob] = {}
+        self._count = 0
+        self._greeted = asyncio.Event()
+        self._lost: GuestError | None = None
+        self._listening = asyncio.ensure_future(self._listen())
+
+    @classmethod
+    async def open(cls, guest: str, socket: Path, deadline: float) -> HelperLink | None:
+        """The connection; None where no helper answers within `deadline` seconds."""
+        try:
+            async with asyncio.timeout(deadline):
+                reader, writer = await asyncio.open_unix_connection(socket)
+        except (OSError, TimeoutError):
+            return None
+        link = cls(guest, reader, writer)
+        try:
+            async with asyncio.timeout(deadline):
+                while not link._greeted.is_set():
+                    link.post({"hello": True})
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(_HELLO_AGAIN):
+                            await link._greeted.wait()
+        except TimeoutError:
+            link.close()
+            return None
+        except BaseException:
+            link.close()
+            raise
+        if link._lost is not None:
+            link.close()
+            return None
+        return link
+
+    def job(self) -> HelperJob:
+        """A new program; call its `leave` in the end."""
+        self._count += 1
+        job = self._jobs[self._count] = HelperJob(self, self._count)
+        if self._lost is not None:
+            job.fail(self._lost)
+        return job
+
+    def forget(self, number: int) -> None:
+        """Pass over what is still said of a program."""
+        self._jobs.pop(number, None)
+
+    def post(self, body: dict[str, Any]) -> None:
+        """Send without waiting until it is taken."""
+        if self._lost is None:
+            self._writer.write(packed({"s": self._session, **body}))
+
+    async def send(self, body: dict[str, Any]) -> None:
+        """Send a frame. Raises GuestError when the guest has gone, DeadlineExceeded when it does not read."""
+        if self._lost is not None:
+            raise self._lost
+        try:
+            async with asyncio.timeout(_SEND_SECONDS):
+                self.post(body)
+                await self._writer.drain()
+        except TimeoutError as error:
+            text = f"{self.guest}: its helper has taken nothing for {_SEND_SECONDS:g} s"
+            raise DeadlineExceeded(text) from error
+        except OSError as error:
+            raise GuestError(f"{self.guest}: the connection to its helper was lost: {error}") from error
+
+    async def _listen(self) -> None:
+        buffer, why = bytearray(), "it was closed"
+        try:
+            while piece := await self._reader.read(2 * PIECE):
+                buffer += piece
+                for body in take(buffer):
+                    self._hear(body)
+        except OSError as error:
+            why = str(error)
+        finally:
+            self._lose(why)
+
+    def _hear(self, body: dict[str, Any]) -> None:
+        if body.get("s") != self._session:
+            return
+        if "hello" in body:
+            self._greeted.set()
+        elif (job := self._jobs.get(body.get("id", 0))) is not None:
+            try:
+                job.take(body)
+            except (ValueError, TypeError) as error:
+                job.fail(GuestError(f"{self.guest}: its helper said what cannot be read: {error}"))
+
+    def _lose(self, why: str) -> None:
+        self._lost = GuestError(f"{self.guest}: the connection to its helper was lost: {why}")
+        self._greeted.set()
+        for job in self._jobs.values():
+            job.fail(self._lost)
+
+    def close(self) -> None:
+        """Close at once: whoever waits for an answer gets an error."""
+        self._listening.cancel()
+        self._lose("it was closed")
+        self._writer.transport.abort()
