@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from vmlab.workloads.contract import Completed
 
 AS_THE_LAB = """running
-vmlab.target
 qemu-guest-agent.service loaded active running QEMU Guest Agent
 vmlab.target             loaded active active  The lab's services
 """

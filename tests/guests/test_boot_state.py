@@ -9,12 +9,10 @@ from vmlab.model.errors import GuestError
 from vmlab.model.guest import Boot
 
 NORMAL = """running
-multi-user.target
 multi-user.target      loaded active active  Multi-User System
 systemd-logind.service loaded active running User Login Management
 """
 RESCUE = """maintenance
-rescue.target
 rescue.service loaded active running Rescue Shell
 rescue.target  loaded active active  Rescue Mode
 """
@@ -22,7 +20,7 @@ SAID: dict[Boot, str] = {"lab": AS_THE_LAB, "normal": NORMAL, "rescue": RESCUE}
 
 
 def guest(said: str) -> FakeShell:
-    return FakeShell("vm", "198.18.1.10", {"get-default": says(said), "--wait": says("", status=1)})
+    return FakeShell("vm", "198.18.1.10", {"list-units": says(said), "--wait": says("", status=1)})
 
 
 @pytest.mark.parametrize("mode", SAID)
