@@ -51,6 +51,13 @@ BAD = [
         ":3:18: the key 'role' stands twice; the first is on line 3",
     ),
     changed(
+        "pace of a kind that has none",
+        "bytes: 1 MB}",
+        "bytes: 1 MB, pace: 5/s}",
+        ":6:66: kind filecopy takes no pace: its client works as fast as it can; "
+        "kinds that take one are http (requests), oltp (transactions), smtp (messages)",
+    ),
+    changed(
         "unknown unit",
         "512 MiB",
         "512 Mib",

@@ -14,9 +14,11 @@ _BIT_RATES: dict[str, int] = {f"{prefix}bit/s": 1000**n for n, prefix in enumera
 _DURATIONS: dict[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _QUANTITY = r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[A-Za-z]+(?:/s)?)"
 """Compiled when a quantity is first read: the console only writes them until its first picture is there."""
+_PACES: dict[str, float] = {"s": 1.0, "min": 60.0}
 _LARGEST_BYTES = 2**60
 _LONGEST_SECONDS = 30 * 86400.0
 _HIGHEST_RATE = 10**12
+_HIGHEST_PACE = 1e6
 
 
 def _parse(text: object, units: dict[str, int] | dict[str, float], example: str) -> float:
@@ -61,6 +63,18 @@ def parse_bit_rate(text: object) -> int:
     if value != int(value):
         raise ValueError("is not a whole number of bits in a second")
     return int(value)
+
+
+def parse_pace(text: object) -> float:
+    """``"5/s"`` or ``"30/min"`` to operations in a second. Raises ValueError, with what would be right."""
+    words = text.strip() if isinstance(text, str) and len(text) < 40 else ""
+    match = re.fullmatch(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*/\s*(?P<unit>s|min)", words, re.ASCII)
+    if match is None:
+        raise ValueError("needs a number in a second or a minute, such as 5/s or 30/min")
+    value = float(match["number"]) / _PACES[match["unit"]]
+    if not 0 < value <= _HIGHEST_PACE:
+        raise ValueError("is out of bounds; more than 0 and at most 1000000/s")
+    return value
 
 
 def format_bytes(count: float) -> str:

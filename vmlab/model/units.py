@@ -13,12 +13,14 @@ from vmlab.model.quantities import (
     format_seconds,
     parse_bit_rate,
     parse_bytes,
+    parse_pace,
     parse_seconds,
 )
 
 __all__ = [
     "BitRate",
     "Bytes",
+    "Pace",
     "Percent",
     "Seconds",
     "about_seconds",
@@ -30,6 +32,7 @@ __all__ = [
 
 _PERCENT = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*%", re.ASCII)
 _AS_PERCENT = WithJsonSchema({"type": "string", "pattern": r"^[0-9.]+\s*%$"})
+_AS_PACE = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*/\s*(s|min)$"})
 _AS_RATE = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*[kMG]?bit/s$"})
 _AS_TEXT = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*[A-Za-z]+$"})
 
@@ -55,6 +58,9 @@ Seconds = Annotated[float, BeforeValidator(parse_seconds), _AS_TEXT]
 
 BitRate = Annotated[int, BeforeValidator(parse_bit_rate), _AS_RATE]
 """A field of a model that a scenario writes as a rate, such as ``100 Mbit/s``; an int of bits in a second."""
+
+Pace = Annotated[float, BeforeValidator(parse_pace), _AS_PACE]
+"""A field of a model that a scenario writes as a pace, such as ``5/s``; a float of operations in a second."""
 
 Percent = Annotated[float, BeforeValidator(_percent), _AS_PERCENT]
 """A field of a model that a scenario writes as a share, such as ``2 %``; a float of percent in the program."""

@@ -54,14 +54,23 @@ def read_cell(document: Document) -> Checked:
             problems.append(Problem(("workloads", name, "kind"), message))
             continue
         problems.extend(_sides(scenario, name, entry, kind))
+        given = entry.params
+        if "pace" in given and not kind.paced:
+            problems.append(Problem(("workloads", name, "pace"), _no_pace(entry.kind), True))
+            del given["pace"]
         try:
-            params[name] = kind.Params.model_validate_json(json.dumps(entry.params), strict=True)
+            params[name] = kind.Params.model_validate_json(json.dumps(given), strict=True)
         except ValidationError as error:
             problems.extend(problems_of(error, ("workloads", name), lambda place: known_keys(document, place)))
     problems.extend(_unsafe(scenario))
     problems.extend(_data_disks(scenario))
     document.raise_problems(problems)
     return Checked(scenario, params)
+
+
+def _no_pace(kind: str) -> str:
+    able = ", ".join(f"{name} ({one.paced})" for name, one in kinds().items() if one.paced)
+    return f"kind {kind} takes no pace: its client works as fast as it can; kinds that take one are {able}"
 
 
 def _unsafe(scenario: Scenario) -> Iterator[Problem]:

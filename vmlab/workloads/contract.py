@@ -198,6 +198,12 @@ class Workload(ABC, Generic[P]):
     inverse, for a kind that measures no such rate: amounts of work are the same in each tile.
     """
 
+    paced: ClassVar[str] = ""
+    """What a ``pace`` of it counts in a second, such as ``requests``; empty for a kind that takes no pace.
+
+    A kind that takes one has ``pace`` among its parameters, and gives `pace.PACE_METRICS` where it is given.
+    """
+
     texts: ClassVar[tuple[str, ...]] = ()
     """The names of the raw texts that `figures` reads, and that `collect` keeps.
 

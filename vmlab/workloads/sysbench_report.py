@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from vmlab.model.errors import WorkloadError
 from vmlab.workloads.verdict import labelled
 
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _RATED = rf"{_NUMBER}\s+\({_NUMBER} per sec\.\)"
 _INTERVAL = re.compile(rf"\[ {_NUMBER}s \] thds: [0-9]+ (?:tps|eps): {_NUMBER} ")
+_QUEUE = re.compile(r"\[ [0-9]+s \] queue length: ([0-9]+), concurrency: ([0-9]+)")
 _MEMORY_INTERVAL = re.compile(rf"\[ {_NUMBER}s \] {_NUMBER} MiB/sec")
 
 
@@ -83,6 +85,27 @@ def parse_memory_report(text: str) -> MemoryReport:
         block_kib=int(labelled(text, "block size", "([0-9]+)KiB", "sysbench")[1]),
         threads=int(labelled(text, "Number of threads", "([0-9]+)", "sysbench")[1]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """With ``--rate``, at the last interval: events that were begun by then, and events that were due and not begun."""
+
+    begun: int
+    waiting: int
+
+
+def parse_queue(text: str) -> Queue:
+    """Read the lines that ``--report-interval=1`` prints with ``--rate``. Raises WorkloadError where there is none."""
+    done, queue = IntervalCount(2**62), None
+    events = 0.0
+    for line in text.splitlines():
+        events = done.feed(line) or events
+        if match := _QUEUE.fullmatch(line.strip()):
+            queue = Queue(round(events) + int(match[2]), int(match[1]))
+    if queue is None:
+        raise WorkloadError("sysbench printed no length of its queue, so nothing tells whether the pace was kept")
+    return queue
 
 
 class IntervalCount:

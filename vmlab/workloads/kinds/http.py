@@ -1,7 +1,9 @@
-"""Requests for a dynamic page: ab against Apache, PHP, WordPress and MariaDB."""
+"""Requests for a dynamic page: ab, or a client with a pace, against Apache, PHP, WordPress and MariaDB."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -9,6 +11,7 @@ from pydantic import Field, model_validator
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import WORKLOADS_FOLDER
+from vmlab.model.units import Pace
 from vmlab.workloads.ab_report import AbReport, RequestCount, parse_ab, parse_percentiles
 from vmlab.workloads.contract import (
     Client,
@@ -24,7 +27,9 @@ from vmlab.workloads.contract import (
 )
 from vmlab.workloads.mariadb import selects, selects_since
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.programs import ask, command, install
+from vmlab.workloads.pace import PACE_METRICS, check_pace, paced_seconds
+from vmlab.workloads.paced_report import parse_paced
+from vmlab.workloads.programs import ask, command, install, line_object
 from vmlab.workloads.services import ACCESS_LOG
 from vmlab.workloads.verdict import demand_equal, demand_success
 
@@ -49,11 +54,28 @@ class HttpParams(WorkloadParams):
     path: str = Field(default="/", pattern=r"^/[A-Za-z0-9_./?=&%+-]*$", max_length=500)
     """Page on the server; each request of it must query the database."""
 
+    pace: Pace | None = None
+    """Requests that are due each second, such as 5/s, however slow the server is; as fast as it can if left out."""
+
     @model_validator(mode="after")
     def _enough_requests(self) -> HttpParams:
         if self.concurrency > self.requests:
             raise ValueError("concurrency must not be larger than requests")
+        check_pace(self.requests, self.pace, "requests")
         return self
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """What the client says of its requests, all of which were served: received bytes, and figures by their metric.
+
+    `texts` are raw outputs by their names.
+    """
+
+    client: str
+    bytes: int
+    values: Mapping[str, float]
+    texts: Mapping[str, str]
 
 
 class Http(Workload[HttpParams]):
@@ -74,8 +96,10 @@ class Http(Workload[HttpParams]):
         latency_max=Metric("s", "less", "highest latency"),
         queries_per_request=Metric("1", None, "queries per request"),
         bytes=Metric("B", None, "bytes"),
+        **PACE_METRICS,
     )
     throughput = "requests_per_second"
+    paced = "requests"
 
     def __init__(self, params: HttpParams) -> None:
         super().__init__(params)
@@ -83,10 +107,9 @@ class Http(Workload[HttpParams]):
 
     def footprint(self, accelerator: str) -> Footprint:
         """Logs alone are written; the page is only read."""
-        return Footprint(
-            disk_bytes=self.params.requests * _LOG_BYTES,
-            seconds=3 + self.params.requests * _REQUEST_SECONDS[accelerator],
-        )
+        requests = self.params.requests
+        running = max(requests * _REQUEST_SECONDS[accelerator], paced_seconds(requests, self.params.pace))
+        return Footprint(disk_bytes=requests * _LOG_BYTES, seconds=3 + running)
 
     def _url(self, context: WorkloadContext) -> str:
         return f"http://{context.peer.address}{self.params.path}"
@@ -101,6 +124,8 @@ class Http(Workload[HttpParams]):
         if context.side == "target":
             await install(context.shell, "access_count")
             await self._demand_page_by_queries(context)
+        else:
+            await install(context.shell, "paced_requests")
 
     async def rehearse(self, context: StagingContext) -> None:
         """Make the page once more on the server; on the client, start the program that fetches it."""
@@ -134,7 +159,12 @@ class Http(Workload[HttpParams]):
             raise WorkloadError(f"{url} was not made by WordPress: {page}")
 
     def client(self, context: WorkloadContext) -> Client:
-        """ab, with a user agent of this cell's own, by which the server's log knows its requests."""
+        """The client, with a user agent of this cell's own, by which the server's log knows its requests."""
+        params = self.params
+        if params.pace is not None:
+            options = {"address": context.peer.address, "port": 80, "agent": _agent(context), **params.model_dump()}
+            patience = 600 + 10.0 * params.requests + paced_seconds(params.requests, params.pace)
+            return Client(command("paced_requests", options), deadline=patience)
         show = ("-v", "2") if self.params.requests < _SILENT_BELOW else ()
         argv = (
             *_MERGE,
@@ -147,35 +177,46 @@ class Http(Workload[HttpParams]):
 
     def progress(self, line: str) -> Progress | None:
         """Requests done, in steps of a tenth part, or of some ten requests when there are few."""
+        if self.params.pace is not None:
+            said = line_object(line)
+            return Progress(float(said["done"]), self.params.requests, "requests") if said and "done" in said else None
         done = self._count.feed(line)
         return None if done is None else Progress(done, self.params.requests, "requests")
 
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """ab, Apache's log and MariaDB's counter agree that every request was served, and by queries."""
-        demand_success(finished, "ab")
-        report = parse_ab(finished.stdout)
-        self._demand_all(report)
+        """The client, Apache's log and MariaDB's counter agree that every request was served, and by queries."""
+        demand_success(finished, "ab" if self.params.pace is None else "the paced client")
+        told = self._paced(finished) if self.params.pace is not None else self._of_ab(finished)
         # Side by side on both guests, and one after the other on each, whose processor they share.
-        kept = self._percentile_text(context)
-        seen: list[Any] = await run_all([kept, self._demand_served(context, report)])
+        seen: list[Any] = await run_all([self._percentile_text(context), self._demand_served(context, told)])
         percentile_text, queries = seen
-        percentiles = parse_percentiles(percentile_text, report.requests)
-        pages = report.requests + _PAGES_BEFORE
+        texts = dict(told.texts)
+        values = dict(told.values)
+        if self.params.pace is None:
+            percentiles = parse_percentiles(percentile_text, self.params.requests)
+            values |= {f"latency_p{percent}": percentiles[percent] for percent in (50, 95, 99)}
+            values["latency_max"] = percentiles[100]
+            texts["percentiles"] = percentile_text
+        pages = self.params.requests + _PAGES_BEFORE
         if queries < pages:
             raise WorkloadError(f"MariaDB answered {queries} queries for {pages} pages")
-        return Collected(
-            values={
-                "run_time": report.total_time,
-                "requests": report.requests,
-                "requests_per_second": report.requests / report.total_time,
-                "latency_mean": report.latency_mean,
-                **{f"latency_p{percent}": percentiles[percent] for percent in (50, 95, 99)},
-                "latency_max": percentiles[100],
-                "queries_per_request": queries / pages,
-                "bytes": report.transferred,
-            },
-            raw={"ab": finished.stdout, "stderr": finished.stderr, "percentiles": percentile_text},
-        )
+        values |= {"queries_per_request": queries / pages, "bytes": told.bytes}
+        return Collected(values, {**texts, "stderr": finished.stderr})
+
+    def _of_ab(self, finished: Finished) -> _Answered:
+        report = parse_ab(finished.stdout)
+        self._demand_all(report)
+        values = {
+            "run_time": report.total_time,
+            "requests": report.requests,
+            "requests_per_second": report.requests / report.total_time,
+            "latency_mean": report.latency_mean,
+        }
+        return _Answered("ab", report.transferred, values, {"ab": finished.stdout})
+
+    def _paced(self, finished: Finished) -> _Answered:
+        report = parse_paced(finished.stdout, self.params.requests, float(self.params.pace or 0))
+        return _Answered("the paced client", report.bytes, report.values, {"client": finished.stdout})
 
     def _demand_all(self, report: AbReport) -> None:
         demand_equal("complete requests of ab", report.requests, self.params.requests)
@@ -184,15 +225,18 @@ class Http(Workload[HttpParams]):
         demand_equal("responses other than 2xx", report.non_2xx, 0)
 
     async def _percentile_text(self, context: WorkloadContext) -> str:
+        """The file that ab wrote; the paced client writes none."""
+        if self.params.pace is not None:
+            return ""
         return (await context.source.run(["cat", _percentile_file(context)])).stdout
 
-    async def _demand_served(self, context: WorkloadContext, report: AbReport) -> int:
-        """Hold ab's account against the log; the queries that MariaDB answered since the page was made first."""
-        await self._demand_log(context, report)
+    async def _demand_served(self, context: WorkloadContext, told: _Answered) -> int:
+        """Hold the client's account against the log; the queries that MariaDB answered since it was counted."""
+        await self._demand_log(context, told)
         before, after = await selects_since(context.peer, _queries_file(context.workload))
         return after - before
 
-    async def _demand_log(self, context: WorkloadContext, report: AbReport) -> None:
+    async def _demand_log(self, context: WorkloadContext, told: _Answered) -> None:
         """ab takes a connection that closes without an answer for a complete request; the server's log does not."""
         options = {"log": ACCESS_LOG, "agent": _agent(context)}
         log = await ask(context.peer, "access_count", options, deadline=300)
@@ -201,8 +245,8 @@ class Http(Workload[HttpParams]):
                 f"Apache's log has {log.get('statuses')} (status: requests), "
                 f"but {self.params.requests} with status 200 were asked for"
             )
-        if log.get("bytes") != report.transferred:
-            raise WorkloadError(f"Apache sent {log.get('bytes')} bytes, but ab received {report.transferred}")
+        if log.get("bytes") != told.bytes:
+            raise WorkloadError(f"Apache sent {log.get('bytes')} bytes, but {told.client} received {told.bytes}")
 
 
 def _agent(context: WorkloadContext) -> str:

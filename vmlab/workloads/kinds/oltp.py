@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.units import Pace
 from vmlab.workloads.contract import (
     Client,
     Collected,
@@ -23,8 +24,9 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.pace import DELIVERED, PACE_METRICS, check_pace, delivered_percent, paced_seconds
 from vmlab.workloads.services import DATABASE
-from vmlab.workloads.sysbench_report import IntervalCount, parse_database_report, parse_report
+from vmlab.workloads.sysbench_report import IntervalCount, parse_database_report, parse_queue, parse_report
 from vmlab.workloads.verdict import demand_equal, demand_success
 
 _SOCKET_FOLDER = "/var/run/postgresql"
@@ -50,6 +52,15 @@ class OltpParams(WorkloadParams):
     """Tables that are made."""
     rows: int = Field(default=5_000, ge=1_000, le=10_000_000)
     """Rows of each table. With few rows transactions deadlock, and each deadlock costs a second of waiting."""
+    pace: Pace | None = None
+    """Transactions that are due in a second on average, a whole number such as 5/s; as fast as it can if left out."""
+
+    @model_validator(mode="after")
+    def _possible_pace(self) -> OltpParams:
+        if self.pace is not None and self.pace != int(self.pace):
+            raise ValueError("pace must be a whole number of transactions in a second, as sysbench takes no other")
+        check_pace(self.transactions, self.pace, "transactions")
+        return self
 
 
 class Oltp(Workload[OltpParams]):
@@ -68,8 +79,10 @@ class Oltp(Workload[OltpParams]):
         latency_p95=Metric("s", "less", "95th percentile of latency"),
         errors=Metric("1", "less", "transactions done again"),
         reconnects=Metric("1", "less", "connections made again"),
+        **PACE_METRICS,
     )
     throughput = "transactions_per_second"
+    paced = "transactions"
 
     def __init__(self, params: OltpParams) -> None:
         super().__init__(params)
@@ -79,9 +92,11 @@ class Oltp(Workload[OltpParams]):
         """What the server writes; the client writes nothing."""
         params = self.params
         rows = params.tables * params.rows
+        alone = params.transactions * _TRANSACTION_SECONDS[accelerator]
+        running = max(alone, paced_seconds(params.transactions, params.pace))
         return Footprint(
             disk_bytes=rows * _ROW_BYTES + params.transactions * _TRANSACTION_BYTES,
-            seconds=5 + rows * _ROW_SECONDS[accelerator] + params.transactions * _TRANSACTION_SECONDS[accelerator],
+            seconds=5 + rows * _ROW_SECONDS[accelerator] + running,
         )
 
     def _sysbench(self, server: str, seed: int, *options: str) -> tuple[str, ...]:
@@ -127,10 +142,13 @@ class Oltp(Workload[OltpParams]):
             f"--events={self.params.transactions}",
             "--time=0",
             "--report-interval=1",
+            *(() if self.params.pace is None else (f"--rate={self.params.pace:.0f}",)),
             "run",
         )
         argv = self._sysbench(context.peer.address, _seed(context.seed, context.tile), *options)
-        return Client(argv=argv, deadline=600 + 4.0 * self.params.transactions)
+        # The moments are drawn at random, so that all of them may take longer than they do on average.
+        paced = 2 * paced_seconds(self.params.transactions, self.params.pace)
+        return Client(argv=argv, deadline=600 + 4.0 * self.params.transactions + paced)
 
     def progress(self, line: str) -> Progress | None:
         """Transactions done, from sysbench's own rate each second."""
@@ -155,6 +173,10 @@ class Oltp(Workload[OltpParams]):
         """From sysbench's report; what the server committed is known from the server alone."""
         report, counts = parse_report(texts["sysbench"]), parse_database_report(texts["sysbench"])
         demand_equal("transactions of sysbench", counts.transactions, self.params.transactions)
+        paced = {}
+        if self.params.pace is not None:
+            queue = parse_queue(texts["sysbench"])
+            paced[DELIVERED] = delivered_percent(queue.begun, queue.begun + queue.waiting)
         return {
             "run_time": report.total_time,
             "transactions": counts.transactions,
@@ -163,6 +185,7 @@ class Oltp(Workload[OltpParams]):
             "latency_p95": report.latency_p95,
             "errors": counts.ignored_errors,
             "reconnects": counts.reconnects,
+            **paced,
         }
 
     def _tables(self) -> list[str]:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import WorkloadError
-from vmlab.model.units import Bytes, Seconds
+from vmlab.model.units import Bytes, Pace, Seconds
 from vmlab.workloads.contract import (
     Client,
     Collected,
@@ -23,6 +23,16 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.pace import (
+    DELIVERED,
+    PACE_METRICS,
+    check_pace,
+    delivered_percent,
+    due_operations,
+    paced_seconds,
+    percentile,
+    told_latencies,
+)
 from vmlab.workloads.programs import ask, command, install, last_object, line_object
 from vmlab.workloads.services import LAB_USER, MAIL_DOMAIN, MAILDIR
 from vmlab.workloads.verdict import demand_equal, demand_success
@@ -51,11 +61,16 @@ class SmtpParams(WorkloadParams):
     """Pause after each batch, the one before the burst included."""
     burst: int = Field(default=0, ge=0, le=1_000_000)
     """Messages sent at once over one connection at the end."""
+    pace: Pace | None = None
+    """Messages that are due each second, such as 5/s, in batches at even moments; needs pause and burst to be 0."""
 
     @model_validator(mode="after")
     def _something_to_send(self) -> SmtpParams:
         if self.total == 0:
             raise ValueError("batches and burst must not both be 0")
+        if self.pace is not None and (self.burst or self.pause):
+            raise ValueError("with a pace, pause and burst must be 0: the pace says when a batch is due")
+        check_pace(self.total, self.pace, "messages")
         return self
 
     @property
@@ -79,7 +94,11 @@ class Smtp(Workload[SmtpParams]):
         drain_time=Metric("s", "less", "drain time"),
         messages=Metric("1", None, "messages"),
         bytes=Metric("B", None, "bytes"),
+        messages_per_second=Metric("1/s", "more", "messages per second"),
+        latency_p95=Metric("s", "less", "95th percentile of a batch's latency"),
+        **PACE_METRICS,
     )
+    paced = "messages"
 
     def __init__(self, params: SmtpParams) -> None:
         super().__init__(params)
@@ -89,9 +108,10 @@ class Smtp(Workload[SmtpParams]):
         """Each message is written to the queue and to the mailbox, and flushed."""
         params = self.params
         pauses = params.pause * (params.batches if params.burst else max(0, params.batches - 1))
+        alone = pauses + params.total * _MESSAGE_SECONDS[accelerator]
         return Footprint(
             disk_bytes=params.total * (params.size + _MESSAGE_OVERHEAD) * _TIMES_WRITTEN,
-            seconds=3 + pauses + params.total * _MESSAGE_SECONDS[accelerator],
+            seconds=3 + max(alone, paced_seconds(params.total, params.pace)),
         )
 
     async def stage(self, context: StagingContext) -> None:
@@ -114,7 +134,7 @@ class Smtp(Workload[SmtpParams]):
             "subject": _subject(context),
             **self.params.model_dump(),
         }
-        pauses = self.params.pause * self.params.batches
+        pauses = self.params.pause * self.params.batches + paced_seconds(self.params.total, self.params.pace)
         return Client(command("smtp_client", options), deadline=600 + pauses + 5.0 * self.params.total)
 
     def progress(self, line: str) -> Progress | None:
@@ -167,6 +187,20 @@ class Smtp(Workload[SmtpParams]):
             "drain_time": drain_seconds(sent, json.loads(texts["drain"])),
             "messages": self.params.total,
             "bytes": self.params.total * self.params.size,
+            **self._kept_pace(texts["client"], sent),
+        }
+
+    def _kept_pace(self, text: str, sent: Mapping[str, float]) -> dict[str, float]:
+        """Of a client with a pace; {} for one without."""
+        params = self.params
+        if params.pace is None:
+            return {}
+        latencies = told_latencies(text, params.batches, "the mail client")
+        due = due_operations(sent["last_began"], params.pace / params.messages)
+        return {
+            "messages_per_second": params.total / sent["seconds"],
+            "latency_p95": percentile(latencies, 95),
+            DELIVERED: delivered_percent(params.batches, due),
         }
 
 
@@ -175,9 +209,9 @@ def _subject(context: WorkloadContext) -> str:
 
 
 def parse_client(text: str) -> dict[str, float]:
-    """The client's last line: accepted, seconds, sending, burst, clock. Raises WorkloadError."""
-    said = last_object(text, "the mail client")
-    wanted = ("accepted", "seconds", "sending", "burst", "clock")
+    """The client's last line: accepted, seconds, sending, burst, last_began, clock. Raises WorkloadError."""
+    said = {"last_began": 0.0, **last_object(text, "the mail client")}
+    wanted = ("accepted", "seconds", "sending", "burst", "last_began", "clock")
     if not all(isinstance(said.get(key), int | float) for key in wanted):
         raise WorkloadError(f"the mail client printed a line that cannot be read: {str(said)[:200]!r}")
     return {key: float(said[key]) for key in wanted}

@@ -1,10 +1,12 @@
 """Runs inside a guest behind the start line: sends batches of mail with pauses between, then a burst.
 
 One JSON argument: ``server`` (ADDRESS:PORT), ``sender``, ``recipient``, ``subject``, ``size`` (bytes of each body),
-``batches``, ``messages`` (in each batch), ``pause`` (seconds), ``burst``. Every batch is one call of ``smtp-source``,
-which ends with an error unless Postfix took each message. Prints ``{"stage": S, "done": N, "total": N}`` at most once
-a second, and at the end ``{"ended": "all", "accepted": N, "seconds": S, "sending": S, "burst": S, "clock": S}``; the
-clock is this machine's at the last accepted message.
+``batches``, ``messages`` (in each batch), ``pause`` (seconds), ``burst``, ``pace`` (messages a second, or null). Every
+batch is one call of ``smtp-source``, which ends with an error unless Postfix took each message. With a pace, batch k is
+due k * messages / pace seconds after the start, and begins late where the one before is not over. Prints ``{"stage": S,
+"done": N, "total": N}`` at most once a second, with a pace at the end ``{"latencies": [S, ...]}`` of the batches, from
+when each was due, in lines of 500; and ``{"ended": "all", "accepted": N, "seconds": S, "sending": S, "burst": S,
+"last_began": S, "clock": S}``: when the last batch began, and this machine's clock at the last accepted message.
 """
 
 import json
@@ -13,6 +15,8 @@ import subprocess
 import sys
 import time
 from typing import Any
+
+_LINE = 500
 
 
 class ProgressPrinter:
@@ -63,13 +67,31 @@ def follow(process: "subprocess.Popen[bytes]", stage: str, teller: ProgressPrint
     return accepted
 
 
+def send_at_pace(options: dict[str, Any], teller: ProgressPrinter, interval: float) -> tuple[float, float]:
+    """All batches, one due each `interval` seconds; seconds of sending, and when the last one began."""
+    start = time.monotonic()
+    latencies, sending, last_began = [], 0.0, 0.0
+    for number in range(options["batches"]):
+        due = number * interval
+        time.sleep(max(0.0, start + due - time.monotonic()))
+        last_began = time.monotonic() - start
+        sending += send(options, "batches", options["messages"], teller)
+        latencies.append(round(time.monotonic() - start - due, 6))
+    for place in range(0, len(latencies), _LINE):
+        say(latencies=latencies[place : place + _LINE])
+    return sending, last_began
+
+
 def main() -> None:
     options = json.loads(sys.argv[1])
     batches, messages, burst = options["batches"], options["messages"], options["burst"]
     teller = ProgressPrinter(batches * messages + burst)
     began = time.monotonic()
-    sending = burst_seconds = 0.0
-    for number in range(batches):
+    sending = burst_seconds = last_began = 0.0
+    pace = options.get("pace")
+    if pace:
+        sending, last_began = send_at_pace(options, teller, messages / pace)
+    for number in range(0 if pace else batches):
         if number:
             time.sleep(options["pause"])
         sending += send(options, "batches", messages, teller)
@@ -83,6 +105,7 @@ def main() -> None:
         seconds=time.monotonic() - began,
         sending=sending + burst_seconds,
         burst=burst_seconds,
+        last_began=last_began,
         clock=teller.accepted_at,
     )
 
