@@ -160,6 +160,35 @@ BAD = [
         "axes: {tiles: [1000000000]}",
         ":7:16: axis tiles needs whole numbers from 1 to 64, not 1000000000",
     ),
+    added(
+        "target of no workload",
+        "targets: {cpoy: {run_time: 3 s}}",
+        ":7:11: there is no workload 'cpoy'; did you mean 'copy'?",
+    ),
+    added(
+        "target of no metric",
+        "targets: {copy: {run_tme: 3 s}}",
+        ":7:18: kind filecopy has no metric 'run_tme'; did you mean 'run_time'?",
+    ),
+    added(
+        "target that only describes",
+        "targets: {copy: {files: 3}}",
+        ":7:18: files only describes the work: neither more nor less of it is better",
+    ),
+    added(
+        "target in another unit",
+        "targets: {copy: {run_time: 3}}",
+        ":7:28: targets.copy.run_time: needs a number and a unit, such as 30 s, not 3",
+    ),
+    added("target as a list", "targets: {copy: [run_time]}", ":7:17: targets.copy: needs a mapping, not a list"),
+    Bad(
+        "share of no pace",
+        "name: x\n"
+        "guests: {a: {memory: 512 MiB}, b: {role: web, memory: 512 MiB}}\n"
+        "workloads: {web: {kind: http, from: a, to: b, requests: 60}}\n"
+        "targets: {web: {delivered_percent: 90 %}}\n",
+        ":4:17: delivered_percent is a share of a pace, and web has none; give it one, such as pace: 5/s",
+    ),
     added("half a tile", "axes: {tiles: [0.5]}", ":7:16: axis tiles needs whole numbers from 1 to 64, not 0.5"),
     added(
         "unknown axis",

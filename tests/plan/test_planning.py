@@ -17,6 +17,7 @@ from vmlab.model.run import CacheMode
 from vmlab.model.table import Table
 from vmlab.plan.loading import ScenarioFile, load, read
 from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan, read_host_facts
+from vmlab.plan.targets import plan_targets
 
 GIB = 2**30
 HOST = HostFacts(
@@ -317,3 +318,31 @@ def test_what_is_written_on_the_host_counts_for_each_tile() -> None:
 def test_whether_runs_lie_in_memory_is_read_from_the_host() -> None:
     assert read_host_facts(Path("/dev/shm/not/made/yet")).in_memory == "tmpfs"
     assert read_host_facts(Path("/usr/lib/not/made/yet")).in_memory is None
+
+
+TARGETS = """\
+name: load
+guests: {a: {memory: 512 MiB}, b: {role: web, memory: 512 MiB}}
+workloads: {web: {kind: http, from: a, to: b, requests: 60, pace: 5/s}}
+targets: {web: {latency_p95: 500 ms}}
+"""
+
+
+def test_a_plan_has_the_targets_of_a_tile_and_those_that_follow_from_a_pace() -> None:
+    asked = [(one.metric, one.limit, one.implied) for one in plan_targets(plan(TARGETS))]
+    assert asked == [("latency_p95", 0.5, False), ("delivered_percent", 95.0, True)]
+    changed = plan_targets(plan(TARGETS, sets=("targets.web.latency_p95=1 s",)))
+    assert [one.limit for one in changed] == [1.0, 95.0]
+
+
+@pytest.mark.parametrize(
+    ("assignment", "line"),
+    [
+        ("targets.web.latency=1 s", "kind http has no metric 'latency'"),
+        ("targets.web.latency_p95=1", "needs a number and a unit"),
+        ("targets.web=1 s", "targets is set as targets.web.latency_p95"),
+    ],
+)
+def test_an_assignment_to_targets_that_is_wrong_names_its_option(assignment: str, line: str) -> None:
+    with pytest.raises(UsageError, match=f"^--set {assignment}: .*{line}"):
+        plan(TARGETS, sets=(assignment,))

@@ -50,6 +50,7 @@ def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> C
         "measurements": measurements,
         "remade": remade_documents(cell),
         "over_tiles": over_tiles(measurements, workloads, directions),
+        "targets": [],
         "host": {},
         "disk_traffic": None,
         "bound_by": None,

@@ -11,7 +11,7 @@ from vmlab.analysis.cells import cell_document
 from vmlab.analysis.counted import was_switched
 from vmlab.analysis.directions import Directions
 from vmlab.analysis.host import host_of
-from vmlab.analysis.intent import absent_of, axes_of, kinds_of, table_of, until_of
+from vmlab.analysis.intent import absent_of, axes_of, kinds_of, table_of, targets_said, until_of
 from vmlab.analysis.knee import SHARE_PERCENT
 from vmlab.analysis.remade import remade_notices
 from vmlab.analysis.result_table import result_tables
@@ -19,6 +19,7 @@ from vmlab.analysis.scores import scores_json
 from vmlab.analysis.shape import SCHEMA, CellDocument, RunDocument, RunPart
 from vmlab.analysis.stages import signs_of_stages, stages_of
 from vmlab.analysis.switches import span_documents
+from vmlab.analysis.targets import target_documents
 from vmlab.analysis.throughput import throughput_metrics
 from vmlab.analysis.timeline import CellTimeline, RunTimeline
 from vmlab.analysis.traffic import disk_traffic
@@ -112,13 +113,15 @@ def _document(reader: RunReader) -> tuple[RunDocument, list[CellTimeline]]:
     alive = is_alive(reader.path.parent)
     timeline = RunTimeline.of(event for _, event in reader.events(kinds=_KINDS))
     unended = RUNNING if alive and timeline.ended is None else str(Outcome.ABORTED)
-    directions = Directions(kinds_of(reader.documents()))
+    texts = reader.documents()
+    directions, said = Directions(kinds_of(texts)), targets_said(texts)
     cells = []
     block: Counter[int] = Counter()
     for known in timeline.cells.values():
         cell = cell_document(known, unended, directions)
         block[cell["block"]] += 1
         cell["position"] = block[cell["block"]]
+        cell["targets"] = target_documents(cell, said)
         cells.append(cell)
     run = _run_part(reader, timeline, unended)
     return {"schema": SCHEMA, "run": run, "cells": cells, "tables": [], "scores": {}}, list(timeline.cells.values())

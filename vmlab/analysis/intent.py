@@ -27,6 +27,7 @@ __all__ = [
     "summary_of",
     "table_document",
     "table_of",
+    "targets_said",
     "until_of",
 ]
 
@@ -167,6 +168,21 @@ def kinds_of(texts: Mapping[str, str]) -> dict[str, str]:
     said = _scenario(texts).get("workloads")
     entries = said.items() if isinstance(said, dict) else ()
     return {name: str(entry.get("kind", "")) for name, entry in entries if isinstance(entry, dict)}
+
+
+_are_targets = check_of(dict[str, dict[str, str | int | float]])
+
+
+def targets_said(texts: Mapping[str, str]) -> dict[str, dict[str, str | int | float]]:
+    """The scenario's ``targets`` by workload and metric, as they are written; {} where it has none.
+
+    Raises StoreError where they are not what the lab writes.
+    """
+    said = _scenario(texts).get("targets") or {}
+    if not _are_targets(said):
+        raise StoreError("the stored scenario has targets of an unknown form")
+    found: dict[str, dict[str, str | int | float]] = said
+    return found
 
 
 def reference_of(texts: Mapping[str, str]) -> Reference | None:

@@ -309,6 +309,25 @@ class YardstickDocument(TypedDict):
     moved_percent: float | None
 
 
+class TargetDocument(TypedDict):
+    """A limit on a metric of one tile; `at_least` says which side of it is right, `implied` that a pace asks for it.
+
+    `load` is how much of the limit the value takes: 1 at the limit, more where it is missed. It, `value` and `met` are
+    None where nothing was measured; `load` also where the value was 0 and more was asked for.
+    """
+
+    workload: str
+    tile: int
+    metric: str
+    unit: str
+    limit: float
+    at_least: bool
+    implied: bool
+    value: float | None
+    load: float | None
+    met: bool | None
+
+
 class CellDocument(TypedDict):
     """One point of the axes, one repeat; `settings` spells out what it is configured as.
 
@@ -335,6 +354,7 @@ class CellDocument(TypedDict):
     measurements: list[MeasurementDocument]
     remade: list[RemadeDocument]
     over_tiles: list[OverTilesDocument]
+    targets: list[TargetDocument]
     host: dict[str, AggregateDocument]
     disk_traffic: TrafficDocument | None
     bound_by: BoundDocument | None

@@ -77,6 +77,15 @@ def parse_pace(text: object) -> float:
     return value
 
 
+def parse_percent(text: object) -> float:
+    """``"5 %"`` to 5.0. Raises ValueError, with what would be right, for anything else."""
+    words = text.strip() if isinstance(text, str) and len(text) < 40 else ""
+    match = re.fullmatch(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*%", words, re.ASCII)
+    if match is None:
+        raise ValueError("needs a number of percent, such as 5 %")
+    return float(match["number"])
+
+
 def format_bytes(count: float) -> str:
     """Bytes for people, in binary units with three figures: ``1.20 GiB``."""
     size = float(count)

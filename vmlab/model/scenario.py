@@ -122,6 +122,12 @@ class Allow(ScenarioPart):
     """Cells count whatever else the host did: what would make them invalid for it is told as a notice."""
 
 
+TargetLimit = Annotated[
+    str | int | float, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number", "minimum": 0}]})
+]
+"""A limit in the unit of its metric, such as ``500 ms``; the planner, which knows the metric, reads it."""
+
+
 def _axes(value: object) -> object:
     """A bare list stands for an axis with these values."""
     if not isinstance(value, dict):
@@ -166,6 +172,8 @@ class Scenario(ScenarioPart):
     """Seed of all random data and of the cells' order, so that both sides of a comparison do the same work."""
     sizes: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """The same experiment, smaller: changes for ``smoke`` and ``demo``; ``full`` is the scenario as written."""
+    targets: dict[Name, dict[str, TargetLimit]] = Field(default_factory=dict)
+    """What each tile must deliver: limits on workloads' metrics, such as ``web: {latency_p95: 500 ms}``."""
     limits: Limits = Limits()
     """When a measured cell is invalid."""
     table: Table | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
@@ -14,6 +13,7 @@ from vmlab.model.quantities import (
     parse_bit_rate,
     parse_bytes,
     parse_pace,
+    parse_percent,
     parse_seconds,
 )
 
@@ -30,7 +30,6 @@ __all__ = [
     "parse_seconds",
 ]
 
-_PERCENT = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*%", re.ASCII)
 _AS_PERCENT = WithJsonSchema({"type": "string", "pattern": r"^[0-9.]+\s*%$"})
 _AS_PACE = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*/\s*(s|min)$"})
 _AS_RATE = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*[kMG]?bit/s$"})
@@ -40,14 +39,6 @@ _AS_TEXT = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*[
 def _bytes(value: object, validation: ValidationInfo) -> object:
     """A value from a scenario is text and needs a unit; a value from the program itself is an int of bytes."""
     return value if validation.mode == "python" and type(value) is int else parse_bytes(value)
-
-
-def _percent(value: object) -> object:
-    """``5 %`` to 5.0."""
-    match = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) and len(value) < 40 else None
-    if match is None:
-        raise ValueError("needs a number of percent, such as 5 %")
-    return float(match["number"])
 
 
 Bytes = Annotated[int, BeforeValidator(_bytes), _AS_TEXT]
@@ -62,5 +53,5 @@ BitRate = Annotated[int, BeforeValidator(parse_bit_rate), _AS_RATE]
 Pace = Annotated[float, BeforeValidator(parse_pace), _AS_PACE]
 """A field of a model that a scenario writes as a pace, such as ``5/s``; a float of operations in a second."""
 
-Percent = Annotated[float, BeforeValidator(_percent), _AS_PERCENT]
+Percent = Annotated[float, BeforeValidator(parse_percent), _AS_PERCENT]
 """A field of a model that a scenario writes as a share, such as ``2 %``; a float of percent in the program."""

@@ -13,6 +13,7 @@ from vmlab.model.scenario import Scenario, WorkloadEntry
 from vmlab.plan.document import Document
 from vmlab.plan.keys import known_keys
 from vmlab.plan.problems import Place, Problem, meant, shorten
+from vmlab.plan.targets import check_targets
 from vmlab.plan.wording import problems_of
 from vmlab.workloads.contract import AnyWorkload, WorkloadParams
 from vmlab.workloads.registry import kinds
@@ -62,6 +63,7 @@ def read_cell(document: Document) -> Checked:
             params[name] = kind.Params.model_validate_json(json.dumps(given), strict=True)
         except ValidationError as error:
             problems.extend(problems_of(error, ("workloads", name), lambda place: known_keys(document, place)))
+    problems.extend(check_targets(scenario, params))
     problems.extend(_unsafe(scenario))
     problems.extend(_data_disks(scenario))
     document.raise_problems(problems)

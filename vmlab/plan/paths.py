@@ -17,7 +17,7 @@ _PART = re.compile(r"\*|[a-z][a-z0-9_-]*", re.ASCII)
 _FIXED = ("repeats", "until", "order", "warm_up", "warm", "seed", "hypervisor", "provision", "helper", "summary")
 _MEMBER_ROOTS = ("guests", "workloads")
 AXIS_ROOTS = (*_MEMBER_ROOTS, "host")
-ASSIGNMENT_ROOTS = (*AXIS_ROOTS, "axes", "limits", *_FIXED)
+ASSIGNMENT_ROOTS = (*AXIS_ROOTS, "axes", "limits", "targets", *_FIXED)
 TILES: Place = ("tiles",)
 """The place for a number of tiles, which is not in the document: the planner reads it."""
 
@@ -36,6 +36,8 @@ def expand(document: Document, path: str, roots: Iterable[str]) -> list[Place]:
         return _members(document, parts, path)
     if parts[0] in _FIXED and len(parts) == 1:
         return [(parts[0],)]
+    if parts[0] == "targets" and len(parts) == 3 and "*" not in parts:
+        return [tuple(parts)]
     if parts[0] == "axes" and path.removeprefix("axes.") in HOST_AXES:
         return [("axes", path.removeprefix("axes."))]
     if parts[0] in ("limits", "host", "axes") and len(parts) == 2 and parts[1] != "*":
@@ -67,7 +69,13 @@ _KEYS = {
 
 
 def _example(root: str) -> str:
-    return {"limits": "limits.start_skew", "axes": "axes.tiles", "host": "host.thp"}.get(root, root)
+    examples = {
+        "limits": "limits.start_skew",
+        "axes": "axes.tiles",
+        "host": "host.thp",
+        "targets": "targets.web.latency_p95",
+    }
+    return examples.get(root, root)
 
 
 def _members(document: Document, parts: list[str], path: str) -> list[Place]:

@@ -1,0 +1,66 @@
+"""Whether the tiles of a cell delivered what the scenario's targets ask.
+
+A missed target makes no cell invalid: that it was missed is what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from vmlab.analysis.counted import was_switched
+from vmlab.analysis.shape import CellDocument, TargetDocument
+from vmlab.analysis.statistics import finite
+from vmlab.analysis.throughput import tiles_of
+from vmlab.model.run import Outcome
+from vmlab.workloads.targets import Said, Target, targets_of
+
+
+def target_documents(cell: CellDocument, said: Mapping[str, Mapping[str, Said]]) -> list[TargetDocument]:
+    """Each target in each tile of a cell, by the settings that the cell had; [] for records without settings."""
+    values = {(one["workload"], one["tile"], one["metric"]): one["value"] for one in cell["measurements"]}
+    tiles = range(1, tiles_of(cell) + 1)
+    return [
+        _document(target, tile, values.get((target.workload, tile, target.metric)))
+        for target in cell_targets(cell, said)
+        for tile in tiles
+    ]
+
+
+def cell_targets(cell: CellDocument, said: Mapping[str, Mapping[str, Said]]) -> tuple[Target, ...]:
+    """The targets of each tile of a cell; `said` is the scenario's ``targets``."""
+    workloads: Mapping[str, Mapping[str, object]] = cell["settings"].get("workloads") or {}
+    kind_of = {name: str(one.get("kind", "")) for name, one in workloads.items()}
+    return tuple(targets_of(said, kind_of, {name: _is_paced(one.get("params")) for name, one in workloads.items()}))
+
+
+def delivered(cell: CellDocument) -> bool | None:
+    """Whether every tile of a cell delivered what its targets ask.
+
+    None where that is not known: the cell is not to be believed, has no target, or a figure was not measured and none
+    that was is missed.
+    """
+    verdicts = [one["met"] for one in cell["targets"]]
+    if cell["outcome"] != Outcome.PASSED or was_switched(cell) or not verdicts:
+        return None
+    if False in verdicts:
+        return False
+    return None if None in verdicts else True
+
+
+def _is_paced(params: object) -> bool:
+    return isinstance(params, dict) and params.get("pace") is not None
+
+
+def _document(target: Target, tile: int, value: float | None) -> TargetDocument:
+    return {
+        "workload": target.workload,
+        "tile": tile,
+        "metric": target.metric,
+        "unit": target.unit,
+        "limit": target.limit,
+        "at_least": target.at_least,
+        "implied": target.implied,
+        "value": value,
+        "load": None if value is None else finite(target.load(value)),
+        "met": None if value is None else target.met_by(value),
+    }

@@ -1,0 +1,75 @@
+"""The targets of a run's tiles, and which were missed, in plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from vmlab.analysis.shape import CellDocument, TargetDocument
+from vmlab.analysis.targets import delivered
+from vmlab.model.run import Outcome
+from vmlab.report.figures import unit_word, value_text
+from vmlab.report.grid import paragraph
+from vmlab.report.limits import cell_words
+from vmlab.report.words import plural
+
+_MOST_CELLS = 12
+_MOST_MISSED = 4
+
+
+def limit_words(target: TargetDocument) -> str:
+    """``web.latency_p95 at most 0.50 s``."""
+    side = "at least" if target["at_least"] else "at most"
+    return f"{target['workload']}.{target['metric']} {side} {_figure(target['limit'], target['unit'])}"
+
+
+def missed_words(target: TargetDocument) -> str:
+    """``web.latency_p95 0.61 s in tile 2 (at most 0.50 s)``."""
+    side = "at least" if target["at_least"] else "at most"
+    return (
+        f"{target['workload']}.{target['metric']} {_figure(target['value'], target['unit'])} in tile {target['tile']} "
+        f"({side} {_figure(target['limit'], target['unit'])})"
+    )
+
+
+def verdict_words(cell: CellDocument) -> str:
+    """Whether the cell's tiles delivered what was asked, with the targets that were missed, the worst first."""
+    verdict = delivered(cell)
+    if verdict is True:
+        return "every tile delivered what the targets ask"
+    missed = worst_first([one for one in cell["targets"] if one["met"] is False])
+    if verdict is False:
+        more = f", and {len(missed) - _MOST_MISSED} more" if len(missed) > _MOST_MISSED else ""
+        return f"missed {plural(len(missed), 'target')}: {', '.join(map(missed_words, missed[:_MOST_MISSED]))}{more}"
+    if cell["outcome"] != Outcome.PASSED:
+        return f"the cell is {cell['outcome']}, so nothing is known of its targets"
+    return "nothing is known of its targets"
+
+
+def worst_first(targets: Sequence[TargetDocument]) -> list[TargetDocument]:
+    """Measured targets in the order of how much of their limit was taken; one that is 0 of what it should be first."""
+    return sorted(targets, key=lambda one: float("inf") if one["load"] is None else one["load"], reverse=True)
+
+
+def target_lines(cells: Sequence[CellDocument], width: int) -> list[str]:
+    """The targets of a run, and for each cell whether its tiles delivered; [] for a run without targets."""
+    having = [cell for cell in cells if cell["targets"]]
+    if not having:
+        return []
+    asked = dict.fromkeys(limit_words(one) for cell in having for one in cell["targets"])
+    lines = ["what each tile must deliver", *paragraph(", ".join(asked), width, "  ")]
+    if len(having) > _MOST_CELLS:
+        return lines + paragraph("; ".join(_counted(having)), width, "  ")
+    for cell in having:
+        lines += paragraph(f"{cell_words(cell)}: {verdict_words(cell)}", width, "  ")
+    return lines
+
+
+def _counted(cells: Sequence[CellDocument]) -> Iterator[str]:
+    verdicts = [delivered(cell) for cell in cells]
+    for verdict, words in ((True, "delivered"), (False, "missed a target"), (None, "are not known")):
+        if count := verdicts.count(verdict):
+            yield f"{count} of {plural(len(cells), 'cell')} {words}"
+
+
+def _figure(value: float | None, unit: str) -> str:
+    return f"{value_text(value, unit)} {unit_word(unit)}".rstrip()

@@ -1,0 +1,100 @@
+"""Targets: limits on metrics that every tile must deliver, where a host either carries the load of its tiles or not.
+
+A metric of which less is better must be at most its limit, one of which more is better at least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from vmlab.model.quantities import parse_bytes, parse_pace, parse_percent, parse_seconds
+from vmlab.workloads.contract import AnyWorkload
+from vmlab.workloads.metrics import Metric
+from vmlab.workloads.pace import DELIVERED
+from vmlab.workloads.registry import kinds
+
+DELIVERED_AT_LEAST = 95.0
+"""Percent of its pace that every workload with a pace has to deliver, whether a target says so or not.
+
+A convention: what is not delivered is load that was never offered to the host, so figures beside it would be of a
+smaller one.
+"""
+Said = str | int | float
+"""A limit as a scenario writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One limit, in `unit`; `at_least` says which side of it is right, `implied` that it follows from a pace."""
+
+    workload: str
+    metric: str
+    unit: str
+    limit: float
+    at_least: bool
+    implied: bool
+
+    def met_by(self, value: float) -> bool:
+        """Whether a figure is on the right side; the limit itself is."""
+        return value >= self.limit if self.at_least else value <= self.limit
+
+    def load(self, value: float) -> float:
+        """How much of the limit a figure takes: 1 at the limit, more where it is missed, infinity where it is 0."""
+        part, whole = (self.limit, value) if self.at_least else (value, self.limit)
+        return part / whole if whole > 0 else float("inf")
+
+
+def limit_of(metric: Metric, said: Said) -> float:
+    """The limit in the metric's unit. Raises ValueError, with what would be right."""
+    match metric.unit:
+        case "s":
+            value = parse_seconds(said)
+        case "1/s":
+            value = parse_pace(said)
+        case "B":
+            value = float(parse_bytes(said))
+        case "B/s":
+            if not isinstance(said, str) or not said.strip().endswith("/s"):
+                raise ValueError("needs bytes in a second, such as 20 MB/s")
+            value = float(parse_bytes(said.strip().removesuffix("/s")))
+        case "%":
+            value = parse_percent(said)
+        case _:
+            if isinstance(said, str | bool) or said < 0:
+                raise ValueError("needs a number")
+            value = float(said)
+    if value == 0 and metric.better == "more":
+        raise ValueError("is reached by anything")
+    return value
+
+
+def judgeable(kind: type[AnyWorkload], *, paced: bool) -> dict[str, Metric]:
+    """The metrics of a kind that a target may name: those with a better end that the workload gives."""
+    return {
+        name: metric
+        for name, metric in kind.metrics.items()
+        if metric.better is not None and (paced or name != DELIVERED)
+    }
+
+
+def targets_of(
+    said: Mapping[str, Mapping[str, Said]], kind_of: Mapping[str, str], paced: Mapping[str, bool]
+) -> Iterator[Target]:
+    """All targets of a tile, those that follow from a pace included, in the order of the workloads.
+
+    `kind_of` and `paced` are by workload; what a kind does not know is passed over.
+    """
+    for workload, name in kind_of.items():
+        kind = kinds().get(name)
+        metrics = judgeable(kind, paced=paced.get(workload, False)) if kind else {}
+        given = said.get(workload, {})
+        for metric, limit in given.items():
+            if metric in metrics:
+                yield _target(workload, metric, metrics[metric], limit_of(metrics[metric], limit), implied=False)
+        if DELIVERED in metrics and DELIVERED not in given:
+            yield _target(workload, DELIVERED, metrics[DELIVERED], DELIVERED_AT_LEAST, implied=True)
+
+
+def _target(workload: str, name: str, metric: Metric, limit: float, *, implied: bool) -> Target:
+    return Target(workload, name, metric.unit, limit, metric.better == "more", implied)
