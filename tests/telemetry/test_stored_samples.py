@@ -40,6 +40,17 @@ def test_samples_come_back_as_they_went_in(tmp_path: Path) -> None:
         assert [one.mono for _, one in samples(reader, after=rows[1])] == [3.0, 4.0]
 
 
+def test_who_follows_a_run_reads_each_layout_once(tmp_path: Path) -> None:
+    first, second = SampleNames.of([*OWN, "a_ms"]), SampleNames.of([*OWN, "a_ms", "b_bytes"])
+    keep(tmp_path / "run.db", [sample(1, first), sample(2, second), sample(3, first)])
+    layouts: dict[int, SampleNames] = {}
+    with RunReader(tmp_path / "run.db") as reader:
+        ((row, one),) = samples(reader, until=1.0, layouts=layouts)
+        _, three = (late for _, late in samples(reader, after=row, layouts=layouts))
+    assert three.layout is one.layout
+    assert [known.names for known in layouts.values()] == [first.names, second.names]
+
+
 def test_seven_figures_are_kept_and_nan_stays_nan(tmp_path: Path) -> None:
     layout = SampleNames.of([*OWN, "memory_used_bytes", "disk_await_ms"])
     keep(tmp_path / "run.db", [Sample(1, 1, 1.0, 0.0, layout, (1.0, 0.0, 25276502016.0, math.nan))])

@@ -50,17 +50,23 @@ class SampleWriter:
 
 
 def samples(
-    reader: RunReader, since: float = float("-inf"), until: float = float("inf"), after: int = 0
+    reader: RunReader,
+    since: float = float("-inf"),
+    until: float = float("inf"),
+    after: int = 0,
+    layouts: dict[int, SampleNames] | None = None,
 ) -> Iterator[tuple[int, Sample]]:
     """Row id and sample of every tick that ended from `since` to `until` (monotonic seconds), after row `after`.
 
-    To follow a live run, ask again with the last row id.
+    To follow a live run, ask again with the last row id, and with the same `layouts`, in which those that were read
+    are kept.
     """
-    layouts: dict[int, SampleNames] = {}
+    layouts = {} if layouts is None else layouts
     for row in reader.sample_rows(since, until, after):
         layout = layouts.get(row.layout)
         if layout is None:
-            layouts = {key: SampleNames(one.names, one.units) for key, one in reader.sample_layouts().items()}
+            for key, one in reader.sample_layouts().items():
+                layouts.setdefault(key, SampleNames(one.names, one.units))
             layout = layouts.get(row.layout)
         if layout is None or not {_LENGTH, _LATENESS} <= layout.position.keys():
             raise StoreError(f"cannot read {reader.path}: sample {row.id} has no known layout")

@@ -75,7 +75,8 @@ class _Following:
         self._sample_row = 0
         self._since = time.monotonic() - KEPT
         self._ended = False
-        self._layouts: dict[tuple[str, ...], SampleNames] = {}
+        self._layouts: dict[int, SampleNames] = {}
+        """One layout object for all samples of one form: viewers look values up once for each."""
 
     def until(self, over: Callable[[], bool]) -> None:
         """Follow until the run is over or `over` says so, which waits between two looks."""
@@ -125,11 +126,9 @@ class _Following:
             yield event
 
     def _samples(self, reader: RunReader) -> Iterator[Sample]:
-        for row, sample in samples(reader, since=self._since, after=self._sample_row):
+        for row, sample in samples(reader, since=self._since, after=self._sample_row, layouts=self._layouts):
             self._sample_row = row
-            # One layout object for all samples of one form: viewers look values up once for each.
-            layout = self._layouts.setdefault(sample.layout.names, sample.layout)
-            yield sample if layout is sample.layout else sample._replace(layout=layout)
+            yield sample
 
 
 def _newest_alive() -> Path | None:

@@ -7,8 +7,10 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from vmlab.tui.widgets.kept import KeptLines
 
-class ConsoleScreen(Screen[None], inherit_bindings=False):
+
+class ConsoleScreen(KeptLines, Screen[None], inherit_bindings=False):
     """A screen with the console's own keys alone: Textual's would be in the help, and do nothing here."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

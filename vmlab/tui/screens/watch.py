@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
-from textual.containers import Container
 from textual.timer import Timer
 
 from vmlab.model.run import RUNNING, Phase
@@ -18,6 +17,7 @@ from vmlab.tui.state.views import NO_RUN, RunView
 from vmlab.tui.widgets.chart_board import ChartBoard
 from vmlab.tui.widgets.event_log import EventLog
 from vmlab.tui.widgets.guest_table import METRICS, GuestTable
+from vmlab.tui.widgets.kept import KeptContainer
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.large_strip import LargeStrip
 from vmlab.tui.widgets.scale import clock
@@ -57,7 +57,7 @@ class WatchScreen(ConsoleScreen):
         """Strip, charts with the tiles below or beside them, log, keys."""
         yield StatusStrip(id="strip")
         yield LargeStrip(id="large")
-        with Container(id="middle"):
+        with KeptContainer(id="middle"):
             yield ChartBoard(id="charts")
             yield GuestTable(id="guests")
         yield EventLog(id="log")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import islice
 
 from vmlab.model.sample import Sample, split_name
@@ -91,10 +92,18 @@ def value_of(sample: Sample, terms: Terms) -> float:
 
 def guest_figures(sample: Sample, metrics: Sequence[str]) -> dict[str, tuple[float, ...]]:
     """For each guest of `sample` the values of `metrics` in order; NaN for those that it lacks."""
-    found: dict[str, list[float]] = {}
-    for name, value in zip(sample.layout.names, sample.values, strict=True):
+    values = (*sample.values, math.nan)
+    places = _guest_places(sample.layout.names, tuple(metrics))
+    return {guest: tuple([values[place] for place in own]) for guest, own in places}
+
+
+@lru_cache(maxsize=16)
+def _guest_places(names: tuple[str, ...], metrics: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """For each guest the places of its `metrics` among `names`; -1 for those that are not there."""
+    found: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
         if name.startswith("guest_") and name[-1] == "]":
             metric, guest = split_name(name)
             if guest is not None and metric in metrics:
-                found.setdefault(guest, [math.nan] * len(metrics))[metrics.index(metric)] = value
-    return {guest: tuple(values) for guest, values in found.items()}
+                found.setdefault(guest, [-1] * len(metrics))[metrics.index(metric)] = place
+    return tuple((guest, tuple(places)) for guest, places in found.items())

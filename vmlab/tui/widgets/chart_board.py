@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from rich.segment import Segment
 from rich.style import Style
@@ -47,6 +49,7 @@ class ChartBoard(Painted):
         self._switched: tuple[float, ...] = ()
         self._moments: Sequence[Moment] = ()
         self._marked: tuple[int, ...] = ()
+        self._looks: dict[tuple[str, ...], _Looks] = {}
         self.heads: dict[str, str] = {}
         """The head of every chart by its title and unit, as it was drawn last."""
 
@@ -101,8 +104,13 @@ class ChartBoard(Painted):
         most = max(1, height // _LEAST_ROWS)
         columns = [self._column(moving[place::across][:most], each, height) for place in range(across)]
         columns = [column for column in columns if column]
-        self._painted = [*(self._joined(columns, row, width) for row in range(height)), *below]
-        self.refresh()
+        used = len(columns) * (each + _GAP) - _GAP
+        self.put([*(self._joined(columns, row, used, width) for row in range(height)), *below])
+
+    def notify_style_update(self) -> None:
+        """A new theme has new colours."""
+        self._looks = {}
+        super().notify_style_update()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """Not used: charts are painted as segments."""
@@ -146,13 +154,14 @@ class ChartBoard(Painted):
             out += self._panel(panel, width, rows)
         return out
 
-    def _joined(self, blocks: Sequence[list[list[Segment]]], row: int, width: int) -> Strip:
+    def _joined(self, blocks: Sequence[list[list[Segment]]], row: int, used: int, width: int) -> Strip:
+        """A line across all columns, which are `used` wide together."""
         segments: list[Segment] = []
         for block in blocks:
             if segments:
                 segments.append(Segment(" " * _GAP, self.ground))
             segments += block[row]
-        return Strip(segments).adjust_cell_length(width, self.ground)
+        return Strip(segments, used).adjust_cell_length(width, self.ground)
 
     def _panel(self, panel: Panel, width: int, height: int) -> list[list[Segment]]:
         out: list[list[Segment]] = []
@@ -179,9 +188,16 @@ class ChartBoard(Painted):
             mark_column(rows, column, "|" if self.glyphs.plain else "│")
         if chart.top != 100.0:
             _label_top(rows, scale.text(scale.top) + ("-" if self.glyphs.plain else "┤"))
-        tones = [self.tone(series.tone) for series in drawn]
+        looks = self._looks_of(tuple(series.tone for series in drawn))
         heading = [self._strip(row, width)._segments for row in head]
-        return [*heading, *(_segments(row, tones, self.tone("ground")) for row in rows)][:height]
+        return [*heading, *(_segments(row, looks) for row in rows)][:height]
+
+    def _looks_of(self, tones: tuple[str, ...]) -> _Looks:
+        """The styles of a chart whose series have `tones`."""
+        found = self._looks.get(tones)
+        if found is None:
+            found = self._looks[tones] = _Looks([self.tone(tone) for tone in tones], self.tone("ground"))
+        return found
 
     def _marked_columns(self, width: int, odd: int) -> set[int]:
         """The columns that have the first sample after a moment to be marked; `odd` is as in `raster.pairs`."""
@@ -238,22 +254,26 @@ def _label_top(rows: Rows, label: str) -> None:
         rows[0][place] = (character, None, None)
 
 
-def _segments(row: list[Cell], tones: list[Style], ground: Style) -> list[Segment]:
+class _Looks(dict[tuple[int | None, int | None], Style]):
+    """The style of a cell by the series that give its foreground and its background, made when first drawn."""
+
+    def __init__(self, tones: Sequence[Style], ground: Style) -> None:
+        super().__init__({(None, None): ground})
+        self._tones, self._ground = tones, ground
+
+    def __missing__(self, look: tuple[int | None, int | None]) -> Style:
+        front, back = look
+        style = self._ground
+        if front is not None:
+            behind = self._ground if back is None else self._tones[back]
+            style = Style(color=self._tones[front].color, bgcolor=behind.bgcolor if back is None else behind.color)
+        self[look] = style
+        return style
+
+
+_character, _look = itemgetter(0), itemgetter(1, 2)
+
+
+def _segments(row: list[Cell], looks: _Looks) -> list[Segment]:
     """Neighbours of one look become one segment."""
-    out: list[Segment] = []
-    text, look = "", row[0][1:] if row else (None, None)
-    for character, *now in row:
-        if (now[0], now[1]) != look:
-            out.append(Segment(text, _style(look, tones, ground)))
-            text, look = "", (now[0], now[1])
-        text += character
-    out.append(Segment(text, _style(look, tones, ground)))
-    return out
-
-
-def _style(look: tuple[int | None, ...], tones: list[Style], ground: Style) -> Style:
-    front, back = look
-    if front is None:
-        return ground
-    style = Style(color=tones[front].color, bgcolor=ground.bgcolor)
-    return style if back is None else Style(color=style.color, bgcolor=tones[back].color)
+    return [Segment("".join(map(_character, cells)), looks[look]) for look, cells in groupby(row, _look)]

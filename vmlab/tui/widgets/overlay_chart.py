@@ -48,12 +48,13 @@ class OverlayChart(Painted):
         tones = [self.tone(tone) for tone in TONES]
         head = [(self._title, "title"), (f" {scale.unit}, top {scale.text(scale.top)}", "quiet"), *self._legend()]
         foot = f"0 s{f'{longest:.0f} s since the workloads started':>{max(1, width - 3)}}"
-        self._painted = [
-            self._strip(head, width),
-            *(Strip([_segment(cell, tones, self.ground) for cell in row]) for row in rows),
-            self._strip([(foot, "quiet")], width),
-        ]
-        self.refresh()
+        self.put(
+            [
+                self._strip(head, width),
+                *(Strip([_segment(cell, tones, self.ground) for cell in row]) for row in rows),
+                self._strip([(foot, "quiet")], width),
+            ]
+        )
 
     def _legend(self) -> list[tuple[str, str]]:
         if not any(times for times, _ in self._curves):

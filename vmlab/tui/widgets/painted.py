@@ -8,9 +8,10 @@ from typing import ClassVar
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from vmlab.model.visible import visible_line
 from vmlab.tui.widgets.glyphs import Glyphs, glyphs_for
@@ -19,12 +20,23 @@ from vmlab.tui.widgets.tones import tones_on
 Piece = tuple[str, str]
 """A text and the name of its tone."""
 Line = Sequence[Piece]
+_MOST_PIECES = 2000
+
+
+def filtered(style: Style, widget: Widget) -> Style:
+    """`style` as the user's terminal has it: in its colours, or without any, as ``NO_COLOR`` asks for."""
+    segments = [Segment(" ", style)]
+    for each in widget.get_line_filters():
+        segments = each.apply(segments, widget.background_colors[1])
+    return segments[0].style or style
 
 
 class Painted(ScrollView, inherit_bindings=False):
     """Lines of pieces, each in one of the `tones`.
 
-    A subclass says in `lines` what to draw for a width; `repaint` draws it again.
+    A subclass says in `lines` what to draw for a width; `repaint` draws it again. Tones are filtered once, when they
+    are read, so that lines are handed out as they were painted: Textual's own way over borders, paddings and filters
+    costs more for each line than it takes to paint it.
     """
 
     can_focus = False
@@ -43,8 +55,10 @@ class Painted(ScrollView, inherit_bindings=False):
         self._painted: list[Strip] = []
         self._kept: dict[tuple[Piece, ...], Strip] = {}
         self._kept_width = 0
+        self._pieces: dict[Piece, tuple[Segment, int]] = {}
         self._tones: dict[str, Style] = {}
         self._ground: Style | None = None
+        self._is_bare: bool | None = None
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """What to draw on `width` columns, `height` of them in sight."""
@@ -58,14 +72,25 @@ class Painted(ScrollView, inherit_bindings=False):
         if width != self._kept_width:
             self._kept, self._kept_width = {}, width
         # Most lines of a picture are those of the last one.
-        before, self._kept, self._painted = self._kept, {}, []
+        before, self._kept, painted = self._kept, {}, list[Strip]()
         for line in self.lines(width, height):
             key = tuple(line)
             strip = self._kept[key] = before.get(key) or self._kept.get(key) or self._strip(key, width)
-            self._painted.append(strip)
-        if len(self._painted) != self.virtual_size.height or self.virtual_size.width != width:
-            self.virtual_size = Size(width, len(self._painted))
-        self.refresh()
+            painted.append(strip)
+        if len(painted) != self.virtual_size.height or self.virtual_size.width != width:
+            self.virtual_size = Size(width, len(painted))
+        self.put(painted)
+
+    def put(self, painted: list[Strip]) -> None:
+        """Have `painted` on the screen; only lines that are others than before are sent to the terminal."""
+        before, self._painted = self._painted, painted
+        if len(before) != len(painted):
+            self.refresh()
+            return
+        changed = [row for row, strip in enumerate(painted) if strip is not before[row] and strip != before[row]]
+        if changed:
+            top, width = round(self.scroll_offset.y), self.size.width
+            self.refresh(*(Region(0, first - top, width, count) for first, count in _runs(changed)))
 
     def text(self) -> str:
         """What is drawn, as plain text, for the clipboard and for tests."""
@@ -74,27 +99,50 @@ class Painted(ScrollView, inherit_bindings=False):
     def tone(self, name: str) -> Style:
         """The style of a tone on this widget."""
         if not self._tones:
-            self._tones = tones_on(self.ground, self.app.theme_variables)
+            known = tones_on(self.rich_style, self.app.theme_variables)
+            self._tones = {name: filtered(style, self) for name, style in known.items()}
         return self._tones[name]
 
     @property
     def ground(self) -> Style:
         """The widget's own style; kept, as working it out costs more than drawing a line."""
         if self._ground is None:
-            self._ground = self.rich_style
+            self._ground = filtered(self.rich_style, self)
         return self._ground
 
     def _strip(self, line: Line, width: int) -> Strip:
-        segments = [Segment(self._harmless(text), self.tone(tone)) for text, tone in line if text]
-        return Strip(segments).adjust_cell_length(width, self.ground)
+        pieces = [self._pieces.get(piece) or self._piece(piece) for piece in line if piece[0]]
+        strip = Strip([segment for segment, _ in pieces], sum([cells for _, cells in pieces]))
+        return strip.adjust_cell_length(width, self.ground)
+
+    def _piece(self, piece: Piece) -> tuple[Segment, int]:
+        """A piece as it is drawn, and its columns; kept, as most of a line's pieces are those of other lines."""
+        text, tone = piece
+        segment = Segment(self._harmless(text), self.tone(tone))
+        if len(self._pieces) >= _MOST_PIECES:
+            self._pieces = {}
+        found = self._pieces[piece] = segment, segment.cell_length
+        return found
 
     def _harmless(self, text: str) -> str:
         """A text for one line of the screen, with control characters made visible."""
         shown = visible_line(text)
         return self.glyphs.ascii(shown) if self.glyphs.plain else shown
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The painted lines themselves, where nothing lies around or over them."""
+        if self._is_bare is None:
+            styles = self.styles
+            self._is_bare = not (styles.gutter or styles.outline or styles.tint.a or self.opacity < 1)
+        if not self._is_bare:
+            return super().render_lines(crop)
+        first = crop.y + round(self.scroll_offset.y)
+        lines = self._painted[first : first + crop.height]
+        lines += [Strip.blank(crop.right, self.ground)] * (crop.height - len(lines))
+        return [line.adjust_cell_length(crop.right, self.ground).crop(crop.x, crop.right) for line in lines]
+
     def render_line(self, y: int) -> Strip:
-        """Textual asks for one line at a time."""
+        """One line; Textual asks for it where something lies around the lines."""
         row = y + round(self.scroll_offset.y)
         if row < len(self._painted):
             return self._painted[row]
@@ -107,6 +155,15 @@ class Painted(ScrollView, inherit_bindings=False):
     def notify_style_update(self) -> None:
         """A new theme has new colours."""
         super().notify_style_update()
-        self._tones, self._ground, self._kept = {}, None, {}
+        self._tones, self._ground, self._kept, self._pieces, self._is_bare = {}, None, {}, {}, None
         if self._painted:
             self.call_after_refresh(self.repaint)
+
+
+def _runs(rows: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """Rows in order as runs of neighbours: the first of each, and how many there are."""
+    first = 0
+    for place in range(1, len(rows) + 1):
+        if place == len(rows) or rows[place] != rows[place - 1] + 1:
+            yield rows[first], place - first
+            first = place
