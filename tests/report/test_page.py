@@ -111,6 +111,24 @@ def test_charts_have_the_colours_of_the_page_alone(tile: etree._Element) -> None
         assert not {color for color in colors if color.startswith("#0")}, "a colour that stands for a variable"
 
 
+def test_charts_have_the_sides_in_the_order_of_the_scenario(tmp_path: Path) -> None:
+    """The seed had the candidate run first; tables and charts begin with the baseline all the same."""
+    told = Story(tmp_path / "run.sqlite").begin(
+        {"cache": ["none", "writeback"]}, {"columns": "cache", "rows": "workloads", "baseline": "none"}, cells=4
+    )
+    for cache in ("writeback", "none", "none", "writeback"):
+        told.start_cell({"cache": cache})
+        told.execute(30.0, [BUSY] * 3)
+        told.measure("web", 10.0)
+        told.end_cell(wall=30.0)
+    root = parsed(gathered(told.end()))
+    charts = [one for one in at(root, "//figure") if words(one, "./figcaption")[0].startswith(("CPU, %", "disk await"))]
+    assert len(charts) == 2
+    for chart in charts:
+        sides = [word for word in words(chart, ".//*[local-name()='text']") if "none" in word or "writeback" in word]
+        assert sides == ["cache none", "cache writeback"]
+
+
 HOSTILE = '<script>alert("$x$")</script>\x1b[31m‮]]>&amp;'
 
 

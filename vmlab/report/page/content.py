@@ -22,7 +22,7 @@ from vmlab.analysis.figure import (
 from vmlab.analysis.intent import METRICS
 from vmlab.analysis.result_table import Entry, Head, ResultTable, result_tables
 from vmlab.analysis.shape import CellDocument, RunDocument
-from vmlab.analysis.table_layout import axis_title, axis_values, cells_at, layout_of
+from vmlab.analysis.table_layout import axis_title, axis_values, cells_at, in_written_order, layout_of
 from vmlab.model.axes import axes_words, axis_word, places_words
 from vmlab.model.run import AxisValue, Outcome
 from vmlab.model.written import written
@@ -204,9 +204,9 @@ def _at(document: RunDocument, axes: dict[str, object], value: Value) -> Point:
 
 
 def host_charts(document: RunDocument, prefix: str) -> list[Chart]:
-    """The host while the workloads ran: a bar for each place of the axes, over its repeats."""
+    """The host while the workloads ran: a bar for each place of the axes, over its repeats, in the tables' order."""
     places: dict[str, list[CellDocument]] = {}
-    for cell in document["cells"]:
+    for cell in in_written_order(document):
         if cell["host"]:
             places.setdefault(axes_words(cell["axes"]), []).append(cell)
     rows = list(places)[:MOST_ROWS]
