@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from textual.geometry import Region
 
+from tests.report.told import BUSY
+from tests.store.stories import Story
 from tests.tui.conftest import RUN
 from tests.tui.pictures import screen_text
 from tests.tui.test_screens import StillConsole
 from tests.waiting import until
 from vmlab.model.errors import CommandFailed
 from vmlab.model.event import CacheSwitched, CellStarted, Event, PhaseStarted, RunStarted
+from vmlab.model.places import runs_folder
 from vmlab.model.run import CacheMode
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.tui.feed.messages import RunArrived, RunFound
+from vmlab.tui.feed.picks import Pick
 from vmlab.tui.screens import live
 from vmlab.tui.screens.live import LiveScreen
 from vmlab.tui.widgets.chart_board import ChartBoard
+from vmlab.tui.widgets.overlay_chart import OverlayChart
+from vmlab.tui.widgets.side_table import TONES
 
 NAMES = SampleNames.of(["cpu_user_percent", "disk_util_percent", "memory_total_bytes", "memory_used_bytes"])
 FIRST = 1000.0
@@ -151,3 +158,31 @@ async def test_the_key_switches_to_and_fro_and_says_what_came_of_it(monkeypatch:
         await pilot.press("B")
         await until(lambda: "not changed: still dirty pages" in said(app), "the refusal is told")
     assert commands.asked == ["none", "writeback"]
+
+
+async def test_compare_has_a_line_where_a_side_was_switched(state: Path) -> None:
+    """Both cells run for 40 s; the guests of the second are switched after 10."""
+    told = Story(runs_folder() / RUN / "run.sqlite").begin({"cache": ["none", "writeback"]})
+    for cache in ("none", "writeback"):
+        told.start_cell({"cache": cache})
+        told.execute(40.0, [BUSY] * 40)
+        if cache == "writeback":
+            told.writer.append(replace(switched(told.mono - 30), cell=2))
+        told.measure("web", 30.0)
+        told.end_cell(wall=40.0)
+    store = told.end()
+    app = StillConsole()
+    async with app.run_test(size=(120, 40)):
+        app.compare([Pick(store)])
+        await until(lambda: "guests switched while they ran" in screen_text(app), "the chart is drawn")
+        chart = app.screen.query_one(OverlayChart)
+        head, *rows, foot = chart.text().splitlines()
+        assert head.startswith("CPU")
+        # Of 40 s in 120 columns, the first value after 10 s is at the end of the thirtieth column.
+        assert {row.index("│") for row in rows} == {29}
+        assert all(row.count("│") == 1 for row in rows)
+        strip = chart.render_lines(Region(0, 1, 120, 1))[0]
+        style = next(one.style for one in strip if one.text == "│")
+        assert style is not None
+        assert style.color == chart.tone(TONES[1]).color, "in the colour of the second side"
+        assert "│ guests switched while they ran" in foot

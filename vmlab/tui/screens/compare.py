@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from vmlab.model.errors import VmlabError
 from vmlab.telemetry.host_figures import HEADLINES
 from vmlab.tui.feed.picks import Pick
-from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, phases_of, sides_of
+from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, phases_of, sides_of, switches_of
 from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.state.compared import ComparedSides, compared_sides
 from vmlab.tui.widgets.key_bar import KeyBar
@@ -103,10 +103,11 @@ class CompareScreen(ConsoleScreen):
         try:
             curves = [over_time(one, figure.name) for one in self._sides]
             phases = [phases_of(one) for one in self._sides]
+            switches = [switches_of(one) for one in self._sides]
         except VmlabError as error:
             self.app.call_from_thread(self.notify, str(error), severity="error")
             return
-        self.app.call_from_thread(self._draw_series, figure.label, figure.name, curves, phases)
+        self.app.call_from_thread(self._draw_series, figure.label, figure.name, curves, phases, switches)
 
     def _labels(self) -> list[str]:
         return [one.side.label for one in self._sides]
@@ -132,11 +133,16 @@ class CompareScreen(ConsoleScreen):
         return self.size.width >= _ROOMY[0] and self.size.height >= _ROOMY[1]
 
     def _draw_series(
-        self, title: str, name: str, curves: Sequence[Curve], phases: Sequence[Mapping[str, float]]
+        self,
+        title: str,
+        name: str,
+        curves: Sequence[Curve],
+        phases: Sequence[Mapping[str, float]],
+        switches: Sequence[Sequence[float]],
     ) -> None:
         chart = self.query_one(OverlayChart)
         chart.display = bool(self._sides)
-        chart.show(title, name, curves, self._labels())
+        chart.show(title, name, curves, self._labels(), switches)
         self.query_one(PhaseLines).show(self._labels(), phases)
 
     def why_not(self, action: str) -> str:

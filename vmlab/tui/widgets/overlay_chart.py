@@ -11,7 +11,7 @@ from textual.strip import Strip
 
 from vmlab.model.sample import unit_of
 from vmlab.tui.widgets.painted import Painted
-from vmlab.tui.widgets.raster import lines, plain_lines
+from vmlab.tui.widgets.raster import Rows, lines, plain_lines
 from vmlab.tui.widgets.scale import scale_for
 from vmlab.tui.widgets.side_table import TONES
 
@@ -28,10 +28,22 @@ class OverlayChart(Painted):
         self._unit = "%"
         self._curves: Sequence[Curve] = ()
         self._labels: Sequence[str] = ()
+        self._switches: Sequence[Sequence[float]] = ()
 
-    def show(self, title: str, name: str, curves: Sequence[Curve], labels: Sequence[str]) -> None:
-        """Draw `curves` of the value `name`, under `title`."""
+    def show(
+        self,
+        title: str,
+        name: str,
+        curves: Sequence[Curve],
+        labels: Sequence[str],
+        switches: Sequence[Sequence[float]] = (),
+    ) -> None:
+        """Draw `curves` of the value `name`, under `title`.
+
+        `switches` has for each side the moments at which its running guests were switched: a line in the side's tone.
+        """
         self._title, self._unit, self._curves, self._labels = title, unit_of(name), curves, labels
+        self._switches = switches
         self.repaint()
 
     def repaint(self) -> None:
@@ -45,9 +57,11 @@ class OverlayChart(Painted):
         scale = scale_for(unit, largest, 100.0 if unit == "%" and largest <= 100 else None)
         dots = [_resampled(curve, longest, 2 * width) for curve in self._curves]
         rows = (plain_lines if self.glyphs.plain else lines)(dots, scale.top, width, height - 2)
+        self._mark_switches(rows, longest)
         tones = [self.tone(tone) for tone in TONES]
         head = [(self._title, "title"), (f" {scale.unit}, top {scale.text(scale.top)}", "quiet"), *self._legend()]
-        foot = f"0 s{f'{longest:.0f} s since the workloads started':>{max(1, width - 3)}}"
+        begin = f"0 s  {self._sign} guests switched while they ran" if any(self._switches) else "0 s"
+        foot = f"{begin}{f'{longest:.0f} s since the workloads started':>{max(1, width - len(begin))}}"
         self.put(
             [
                 self._strip(head, width),
@@ -55,6 +69,21 @@ class OverlayChart(Painted):
                 self._strip([(foot, "quiet")], width),
             ]
         )
+
+    @property
+    def _sign(self) -> str:
+        """The line at a switch, as in the charts of a run."""
+        return "|" if self.glyphs.plain else "│"
+
+    def _mark_switches(self, rows: Rows, longest: float) -> None:
+        """A line down each column that has the first value after a switch, in the tone of its side."""
+        width = len(rows[0])
+        for side, moments in enumerate(self._switches):
+            for moment in moments:
+                step = math.ceil(moment / longest * 2 * width) - 1 if longest else 0
+                column = min(width - 1, max(0, step) // 2)
+                for row in rows:
+                    row[column] = (self._sign, side, None)
 
     def _legend(self) -> list[tuple[str, str]]:
         if not any(times for times, _ in self._curves):
