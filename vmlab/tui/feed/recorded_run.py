@@ -52,6 +52,14 @@ class RecordedRun:
         """Seconds from the first event to the last event or sample."""
         return self.ended - self.began
 
+    @property
+    def opening(self) -> float:
+        """Where something happens: the first cell's start, in seconds from the beginning; 0 where no cell began.
+
+        Before that an image may be built for minutes, in which nothing moves.
+        """
+        return next((event.mono - self.began for event in self.events if isinstance(event, CellStarted)), 0.0)
+
     def between(self, since: float, until: float) -> tuple[list[Event], list[Sample]]:
         """What came after `since` and not after `until`, in order; both on the run's monotonic clock."""
         return (

@@ -85,7 +85,12 @@ class ReplayScreen(WatchScreen):
         self._marks, self._past, self._planned = recording.marks(), past, recording.planned()
         self._stepped = time.monotonic()
         self.refresh_bindings()
-        self.seek_to(0.0)
+        self.begin()
+
+    def begin(self) -> None:
+        """Go to where playing begins."""
+        if self.playback is not None:
+            self.seek_to(self.playback.recording.opening)
 
     def now(self) -> float:
         """The recording's own clock."""
@@ -148,12 +153,12 @@ class ReplayScreen(WatchScreen):
         self.dismiss()
 
     def action_pause(self) -> None:
-        """Stand still, or go on; at the end, play again from the beginning."""
+        """Stand still, or go on; at the end, play again from where playing begins."""
         if self.is_refused("pause") or self.playback is None:
             return
         if self.playback.at_end:
             self.playback.paused = False
-            self.seek_to(0.0)
+            self.begin()
             return
         self.playback.paused = not self.playback.paused
         self.changed()
