@@ -8,7 +8,7 @@ import sys
 
 from vmlab.system.leaving import leave_at_once
 from vmlab.system.terminal import open_streams, say
-from vmlab.tui.options import NO_TERMINAL, ConsoleOptions, console_options, has_terminal
+from vmlab.tui.options import ConsoleOptions, console_options, has_terminal, no_terminal
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
 def console(options: ConsoleOptions) -> int:
     """Open the console; its exit code. One line on standard error where there is no terminal to draw on."""
     if not has_terminal():
-        say(NO_TERMINAL)
+        say(no_terminal(options))
         return 2
     # Nothing that start-up makes is garbage; looking for some costs a tenth of the time to the first picture. The
     # console turns it on again when that stands.

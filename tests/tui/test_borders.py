@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-SCREENS = ("live", "runs", "scenarios", "compare", "replay", "help", "question")
+SCREENS = ("live", "runs", "scenarios", "compare", "replay", "demo", "help", "question")
 
 
 def loaded_by(*modules: str) -> set[str]:

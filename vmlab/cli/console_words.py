@@ -4,14 +4,35 @@ from __future__ import annotations
 
 import click
 
+from vmlab.cli.output import page_width, write_text
 from vmlab.model.errors import UsageError
+
+_no_mouse = click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal, for selecting text.")
+_theme = click.option("--theme", metavar="NAME", help="Colours, by one of Textual's names.")
 
 
 @click.command()
 @click.argument("run", default="last")
-@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal, for selecting text.")
-@click.option("--theme", metavar="NAME", help="Colours, by one of Textual's names.")
+@_no_mouse
+@_theme
 def replay(run: str, no_mouse: bool, theme: str | None) -> None:
     """Open the console on a recorded run and play it back. RUN is an id, the start of one, or `last`."""
     # The console was not opened, so the other words on the command line were wrong.
     raise UsageError("`vmlab replay [RUN]` takes one run, --no-mouse and --theme NAME")
+
+
+@click.command()
+@click.option("--list", "as_list", is_flag=True, help="Print its chapters as text instead.")
+@_no_mouse
+@_theme
+def demo(as_list: bool, no_mouse: bool, theme: str | None) -> None:
+    """Play the recording that comes with the program in the console, told in chapters.
+
+    It needs no hypervisor, no root and no network, and starts nothing. N goes to the next chapter, P to the one before.
+    """
+    if not as_list:
+        raise UsageError("`vmlab demo` takes --list, or --no-mouse and --theme NAME")
+    # Imported late: the help needs none of it.
+    from vmlab.report.demo.chapters import chapters_text, load_demo
+
+    write_text(chapters_text(load_demo(), page_width()))

@@ -105,6 +105,12 @@ def _replay() -> click.Command:
     return replay
 
 
+def _demo() -> click.Command:
+    from vmlab.cli.console_words import demo
+
+    return demo
+
+
 def _top() -> click.Command:
     from vmlab.cli.top_command import top
 
@@ -167,6 +173,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "import": CommandEntry(_import, "Add a run that was exported on another machine."),
     "reparse": CommandEntry(_reparse, "Make a run's figures again from the raw output that it keeps."),
     "replay": CommandEntry(_replay, "Play a recorded run back in the console."),
+    "demo": CommandEntry(_demo, "Play the recording that comes with the program; nothing is started."),
     "top": CommandEntry(_top, "Watch this host live."),
     "plan": CommandEntry(_plan, "Tell what would run, how long, with how much RAM and disk."),
     "validate": CommandEntry(_validate, "Check scenarios and start nothing."),

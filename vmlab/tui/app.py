@@ -22,6 +22,8 @@ from vmlab.system.terminal import say
 from vmlab.tui.contract import Said, Tabular
 from vmlab.tui.late import (
     compare_screen,
+    demo_screen,
+    find_demo,
     find_run,
     help_modal,
     question_modal,
@@ -31,11 +33,12 @@ from vmlab.tui.late import (
     runs_screen,
     scenarios_screen,
 )
-from vmlab.tui.options import NO_TERMINAL, ConsoleOptions, has_terminal
+from vmlab.tui.options import ConsoleOptions, has_terminal, no_terminal
 from vmlab.tui.priority import answer_first
 from vmlab.tui.screens.live import LiveScreen
 
 if TYPE_CHECKING:
+    from vmlab.report.demo.chapters import Demo
     from vmlab.tui.feed.picks import Pick
     from vmlab.tui.screens.compare import CompareScreen
 
@@ -74,11 +77,14 @@ class Console(App[int], inherit_bindings=False):
     }
     DEFAULT_MODE = "live"
 
-    def __init__(self, options: ConsoleOptions | None = None, recording: Path | None = None) -> None:
+    def __init__(
+        self, options: ConsoleOptions | None = None, recording: Path | None = None, demo: Demo | None = None
+    ) -> None:
         super().__init__()
         self.options = options or ConsoleOptions()
         self.recording = recording
         """The store of a run to play back at once."""
+        self.demo = demo
         self.said: Said | None = None
         self.said_changed: Signal[Said | None] = Signal(self, "said")
         self._silence: Timer | None = None
@@ -94,6 +100,8 @@ class Console(App[int], inherit_bindings=False):
             self.theme = self.options.theme
         if self.recording is not None:
             self.call_after_refresh(self.push_screen, replay_screen(self.recording))
+        elif self.demo is not None:
+            self.call_after_refresh(self.push_screen, demo_screen(self.demo))
 
     def notify(
         self,
@@ -242,12 +250,13 @@ def main(options: ConsoleOptions | None = None) -> int:
     """Open the console; the exit code. One clear line where there is no terminal, or no such run to play back."""
     chosen = options or ConsoleOptions()
     if not has_terminal():
-        say(NO_TERMINAL)
+        say(no_terminal(chosen))
         return int(ExitCode.USAGE)
     try:
         recording = None if chosen.replay is None else find_run(chosen.replay)
+        demo = find_demo() if chosen.demo else None
     except VmlabError as error:
         say(f"vmlab: {visible_line(str(error))}")
         return int(error.exit_code)
     answer_first()
-    return Console(chosen, recording).run(mouse=chosen.mouse) or 0
+    return Console(chosen, recording, demo).run(mouse=chosen.mouse) or 0

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
     from textual.screen import Screen
 
+    from vmlab.report.demo.chapters import Demo
     from vmlab.tui.commands import RunCommands
     from vmlab.tui.feed.host import HostFeed
     from vmlab.tui.feed.live import LiveFeed
     from vmlab.tui.feed.messages import PostMessage
     from vmlab.tui.screens.compare import CompareScreen
+    from vmlab.tui.screens.demo import DemoScreen
     from vmlab.tui.screens.help import HelpModal
     from vmlab.tui.screens.question import QuestionModal
     from vmlab.tui.screens.replay import ReplayScreen
@@ -55,6 +57,20 @@ def replay_screen(store: Path) -> ReplayScreen:
     from vmlab.tui.screens.replay import ReplayScreen
 
     return ReplayScreen(store)
+
+
+def find_demo() -> Demo:
+    """The recording that comes with the program; see `report.demo.chapters.load_demo`."""
+    from vmlab.report.demo.chapters import load_demo
+
+    return load_demo()
+
+
+def demo_screen(demo: Demo) -> DemoScreen:
+    """The Demo screen."""
+    from vmlab.tui.screens.demo import DemoScreen
+
+    return DemoScreen(demo)
 
 
 def results_screen(store: Path) -> ResultsScreen:

@@ -7,25 +7,27 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-NO_TERMINAL = "vmlab: the console needs a terminal; `vmlab --help` lists the commands"
+_NO_TERMINAL = "vmlab: the console needs a terminal; "
 
 
 class ConsoleOptions(NamedTuple):
     """How the console is opened.
 
     `mouse` False leaves the mouse to the terminal, for selecting text. `theme` is one of Textual's names. `replay` is
-    the run to play back at once, as `store.runs.resolve_run` takes it.
+    the run to play back at once, as `store.runs.resolve_run` takes it; `demo` plays the recording of the program's own.
     """
 
     mouse: bool = True
     theme: str | None = None
     replay: str | None = None
+    demo: bool = False
 
 
 def console_options(arguments: Sequence[str]) -> ConsoleOptions | None:
     """The options when `arguments` ask for the console, None when they are a command's.
 
-    ``[]``, ``--no-mouse`` and ``--theme NAME`` open it; ``replay RUN`` opens it on a recording.
+    ``[]``, ``--no-mouse`` and ``--theme NAME`` open it; ``replay RUN`` opens it on a recording, and
+    ``demo`` on the one that comes with the program.
     """
     options, rest = ConsoleOptions(), list(arguments)
     while rest:
@@ -34,12 +36,20 @@ def console_options(arguments: Sequence[str]) -> ConsoleOptions | None:
             options = options._replace(mouse=False)
         elif word == "--theme" and rest:
             options = options._replace(theme=rest.pop(0))
-        elif word == "replay" and options.replay is None and "--help" not in rest:
+        elif word == "demo" and options.replay is None and not options.demo:
+            options = options._replace(demo=True)
+        elif word == "replay" and options.replay is None and not options.demo and "--help" not in rest:
             run = rest.pop(0) if rest and not rest[0].startswith("-") else "last"
             options = options._replace(replay=run)
         else:
             return None
     return options
+
+
+def no_terminal(options: ConsoleOptions) -> str:
+    """The line that is said where there is no terminal, with what works without one."""
+    instead = "`vmlab demo --list` prints its story" if options.demo else "`vmlab --help` lists the commands"
+    return f"{_NO_TERMINAL}{instead}"
 
 
 def has_terminal() -> bool:

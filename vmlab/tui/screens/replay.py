@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -12,7 +12,9 @@ from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
 from vmlab.model.errors import VmlabError
+from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.past import past_times
+from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.recorded_run import Mark, Playback, RecordedRun
 from vmlab.tui.screens.watch import WatchScreen, freezing_lines
 from vmlab.tui.state.history import History
@@ -43,11 +45,14 @@ class ReplayScreen(WatchScreen):
         Binding(
             "left_square_bracket,less_than_sign", "speed(-1)", "Slower", show=False, key_display="[", tooltip="Slower"
         ),
+        Binding("c", "compare", "Compare", show=False, tooltip="What this run varied, side by side"),
     ]
 
-    def __init__(self, store: Path) -> None:
+    def __init__(self, store: Path, speed: float = 1.0) -> None:
         super().__init__()
         self.store = store
+        self.speed = speed
+        """How many times as fast as it was it begins to play."""
         self.playback: Playback | None = None
         self._marks: tuple[Mark, ...] = ()
         self._past: PastTimes = {}
@@ -71,10 +76,14 @@ class ReplayScreen(WatchScreen):
         except VmlabError as error:
             self.app.call_from_thread(self._refused, str(error))
             return
-        first = recording.events[0]
-        past = past_times(self.store.parent.name, getattr(first, "scenario", ""), getattr(first, "size", ""))
+        past = self.past_of(recording)
         if not worker.is_cancelled:
             self.app.call_from_thread(self._loaded, recording, past)
+
+    def past_of(self, recording: RecordedRun) -> PastTimes:
+        """How long workloads took in earlier runs of the same scenario and size; called in a thread."""
+        first = recording.events[0]
+        return past_times(self.store.parent.name, getattr(first, "scenario", ""), getattr(first, "size", ""))
 
     def _refused(self, text: str) -> None:
         self.notify(text, title="Cannot play it", severity="error", timeout=10)
@@ -82,6 +91,7 @@ class ReplayScreen(WatchScreen):
 
     def _loaded(self, recording: RecordedRun, past: PastTimes) -> None:
         self.playback = Playback(recording)
+        self.playback.speed = self.speed
         self._marks, self._past, self._planned = recording.marks(), past, recording.planned()
         self._stepped = time.monotonic()
         self.refresh_bindings()
@@ -152,6 +162,10 @@ class ReplayScreen(WatchScreen):
         """Back to where it was opened from."""
         self.dismiss()
 
+    def action_compare(self) -> None:
+        """The sides of the whole run, on the screen for that."""
+        cast(ConsoleCommands, self.app).compare([Pick(self.store)])
+
     def action_pause(self) -> None:
         """Stand still, or go on; at the end, play again from where playing begins."""
         if self.is_refused("pause") or self.playback is None:
@@ -168,7 +182,7 @@ class ReplayScreen(WatchScreen):
         played = action in ("pause", "seek", "seek_to", "next_cell", "speed")
         return "the recording is still being read" if played and self.playback is None else ""
 
-    def _at_an_end(self, step: float) -> bool:
+    def at_an_end(self, step: float) -> bool:
         """Whether there is nothing further on in the direction of `step`; then that is said."""
         play = self.playback
         if play is None or not (play.at_end if step > 0 else play.position <= 0):
@@ -179,17 +193,17 @@ class ReplayScreen(WatchScreen):
 
     def action_seek(self, seconds: int) -> None:
         """Go back or on by so many seconds of the recording."""
-        if not self.is_refused("seek") and self.playback is not None and not self._at_an_end(seconds):
+        if not self.is_refused("seek") and self.playback is not None and not self.at_an_end(seconds):
             self.seek_to(self.playback.position + seconds)
 
     def action_seek_to(self, end: int) -> None:
         """To the beginning (0) or to the end (1)."""
-        if not self.is_refused("seek_to") and self.playback is not None and not self._at_an_end(end or -1):
+        if not self.is_refused("seek_to") and self.playback is not None and not self.at_an_end(end or -1):
             self.seek_to(self.playback.recording.length * end)
 
     def action_next_cell(self, step: int) -> None:
         """To the beginning of the cell after or before this moment."""
-        if self.is_refused("next_cell") or self.playback is None or self._at_an_end(step):
+        if self.is_refused("next_cell") or self.playback is None or self.at_an_end(step):
             return
         here = self.playback.position
         begins = [mark.began for mark in self._marks]

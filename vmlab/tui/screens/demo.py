@@ -1,0 +1,75 @@
+"""The Demo screen: the recording that comes with the program, with a caption for each chapter of its story."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from vmlab.report.demo.chapters import Demo
+from vmlab.tui.feed.recorded_run import RecordedRun
+from vmlab.tui.screens.replay import ReplayScreen
+from vmlab.tui.state.run_state import PastTimes
+from vmlab.tui.widgets.caption import Caption
+
+
+class DemoScreen(ReplayScreen):
+    """Plays `demo`; all keys of a replay work, and two more go from chapter to chapter."""
+
+    CSS_PATH: ClassVar[list[str]] = ["../styles/watch.tcss", "../styles/replay.tcss", "../styles/demo.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # In a demo chapters have the room that cells have in the key bar.
+        Binding("n", "next_cell(1)", "Next cell", show=False, tooltip="To the beginning of the next cell"),
+        # What a speaker's remote control sends is among them.
+        Binding("N,pagedown", "chapter(1)", "Chapter", key_display="NP", tooltip="To the next chapter"),
+        Binding("P,pageup", "chapter(-1)", "Chapter before", show=False, tooltip="To the chapter before"),
+    ]
+
+    def __init__(self, demo: Demo) -> None:
+        super().__init__(demo.store, demo.speed)
+        self.demo = demo
+
+    def compose_more(self) -> ComposeResult:
+        """The caption, above the time line."""
+        yield Caption(id="caption")
+        yield from super().compose_more()
+
+    def past_of(self, recording: RecordedRun) -> PastTimes:
+        """None: the user's own runs were made on another host."""
+        return {}
+
+    def begin(self) -> None:
+        """Go to the first chapter."""
+        self.seek_to(self.demo.chapters[0].position)
+
+    def draw(self) -> None:
+        """Draw with the caption."""
+        super().draw()
+        if self.playback is not None:
+            self.query_one(Caption).show(*self._caption(self.playback.position, over=self.playback.at_end))
+
+    def _caption(self, position: float, *, over: bool) -> tuple[str, str]:
+        if over:
+            return self.demo.ending.title, self.demo.ending.sentence
+        place = self.demo.place(position)
+        chapter = self.demo.chapters[place]
+        return f"{place + 1}/{len(self.demo.chapters)} {chapter.title}", chapter.sentence
+
+    def why_not(self, action: str) -> str:
+        """Chapters need the recording, as all that plays."""
+        return super().why_not("seek" if action == "chapter" else action)
+
+    def action_chapter(self, step: int) -> None:
+        """To the beginning of the chapter after or before; behind the last one is the end."""
+        if self.is_refused("chapter") or self.playback is None or self.at_an_end(step):
+            return
+        starts = [chapter.position for chapter in self.demo.chapters]
+        place = len(starts) if self.playback.at_end else self.demo.place(self.playback.position)
+        if step > 0:
+            self.seek_to(starts[place + 1] if place + 1 < len(starts) else self.playback.recording.length)
+            return
+        if place == 0 and self.playback.position <= starts[0]:
+            self.notify("this is the first chapter")
+            return
+        self.seek_to(starts[max(0, place - 1)])
