@@ -35,7 +35,8 @@ def _reference(file: ScenarioFile) -> Reference:
 
 def test_the_experiments_are_all_there() -> None:
     wanted = """cpu-overhead cpu-priority memory-overhead memcpy-overhead memory-overbooking disk-overbooking
-        disk-matrix disk-allocation disk-shared network-classic tile tile-backing tile-memory query-replay"""
+        system-overhead disk-matrix disk-allocation disk-shared network-classic tile tile-backing tile-memory
+        query-replay"""
     assert set(wanted.split()) <= set(SCENARIOS)
 
 

@@ -16,6 +16,8 @@ _UNITS: dict[str, tuple[str, float]] = {
     "us": ("s", 1e-6),
     "min": ("s", 60.0),
     "IOPS": ("1/s", 1.0),
+    "lps": ("1/s", 1.0),
+    "MWIPS": ("1/s", 1e6),
     "%": ("1", 0.01),
     "KBps": ("B/s", 1024.0),
     "MB/s": ("B/s", 1e6),
