@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.errors import UsageError
+from vmlab.model.event import CacheProved, CacheSwitched
 from vmlab.model.quantities import format_seconds
 from vmlab.report.words import NOT_MEASURED, host_number, number, plural
 from vmlab.store.reader import RunReader
@@ -19,33 +21,33 @@ from vmlab.store.reader import RunReader
 
 @dataclass(frozen=True, slots=True)
 class SwitchFacts:
-    """The first switch of a cell's cache mode. `files` are those that guests have open, `direct` those past the cache.
+    """The first switch of a cell's cache mode.
 
-    `pause` is the longest that any guest may have stood still, such as ``6.21 ms``; `after_start` is when it was.
+    `pause` is the longest that any guest may have stood still, such as ``6.21 ms``. `files` are those that guests have
+    open after it, and `direct` so many of these pass the host's cache.
     """
 
     before: str
     after: str
     pause: str
-    after_start: str
     files: int
     direct: int
 
 
 @dataclass(frozen=True, slots=True)
 class CellFacts:
-    """One cell: its guests, tiles and cache mode, how long its workloads took, how busy CPUs and disk were meanwhile.
+    """One cell: its guests and cache mode, how long its workloads took, how busy CPUs and disk were meanwhile.
 
-    Figures have their units. `switch` is None for a cell whose mode stayed as it was.
+    Figures have their units. `other` is the share of the CPUs that other work than the lab's took. `switch` is None for
+    a cell whose mode stayed as it was.
     """
 
     guests: int
-    tiles: str
     cache: str
     seconds: str
     cpu: str
     disk: str
-    outcome: str
+    other: str
     switch: SwitchFacts | None
 
 
@@ -67,7 +69,7 @@ class Facts:
 
 def facts_of(reader: RunReader) -> Facts:
     """What the store tells. Raises StoreError for a damaged one, UsageError for one without a host or a cell."""
-    document = run_document(reader)
+    document, proofs = run_document(reader), _proofs_after_switch(reader)
     run, host = document["run"], document["run"]["host"]
     if not host or not document["cells"]:
         raise UsageError(f"{reader.path}: the run was over before its first cell")
@@ -76,23 +78,22 @@ def facts_of(reader: RunReader) -> Facts:
         host=f"{host.get('cpus')} x {host.get('cpu')}",
         guests="emulated (TCG)" if run["accelerator"] == "tcg" else f"on {(run['accelerator'] or '?').upper()}",
         cpus=int(host.get("cpus") or 0),
-        cells={cell["cell"]: _cell(cell) for cell in document["cells"]},
+        cells={cell["cell"]: _cell(cell, proofs.get(cell["cell"], ())) for cell in document["cells"]},
         verdict=_verdict(document),
         command=_command(document),
     )
 
 
-def _cell(cell: CellDocument) -> CellFacts:
+def _cell(cell: CellDocument, proofs: Sequence[CacheProved]) -> CellFacts:
     evidence = cell["bound_by"]["evidence"] if cell["bound_by"] else {}
     return CellFacts(
         guests=cell["provision"]["guests"],
-        tiles=_axis(cell, "tiles"),
         cache=_axis(cell, "cache"),
         seconds=NOT_MEASURED if cell["wall_seconds"] is None else format_seconds(cell["wall_seconds"]),
         cpu=_percent(evidence, "cpu_busy_percent"),
         disk=_percent(evidence, "disk_busy_percent"),
-        outcome=cell["outcome"],
-        switch=_switch(cell),
+        other=_percent(evidence, "cpu_other_work_percent"),
+        switch=_switch(cell, proofs),
     )
 
 
@@ -108,20 +109,29 @@ def _percent(evidence: Mapping[str, float], name: str) -> str:
     return f"{share:.0f} %" if share >= 10 else f"{host_number(share)} %"
 
 
-def _switch(cell: CellDocument) -> SwitchFacts | None:
+def _proofs_after_switch(reader: RunReader) -> Mapping[int, Sequence[CacheProved]]:
+    """The proofs of each cell's files that came after its first switch and before a second one."""
+    found: dict[int, list[CacheProved]] = {}
+    switches: Counter[int] = Counter()
+    for _, event in reader.events(kinds=(CacheSwitched, CacheProved)):
+        if isinstance(event, CacheSwitched):
+            switches[event.cell] += 1
+        elif isinstance(event, CacheProved) and switches[event.cell] == 1:
+            found.setdefault(event.cell, []).append(event)
+    return found
+
+
+def _switch(cell: CellDocument, proofs: Sequence[CacheProved]) -> SwitchFacts | None:
     if not cell["switches"]:
         return None
     first = cell["switches"][0]
     pauses = [pause for pause in first["pauses_ms"].values() if pause is not None]
-    # The cell keeps the newest proof of each file: that after the switch.
-    proofs = cell["cache_proof"]
     return SwitchFacts(
         before=first["before"],
         after=first["after"],
         pause=f"{number(max(pauses))} ms" if pauses else NOT_MEASURED,
-        after_start=format_seconds(first["seconds"]),
         files=len(proofs),
-        direct=sum(proof["o_direct"] for proof in proofs),
+        direct=sum(proof.o_direct for proof in proofs),
     )
 
 

@@ -1,0 +1,86 @@
+"""Makes the recording that `vmlab demo` plays: ``python -m screenshots.recording [RUN | OPTION…]``, as root.
+
+Without RUN it runs one tile and two, in two cache modes, on this host, and switches the guests of the last cell while
+they work; further options, such as ``--allow-noise``, are those of ``vmlab run``. RUN, as in ``vmlab show``, is a run
+that was recorded so already. The store is taken as it is, but for the names of folders: those of the checkout and of
+the runs become those of an installation by root.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+from vmlab.model.errors import UsageError
+from vmlab.model.event import PhaseStarted
+from vmlab.model.places import shipped_scenarios, state_folder
+from vmlab.model.run import Phase
+from vmlab.report.demo.chapters import FOLDER, chapters_text, load_demo
+from vmlab.store.life import is_alive
+from vmlab.store.reader import NotBegunError, RunReader
+from vmlab.store.runs import STORE, resolve_run
+
+VMLAB = [sys.executable, "-m", "vmlab"]
+RUN = ["run", "tile", "--size", "smoke", "--tiles", "1,2", "--cache", "none,writeback", "--wait", "--detach"]
+SWITCHED_CELL = 4
+SWITCH_AFTER_SECONDS = 12.0
+PATIENCE_SECONDS = 1800.0
+
+
+def record(options: list[str]) -> Path:
+    """Run it, switch the last cell's guests, and wait for the end; the store of the run."""
+    subprocess.run([*VMLAB, *RUN, *options], check=True)
+    store = resolve_run("last")
+    switched, end = False, time.monotonic() + PATIENCE_SECONDS
+    while is_alive(store.parent):
+        if time.monotonic() > end:
+            raise UsageError(f"{store}: is not over after {PATIENCE_SECONDS:.0f} s")
+        if not switched and _works(store):
+            time.sleep(SWITCH_AFTER_SECONDS)
+            subprocess.run([*VMLAB, "set", store.parent.name, "cache=none", "--now"], check=True)
+            switched = True
+        time.sleep(0.5)
+    return store
+
+
+def _works(store: Path) -> bool:
+    """Whether the workloads of the cell that is to be switched have started."""
+    try:
+        with RunReader(store) as reader:
+            return any(
+                isinstance(event, PhaseStarted) and (event.cell, event.phase) == (SWITCHED_CELL, Phase.EXECUTE)
+                for _, event in reader.events(kinds=(PhaseStarted,))
+            )
+    except NotBegunError:
+        return False
+
+
+def rename_folders(store: Path) -> None:
+    """Write the folders of this machine in `store` as those that an installation by root has."""
+    folders = {str(state_folder()): "/root/.local/state/vmlab", str(shipped_scenarios().parent): "/root/vmlab"}
+    with closing(sqlite3.connect(store)) as connection, connection:
+        for here, there in folders.items():
+            for table in ("events", "documents"):
+                connection.execute(f"UPDATE {table} SET body = replace(body, ?, ?)", (here, there))
+    with closing(sqlite3.connect(store)) as connection:
+        # What was overwritten is still in free pages otherwise.
+        connection.execute("VACUUM")
+
+
+def main(arguments: list[str]) -> None:
+    """Take the recording into the package, and print what its chapters say of it."""
+    is_run = arguments and not arguments[0].startswith("-")
+    store = resolve_run(arguments[0]) if is_run else record(arguments)
+    target = FOLDER / STORE
+    with RunReader(store) as reader:
+        reader.copy(target)
+    rename_folders(target)
+    sys.stderr.write(f"{chapters_text(load_demo())}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
