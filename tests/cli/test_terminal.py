@@ -162,7 +162,7 @@ def _writings(path: Path) -> list[str]:
 
 RUN_THAT_ENDED = """
 import sys
-import vmlab.cli.run_commands as commands
+import vmlab.cli.one_run as commands
 from vmlab.lab.folder import RunFolder
 from vmlab.model.places import runs_folder
 run, options = sys.argv[1], sys.argv[2:]

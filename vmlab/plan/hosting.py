@@ -55,10 +55,20 @@ def _guess() -> Accelerator:
     return "kvm" if words & {"vmx", "svm"} else "tcg"
 
 
-def check_fit(plan: Plan, host: HostFacts) -> None:
-    """Raises RefusedError when disk or memory cannot hold the plan, or the host cannot be as it asks.
+class DoesNotFit(RefusedError):
+    """Memory or disk cannot hold the plan; `resource` is which, in words, and `shortage` how much of it lacks."""
 
-    Memory overcommit passes where it is allowed. A plan of absent points alone has nothing to run, and is refused too.
+    def __init__(self, resource: str, shortage: str, remedy: str) -> None:
+        super().__init__(shortage, remedy=remedy)
+        self.resource = resource
+        self.shortage = shortage
+
+
+def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
+    """Raises RefusedError when disk or memory cannot hold the plan (`DoesNotFit`), or the host cannot be as it asks.
+
+    Memory overcommit passes where the scenario allows it, unless `overcommit` is false. A plan of absent points alone
+    has nothing to run, and is refused too.
     """
     if not plan.cells:
         raise RefusedError("all that the axes name is absent, so there is no cell to run")
@@ -67,17 +77,19 @@ def check_fit(plan: Plan, host: HostFacts) -> None:
             raise RefusedError(f"the scenario sets host.{name}, and {host.unsettable[name]}", remedy="vmlab doctor")
     _check_disk_of_host(plan, host)
     needed = memory_needed(plan, host)
-    if needed > host.memory_available_bytes and not plan.scenario.allow.memory_overcommit:
-        raise RefusedError(
+    if needed > host.memory_available_bytes and not (overcommit and plan.scenario.allow.memory_overcommit):
+        raise DoesNotFit(
+            "memory",
             f"{plan.guests} guests need {format_bytes(needed)} of memory and the host has "
             f"{format_bytes(host.memory_available_bytes)} free",
-            remedy="fewer --tiles, or --allow-overcommit where that is what you want to see",
+            "fewer --tiles, or --allow-overcommit where that is what you want to see",
         )
     if plan.disk_bytes > host.disk_free_bytes:
-        raise RefusedError(
+        raise DoesNotFit(
+            "disk space",
             f"the workloads will write {format_bytes(plan.disk_bytes)} and the disk has "
             f"{format_bytes(host.disk_free_bytes)} free",
-            remedy="a smaller --size or fewer --tiles, or clear the disk; XDG_STATE_HOME moves the lab's disks",
+            "a smaller --size or fewer --tiles, or clear the disk; XDG_STATE_HOME moves the lab's disks",
         )
 
 

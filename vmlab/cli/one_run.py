@@ -1,0 +1,100 @@
+"""Starts one run from the command line and follows it to its end, for the commands that wait for runs."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from vmlab.cli.diagnostics import say
+from vmlab.cli.interrupts import InterruptedLater
+from vmlab.cli.progress import RunProgress
+from vmlab.lab.folder import RunFolder
+from vmlab.lab.force import kill_run
+from vmlab.lab.launch import start_run
+from vmlab.lab.measuring import HostBusy, refuse_beside_others, wait_for_end
+from vmlab.lab.ready import check_ready
+from vmlab.lab.stopping import STOP_SECONDS, is_over, stop_run
+from vmlab.lab.watch import watch
+from vmlab.model.errors import CleanupIncomplete, ExitCode, UsageError
+from vmlab.model.places import runs_folder
+from vmlab.plan.loading import ScenarioFile
+from vmlab.plan.planning import Overrides, check_fit, make_plan, read_host_facts
+
+
+def started(
+    file: ScenarioFile,
+    overrides: Overrides,
+    interrupted: InterruptedLater,
+    *,
+    wait: bool = False,
+    concurrent: bool = False,
+    overcommit: bool = True,
+) -> RunFolder:
+    """Plan and start the run; with `wait`, as soon as no other one measures on this host.
+
+    Raises what `check_fit` and `start_run` raise.
+    """
+    while True:
+        try:
+            with interrupted.obeyed():
+                check_ready()
+                if wait:
+                    refuse_beside_others()
+                # Planned again each time, because memory is free again when another run has ended.
+                host = read_host_facts(runs_folder())
+                plan = make_plan(file, overrides, host)
+                check_fit(plan, host, overcommit=overcommit)
+            return start_run(file, overrides, plan, host, concurrent=concurrent)
+        except HostBusy as busy:
+            if not wait:
+                raise
+            other = busy.others[0]
+        say(f"waiting for the end of {other}; Ctrl-C gives up, and nothing was started")
+        with interrupted.obeyed():
+            wait_for_end(other)
+
+
+def follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode:
+    """Show the run until it is over; returns its exit code."""
+    progress = RunProgress()
+    end = math.inf
+    patience = STOP_SECONDS
+    for event in watch(folder):
+        progress.show(event)
+        if interrupted is not None and interrupted.count > 0 and end == math.inf:
+            say("stopping; the guests are cleared away first (once more to kill the run)")
+            patience = _ask_to_stop(folder, interrupted)
+            end = time.monotonic() + patience
+        if interrupted is not None and progress.timeline.ended is None:
+            if interrupted.count > 1:
+                return kill(folder, interrupted.exit_code, "asked twice to stop")
+            if time.monotonic() > end:
+                return kill(folder, interrupted.exit_code, f"it did not stop within {patience:.0f} s")
+    ended = progress.timeline.ended
+    if ended is None:
+        say(f"run {folder.id} was aborted: its processes are gone; `vmlab clean` clears what they left")
+        return ExitCode.FAILED
+    if not is_over(folder, STOP_SECONDS):
+        kill(folder, ExitCode(ended.exit_code), f"its launcher did not end within {STOP_SECONDS:.0f} s")
+    return ExitCode(ended.exit_code)
+
+
+def _ask_to_stop(folder: RunFolder, interrupted: InterruptedLater) -> float:
+    """Ask the run to stop; returns how many seconds it may take from now on."""
+    try:
+        return stop_run(folder, origin=interrupted.number.name, number=interrupted.number)
+    except UsageError as error:
+        say(str(error))
+    return STOP_SECONDS
+
+
+def kill(folder: RunFolder, code: ExitCode, why: str) -> ExitCode:
+    """Kill the run, clear up behind it and show how it ended. Raises CleanupIncomplete where something is left."""
+    ended = kill_run(folder, code, f"killed: {why}")
+    if ended.exit_code == ExitCode.CLEANUP_INCOMPLETE:
+        raise CleanupIncomplete(f"run {folder.id} is {ended.outcome}, {ended.reason}; `vmlab clean` finishes")
+    if ended.reason.startswith("killed: "):
+        say(f"run {folder.id} was killed ({why}); what it left is cleared away, what it measured is kept")
+    else:
+        say(f"run {folder.id} has ended: {ended.outcome}" + (f", {ended.reason}" if ended.reason else ""))
+    return ExitCode(ended.exit_code)
