@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from vmlab.analysis.carried import Carried, ClimbEnd, carried_json
 from vmlab.analysis.difference import NO_DIFFERENCE, Verdict
 from vmlab.analysis.gate import Answer, Condition, State
 from vmlab.analysis.power import detectable_percent, readings_needed
+from vmlab.report.scale import Ascent, Stop, scale_document
+from vmlab.workloads.targets import Target
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "statistics.md").read_text()
@@ -63,3 +66,15 @@ def test_the_page_on_json_has_every_key_of_a_gate_and_no_other() -> None:
 
 def test_the_page_has_every_state_of_a_gate() -> None:
     assert [row[0] for row in _table(PAGE, "state")[1:]] == [str(state) for state in State]
+
+
+def test_the_page_on_json_has_every_key_of_a_place_that_was_scaled() -> None:
+    text = (DOCS / "json.md").read_text()
+    section = text[text.index("## `vmlab.scale/1`") :].split("\n## ")[0]
+    named = [key for row in _table(section, "key")[1:] for key in re.findall(r"`(\w+)`", row[0])]
+    nothing = Carried({}, "", {}, (), None, False, None, None, "")
+    assert named == [*carried_json(nothing), "steps"]
+    target = Target("web", "latency_p95", "s", 0.5, at_least=False, implied=False)
+    scaled = scale_document(Ascent("", "", True, 1, (target,)))
+    assert all(f"`{key}`" in section for key in (*scaled["scale"], *scaled["targets"][0]))
+    assert all(f"`{stop}`" in section for stop in (*Stop, *ClimbEnd))

@@ -37,7 +37,7 @@ _PUBLISHED_ONLY = "published only"
 _PREFACE = """\
 # Experiments
 
-Each scenario in `scenarios/` reproduces an experiment of a publication. `vmlab run NAME` measures it, `vmlab show last
+Each scenario here reproduces an experiment of a publication. `vmlab run NAME` measures it, `vmlab show last
 --reference` sets the published figures beside yours, in the shape in which they were printed, and answers the claims.
 `full` has the amounts of the publication, `demo` takes minutes, `smoke` shows that it works: its figures compare with
 nothing. Figures that are wrong in a publication stand as they are printed, marked with `!`, with what its own figures
@@ -67,16 +67,21 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
 def listed(readme: str) -> str:
     """The README with the list of scenarios as they describe themselves."""
     rows = ["| scenario | what it shows |", "| --- | --- |"]
-    rows += [
-        f"| `{one.scenario.name}` | {one.scenario.summary} |" for files in publications().values() for one in files
-    ]
+    published = [one for files in publications().values() for one in files]
+    others = [load(name) for name in shipped_names() if name not in published_names()]
+    rows += [f"| `{one.scenario.name}` | {one.scenario.summary} |" for one in (*published, *others)]
     return _LIST.sub(lambda place: "\n".join([place[1] + rows[0], *rows[1:], place[2]]), readme)
+
+
+def published_names() -> list[str]:
+    """The shipped scenarios that reproduce a publication, in alphabetical order; others ask something of this host."""
+    return [name for name in shipped_names() if load(name).scenario.reference is not None]
 
 
 def publications() -> dict[str, list[ScenarioFile]]:
     """The shipped scenarios by the title of their publication, both in alphabetical order of scenarios."""
     found: dict[str, list[ScenarioFile]] = {}
-    for name in shipped_names():
+    for name in published_names():
         file = load(name)
         found.setdefault(_reference(file).title, []).append(file)
     return found

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.experiments.page import NOT_RUN, PAGE, README, answered, listed, page, results
+from tests.experiments.page import NOT_RUN, PAGE, README, answered, listed, page, published_names, results
 from tests.experiments.records import kept, record_of
 from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
@@ -47,8 +47,8 @@ def test_the_readme_lists_the_scenarios_as_they_describe_themselves() -> None:
 
 def test_every_scenario_has_its_section_with_all_that_is_printed() -> None:
     text = page({})
-    assert sorted(re.findall(r"^### (.*)$", text, re.MULTILINE)) == shipped_names()
-    for name in shipped_names():
+    assert sorted(re.findall(r"^### (.*)$", text, re.MULTILINE)) == published_names()
+    for name in published_names():
         section, scenario = _section(text, name), load(name).scenario
         assert scenario.reference is not None
         assert scenario.summary in section

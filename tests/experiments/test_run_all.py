@@ -14,13 +14,14 @@ import pytest
 from tests.checklist import Checklist
 from tests.experiments import run_all
 from tests.experiments.judged import faults_beside, faults_of_run
+from tests.experiments.page import published_names
 from tests.experiments.records import keep, kept, record_of
 from tests.experiments.run_all import Asked, check_all
 from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
 from vmlab.analysis.published import BesideReference, beside_reference, published_alone
 from vmlab.analysis.shape import RunDocument
-from vmlab.plan.loading import load, shipped_names
+from vmlab.plan.loading import load
 from vmlab.report.grid import UNCUT
 from vmlab.report.reference import reference_text
 from vmlab.store.reader import RunReader
@@ -41,7 +42,7 @@ def _told(name: str) -> tuple[RunDocument, BesideReference]:
         return run_document(reader), beside_reference(reader)
 
 
-@pytest.mark.parametrize("name", [name for name in shipped_names() if name != "disk-shared"])
+@pytest.mark.parametrize("name", [name for name in published_names() if name != "disk-shared"])
 def test_a_run_that_measured_everything_has_no_fault(name: str) -> None:
     document, beside = _told(name)
     assert list(faults_of_run(document)) == []

@@ -6,6 +6,7 @@ from itertools import chain
 
 import pytest
 
+from tests.experiments.page import published_names
 from tests.experiments.run_all import ALTOGETHER, LONGEST
 from vmlab.model.reference import Reference, place_axes
 from vmlab.model.table import METRICS
@@ -27,6 +28,11 @@ def file(request: pytest.FixtureRequest) -> ScenarioFile:
     return load(str(request.param))
 
 
+@pytest.fixture(scope="module", params=published_names())
+def published(request: pytest.FixtureRequest) -> ScenarioFile:
+    return load(str(request.param))
+
+
 def _reference(file: ScenarioFile) -> Reference:
     reference = file.scenario.reference
     assert reference is not None
@@ -37,7 +43,7 @@ def test_the_experiments_are_all_there() -> None:
     wanted = """cpu-overhead cpu-priority memory-overhead memcpy-overhead memory-overbooking disk-overbooking
         system-overhead disk-matrix disk-allocation disk-shared network-classic tile tile-backing tile-memory
         query-replay"""
-    assert set(wanted.split()) <= set(SCENARIOS)
+    assert set(wanted.split()) <= set(published_names())
 
 
 def test_every_size_is_valid_and_smoke_is_small(file: ScenarioFile) -> None:
@@ -66,18 +72,18 @@ def test_a_test_of_all_at_smoke_is_estimated_to_end_in_time() -> None:
     assert 1.5 * max(seconds) < LONGEST
 
 
-def test_a_publication_is_named_and_says_something(file: ScenarioFile) -> None:
-    reference = _reference(file)
+def test_a_publication_is_named_and_says_something(published: ScenarioFile) -> None:
+    reference = _reference(published)
     assert reference.source
     assert reference.host
     assert reference.figures or reference.claims
 
 
-def test_names_of_figures_are_those_that_are_measured(file: ScenarioFile) -> None:
+def test_names_of_figures_are_those_that_are_measured(published: ScenarioFile) -> None:
     """A name with a mistake in it would be read as a figure that nobody measured."""
-    measured = set(chain.from_iterable(kinds()[entry.kind].metrics for entry in file.scenario.workloads.values()))
+    measured = set(chain.from_iterable(kinds()[entry.kind].metrics for entry in published.scenario.workloads.values()))
     known = {*measured, "wall_seconds", *(f"host.{figure.name}" for figure in HOST_FIGURES)}
-    reference, table = _reference(file), file.scenario.table
+    reference, table = _reference(published), published.scenario.table
     assert table is not None
     named = {figure.metric for figure in reference.figures} | set(table.figures)
     for claim in reference.claims:
@@ -86,15 +92,15 @@ def test_names_of_figures_are_those_that_are_measured(file: ScenarioFile) -> Non
     assert named <= known
 
 
-def test_places_of_figures_name_one_cell(file: ScenarioFile) -> None:
+def test_places_of_figures_name_one_cell(published: ScenarioFile) -> None:
     """A figure without a value for one of the axes would stand for several cells."""
-    axes = {name for name, axis in file.scenario.axes.items() if len(axis.values) > 1}
-    for figure in _reference(file).figures:
+    axes = {name for name, axis in published.scenario.axes.items() if len(axis.values) > 1}
+    for figure in _reference(published).figures:
         assert axes <= set(figure.place), figure.where
 
 
-def test_claims_name_one_cell_on_each_side(file: ScenarioFile) -> None:
-    axes = {name for name, axis in file.scenario.axes.items() if len(axis.values) > 1}
-    for claim in _reference(file).claims:
+def test_claims_name_one_cell_on_each_side(published: ScenarioFile) -> None:
+    axes = {name for name, axis in published.scenario.axes.items() if len(axis.values) > 1}
+    for claim in _reference(published).claims:
         for place in claim.places:
             assert axes <= {*claim.each, *place_axes(place)}, claim.say

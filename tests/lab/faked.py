@@ -16,15 +16,27 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab.programs.faked_launcher import BUILD_SECONDS
-from tests.lab.programs.faked_runner import CELL_FILE, CELL_SECONDS, DEAF, HUNG
-from tests.lab.programs.faked_vmlab import HOST, PATIENCE, SIGNAL_IN
+from tests.lab.programs.faked_runner import CELL_FILE, CELL_SECONDS, DEAF, HUNG, LOAD
+from tests.lab.programs.faked_vmlab import HOST, MEMORY, PATIENCE, SIGNAL_IN
 from vmlab.store.runs import by_time
 
 ROOT = Path(__file__).parents[2]
 SOON = 240.0
 """Far above what a command takes on a busy machine, in seconds, and below the deadline of a test."""
 VMLAB = [sys.executable, "-m", "tests.lab.programs.faked_vmlab"]
-__all__ = ["BUILD_SECONDS", "CELL_FILE", "CELL_SECONDS", "DEAF", "HUNG", "PATIENCE", "SIGNAL_IN", "Home", "until"]
+__all__ = [
+    "BUILD_SECONDS",
+    "CELL_FILE",
+    "CELL_SECONDS",
+    "DEAF",
+    "HUNG",
+    "LOAD",
+    "MEMORY",
+    "PATIENCE",
+    "SIGNAL_IN",
+    "Home",
+    "until",
+]
 
 
 @dataclass

@@ -5,6 +5,7 @@ A missed target makes no cell invalid: that it was missed is what was measured.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from vmlab.analysis.counted import was_switched
@@ -45,6 +46,11 @@ def delivered(cell: CellDocument) -> bool | None:
     if False in verdicts:
         return False
     return None if None in verdicts else True
+
+
+def load_of(target: TargetDocument) -> float:
+    """How much of its limit a measured target took; infinite for nothing of what should be much."""
+    return math.inf if target["load"] is None else target["load"]
 
 
 def _is_paced(params: object) -> bool:

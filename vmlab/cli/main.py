@@ -33,6 +33,12 @@ def _run() -> click.Command:
     return run
 
 
+def _scale() -> click.Command:
+    from vmlab.cli.scale_command import scale
+
+    return scale
+
+
 def _attach() -> click.Command:
     from vmlab.cli.run_commands import attach
 
@@ -161,6 +167,7 @@ def _doctor() -> click.Command:
 
 COMMANDS: dict[str, CommandEntry] = {
     "run": CommandEntry(_run, "Run a scenario and print its figures side by side."),
+    "scale": CommandEntry(_scale, "Tell how many tiles this host carries."),
     "attach": CommandEntry(_attach, "Watch a run that is under way."),
     "stop": CommandEntry(_stop, "Stop a run; what was measured is kept."),
     "set": CommandEntry(_set, "Change a run while it goes on: the cells to come, or the guests that run."),

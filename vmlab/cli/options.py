@@ -45,30 +45,52 @@ def cache_modes(ctx: click.Context, param: click.Parameter, value: str | None) -
     return modes
 
 
-_OPTIONS = (
-    click.option("--size", type=click.Choice(SIZES), default="demo", help="How much work; demo unless said."),
-    click.option("--tiles", metavar="COUNTS", callback=tile_counts, help="Tile counts: 3, 1,3 or 1..3."),
-    click.option("--cache", metavar="MODES", callback=cache_modes, help="Cache modes, such as none,writeback."),
-    click.option("--repeats", type=click.IntRange(1, 1000), help="How often every cell runs."),
-    click.option("--set", "sets", multiple=True, metavar="PATH=VALUE", help="As workloads.web.requests=500."),
-    click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of random data and of the cells' order."),
-    click.option("--allow-overcommit", is_flag=True, help="Give guests more memory than the host has free."),
-    click.option("--allow-unsafe", is_flag=True, help="Allow cache mode unsafe: guests' data may be lost."),
-    click.option("--allow-noise", is_flag=True, help="Count cells also where the host did much else; it is told."),
-    click.option("--control", is_flag=True, help="Run one configuration as both sides, to show the host's noise."),
-    click.option("--cold", is_flag=True, help="Boot every guest; restore none from a snapshot."),
-)
+_OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    "--size": click.option("--size", type=click.Choice(SIZES), default="demo", help="How much work; demo unless said."),
+    "--tiles": click.option("--tiles", metavar="COUNTS", callback=tile_counts, help="Tile counts: 3, 1,3 or 1..3."),
+    "--cache": click.option(
+        "--cache", metavar="MODES", callback=cache_modes, help="Cache modes, such as none,writeback."
+    ),
+    "--repeats": click.option("--repeats", type=click.IntRange(1, 1000), help="How often every cell runs."),
+    "--set": click.option("--set", "sets", multiple=True, metavar="PATH=VALUE", help="As workloads.web.requests=500."),
+    "--seed": click.option(
+        "--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of random data and of the cells' order."
+    ),
+    "--allow-overcommit": click.option(
+        "--allow-overcommit", is_flag=True, help="Give guests more memory than the host has free."
+    ),
+    "--allow-unsafe": click.option(
+        "--allow-unsafe", is_flag=True, help="Allow cache mode unsafe: guests' data may be lost."
+    ),
+    "--allow-noise": click.option(
+        "--allow-noise", is_flag=True, help="Count cells also where the host did much else; it is told."
+    ),
+    "--control": click.option(
+        "--control", is_flag=True, help="Run one configuration as both sides, to show the host's noise."
+    ),
+    "--cold": click.option("--cold", is_flag=True, help="Boot every guest; restore none from a snapshot."),
+}
 
 
 def overrides_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that change a scenario; it is called with them as ``overrides``."""
+    return overrides_without()(command)
 
-    @functools.wraps(command)
-    def with_overrides(*args: Any, **values: Any) -> Any:
-        names = [option for option in Overrides.__dataclass_fields__ if option in values]
-        overrides = Overrides(**{name: values.pop(name) for name in names})
-        return command(*args, overrides=overrides, **values)
 
-    for option in reversed(_OPTIONS):
-        with_overrides = option(with_overrides)
-    return with_overrides
+def overrides_without(*left_out: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """As `overrides_options`, for a command that decides itself on those that are `left_out`, such as ``--tiles``."""
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_overrides(*args: Any, **values: Any) -> Any:
+            names = [option for option in Overrides.__dataclass_fields__ if option in values]
+            overrides = Overrides(**{name: values.pop(name) for name in names})
+            return command(*args, overrides=overrides, **values)
+
+        kept = [option for name, option in _OPTIONS.items() if name not in left_out]
+        found: Callable[..., Any] = with_overrides
+        for option in reversed(kept):
+            found = option(found)
+        return found
+
+    return decorated

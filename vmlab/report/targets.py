@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.shape import CellDocument, TargetDocument
-from vmlab.analysis.targets import delivered
+from vmlab.analysis.targets import delivered, load_of
 from vmlab.model.run import Outcome
 from vmlab.report.figures import unit_word, value_text
 from vmlab.report.grid import paragraph
@@ -16,19 +16,27 @@ _MOST_CELLS = 12
 _MOST_MISSED = 4
 
 
-def limit_words(target: TargetDocument) -> str:
+def limit_words(workload: str, metric: str, limit: float, unit: str, *, at_least: bool) -> str:
     """``web.latency_p95 at most 0.50 s``."""
-    side = "at least" if target["at_least"] else "at most"
-    return f"{target['workload']}.{target['metric']} {side} {_figure(target['limit'], target['unit'])}"
+    return f"{workload}.{metric} {_side(limit, unit, at_least=at_least)}"
 
 
 def missed_words(target: TargetDocument) -> str:
     """``web.latency_p95 0.61 s in tile 2 (at most 0.50 s)``."""
-    side = "at least" if target["at_least"] else "at most"
-    return (
-        f"{target['workload']}.{target['metric']} {_figure(target['value'], target['unit'])} in tile {target['tile']} "
-        f"({side} {_figure(target['limit'], target['unit'])})"
-    )
+    measured = f"{target['workload']}.{target['metric']} {figure_words(target['value'], target['unit'])}"
+    side = _side(target["limit"], target["unit"], at_least=target["at_least"])
+    return f"{measured} in tile {target['tile']} ({side})"
+
+
+def instead_words(target: TargetDocument) -> str:
+    """``web.latency_p95 was 0.61 s in tile 2 instead of at most 0.50 s``."""
+    measured = f"{target['workload']}.{target['metric']} was {figure_words(target['value'], target['unit'])}"
+    side = _side(target["limit"], target["unit"], at_least=target["at_least"])
+    return f"{measured} in tile {target['tile']} instead of {side}"
+
+
+def _side(limit: float, unit: str, *, at_least: bool) -> str:
+    return f"{'at least' if at_least else 'at most'} {figure_words(limit, unit)}"
 
 
 def verdict_words(cell: CellDocument) -> str:
@@ -47,7 +55,7 @@ def verdict_words(cell: CellDocument) -> str:
 
 def worst_first(targets: Sequence[TargetDocument]) -> list[TargetDocument]:
     """Measured targets in the order of how much of their limit was taken; one that is 0 of what it should be first."""
-    return sorted(targets, key=lambda one: float("inf") if one["load"] is None else one["load"], reverse=True)
+    return sorted(targets, key=load_of, reverse=True)
 
 
 def target_lines(cells: Sequence[CellDocument], width: int) -> list[str]:
@@ -55,7 +63,11 @@ def target_lines(cells: Sequence[CellDocument], width: int) -> list[str]:
     having = [cell for cell in cells if cell["targets"]]
     if not having:
         return []
-    asked = dict.fromkeys(limit_words(one) for cell in having for one in cell["targets"])
+    asked = dict.fromkeys(
+        limit_words(one["workload"], one["metric"], one["limit"], one["unit"], at_least=one["at_least"])
+        for cell in having
+        for one in cell["targets"]
+    )
     lines = ["what each tile must deliver", *paragraph(", ".join(asked), width, "  ")]
     if len(having) > _MOST_CELLS:
         return lines + paragraph("; ".join(_counted(having)), width, "  ")
@@ -71,5 +83,6 @@ def _counted(cells: Sequence[CellDocument]) -> Iterator[str]:
             yield f"{count} of {plural(len(cells), 'cell')} {words}"
 
 
-def _figure(value: float | None, unit: str) -> str:
+def figure_words(value: float | None, unit: str) -> str:
+    """``0.50 s``: a figure with the unit in which it is written."""
     return f"{value_text(value, unit)} {unit_word(unit)}".rstrip()

@@ -1,6 +1,7 @@
 """The real runner with a hypervisor in memory and cells that take a while; it may be deaf to the wish to stop."""
 
 import asyncio
+import json
 import os
 import time
 from pathlib import Path
@@ -16,13 +17,16 @@ from vmlab.lab import runner
 from vmlab.lab.folder import RunFolder
 from vmlab.lab.parts import RunnerParts
 from vmlab.lab.surroundings import CellSurroundings
-from vmlab.model.event import CellEnded, CellStarted, Notice
+from vmlab.model.event import CellEnded, CellStarted, MeasurementTaken, Notice, WorkloadEnded
 from vmlab.model.run import Outcome
+from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan
 
 CELL_SECONDS = "FAKED_CELL_SECONDS"
 CELL_FILE = "FAKED_CELL_FILE"
 """Names a file: cells last until it is there, and `CELL_SECONDS` more."""
+LOAD = "FAKED_LOAD"
+"""JSON: for each cache mode the seconds of latency that each further tile costs, or the outcome of its cells."""
 DEAF = "FAKED_DEAF"
 HUNG = "hung"
 
@@ -37,7 +41,10 @@ class Cell:
     async def run(self) -> Outcome:
         """Begin, wait, end."""
         cell = self._cell
-        self._around.emit(CellStarted(cell=cell.index, axes=dict(cell.axes), repeat=cell.repeat, guests=0))
+        start = CellStarted(
+            cell=cell.index, axes=dict(cell.axes), repeat=cell.repeat, guests=0, settings=settings_of(cell)
+        )
+        self._around.emit(start)
         child = await asyncio.create_subprocess_exec("cat", "/proc/self/status", stdout=asyncio.subprocess.PIPE)
         status = (await child.communicate())[0].decode()
         masks = [line for line in status.splitlines() if line.startswith(("SigBlk", "SigIgn"))]
@@ -48,7 +55,25 @@ class Cell:
         if CELL_FILE in os.environ:
             await until(Path(os.environ[CELL_FILE]).exists, "the file that ends cells", deadline=3600)
         await asyncio.sleep(float(os.environ.get(CELL_SECONDS, "3600")))
-        self._around.emit(CellEnded(cell=cell.index, outcome="passed", reasons=[], wall_seconds=1.0, start_skew_ms=0.0))
+        outcome = self._loaded()
+        reasons = [] if outcome is Outcome.PASSED else ["so the test says"]
+        self._around.emit(
+            CellEnded(cell=cell.index, outcome=str(outcome), reasons=reasons, wall_seconds=1.0, start_skew_ms=0.0)
+        )
+        return outcome
+
+    def _loaded(self) -> Outcome:
+        """Give the figures of paced workloads, if the test has said how they grow with the tiles."""
+        cell = self._cell
+        said = json.loads(os.environ.get(LOAD, "{}")).get(cell.cache)
+        if isinstance(said, str):
+            return Outcome(said)
+        for one in cell.workloads if said is not None else ():
+            place: Any = {"cell": cell.index, "workload": one.name, "tile": one.tile, "guest": one.source}
+            self._around.emit(WorkloadEnded(**place, outcome="passed", seconds=1.0))
+            figures = {"latency_p95": (said * cell.tiles, "s"), "delivered_percent": (100.0, "%")}
+            for metric, (value, unit) in figures.items():
+                self._around.emit(MeasurementTaken(**place, metric=metric, value=value, unit=unit))
         return Outcome.PASSED
 
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -41,6 +42,18 @@ SYS = "FAKED_SYS"
 """Names the folder that stands for the host's /sys, where a test has one."""
 
 
+MEMORY = "FAKED_MEMORY"
+"""Bytes of memory that the host has free, where a test says so; its disk is then large."""
+
+
+def read_host_facts(folder: Path) -> Any:
+    """The host, with the memory that the test gives it."""
+    # Imported late: tests of signals need a program that still has to load what it uses.
+    hosting: Any = import_module("vmlab.plan.hosting")
+    memory = {"memory_available_bytes": int(os.environ[MEMORY]), "memory_total_bytes": 2**34}
+    return replace(hosting.read_host_facts(folder), **memory, disk_free_bytes=2**40)
+
+
 def roots() -> Roots:
     """Where the host's settings are."""
     return Roots(sys=Path(os.environ.get(SYS, "/sys")))
@@ -61,6 +74,8 @@ def main() -> None:
     measuring.RUN_FOLDERS = (Path(os.environ[HOST]),)
     launch.LAUNCHER = "tests.lab.programs.faked_launcher"
     sweep: Any = import_module("vmlab.lab.sweep")
+    if MEMORY in os.environ:
+        import_into("vmlab.cli.one_run", read_host_facts=read_host_facts)
     import_into("vmlab.lab.force", sweep_run=partial(sweep.sweep_run, roots=roots()))
     import_into("vmlab.cli.upkeep_commands", sweep_all=partial(sweep.clean, roots()))
     stopping.ANSWER_SECONDS = stopping.SILENT_SECONDS = float(os.environ.get(PATIENCE, "120"))
