@@ -126,6 +126,35 @@ def test_pressure_of_the_cpu_has_no_full_on_older_kernels(host: RecordedHost) ->
     assert got["pressure_cpu_some_percent"] == 0.0
 
 
+def test_ksmd_is_not_asked_while_it_has_nothing_to_do_and_loses_nothing(host: RecordedHost) -> None:
+    for name in ("run", "pages_shared", "pages_sharing", "pages_unshared", "pages_volatile"):
+        host.sys(f"kernel/mm/ksm/{name}", "0\n")
+    ksm = Ksm(host.roots)
+    ksmd = Ksmd(host.roots, ksm)
+
+    def tick(nanoseconds: int) -> float:
+        host.proc("4194305/schedstat", f"{nanoseconds} 5 3\n")
+        ksm.read(0.0, 1.0)
+        return ksmd.read(0.0, 1.0)[0]
+
+    assert math.isnan(tick(1_000_000_000))
+    assert tick(1_000_000_000) == 0.0
+    assert tick(1_100_000_000) == 0.0, "not asked"
+    host.sys("kernel/mm/ksm/run", "1\n")
+    assert tick(1_200_000_000) == pytest.approx(20.0)
+    host.sys("kernel/mm/ksm/run", "0\n")
+    assert tick(1_300_000_000) == pytest.approx(10.0), "it worked for a part of the tick in which it was switched off"
+
+
+def test_a_port_that_is_replaced_by_another_counts_no_traffic(host: RecordedHost) -> None:
+    group = BridgeTraffic(host.roots, "vmlab0")
+    read(group)
+    host.proc("net/dev", NET_DEV.replace("100000     100", "    10       1").replace(":  300000", ":  303000"))
+    got = read(group, 2.0)
+    assert got["network_receive_bytes_per_second"] == 1500, "that of the other port alone"
+    assert got["network_ports"] == 2
+
+
 def test_a_bridge_is_the_sum_of_its_ports(host: RecordedHost) -> None:
     group = BridgeTraffic(host.roots, "vmlab0")
     read(group)

@@ -92,7 +92,7 @@ class Ticker:
             return None
         now, last = self._clocks.now(), self._last
         lateness = now.mono - self.deadline
-        missed = max(0, math.floor(lateness / self._interval))
+        missed = 0 if lateness < self._interval else math.floor(lateness / self._interval)
         self.deadline += (missed + 1) * self._interval
         self._last = now
         length = now.mono - last.mono

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import sub
+
 from vmlab.telemetry.counter import NAN, growth
 from vmlab.telemetry.figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
@@ -44,7 +46,7 @@ class CpuShares:
     def __init__(self, roots: Roots) -> None:
         self._file = KernelFile(roots.proc / "stat")
         self._cpus: list[bytes] = []
-        self._before: dict[bytes, list[int]] = {}
+        self._ticks: list[int] = []
         self._switches = self._forks = -1
         self.names: tuple[str, ...] = ()
         self.count = 0
@@ -55,44 +57,48 @@ class CpuShares:
     def read(self, mono: float, length: float) -> list[float]:
         """See `Group.read`."""
         text = self._file.read()
-        words = text[: text.index(b"\nintr")].split()
-        cpus = words[_WORDS::_WORDS]
+        # Between the line of all CPUs, which is not used, and the long one of interrupts.
+        words = text[text.index(b"\n") : text.index(b"\nintr")].split()
+        cpus = words[::_WORDS]
+        del words[::_WORDS]
+        ticks = list(map(int, words))
+        grown = list(map(sub, ticks, self._ticks))
+        if cpus == self._cpus and min(grown) >= 0:
+            spans = [grown[at : at + len(STATES)] for at in range(0, len(grown), len(STATES))]
+        else:
+            spans = self._apart(cpus, ticks)
+        self._ticks = ticks
         if cpus != self._cpus:
             self._cpus, self.count = cpus, len(cpus)
             self.names = self._named([cpu[3:].decode() for cpu in cpus])
-        places = range(_WORDS + 1, len(words), _WORDS)
-        now = {cpu: list(map(int, words[at : at + len(STATES)])) for cpu, at in zip(cpus, places, strict=True)}
-        each, whole = self._shares(now)
-        self._before = now
-        busy = _percent(whole)
+        known = [span for span in spans if span]
+        busy = _percent(list(map(sum, zip(*known, strict=True))) if known else [0] * len(STATES))
         self.busy_percent = 100 - busy[3] - busy[4] - busy[7]
-        return [*busy, float(self.count), *self._activity(text, length), *each]
+        values = [*busy, float(self.count), *self._activity(text, length)]
+        for span in spans:
+            values += _percent(span) if span else _UNKNOWN
+        return values
 
-    def _shares(self, now: dict[bytes, list[int]]) -> tuple[list[float], list[float]]:
-        """Percent of each CPU, one after the other, and the ticks of all together."""
-        each: list[float] = []
-        together: list[list[float]] = []
-        for cpu, counters in now.items():
-            before = self._before.get(cpu)
-            if before is None:
-                each += _UNKNOWN
-                continue
-            grown: list[float] = [n - o for n, o in zip(counters, before, strict=True)]
-            if min(grown) < 0:
-                grown = [_forward(n, o) for n, o in zip(counters, before, strict=True)]
-            together.append(grown)
-            each += _percent(grown)
-        return each, [sum(column) for column in zip(*together, strict=True)] or [0.0] * len(STATES)
+    def _apart(self, cpus: list[bytes], ticks: list[int]) -> list[list[int]]:
+        """The growth of each CPU's counters, where CPUs came or went, or a counter went back; [] for a new CPU."""
+        width = len(STATES)
+        if len(ticks) != len(cpus) * width:
+            raise ValueError("/proc/stat has another form than expected")
+        before = {cpu: self._ticks[place * width :][:width] for place, cpu in enumerate(self._cpus)}
+        return [
+            [_forward(new, old) for new, old in zip(ticks[place * width :], before.get(cpu, ()), strict=False)]
+            for place, cpu in enumerate(cpus)
+        ]
 
-    def _activity(self, text: bytes, length: float) -> list[float]:
+    def _activity(self, text: bytes, length: float) -> tuple[float, ...]:
         # These lines follow the long line of interrupts, always in this order.
         words = text[text.index(b"\nctxt ") :].split(None, 11)
         switches, forks, running, blocked = int(words[1]), int(words[5]), int(words[7]), int(words[9])
-        rates = [NAN, NAN]
+        rates = (NAN, NAN)
         if self._switches >= 0:
-            rates = [growth(switches, self._switches) / length, growth(forks, self._forks) / length]
+            rates = (growth(switches, self._switches) / length, growth(forks, self._forks) / length)
         self._switches, self._forks = switches, forks
-        return [*rates, float(running), float(blocked)]
+        return (*rates, float(running), float(blocked))
 
     @staticmethod
     def _named(cpus: list[str]) -> tuple[str, ...]:
@@ -101,7 +107,7 @@ class CpuShares:
         return (*whole, "cpu_count", *_ACTIVITY_NAMES, *each)
 
 
-def _percent(grown: list[float]) -> list[float]:
+def _percent(grown: list[int]) -> list[float]:
     ticks = sum(grown) - grown[8] - grown[9]
     if not ticks:
         return _UNKNOWN
@@ -109,7 +115,7 @@ def _percent(grown: list[float]) -> list[float]:
     return [value * scale for value in grown]
 
 
-def _forward(new: int, old: int) -> float:
+def _forward(new: int, old: int) -> int:
     """The growth, or 0 where it is negative: the kernel may take a little idle or iowait back (proc(5))."""
     grown = growth(new, old)
-    return 0.0 if grown != grown else grown
+    return 0 if grown != grown else int(grown)

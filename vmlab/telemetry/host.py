@@ -29,28 +29,33 @@ class Readings:
         self.groups = list(groups)
         self._notify = notify
         self._reported: set[str] = set()
-        self._owed = [0.0] * len(self.groups)
+        self._reads = [group.read for group in self.groups]
+        self._owed: dict[int, float] = {}
 
     def read(self, mono: float, length: float) -> list[float]:
         """The values of all groups in order, parallel to `names` as it is after the call."""
         values: list[float] = []
-        for place, group in enumerate(self.groups):
-            # The last reading of a group that failed is older, so its differences span more than one tick.
-            owed = self._owed[place] + length
+        owed = self._owed
+        for place, read in enumerate(self._reads):
             try:
-                values += group.read(mono, owed)
-                self._owed[place] = 0.0
+                # The last reading of a group that failed is older, so its differences span more than one tick.
+                values += read(mono, owed[place] + length if place in owed else length)
+                if place in owed:
+                    del owed[place]
             except (OSError, ValueError, IndexError) as error:
-                self._owed[place] = owed
-                values += [NAN] * len(group.names)
-                if group.title not in self._reported:
-                    self._reported.add(group.title)
-                    self._notify(f"no figures for {group.title} for now: {error}")
+                owed[place] = owed.get(place, 0.0) + length
+                values += self._failed(self.groups[place], error)
         return values
 
-    def parts(self) -> tuple[tuple[str, ...], ...]:
-        """The names of each group; a new tuple object for a group means that its names changed."""
-        return tuple(group.names for group in self.groups)
+    def _failed(self, group: Group, error: Exception) -> list[float]:
+        if group.title not in self._reported:
+            self._reported.add(group.title)
+            self._notify(f"no figures for {group.title} for now: {error}")
+        return [NAN] * len(group.names)
+
+    def parts(self) -> list[tuple[str, ...]]:
+        """The names of each group."""
+        return [group.names for group in self.groups]
 
 
 def host_groups(
@@ -80,8 +85,8 @@ def host_groups(
     memory = add(Memory.title, lambda: Memory(roots))
     if isinstance(memory, Memory):
         add(Paging.title, lambda: Paging(roots, memory))
-    add(Ksm.title, lambda: Ksm(roots))
-    add(Ksmd.title, lambda: Ksmd(roots))
+    ksm = add(Ksm.title, lambda: Ksm(roots))
+    add(Ksmd.title, lambda: Ksmd(roots, ksm if isinstance(ksm, Ksm) else None))
     add(Pressure.title, lambda: Pressure(roots))
     if network is not None:
         add(BridgeTraffic.title, lambda: BridgeTraffic(roots, network))

@@ -52,12 +52,15 @@ class Ksm:
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._scanned_before: int | None = None
         self._at_rest = False
+        self.still = False
+        """Whether KSM was off and without a page at both ends of the last tick, so that ksmd has done nothing."""
         self._last: list[float] = []
 
     def read(self, mono: float, length: float) -> list[float]:
         """See `Group.read`."""
         run = self._run.number()
-        if run == 0 and self._at_rest:
+        self.still = run == 0 and self._at_rest
+        if self.still:
             # KSM is off and has no page, so no other figure can change.
             return self._last
         values: list[float] = [run, *(file.number() for file in self._files)]
@@ -80,12 +83,15 @@ class Ksmd:
     title = "ksmd's CPU"
     names: tuple[str, ...] = ("ksmd_cpu_percent",)
 
-    def __init__(self, roots: Roots) -> None:
+    def __init__(self, roots: Roots, ksm: Ksm | None = None) -> None:
+        self._ksm = ksm
         self._file = KernelFile(_process_called("ksmd", roots.host_proc) / "schedstat")
         self._before: int | None = None
 
     def read(self, mono: float, length: float) -> list[float]:
-        """See `Group.read`."""
+        """See `Group.read`; must be called after that of its `Ksm`, if it has one."""
+        if self._ksm is not None and self._ksm.still and self._before is not None:
+            return [0.0]
         now = int(self._file.read().split(None, 1)[0])
         before, self._before = self._before, now
         return [NAN if before is None else growth(now, before) / length / 1e7]

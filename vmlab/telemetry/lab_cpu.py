@@ -43,16 +43,24 @@ class NamespaceCpu:
             self._listed_at = last_pid
             self._clocks = self._list()
             self._reaped = self._reaped_by_init()
+        try:
+            running = sum(map(self._clock_ns, self._clocks))
+        except OSError:
+            running = self._of_those_left()
+        times = os.times()
+        return running / 1e9 + times.children_user + times.children_system + self._reaped
+
+    def _of_those_left(self) -> int:
+        """Nanoseconds of the processes that still run, where one has ended since they were listed."""
         running = 0
         for clock in self._clocks:
             try:
                 running += self._clock_ns(clock)
             except OSError:
-                # It has ended; its time is counted for the process that reaped it.
+                # Its time is counted for the process that reaped it.
                 self._listed_at = b""
-                self._reaped = self._reaped_by_init()
-        times = os.times()
-        return running / 1e9 + times.children_user + times.children_system + self._reaped
+        self._reaped = self._reaped_by_init()
+        return running
 
     def _list(self) -> list[int]:
         pids = [int(name) for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208 - half of iterdir's cost

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import itemgetter, sub
+
 from vmlab.telemetry.counter import NAN, growths
 from vmlab.telemetry.figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
-_NOT_PORTS = frozenset({"lo"})
+_LOOPBACK = b"lo:"
 # Columns after the colon: rx bytes, packets, errs, drop, 4 more; tx bytes, packets, errs, drop, …
 _WANTED = (0, 1, 3, 8, 9, 11)
+_WORDS = 17
 
 FIGURES = (
     HostFigure(
@@ -37,26 +41,47 @@ class BridgeTraffic:
 
     def __init__(self, roots: Roots, bridge: str) -> None:
         self._file = KernelFile(roots.proc / "net/dev")
-        self._bridge = bridge
-        self._before: dict[str, list[int]] | None = None
+        self._bridge = f"{bridge}:".encode()
+        self._lines: list[bytes] = []
+        self._ports: list[bytes] = []
+        self._pick: Callable[[list[bytes]], tuple[bytes, ...]] | None = None
+        self._before: list[int] | None = None
 
     def read(self, mono: float, length: float) -> list[float]:
         """See `Group.read`. A port that appeared during the tick counts from the next tick on; NaN without a bridge."""
-        now: dict[str, list[int]] = {}
-        bridged = False
-        for line in self._file.read().split(b"\n")[2:]:
-            name, _, rest = line.partition(b":")
-            port = name.strip().decode()
-            bridged |= port == self._bridge
-            if not rest or port in _NOT_PORTS or port == self._bridge:
-                continue
-            columns = rest.split()
-            now[port] = [int(columns[column]) for column in _WANTED]
-        before, self._before = self._before, now if bridged else None
-        if not bridged:
+        text = self._file.read()
+        # After two lines of headings, each line is a name with a colon and 16 numbers.
+        words = text[text.index(b"\n", text.index(b"\n") + 1) :].split()
+        lines = words[::_WORDS]
+        ports, before = self._ports, self._before
+        if lines != self._lines:
+            self._find_ports(lines)
+        if self._bridge not in lines:
+            self._before = None
             return [NAN] * len(self.names)
+        now = list(map(int, self._pick(words))) if self._pick is not None else []
+        self._before = now
+        count = float(len(self._ports))
         if before is None:
-            return [*[NAN] * len(_WANTED), float(len(now))]
-        grown = [growths(counters, before[port]) for port, counters in now.items() if port in before]
-        totals = [sum(column) / length for column in zip(*(g for g in grown if g is not None), strict=True)]
-        return [*(totals or [0.0] * len(_WANTED)), float(len(now))]
+            return [*[NAN] * len(_WANTED), count]
+        grown: list[float] = list(map(sub, now, before))
+        if ports is not self._ports or min(grown, default=0) < 0:
+            grown = _grown_apart(self._ports, now, ports, before)
+        width = len(grown) // len(_WANTED)
+        return [*(sum(grown[at * width :][:width]) / length for at in range(len(_WANTED))), count]
+
+    def _find_ports(self, lines: list[bytes]) -> None:
+        if not all(line.endswith(b":") for line in lines):
+            raise ValueError("/proc/net/dev has another form than expected")
+        self._lines = lines
+        places = [place for place, line in enumerate(lines) if line not in (_LOOPBACK, self._bridge)]
+        self._ports = [lines[place] for place in places]
+        wanted = [place * _WORDS + 1 + column for column in _WANTED for place in places]
+        self._pick = itemgetter(*wanted) if wanted else None
+
+
+def _grown_apart(ports: list[bytes], now: list[int], known: list[bytes], before: list[int]) -> list[float]:
+    """The growth of the ports that were there before and are the same, in the order of `now`: column by column."""
+    old = {port: before[place :: len(known)] for place, port in enumerate(known)}
+    grown = [growths(now[place :: len(ports)], old[port]) for place, port in enumerate(ports) if port in old]
+    return [value for column in zip(*(each for each in grown if each is not None), strict=True) for value in column]

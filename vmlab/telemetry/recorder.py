@@ -62,7 +62,7 @@ class Recorder:
             self._guests = Guests(guests, interval)
             groups.append(self._guests)
         self._readings = Readings(groups, notify)
-        self._parts: tuple[tuple[str, ...], ...] = ()
+        self._parts: list[tuple[str, ...]] = []
         self._layout = SampleNames((), ())
         self._layouts: dict[tuple[str, ...], SampleNames] = {}
         self._cpu_before = 0.0
@@ -146,7 +146,8 @@ class Recorder:
 
     def _current_layout(self) -> SampleNames:
         parts = self._readings.parts()
-        if len(parts) != len(self._parts) or any(a is not b for a, b in zip(parts, self._parts, strict=True)):
+        # Names that did not change are the same objects, so this compares no text.
+        if parts != self._parts:
             self._parts = parts
             names = OWN_NAMES + tuple(name for part in parts for name in part)
             # Layouts are kept, so that a disk that comes and goes does not make a new one each time.
