@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.telemetry.libvirt_stats import domain
-from vmlab.telemetry.guest import METRICS, GuestRates, GuestStats
+from vmlab.telemetry.guest import METRICS, GuestAnswers, GuestRates, GuestStats
 from vmlab.telemetry.guests import Guests, asked_of_loop
 
 
 def named(rates: GuestRates, stats: GuestStats, mono: float) -> dict[str, float]:
-    values = rates.rates(stats, mono)
+    values = rates.rates(GuestAnswers().counters(stats), mono)
     return dict(zip(rates.names, values, strict=True))
 
 
@@ -170,6 +170,18 @@ async def test_a_coroutine_is_asked_without_holding_its_loop() -> None:
 
     source = asked_of_loop(domain_stats, asyncio.get_running_loop())
     assert await asyncio.to_thread(source) == {"web": domain()}
+
+
+def test_a_whole_answer_gives_what_each_value_gives_apart() -> None:
+    whole, apart = GuestRates(), GuestRates()
+    counters = GuestAnswers().counters
+    for scale in (0, 1, 3, 2, 7):
+        answer = counters({"web": domain(scale), "mail": domain(2 * scale)})
+        pieces = {guest: counted._replace(whole=False) for guest, counted in answer.items()}
+        assert all(counted.whole for counted in answer.values())
+        got = whole.rates(answer, 10.0 + scale)
+        assert got == pytest.approx(apart.rates(pieces, 10.0 + scale), nan_ok=True, rel=1e-12)
+        assert whole.names == apart.names
 
 
 def test_a_value_that_comes_again_is_over_the_time_since_it_was_last_told() -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from vmlab.telemetry.guest import GuestRates, GuestStats
+from vmlab.telemetry.guest import GuestAnswers, GuestRates, GuestStats
 from vmlab.telemetry.poller import GuestPoller
 
 _MOST_AHEAD = 0.02
@@ -44,7 +44,9 @@ class Guests:
     title = "guests"
 
     def __init__(self, source: Callable[[], GuestStats], interval: float) -> None:
-        self._poller = GuestPoller(source, interval)
+        answers = GuestAnswers()
+        # An answer has hundreds of objects, which are used and freed by the thread that has them in its cache.
+        self._poller = GuestPoller(lambda: answers.counters(source()), interval)
         self._rates = GuestRates()
         self._ahead = min(_MOST_AHEAD, interval / 5)
         self._patience = min(_LONGEST_WAIT, interval / 3)
@@ -60,10 +62,10 @@ class Guests:
         answer = self._poller.answer(self._patience)
         if answer is not None and answer.error is not None:
             raise ValueError(f"the hypervisor gives no figures: {answer.error}") from answer.error
-        if answer is None or answer.stats is None:
+        if answer is None or answer.counters is None:
             values = self._rates.unknown()
         else:
-            values = self._rates.rates(answer.stats, answer.mono)
+            values = self._rates.rates(answer.counters, answer.mono)
         if self._rates.names is not self._guests:
             self._guests = self._rates.names
             self.names = ("guest_questions_stuck", *self._guests)

@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from vmlab.telemetry.clock import HostClocks
-from vmlab.telemetry.guest import GuestStats
+from vmlab.telemetry.guest import GuestCounters
 from vmlab.telemetry.priority import take_precedence
 
 _MOST_STUCK = 4
@@ -21,7 +21,7 @@ class Answer(NamedTuple):
 
     worker: int
     mono: float
-    stats: GuestStats | None
+    counters: GuestCounters | None
     error: Exception | None
 
 
@@ -33,7 +33,7 @@ class GuestPoller:
     until one of them returns.
     """
 
-    def __init__(self, source: Callable[[], GuestStats], interval: float) -> None:
+    def __init__(self, source: Callable[[], GuestCounters], interval: float) -> None:
         self._source = source
         self._interval = interval
         self._first = 0.0
@@ -59,9 +59,11 @@ class GuestPoller:
 
     def answer(self, seconds: float) -> Answer | None:
         """The newest answer that was not returned before; waits up to `seconds` for one, None where none came."""
-        newest = self._take(0.0)
-        while newest is not None and (newer := self._take(0.0)) is not None:
-            newest = newer
+        newest = None
+        # This thread alone takes answers, so one that is there stays; an empty queue would cost an exception.
+        while not self._answers.empty():
+            answer = self._answers.get()
+            newest = answer if self._is_wanted(answer) else newest
         if newest is not None:
             return newest
         asked_at = self._asked_at
@@ -79,9 +81,13 @@ class GuestPoller:
                 answer = self._answers.get(timeout=max(0.0, until - time.monotonic()))
             except Empty:
                 return None
-            if answer.worker == self._worker:
+            if self._is_wanted(answer):
                 return answer
-            self._stuck.discard(answer.worker)
+
+    def _is_wanted(self, answer: Answer) -> bool:
+        """Whether nobody has given up waiting for it."""
+        self._stuck.discard(answer.worker)
+        return answer.worker == self._worker
 
     def _start_worker(self) -> None:
         self._worker += 1
@@ -103,10 +109,10 @@ class GuestPoller:
 
     def _ask(self, worker: int) -> Answer:
         try:
-            stats = self._source()
+            counters = self._source()
         except Exception as error:  # noqa: BLE001 - whatever the source raises is told by the recorder
             return Answer(worker, time.monotonic(), None, error)
-        return Answer(worker, time.monotonic(), stats, None)
+        return Answer(worker, time.monotonic(), counters, None)
 
     def _until_next(self) -> float:
         ahead = self._first - time.monotonic()
