@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from vmlab.model.errors import StoreError
@@ -31,16 +31,17 @@ class SampleWriter:
     def __init__(self, writer: RunWriter) -> None:
         self._writer = writer
         self._ids: dict[tuple[str, ...], int] = {}
-        self._last: tuple[SampleNames | None, int] = (None, 0)
+        self._layout: SampleNames | None = None
+        self._layout_id = 0
+        self._pack: Callable[..., bytes] = struct.Struct("").pack
 
     def __call__(self, sample: Sample) -> None:
         """Keep `sample`."""
-        layout, row = self._last
-        if sample.layout is not layout:
-            row = self._id(sample.layout)
-            self._last = (sample.layout, row)
-        body = _row(len(sample.values)).pack(*sample.values)
-        self._writer.sample(row, sample.wall, sample.mono, body)
+        if sample.layout is not self._layout:
+            self._layout_id = self._id(sample.layout)
+            self._pack = _row(len(sample.layout.names)).pack
+            self._layout = sample.layout
+        self._writer.sample(self._layout_id, sample.wall, sample.mono, self._pack(*sample.values))
 
     def _id(self, layout: SampleNames) -> int:
         known = self._ids.get(layout.names)

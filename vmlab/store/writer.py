@@ -70,10 +70,14 @@ class RunWriter:
             self._lock.release()
 
     def _insert(self, statement: str, values: tuple[Any, ...]) -> int:
-        with self._store_errors():
+        # What `_store_errors` does, without a generator: this is called at every tick.
+        with self._lock:
             if self._open is None:
                 raise StoreError(f"cannot write {self.path}: it is closed")
-            return self._open.execute(statement, values).lastrowid or 0
+            try:
+                return self._open.execute(statement, values).lastrowid or 0
+            except sqlite3.Error as error:
+                raise StoreError(f"cannot write {self.path}: {error}") from error
 
     def append(self, event: Event) -> int:
         """Keep one event; its row id, which counts up from 1."""
