@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from vmlab.store.samples import SampleWriter
@@ -57,12 +58,23 @@ def _refuse(*arguments: object) -> None:
     raise PermissionError(1, "ordinary priority was asked for")
 
 
-def main(interval: float, store: Path, guests: int) -> None:
-    """Record into `store` until SIGTERM."""
+def _until_told() -> None:
+    signal.sigwait({signal.SIGTERM, signal.SIGINT})
+
+
+def main(
+    interval: float,
+    store: Path,
+    guests: int,
+    *,
+    make: Callable[..., Recorder] = Recorder,
+    wait: Callable[[], None] = _until_told,
+) -> None:
+    """Record into `store` until `wait` returns, by default at SIGTERM; `make` makes the recorder."""
     stand_ins = [subprocess.Popen(["sleep", "infinity"]) for _ in range(guests)]
     writer = RunWriter(store)
     inside = Path("/proc/self").readlink().name == "1"
-    recorder = Recorder(
+    recorder = make(
         interval,
         SampleWriter(writer),
         SyntheticGuests(guests),
@@ -71,7 +83,7 @@ def main(interval: float, store: Path, guests: int) -> None:
         scope="namespace" if inside else "process",
     )
     recorder.start()
-    signal.sigwait({signal.SIGTERM, signal.SIGINT})
+    wait()
     recorder.stop()
     writer.close()
     for stand_in in stand_ins:

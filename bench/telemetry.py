@@ -14,7 +14,6 @@ import os
 import platform
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from bench.busy import busy
 from bench.process_cpu import TreeCpu
 from bench.rivals import RIVALS, NotHere, running
 from vmlab.model.sample import Sample, SampleNames
@@ -43,15 +43,15 @@ def recorder(interval: float, store: Path, *, realtime: bool = True) -> Iterator
         yield pid
 
 
-def cost(interval: float, seconds: float, folder: Path) -> dict[str, float | str]:
-    """CPU of every tool in percent of one core over the same `seconds`; a text where a tool could not be measured."""
+def cost(interval: float, seconds: float, folder: Path, tools: list[str]) -> dict[str, float | str]:
+    """CPU of vmlab and of `tools` in percent of one core over the same `seconds`; a text where one was not measured."""
     figures: dict[str, float | str] = {}
     trees: dict[str, TreeCpu] = {}
     with ExitStack() as stack:
         trees["vmlab"] = TreeCpu([stack.enter_context(recorder(interval, folder / f"cost-{interval:g}.db"))])
-        for name, tool in RIVALS.items():
+        for name in tools:
             try:
-                trees[name] = TreeCpu(stack.enter_context(tool(interval, folder)))
+                trees[name] = TreeCpu(stack.enter_context(RIVALS[name](interval, folder)))
             except NotHere as why:
                 figures[name] = str(why)
         time.sleep(WARM_UP)
@@ -76,15 +76,8 @@ def lateness(folder: Path, *, realtime: bool) -> tuple[list[float], list[float]]
     interval = 0.02
     seconds = LATENESS_TICKS * interval + 1
     store = folder / f"late-{realtime}.db"
-    spin = f"import time\nend = time.monotonic() + {seconds + 3}\nwhile time.monotonic() < end: pass"
-    spinners = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range((os.cpu_count() or 1) + 1)]
-    try:
-        with recorder(interval, store, realtime=realtime):
-            time.sleep(seconds)
-    finally:
-        for spinner in spinners:
-            spinner.kill()
-            spinner.wait()
+    with busy((os.cpu_count() or 1) + 1, seconds + 60), recorder(interval, store, realtime=realtime):
+        time.sleep(seconds)
     with RunReader(store) as reader:
         taken = [sample for _, sample in samples(reader)]
     late = sorted(sample.lateness for sample in taken)
@@ -163,7 +156,7 @@ def print_cost(tables: dict[float, dict[str, float | str]]) -> None:
     """One row a tool: percent of a core, and that as a multiple of the recorder's."""
     print("| tool | " + " | ".join(f"{1 / interval:g} Hz | times vmlab" for interval in tables) + " |")
     print("| --- |" + " ---: | ---: |" * len(tables))
-    for name in ("vmlab", *RIVALS):
+    for name in next(iter(tables.values())):
         cells = []
         for figures in tables.values():
             value, ours = figures[name], figures["vmlab"]
@@ -178,6 +171,8 @@ def main() -> None:
     """Run the parts that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=30.0, help="how long each cost window is")
+    parser.add_argument("--load", type=int, default=0, help="processes that keep CPUs and caches busy during the cost")
+    parser.add_argument("--beside", nargs="*", choices=list(RIVALS), default=list(RIVALS), help="the tools to compare")
     parser.add_argument("--soak", type=float, default=0.0, help="seconds of a long recording at 1 Hz")
     parser.add_argument("--only", choices=["cost", "lateness", "store", "soak"], help="one part alone")
     asked = parser.parse_args()
@@ -194,8 +189,10 @@ def main() -> None:
 def run_parts(asked: argparse.Namespace, folder: Path) -> None:
     """The parts in order, each with its heading."""
     if asked.only in (None, "cost"):
-        print(f"CPU, % of one core over {asked.seconds:g} s, {GUESTS} synthetic guests for vmlab")
-        print_cost({interval: cost(interval, asked.seconds, folder) for interval in (1.0, 0.1)})
+        beside = f", beside {asked.load} busy processes" if asked.load else ""
+        print(f"CPU, % of one core over {asked.seconds:g} s, {GUESTS} synthetic guests for vmlab{beside}")
+        with busy(asked.load, 4 * asked.seconds + 240):
+            print_cost({interval: cost(interval, asked.seconds, folder, asked.beside) for interval in (1.0, 0.1)})
     if asked.only in (None, "lateness"):
         for realtime in (True, False):
             every, unstolen = lateness(folder, realtime=realtime)
