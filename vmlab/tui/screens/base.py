@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from vmlab.tui.widgets.kept import KeptLines
+from vmlab.tui.widgets.too_small import SMALLEST, TooSmall
 
 
 class ConsoleScreen(KeptLines, Screen[None], inherit_bindings=False):
@@ -17,6 +18,16 @@ class ConsoleScreen(KeptLines, Screen[None], inherit_bindings=False):
         Binding("tab", "pane(1)", "Next pane", show=False, tooltip="To the next pane; arrows then move in it"),
         Binding("shift+tab", "pane(-1)", "Pane before", show=False),
     ]
+
+    def on_resize(self) -> None:
+        """Where there is no room for any screen, one sentence says so, over all of it."""
+        width, height = self.app.size
+        small = width < SMALLEST[0] or height < SMALLEST[1]
+        over = self.query(TooSmall)
+        if small and not over:
+            self.mount(TooSmall())
+        elif over and not small:
+            over.remove()
 
     def action_pane(self, step: int) -> None:
         """Give another pane the focus, so that keys move in it."""

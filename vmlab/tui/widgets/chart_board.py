@@ -18,7 +18,7 @@ from vmlab.tui.state.history import KEPT, History, never_moved
 from vmlab.tui.state.views import Moment
 from vmlab.tui.widgets.chart_head import head_rows, with_users
 from vmlab.tui.widgets.painted import Line, Painted, Piece
-from vmlab.tui.widgets.raster import Cell, Rows, lines, mark_column, pairs, plain_lines, stack, textured
+from vmlab.tui.widgets.raster import PLAIN_LINES, Cell, Rows, lines, mark_column, pairs, plain_lines, stack, textured
 from vmlab.tui.widgets.scale import Scale, nice_top, scale_for
 from vmlab.tui.widgets.time_axis import axis_line, columns_of
 
@@ -224,14 +224,15 @@ class ChartBoard(Painted):
         if not (self.glyphs.plain or self.app.no_color):
             return ""
         if not chart.stacked:
-            return "*o+x" if self.glyphs.plain else ""
+            return PLAIN_LINES
         return "#+o:.x" if self.glyphs.plain else "⣿⢕⠶⠒⠂⠄"
 
     def _raster(self, chart: Chart, values: list[list[float]], top: float, width: int, height: int) -> Rows:
         plain = self.glyphs.plain
+        signs = plain or self.app.no_color
         if not chart.stacked:
-            return (plain_lines if plain else lines)(values, top, width, height)
-        if plain or self.app.no_color:
+            return (plain_lines if signs else lines)(values, top, width, height)
+        if signs:
             return textured(values, top, width, height, ascii_only=plain)
         return stack(values, top, width, height)
 

@@ -11,7 +11,7 @@ from vmlab.tui.state.history import History
 from vmlab.tui.state.views import CellView, GuestView, WorkloadView
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.guest_cards import Cards
-from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
 from vmlab.tui.widgets.row_list import cut
 from vmlab.tui.widgets.scale import NO_FIGURE, clock
 from vmlab.tui.widgets.workload_line import workload_bar
@@ -102,7 +102,7 @@ class GuestTable(Painted):
 
     def _tiles(self, width: int) -> Iterable[Line]:
         if not self._guests:
-            yield from ([(text, "quiet")] for text in self._hint)
+            yield from hint_lines(self._hint, width)
             return
         widths = _Widths.of(width)
         yield [(_heading(widths), "quiet")]

@@ -11,7 +11,7 @@ from textual.strip import Strip
 
 from vmlab.model.sample import unit_of
 from vmlab.tui.widgets.painted import Painted
-from vmlab.tui.widgets.raster import Rows, lines, plain_lines
+from vmlab.tui.widgets.raster import PLAIN_LINES, Rows, lines, plain_lines
 from vmlab.tui.widgets.scale import scale_for
 from vmlab.tui.widgets.side_table import TONES
 
@@ -56,7 +56,7 @@ class OverlayChart(Painted):
         unit = self._unit if self._unit in ("%", "B", "B/s", "ms") else "1"
         scale = scale_for(unit, largest, 100.0 if unit == "%" and largest <= 100 else None)
         dots = [_resampled(curve, longest, 2 * width) for curve in self._curves]
-        rows = (plain_lines if self.glyphs.plain else lines)(dots, scale.top, width, height - 2)
+        rows = (plain_lines if self._has_signs else lines)(dots, scale.top, width, height - 2)
         self._mark_switches(rows, longest)
         tones = [self.tone(tone) for tone in TONES]
         head = [(self._title, "title"), (f" {scale.unit}, top {scale.text(scale.top)}", "quiet"), *self._legend()]
@@ -69,6 +69,11 @@ class OverlayChart(Painted):
                 self._strip([(foot, "quiet")], width),
             ]
         )
+
+    @property
+    def _has_signs(self) -> bool:
+        """Whether lines are told apart by signs, as there is no colour for that or nothing finer to draw with."""
+        return self.glyphs.plain or self.app.no_color
 
     @property
     def _sign(self) -> str:
@@ -88,7 +93,7 @@ class OverlayChart(Painted):
     def _legend(self) -> list[tuple[str, str]]:
         if not any(times for times, _ in self._curves):
             return [("  nothing was sampled here", "quiet")]
-        marks = "*o+x" if self.glyphs.plain else "────"
+        marks = PLAIN_LINES if self._has_signs else "────"
         return [(f"  {marks[place % 4]} {label}", TONES[place % 4]) for place, label in enumerate(self._labels)]
 
 

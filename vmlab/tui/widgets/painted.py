@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
@@ -99,7 +100,8 @@ class Painted(ScrollView, inherit_bindings=False):
     def tone(self, name: str) -> Style:
         """The style of a tone on this widget."""
         if not self._tones:
-            known = tones_on(self.rich_style, self.app.theme_variables)
+            sixteen = self.app.console.color_system == "standard"
+            known = tones_on(self.rich_style, self.app.theme_variables, sixteen=sixteen)
             self._tones = {name: filtered(style, self) for name, style in known.items()}
         return self._tones[name]
 
@@ -158,6 +160,12 @@ class Painted(ScrollView, inherit_bindings=False):
         self._tones, self._ground, self._kept, self._pieces, self._is_bare = {}, None, {}, {}, None
         if self._painted:
             self.call_after_refresh(self.repaint)
+
+
+def hint_lines(hint: Iterable[str], width: int) -> Iterable[Line]:
+    """The sentences that stand where there is nothing to show, on as many lines as they take."""
+    for text in hint:
+        yield from ([(line, "quiet")] for line in textwrap.wrap(text, max(20, width)) or [""])
 
 
 def _runs(rows: Sequence[int]) -> Iterable[tuple[int, int]]:

@@ -16,7 +16,8 @@ Rows = list[list[Cell]]
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _PLAIN_AREAS = "#+o:.x"
 _TEXTURES = "⣿⢕⠶⠒⠂⠄"
-_PLAIN_LINES = "*o+x"
+PLAIN_LINES = "*o+x"
+"""Signs that tell lines apart without colour."""
 _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 _EMPTY: Cell = (" ", None, None)
 
@@ -130,7 +131,7 @@ def plain_lines(series: Sequence[Sequence[float]], top: float, width: int, heigh
         for x, value in enumerate(merged[-width:], start=width - min(width, len(merged))):
             if not math.isnan(value):
                 step = max(0, min(height - 1, int(value / top * height) if top > 0 else 0))
-                rows[height - 1 - step][x] = (_PLAIN_LINES[index % len(_PLAIN_LINES)], index, None)
+                rows[height - 1 - step][x] = (PLAIN_LINES[index % len(PLAIN_LINES)], index, None)
     return rows
 
 

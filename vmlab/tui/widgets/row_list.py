@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.message import Message
 
-from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
 
 
 class RowList(Painted, inherit_bindings=False):
@@ -74,7 +74,7 @@ class RowList(Painted, inherit_bindings=False):
         if self._heading:
             yield self._heading
         if not self._rows:
-            yield from ([(text, "quiet")] for text in self._hint)
+            yield from hint_lines(self._hint, width)
         for place, line in enumerate(self._rows.values()):
             if place == self._cursor:
                 text = "".join(piece for piece, _ in line)

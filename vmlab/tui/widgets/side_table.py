@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from vmlab.report.grid import paragraph
 from vmlab.tui.state.compared import ComparedSides, TableRow
-from vmlab.tui.widgets.painted import Line, Painted, Piece
+from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
 from vmlab.tui.widgets.struck import struck_pieces
 
 TONES = ("one", "three", "two", "four")
@@ -41,7 +41,7 @@ class SideTable(Painted):
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """Labels on top, then the rows, then the warnings."""
         if not self._labels:
-            yield from ([(text, "quiet")] for text in self._hint)
+            yield from hint_lines(self._hint, width)
             return
         name = max(18, *(len(row.label) + 1 for row in self._rows if row.entries), 0)
         for number, sides in enumerate(self._bands(width - name)):

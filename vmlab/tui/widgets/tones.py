@@ -31,15 +31,35 @@ _VARIABLES: dict[str, tuple[str, str | None, Style | None]] = {
     "ground": ("foreground-muted", "surface", None),
 }
 """For each tone the theme's variables for its colour and its background, and how it is set."""
-_FALLBACK = "plain"
+_RED, _GREEN, _YELLOW = ("#aa0000", "#ff5555"), ("#00aa00", "#55ff55"), ("#aa5500", "#ffff55")
+_BLUE, _MAGENTA, _CYAN = ("#0000aa", "#5555ff"), ("#aa00aa", "#ff55ff"), ("#00aaaa", "#55ffff")
+_SIXTEEN = {
+    "good": _GREEN,
+    "warning": _YELLOW,
+    "bad": _RED,
+    "accent": _CYAN,
+    "one": _BLUE,
+    "two": _GREEN,
+    "three": _YELLOW,
+    "four": _RED,
+    "five": _MAGENTA,
+}
+"""Colours of a terminal that has 16, on a light ground and on a dark one. Of a theme's, the nearest is often grey."""
 
 
-def tones_on(ground: Style, variables: Mapping[str, str]) -> dict[str, Style]:
-    """The style of every tone on a widget whose own style is `ground`, in the colours of a theme."""
+def tones_on(ground: Style, variables: Mapping[str, str], *, sixteen: bool = False) -> dict[str, Style]:
+    """The style of every tone on a widget whose own style is `ground`, in the colours of a theme.
+
+    On a terminal of `sixteen` colours those of the terminal, the bright ones on a dark ground.
+    """
     behind = _color(variables.get("background", "#000000"), Color(0, 0, 0))
     if ground.bgcolor is not None and ground.bgcolor.triplet is not None:
         behind = Color(*ground.bgcolor.triplet)
-    return {tone: _style(ground, behind, variables, *wanted) for tone, wanted in _VARIABLES.items()}
+    tones = {tone: _style(ground, behind, variables, *wanted) for tone, wanted in _VARIABLES.items()}
+    if sixteen:
+        dark = behind.brightness < 0.5
+        tones |= {tone: tones[tone] + Style(color=colors[dark]) for tone, colors in _SIXTEEN.items()}
+    return tones
 
 
 def _style(

@@ -1,0 +1,22 @@
+"""What stands on a terminal that is too small for any screen of the console."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+from vmlab.tui.widgets.painted import Line, Painted
+
+SMALLEST = (60, 16)
+"""Columns and rows below which a screen would be cut to what misleads."""
+
+
+class TooSmall(Painted):
+    """One sentence over the whole screen; it goes as soon as there is room."""
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """The sentence on as many lines as it takes."""
+        columns, rows = self.app.size
+        needed = "the console needs {} and {}".format(*SMALLEST)
+        sentence = f"This terminal has {columns} columns and {rows} rows; {needed}."
+        return [[(line, "warning")] for line in textwrap.wrap(sentence, max(10, width))]
