@@ -24,8 +24,8 @@ from vmlab.tui.widgets.side_table import SideTable
 
 _ROOMY = (110, 34)
 """Columns and rows from which on bars and phases are drawn."""
-_SENTENCE_ROWS = 4
-_CHART_ROWS = 10
+_SENTENCE_ROWS = 5
+_CHART_ROWS = 11
 HINT = (
     "Nothing to compare yet.",
     "Press 3 for the runs, mark two of them (or cells of one) with Space, and press c.",
@@ -56,9 +56,9 @@ class CompareScreen(ConsoleScreen):
 
     def compose(self) -> ComposeResult:
         """Bars where there is room, the table, the chart with the phases, the keys."""
-        yield SideBars(id="bars")
+        yield SideBars(id="bars").titled("Compare")
         yield SideTable(id="sides")
-        yield OverlayChart(id="overlay")
+        yield OverlayChart(id="overlay").titled("Over time")
         yield PhaseLines(id="phases")
         yield KeyBar(id="keys")
 

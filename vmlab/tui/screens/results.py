@@ -33,7 +33,7 @@ class ResultsScreen(ConsoleScreen):
 
     def compose(self) -> ComposeResult:
         """The text, the keys."""
-        yield ResultBoard(id="results")
+        yield ResultBoard(id="results").titled("Results")
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:

@@ -73,7 +73,7 @@ class RunsScreen(ConsoleScreen):
 
     def compose(self) -> ComposeResult:
         """The list, the filter under it while it is used, the keys."""
-        yield RowList(id="runs")
+        yield RowList(id="runs").titled("Runs")
         yield Input(placeholder="words that a run must have: scenario, size, outcome, date", id="filter", compact=True)
         yield KeyBar(id="keys")
 

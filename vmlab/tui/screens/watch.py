@@ -58,9 +58,9 @@ class WatchScreen(ConsoleScreen):
         yield StatusStrip(id="strip")
         yield LargeStrip(id="large")
         with KeptContainer(id="middle"):
-            yield ChartBoard(id="charts")
-            yield GuestTable(id="guests")
-        yield EventLog(id="log")
+            yield ChartBoard(id="charts").titled("Host")
+            yield GuestTable(id="guests").titled("Guests")
+        yield EventLog(id="log").titled("Events")
         yield from self.compose_more()
         yield KeyBar(id="keys")
 

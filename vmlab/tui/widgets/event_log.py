@@ -20,7 +20,6 @@ class EventLog(Painted):
         super().__init__(id=id)
         self._shown: Sequence[LogLine] = ()
         self._scrolling = False
-        self.border_title = "Events"
 
     def show(self, log: Sequence[LogLine]) -> None:
         """Draw `log`; nothing happens when it is what is there already."""

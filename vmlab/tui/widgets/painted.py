@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from rich.segment import Segment
 from rich.style import Style
@@ -59,7 +59,13 @@ class Painted(ScrollView, inherit_bindings=False):
         self._pieces: dict[Piece, tuple[Segment, int]] = {}
         self._tones: dict[str, Style] = {}
         self._ground: Style | None = None
-        self._is_bare: bool | None = None
+        self._above: int | None = None
+        """Rows of the edge over the lines, where nothing else lies around them; -1 where something does."""
+
+    def titled(self, title: str) -> Self:
+        """The widget with `title` in an edge above it, where the screen is high enough for that."""
+        self.border_title = title
+        return self.add_class("titled")
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """What to draw on `width` columns, `height` of them in sight."""
@@ -132,16 +138,18 @@ class Painted(ScrollView, inherit_bindings=False):
         return self.glyphs.ascii(shown) if self.glyphs.plain else shown
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The painted lines themselves, where nothing lies around or over them."""
-        if self._is_bare is None:
-            styles = self.styles
-            self._is_bare = not (styles.gutter or styles.outline or styles.tint.a or self.opacity < 1)
-        if not self._is_bare:
+        """The painted lines themselves under their edge, where nothing else lies around or over them."""
+        if self._above is None:
+            styles, (top, *others) = self.styles, self.styles.gutter
+            self._above = -1 if any(others) or styles.outline or styles.tint.a or self.opacity < 1 else top
+        above = self._above
+        if above < 0:
             return super().render_lines(crop)
-        first = crop.y + round(self.scroll_offset.y)
-        lines = self._painted[first : first + crop.height]
-        lines += [Strip.blank(crop.right, self.ground)] * (crop.height - len(lines))
-        return [line.adjust_cell_length(crop.right, self.ground).crop(crop.x, crop.right) for line in lines]
+        edge = super().render_lines(Region(0, 0, crop.right, above))[crop.y :] if crop.y < above else []
+        first = max(0, crop.y - above) + round(self.scroll_offset.y)
+        lines = self._painted[first : first + crop.height - len(edge)]
+        lines += [Strip.blank(crop.right, self.ground)] * (crop.height - len(edge) - len(lines))
+        return [line.adjust_cell_length(crop.right, self.ground).crop(crop.x, crop.right) for line in (*edge, *lines)]
 
     def render_line(self, y: int) -> Strip:
         """One line; Textual asks for it where something lies around the lines."""
@@ -157,7 +165,7 @@ class Painted(ScrollView, inherit_bindings=False):
     def notify_style_update(self) -> None:
         """A new theme has new colours."""
         super().notify_style_update()
-        self._tones, self._ground, self._kept, self._pieces, self._is_bare = {}, None, {}, {}, None
+        self._tones, self._ground, self._kept, self._pieces, self._above = {}, None, {}, {}, None
         if self._painted:
             self.call_after_refresh(self.repaint)
 

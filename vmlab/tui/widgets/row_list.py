@@ -119,7 +119,7 @@ class RowList(Painted, inherit_bindings=False):
 
     def on_click(self, event: Click) -> None:
         """A click on a row moves the cursor there; on the row under the cursor it opens it."""
-        place = event.y + round(self.scroll_offset.y) - self._top
+        place = event.y - self.styles.gutter.top + round(self.scroll_offset.y) - self._top
         if place < 0:
             self.post_message(self.HeadingClicked())
         elif place < len(self._keys):
