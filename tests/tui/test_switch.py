@@ -181,8 +181,7 @@ async def test_compare_has_a_line_where_a_side_was_switched(state: Path) -> None
         # Of 40 s in 120 columns, the first value after 10 s is at the end of the thirtieth column.
         assert {row.index("│") for row in rows} == {29}
         assert all(row.count("│") == 1 for row in rows)
-        strip = chart.render_lines(Region(0, 1, 120, 1))[0]
-        style = next(one.style for one in strip if one.text == "│")
-        assert style is not None
-        assert style.color == chart.tone(TONES[1]).color, "in the colour of the second side"
+        drawn = [one for strip in chart.render_lines(Region(0, 0, 120, len(rows))) for one in strip]
+        colors = {one.style.color for one in drawn if one.text == "│" and one.style}
+        assert colors == {chart.tone(TONES[1]).color}, "in the colour of the second side"
         assert "│ guests switched while they ran" in foot
