@@ -1,8 +1,9 @@
-"""`vmlab image build|ls|rm`: the root disk that all guests start from."""
+"""`vmlab image build|add|ls|rm`: the disks that guests start from, vmlab's own and those of users."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import click
 
@@ -10,12 +11,17 @@ from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_json, write_text
 from vmlab.guests.image import build as build_image
 from vmlab.guests.image import list_images, remove
+from vmlab.guests.image.added import AddedSummary, list_added
+from vmlab.guests.image.added import remove as remove_added
+from vmlab.guests.image.adding import NewImage, add
 from vmlab.model.units import format_bytes
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.group()
 def image() -> None:
-    """The guests' root disk: build it, list what is kept, remove it."""
+    """The disks that guests start from: build vmlab's own, add one of yours, list what is kept, remove it."""
 
 
 @image.command()
@@ -26,30 +32,64 @@ def build(force: bool) -> None:
     write_text(built.id)
 
 
+@image.command("add")
+@click.argument("name")
+@click.option("--disk", type=_FILE, required=True, help="The disk, raw or qcow2; it is copied, and never written.")
+@click.option("--user", required=True, help="Who logs in over SSH: root, or somebody who may use sudo.")
+@click.option("--key", type=_FILE, required=True, help="The private key that this user logs in with; it is copied.")
+@click.option("--kernel", type=_FILE, help="The kernel to boot; without it the disk boots by itself.")
+@click.option("--initrd", type=_FILE, help="The initial RAM disk of that kernel.")
+@click.option("--append", "command_line", metavar="WORDS", help="The kernel's command line, such as root=/dev/vda2.")
+def add_command(
+    name: str, disk: Path, user: str, key: Path, kernel: Path | None, initrd: Path | None, command_line: str | None
+) -> None:
+    """Make a disk of your own known as the image NAME, which guests of scenarios then name as `image: NAME`."""
+    new = NewImage(name, disk, user, key, kernel=kernel, initrd=initrd, command_line=command_line)
+    write_text(add(new, say).id)
+
+
 @image.command("ls")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def ls(as_json: bool) -> None:
-    """List the images that are kept; the one that runs start from is marked current."""
-    images = list_images()
+    """List the images that are kept, vmlab's own first; the one that runs start from is marked current."""
+    images, added = list_images(), list_added()
     if as_json:
         rows = [
-            {"id": i.id, "bytes": i.bytes, "created": i.created, "in_use": i.in_use, "current": i.current}
-            for i in images
+            *(_row(i.id, i.bytes, i.created, i.in_use, i.current, None, None) for i in images),
+            *(_row(a.id, a.bytes, a.created, a.in_use, False, a.name, a.user or None) for a in added),
         ]
         write_json({"schema": "vmlab.images/1", "images": rows})
         return
     for one in images:
-        marks = " ".join(word for word, holds in (("current", one.current), ("in use", one.in_use)) if holds)
-        made = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.created))
-        write_text(f"{one.id}  {format_bytes(one.bytes):>9}  {made}  {marks}".rstrip())
-    if not images:
+        _show(one.id, one.bytes, one.created, ["current"] * one.current, in_use=one.in_use)
+    for own in added:
+        _show(own.id, own.bytes, own.created, [_words(own)], in_use=own.in_use)
+    if not images and not added:
         say("no image is kept; `vmlab image build` makes one")
 
 
+def _row(
+    id: str, taken: int, created: float, in_use: bool, current: bool, name: str | None, user: str | None
+) -> dict[str, object]:
+    of_all = {"id": id, "bytes": taken, "created": created, "in_use": in_use, "current": current}
+    return {**of_all, "name": name, "user": user}
+
+
+def _show(id: str, taken: int, created: float, marks: list[str], *, in_use: bool) -> None:
+    made = time.strftime("%Y-%m-%d %H:%M", time.localtime(created))
+    words = ", ".join([*marks, *["in use"] * in_use])
+    write_text(f"{id}  {format_bytes(taken):>9}  {made}  {words}".rstrip())
+
+
+def _words(own: AddedSummary) -> str:
+    return f"added as {own.name}, {f'user {own.user}' if own.user else 'damaged'}"
+
+
 @image.command("rm")
-@click.argument("ids", nargs=-1, required=True)
+@click.argument("ids", metavar="IMAGE...", nargs=-1, required=True)
 def rm(ids: tuple[str, ...]) -> None:
-    """Remove images; one that a run uses is refused."""
+    """Remove images: vmlab's own by id, added ones by name. One that a run uses is refused."""
     for one in ids:
-        remove(one)
+        if not remove_added(one):
+            remove(one)
         say(f"removed {one}")

@@ -185,7 +185,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "plan": CommandEntry(_plan, "Tell what would run, how long, with how much RAM and disk."),
     "validate": CommandEntry(_validate, "Check scenarios and start nothing."),
     "schema": CommandEntry(_schema, "Print the JSON Schema of scenarios, for editors."),
-    "image": CommandEntry(_image, "Build, list or remove the guests' image."),
+    "image": CommandEntry(_image, "Build the guests' image, add your own, list or remove them."),
     "snapshot": CommandEntry(_snapshot, "List or remove the frozen guests that runs start from."),
     "clean": CommandEntry(_clean, "Clear what runs that died left behind."),
     "doctor": CommandEntry(_doctor, "Check what runs need, and say what mends it."),

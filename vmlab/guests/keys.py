@@ -1,11 +1,14 @@
-"""Fresh keys for each run: one to log in to the guests, and one host key for each guest."""
+"""Fresh keys for each run: one to log in to the guests, and one host key for each guest; and users' own keys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import asyncssh
+
+from vmlab.model.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +33,17 @@ class RunKeys:
     def host_private(self, guest: str) -> bytes:
         """The private host key of `guest`, in OpenSSH's format."""
         return self.hosts[guest].export_private_key("openssh")
+
+
+def read_private_key(file: Path) -> bytes:
+    """The private key in `file` as it is written there. Raises UsageError for anything else."""
+    try:
+        content = file.read_bytes()
+        asyncssh.import_private_key(content)
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, ValueError) as error:
+        raise UsageError(
+            f"{file} is no private key without a passphrase: {str(error)[:120] or 'unknown form'}"
+        ) from error
+    return content

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from vmlab.guests import image as images
 from vmlab.guests import snapshots
+from vmlab.guests.image import added
 from vmlab.hypervisor.cgroups import prefix_of, remove_everywhere
 from vmlab.hypervisor.host_settings import Tell
 from vmlab.hypervisor.journal import Journal
@@ -218,7 +219,7 @@ def clean(roots: Roots = THE_HOST) -> list[CleanResult]:
 def _clear_cache() -> CleanResult:
     removed: list[str] = []
     left: list[str] = []
-    for clear in (images.clear_unfinished, snapshots.clear_unfinished):
+    for clear in (images.clear_unfinished, added.clear_unfinished, snapshots.clear_unfinished):
         try:
             done = clear()
         except (OSError, RefusedError) as error:

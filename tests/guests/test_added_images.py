@@ -1,0 +1,236 @@
+"""Users' own images: what is taken, what is refused, and that a kept one is whole and read alone."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from tests.integrity.damage import flip
+from vmlab.cli.main import command_line
+from vmlab.guests.cached import Lock
+from vmlab.guests.image import added
+from vmlab.guests.image.adding import NewImage, add
+from vmlab.integrity import describe
+from vmlab.model.errors import ExitCode, ImageError, UsageError, VmlabError
+
+SIZE = 2**20
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of this test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache/vmlab/added-images"
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    """A private key in a file, with its public one beside it."""
+    made = asyncssh.generate_private_key("ssh-ed25519")
+    made.write_private_key(tmp_path / "id")
+    made.write_public_key(tmp_path / "id.pub")
+    return tmp_path / "id"
+
+
+def _disk(folder: Path, *, boots: bool = True) -> Path:
+    """A raw disk with some data behind a hole."""
+    content = bytearray(SIZE)
+    content[700_000:700_005] = b"hello"
+    if boots:
+        content[510:512] = b"\x55\xaa"
+    (folder / "disk.img").write_bytes(content)
+    return folder / "disk.img"
+
+
+def _qemu_img(*words: str | Path) -> None:
+    subprocess.run(["qemu-img", *map(str, words)], check=True, capture_output=True)
+
+
+def _new(disk: Path, key: Path, **changes: object) -> NewImage:
+    return NewImage(**{"name": "own", "disk": disk, "user": "debian", "key": key, **changes})  # type: ignore[arg-type]
+
+
+def _quiet(_text: str) -> None:
+    pass
+
+
+def test_a_raw_disk_is_copied_sealed_and_found_by_its_name(tmp_path: Path, key: Path) -> None:
+    disk = _disk(tmp_path)
+    before = disk.stat()
+    made = add(_new(disk, key), _quiet)
+    assert made.id == f"own-{describe(disk).sha256[:12]}" and made.disk.read_bytes() == disk.read_bytes()
+    assert (made.name, made.user, made.kernel, made.command_line, made.size) == ("own", "debian", None, "", SIZE)
+    assert made.key.read_bytes() == key.read_bytes() and stat.S_IMODE(made.key.stat().st_mode) == 0o600
+    assert added.find("own") == made and added.find("ow") is None and added.disk_sizes() == {"own": SIZE}
+    added.require_whole(made)
+    after = disk.stat()
+    assert (after.st_mtime_ns, after.st_ctime_ns) == (before.st_mtime_ns, before.st_ctime_ns)
+
+
+def test_a_qcow2_disk_becomes_raw(tmp_path: Path, key: Path) -> None:
+    disk = _disk(tmp_path)
+    _qemu_img("convert", "-O", "qcow2", disk, tmp_path / "disk.qcow2")
+    made = add(_new(tmp_path / "disk.qcow2", key), _quiet)
+    assert made.disk.read_bytes() == disk.read_bytes()
+
+
+def test_a_kernel_comes_with_a_command_line(tmp_path: Path, key: Path) -> None:
+    (tmp_path / "linux").write_bytes(b"kernel")
+    (tmp_path / "initrd").write_bytes(b"initrd")
+    files = {"kernel": tmp_path / "linux", "initrd": tmp_path / "initrd"}
+    parted = add(_new(_disk(tmp_path), key, **files), _quiet)
+    assert parted.kernel is not None and parted.kernel.read_bytes() == b"kernel"
+    assert parted.initrd is not None and parted.initrd.read_bytes() == b"initrd"
+    assert parted.command_line == "root=/dev/vda1 rw console=ttyS0"
+    whole = add(_new(_disk(tmp_path, boots=False), key, name="whole", **files), _quiet)
+    assert whole.command_line == "root=/dev/vda rw console=ttyS0"
+    given = add(_new(_disk(tmp_path), key, name="given", **files, command_line="root=LABEL=x"), _quiet)
+    assert given.command_line == "root=LABEL=x"
+
+
+@pytest.mark.parametrize("name", [added.DISK, added.KEY, added.KERNEL])
+def test_one_flipped_bit_is_refused_with_what_mends_it(tmp_path: Path, key: Path, name: str) -> None:
+    (tmp_path / "linux").write_bytes(b"kernel")
+    made = add(_new(_disk(tmp_path), key, kernel=tmp_path / "linux"), _quiet)
+    flip(made.folder / name)
+    with pytest.raises(ImageError, match=f"{made.id} is damaged: {name} is not what it was") as caught:
+        added.require_whole(made)
+    assert caught.value.remedy == "vmlab image rm own, and add it again"
+
+
+def test_a_damaged_one_is_listed_and_removed_by_its_name(tmp_path: Path, key: Path) -> None:
+    made = add(_new(_disk(tmp_path), key), _quiet)
+    (made.folder / "manifest.json").write_text("{")
+    (listed,) = added.list_added()
+    assert (listed.id, listed.name, listed.user) == (made.id, "own", "")
+    assert added.disk_sizes() == {}
+    with pytest.raises(ImageError, match="already"):
+        add(_new(_disk(tmp_path), key), _quiet)
+    assert added.remove("own") and added.list_added() == []
+
+
+def test_one_in_use_is_not_removed(tmp_path: Path, key: Path) -> None:
+    made = add(_new(_disk(tmp_path), key), _quiet)
+    with added.hold(made), pytest.raises(ImageError, match="in use by a run"):
+        added.remove("own")
+    assert added.remove("own") and not added.remove("own")
+    with pytest.raises(ImageError, match="removed just now"), added.hold(made):
+        pass
+
+
+def _no_boot(folder: Path) -> Path:
+    return _disk(folder, boots=False)
+
+
+def _vmdk(folder: Path) -> Path:
+    _qemu_img("convert", "-O", "vmdk", _disk(folder), folder / "disk.vmdk")
+    return folder / "disk.vmdk"
+
+
+def _overlay(folder: Path) -> Path:
+    _qemu_img("create", "-f", "qcow2", "-b", _disk(folder), "-F", "raw", folder / "over.qcow2")
+    return folder / "over.qcow2"
+
+
+def _apart(folder: Path) -> Path:
+    options = f"data_file={folder / 'data.raw'},data_file_raw=on"
+    _qemu_img("create", "-f", "qcow2", "-o", options, folder / "apart.qcow2", str(SIZE))
+    return folder / "apart.qcow2"
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (_no_boot, "has no boot sector"),
+        (_vmdk, "is vmdk, and an image is raw or qcow2"),
+        (_overlay, "is not whole: it needs another file"),
+        (_apart, "is not whole: it needs another file"),
+    ],
+)
+def test_a_disk_that_cannot_be_an_image_leaves_nothing(
+    tmp_path: Path, key: Path, cache: Path, make: object, words: str
+) -> None:
+    assert callable(make)
+    with pytest.raises(ImageError, match=words) as caught:
+        add(_new(make(tmp_path), key), _quiet)
+    assert caught.value.exit_code == ExitCode.REFUSED and len(str(caught.value).splitlines()) == 1
+    assert not [path for path in cache.glob("*") if path.name != ".locks"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"name": "Own"}, "needs small letters"),
+        ({"name": "../own"}, "needs small letters"),
+        ({"name": "debian"}, "is taken"),
+        ({"name": "vmlab-0123456789ab"}, "is taken"),
+        ({"user": "a b"}, "is no name of a user"),
+        ({"initrd": Path("/x")}, "belong to a kernel"),
+        ({"command_line": "quiet"}, "belong to a kernel"),
+    ],
+)
+def test_wrong_words_are_wrong_usage(tmp_path: Path, key: Path, changes: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        add(_new(_disk(tmp_path), key, **changes), _quiet)
+
+
+def test_only_a_private_key_without_a_passphrase_will_do(tmp_path: Path, key: Path) -> None:
+    asyncssh.generate_private_key("ssh-ed25519").write_private_key(
+        tmp_path / "locked", "pkcs8-pem", passphrase="secret"
+    )
+    for file in (tmp_path / "id.pub", tmp_path / "locked", _disk(tmp_path), tmp_path / "none"):
+        with pytest.raises(UsageError, match=file.name):
+            add(_new(_disk(tmp_path), file), _quiet)
+
+
+def test_what_was_interrupted_leaves_nothing(
+    tmp_path: Path, key: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_given: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("vmlab.guests.image.adding.describe", full)
+    with pytest.raises(ImageError, match="could not be added: No space left on device"):
+        add(_new(_disk(tmp_path), key), _quiet)
+    assert not [path for path in cache.glob("*") if path.name != ".locks"]
+
+
+def test_what_a_killed_process_left_is_cleared(tmp_path: Path, key: Path) -> None:
+    made = add(_new(_disk(tmp_path), key), _quiet)
+    left = made.folder.with_name(f".adding-{made.id}-0123abcd")
+    made.folder.rename(left)
+    held = Lock.shared(left / "use.lock")
+    assert held is not None and added.clear_unfinished().removed == ()
+    held.release()
+    assert [Path(path) for path in added.clear_unfinished().removed] == [left] and not left.exists()
+
+
+def test_the_commands(tmp_path: Path, key: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--disk", str(_disk(tmp_path)), "--user", "root", "--key", str(key)]
+    assert command_line(["image", "add", "own", *given]) == 0
+    id = capsys.readouterr().out.strip()
+    assert command_line(["image", "ls", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["images"]
+    assert {name: row[name] for name in ("id", "name", "user", "current")} == {
+        "id": id,
+        "name": "own",
+        "user": "root",
+        "current": False,
+    }
+    assert command_line(["image", "ls"]) == 0
+    assert "added as own, user root" in capsys.readouterr().out
+    assert command_line(["image", "add", "own", *given]) == ExitCode.REFUSED
+    assert command_line(["image", "add", "other", *given[2:]]) == ExitCode.USAGE
+    assert command_line(["image", "rm", "own"]) == 0
+    assert command_line(["image", "rm", "own"]) == ExitCode.REFUSED
+    assert [path.name for path in (tmp_path / "cache/vmlab/added-images").iterdir()] == [".locks"]
+
+
+def test_errors_are_of_one_tree() -> None:
+    with pytest.raises(VmlabError, match="there is no guest image 'none'"):
+        added.require("none")

@@ -1,0 +1,194 @@
+"""Users' own images on this machine: known by name, each a copy whose every byte is compared with its digests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmlab.guests.cached import Collection, Entry, digests_in, require_sizes
+from vmlab.integrity import FileDigests, verify
+from vmlab.model.errors import ImageError, UsageError
+from vmlab.model.guest import LAB_IMAGE, check_image_name
+from vmlab.system.removal import Removals
+
+SCHEMA = "vmlab.added-image/1"
+DISK = "disk.raw"
+KERNEL = "vmlinuz"
+INITRD = "initrd.img"
+KEY = "key"
+"""The private key, readable for its owner alone."""
+
+_DIGITS = 12
+_BUILT = re.compile(r"vmlab-[0-9a-f]{12}")
+"""The ids of images that vmlab builds."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedImage:
+    """One image that a user has added: a raw disk, and how to log in to a guest of it.
+
+    Without `kernel` a guest boots as its disk says. `user` logs in over SSH with the private key in the file `key`.
+    `files` has the digests of all files, by name, and `size` is the disk's in bytes.
+    """
+
+    id: str
+    name: str
+    folder: Path
+    disk: Path
+    kernel: Path | None
+    initrd: Path | None
+    command_line: str
+    user: str
+    key: Path
+    size: int
+    files: Mapping[str, FileDigests]
+
+    def damaged(self, fault: str) -> ImageError:
+        """The error for a fault of its files; it names the command that mends it."""
+        return ADDED.damaged(self.folder, fault)
+
+
+@dataclass(frozen=True, slots=True)
+class AddedSummary:
+    """A line of `vmlab image ls`. `bytes` is what it takes on disk, `created` seconds since the epoch.
+
+    `user` is empty for one that is damaged.
+    """
+
+    id: str
+    name: str
+    user: str
+    bytes: int
+    created: float
+    in_use: bool
+
+
+class _Added(Collection):
+    name = "added-images"
+    noun = "guest image"
+    command = "vmlab image ls"
+    schema = SCHEMA
+    needed = frozenset({"files", "created", "name", "user", "command_line"})
+    unfinished = ".adding-"
+    refused = ImageError
+
+    def damaged(self, folder: Path, fault: str) -> ImageError:
+        remedy = f"vmlab image rm {_name_in(folder.name)}, and add it again"
+        return ImageError(f"guest image {folder.name} is damaged: {fault}", remedy=remedy)
+
+    def gone(self, id: str) -> ImageError:
+        return ImageError(f"guest image {id} was removed just now", remedy="vmlab image add")
+
+
+ADDED = _Added()
+
+
+def id_of(name: str, disk: FileDigests) -> str:
+    """The id of the image `name` with this disk, which is also the name of its folder."""
+    return f"{name}-{disk.sha256[:_DIGITS]}"
+
+
+def _name_in(id: str) -> str:
+    return id.rpartition("-")[0]
+
+
+def check_new_name(name: str) -> None:
+    """Raises UsageError for a name that an added image cannot have."""
+    try:
+        check_image_name(name)
+    except ValueError as error:
+        raise UsageError(f"the image's name {name[:40]!r} {error}") from error
+    if name == LAB_IMAGE or _BUILT.fullmatch(name):
+        raise UsageError(f"the image's name {name!r} is taken: vmlab's own image is called so")
+
+
+def is_taken(name: str) -> bool:
+    """Whether there is an image of that name, damaged or not."""
+    return _folder_of(name) is not None
+
+
+def find(name: str) -> AddedImage | None:
+    """The image of that name; None where there is none. Raises ImageError as `load` does."""
+    folder = _folder_of(name)
+    return None if folder is None else load(folder)
+
+
+def require(name: str) -> AddedImage:
+    """As `find`, but raises ImageError where there is none."""
+    found = find(name)
+    if found is None:
+        raise ImageError(f"there is no guest image {name[:40]!r}", remedy="vmlab image add makes one known")
+    return found
+
+
+def load(folder: Path) -> AddedImage:
+    """The image in `folder`; only its sizes are checked, see `require_whole`. Raises ImageError with what mends it."""
+    manifest = ADDED.read(folder)
+    with ADDED.naming(folder):
+        files = digests_in(manifest)
+        require_sizes(folder, {name: digests.size for name, digests in files.items()})
+    return AddedImage(
+        id=folder.name,
+        name=str(manifest["name"]),
+        folder=folder,
+        disk=folder / DISK,
+        kernel=folder / KERNEL if KERNEL in files else None,
+        initrd=folder / INITRD if INITRD in files else None,
+        command_line=str(manifest["command_line"]),
+        user=str(manifest["user"]),
+        key=folder / KEY,
+        size=files[DISK].size,
+        files=files,
+    )
+
+
+def require_whole(image: AddedImage) -> None:
+    """Read all of an image from the disk itself. Raises ImageError where any byte has changed."""
+    expected = {image.folder / name: digests for name, digests in image.files.items()}
+    for fault in verify(expected).faults.values():
+        raise image.damaged(fault)
+
+
+@contextmanager
+def hold(image: AddedImage) -> Iterator[AddedImage]:
+    """Keep the image from being removed while the context lasts. Raises ImageError where it was removed already."""
+    with ADDED.held(image.folder):
+        yield image
+
+
+def list_added() -> list[AddedSummary]:
+    """All added images on this machine, by name; a damaged one is listed with what is left of it."""
+    return sorted((_summary(one) for one in ADDED.entries()), key=lambda one: one.id)
+
+
+def _summary(entry: Entry) -> AddedSummary:
+    user = "" if entry.manifest is None else str(entry.manifest["user"])
+    return AddedSummary(entry.id, _name_in(entry.id), user, entry.bytes, entry.created, entry.in_use)
+
+
+def disk_sizes() -> dict[str, int]:
+    """The size of each whole image's disk in bytes, by the image's name."""
+    manifests = [one.manifest for one in ADDED.entries() if one.manifest is not None]
+    return {str(one["name"]): int(one["files"][DISK]["size"]) for one in manifests}
+
+
+def remove(name: str) -> bool:
+    """Delete the image of that name; False where there is none. Raises ImageError when a run uses it, and OSError."""
+    folder = _folder_of(name)
+    if folder is not None:
+        ADDED.remove(folder.name)
+    return folder is not None
+
+
+def clear_unfinished() -> Removals:
+    """Remove what killed processes left behind; returns what was removed and what was not. Raises as the collection
+    does.
+    """
+    return ADDED.clear_unfinished()
+
+
+def _folder_of(name: str) -> Path | None:
+    return next((ADDED.folder() / one.id for one in list_added() if one.name == name), None)

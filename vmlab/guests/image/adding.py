@@ -1,0 +1,148 @@
+"""Makes a user's own disk known as an image: looked at, copied into the cache, digested, sealed; all or nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vmlab.guests.cached import Notice, wait_for
+from vmlab.guests.image import added
+from vmlab.guests.image.added import ADDED, DISK, INITRD, KERNEL, KEY, AddedImage, id_of
+from vmlab.guests.image.steps import Stop, run_step, stoppable
+from vmlab.guests.keys import read_private_key
+from vmlab.integrity import describe
+from vmlab.model.errors import HypervisorUnavailable, ImageError, UsageError, in_one_line
+from vmlab.system.marks import mark
+
+FORMATS = ("raw", "qcow2")
+_DEADLINE = 60.0
+_SECTOR = 512
+_BOOT_SIGNATURE = b"\x55\xaa"
+"""The last two bytes of the first sector of a disk that a BIOS boots from, or that has partitions."""
+_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}", re.ASCII)
+_LOG = "add.log"
+_CONSOLE = "rw console=ttyS0"
+
+
+@dataclass(frozen=True, slots=True)
+class NewImage:
+    """What a user gives. `command_line` is the kernel's; None for one that names the first partition, or the whole disk
+    where it has no partitions, as the root file system.
+    """
+
+    name: str
+    disk: Path
+    user: str
+    key: Path
+    kernel: Path | None = None
+    initrd: Path | None = None
+    command_line: str | None = None
+
+
+def add(new: NewImage, progress: Notice) -> AddedImage:
+    """Copy the disk into the cache, as raw, and keep it under its name; the given files are only read.
+
+    Raises UsageError for a name, user, or key that cannot be used,
+    ImageError for a disk that cannot, or a name that is taken, and RunInterrupted on a signal; then nothing is left.
+    """
+    _check_words(new)
+    key = read_private_key(new.key)
+    kind = _format_of(new.disk)
+    with stoppable() as stop:
+        lock = wait_for(
+            ADDED.build_lock(new.name),
+            every=0.2,
+            busy=lambda: progress(f"image {new.name} is being added by another; waiting for it"),
+            each=stop.check,
+        )
+        try:
+            return _added(new, key, kind, stop, progress)
+        except OSError as error:
+            raise ImageError(f"image {new.name} could not be added: {in_one_line(error)}") from error
+        finally:
+            lock.release()
+
+
+def _check_words(new: NewImage) -> None:
+    added.check_new_name(new.name)
+    if not _USER.fullmatch(new.user):
+        raise UsageError(f"{new.user[:40]!r} is no name of a user")
+    if new.kernel is None and (new.initrd is not None or new.command_line is not None):
+        raise UsageError("--initrd and --append belong to a kernel; give --kernel, too")
+
+
+def _format_of(disk: Path) -> str:
+    """What qemu-img takes the file for. Raises ImageError unless that is one of FORMATS, all in this one file."""
+    argv = ["qemu-img", "info", "--output=json", f"file:{disk.absolute()}"]
+    try:
+        asked = subprocess.run(argv, capture_output=True, text=True, timeout=_DEADLINE, check=False)
+    except FileNotFoundError as error:
+        raise HypervisorUnavailable("qemu-img is missing", remedy="apt-get install qemu-utils") from error
+    except subprocess.TimeoutExpired as error:
+        raise ImageError(f"qemu-img took longer than {_DEADLINE:.0f} s to look at {disk}") from error
+    if asked.returncode != 0:
+        said = (asked.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise ImageError(f"{disk} is no disk that can be read: {said.removeprefix('qemu-img: ')[:200]}")
+    found: dict[str, Any] = json.loads(asked.stdout)
+    if found["format"] not in FORMATS:
+        raise ImageError(
+            f"{disk} is {found['format']}, and an image is raw or qcow2", remedy=f"qemu-img convert -O qcow2 {disk} …"
+        )
+    details = found.get("format-specific", {}).get("data", {})
+    if "backing-filename" in found or "data-file" in details:
+        raise ImageError(f"{disk} is not whole: it needs another file", remedy=f"qemu-img convert -O qcow2 {disk} …")
+    if found.get("encrypted"):
+        raise ImageError(f"{disk} is encrypted")
+    return str(found["format"])
+
+
+def _added(new: NewImage, key: bytes, kind: str, stop: Stop, progress: Notice) -> AddedImage:
+    if added.is_taken(new.name):
+        raise ImageError(f"there is an image {new.name} already", remedy=f"vmlab image rm {new.name} first")
+    with ADDED.begun(new.name, ADDED.gate(), progress) as folder:
+        progress(f"copying {new.disk}")
+        _copy_disk(new.disk, kind, folder, stop)
+        for source, name in ((new.kernel, KERNEL), (new.initrd, INITRD)):
+            if source is not None:
+                shutil.copyfile(source, folder / name)
+        (folder / KEY).touch(mode=0o600)
+        (folder / KEY).write_bytes(key)
+        command_line = _command_line(new, folder / DISK)
+        progress("reading the files")
+        names = [name for name in (DISK, KERNEL, INITRD, KEY) if (folder / name).exists()]
+        files = {name: describe(folder / name, stop.check) for name in names}
+        id = id_of(new.name, files[DISK])
+        said = {"name": new.name, "user": new.user, "command_line": command_line, "format": kind}
+        mark(folder, id)
+        ADDED.seal(folder, id, files, said)
+        folder.chmod(0o755)
+        stop.check()
+        return added.load(ADDED.keep(folder, id))
+
+
+def _copy_disk(source: Path, kind: str, folder: Path, stop: Stop) -> None:
+    """Write the disk as raw, with holes for its zeros; a file system that can share the data does so."""
+    target, log = str(folder / DISK), folder / _LOG
+    if kind == "raw":
+        run_step(["cp", "--reflink=auto", "--sparse=always", "--", str(source.absolute()), target], log, stop)
+    else:
+        argv = ["qemu-img", "convert", "-q", "-f", kind, "-O", "raw", f"file:{source.absolute()}", target]
+        run_step(argv, log, stop)
+    log.unlink()
+
+
+def _command_line(new: NewImage, disk: Path) -> str:
+    """The kernel's command line; empty without a kernel. Raises ImageError for a disk that nothing can boot from."""
+    with disk.open("rb") as file:
+        first = file.read(_SECTOR)
+    has_sector = first[-2:] == _BOOT_SIGNATURE and len(first) == _SECTOR
+    if new.kernel is None:
+        if not has_sector:
+            raise ImageError(f"{new.disk} has no boot sector, so nothing can boot from it", remedy="or give --kernel")
+        return ""
+    return new.command_line or f"root=/dev/vda{'1' if has_sector else ''} {_CONSOLE}"
