@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,16 @@ def settings(**changed: Any) -> dict[str, Any]:
     }
 
 
-def told(folder: Path, *cells: dict[str, Any], axis: str = "cache", image: str = "vmlab-1") -> RunDocument:
+def told(
+    folder: Path, *cells: dict[str, Any], axis: str = "cache", image: str = "vmlab-1", added: str = "own-1"
+) -> RunDocument:
     """A run with a cell for each of `cells`, which are their settings; each has its own value of `axis`."""
     values = [cell.get(axis, number) for number, cell in enumerate(cells)]
     story = Story(folder / "run.sqlite", run=folder.name).begin({axis: values})
-    story.writer.append(ImageReady(**story.now(), image=image, how="cached", seconds=0.1))
+    now = story.now()
+    ready = ImageReady(mono=now["mono"], wall=now["wall"], image=image, how="cached", seconds=0.1)
+    story.writer.append(ready)
+    story.writer.append(replace(ready, image=added, how="added", name="own"))
     for value, cell in zip(values, cells, strict=True):
         story.start_cell({axis: value}, settings=cell)
         story.measure("job", 2.0)
@@ -104,6 +110,12 @@ def test_what_was_asked_about_is_no_warning(tmp_path: Path) -> None:
 def test_a_record_without_settings_says_so(tmp_path: Path) -> None:
     comparison = compared(told(tmp_path / "a", {}), told(tmp_path / "b", settings(), axis="cache"), cells=(1, 1))
     assert comparison.warnings == ("record of settings differs: a unknown, b recorded",)
+
+
+def test_an_added_image_of_one_name_may_be_another_disk(tmp_path: Path) -> None:
+    before, after = told(tmp_path / "a", settings()), told(tmp_path / "b", settings(), added="own-2")
+    assert before["run"]["image"] == "vmlab-1" and before["run"]["added_images"] == {"own": "own-1"}
+    assert compared(before, after).warnings == ("added image own differs: a own-1, b own-2",)
 
 
 def test_image_snapshots_and_facts_of_the_host_stand_there(tmp_path: Path) -> None:

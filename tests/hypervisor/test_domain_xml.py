@@ -50,6 +50,20 @@ def test_libvirts_schema_takes_it(mode: CacheMode, accelerator: Accelerator, fil
     assert schema.validate(etree.fromstring(text)), schema.error_log
 
 
+@pytest.mark.skipif(not SCHEMA.exists(), reason="libvirt's schemas are not installed")
+def test_without_a_kernel_the_disk_boots() -> None:
+    text = domain_xml(spec(), "run1", BootImage(IMAGE.disk, None, None, ""), FILES, TCG)
+    os = etree.fromstring(text).find("os")
+    assert os is not None and [child.tag for child in os] == ["type", "boot"] and os[1].get("dev") == "hd"
+    assert etree.RelaxNG(etree.parse(SCHEMA)).validate(etree.fromstring(text))
+
+
+def test_a_kernel_may_come_without_an_initial_ram_disk() -> None:
+    text = domain_xml(spec(), "run1", replace(IMAGE, initrd=None), FILES, TCG)
+    os = etree.fromstring(text).find("os")
+    assert os is not None and [child.tag for child in os] == ["type", "kernel", "cmdline"]
+
+
 @pytest.mark.parametrize(
     ("name", "source", "more"),
     [("file", ON_FILE, {}), ("block", ON_BLOCK, {"allocation": "full", "backing": "block"})],

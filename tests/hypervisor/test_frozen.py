@@ -78,9 +78,17 @@ def test_another_hypervisor_does_not_fit(saved: Path, image: BootImage, fact: st
 
 
 def test_another_kernel_does_not_fit(saved: Path, image: BootImage) -> None:
+    assert image.kernel is not None
     image.kernel.write_bytes(b"another kernel")
     with pytest.raises(SnapshotError, match="kernel differ"):
         require_fitting(saved, layout(spec(), image, FACTS))
+
+
+def test_a_guests_own_image_is_what_counts(saved: Path, image: BootImage) -> None:
+    own = replace(image, disk=image.disk.with_name("other.raw"))
+    with pytest.raises(SnapshotError, match=": base differ"):
+        require_fitting(saved, layout(replace(spec(), image=own), image, FACTS))
+    require_fitting(saved, layout(replace(spec(), image=image), own, FACTS))
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -115,7 +115,7 @@ class Run:
         request = RunRequest(self._folder.id, "two.yaml", Overrides(), plan.seed)
         built = small_image()
         image = BootImage(built.disk, built.kernel, built.initrd, built.command_line)
-        self._prepared = PreparedRun(request, plan, image)
+        self._prepared = PreparedRun(request, plan, image, {})
 
     async def connect(
         self, name: str, address: str, *, key: asyncssh.SSHKey, host_key: asyncssh.SSHKey, deadline: float

@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.hypervisor import FakeHypervisor
+from vmlab.guests.image.added import AddedImage
 from vmlab.guests.snapshots import SnapshotRecipe
+from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.frozen import layout
+from vmlab.lab.added_guests import AddedGuests
 from vmlab.lab.guest_set import GuestSet
+from vmlab.lab.timing import USUAL
 from vmlab.model.guest import GUEST_ATTRIBUTES
 from vmlab.model.run import CACHE_MODES
 from vmlab.plan.loading import read
@@ -29,6 +33,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "cpu_quota": lambda draw: f"{draw.randint(10, 100)}",
     "cache": lambda draw: draw.choice(CACHE_MODES),
     "boot": lambda draw: draw.choice(["lab", "normal", "rescue"]),
+    "image": lambda draw: draw.choice(["debian", "mine", "other"]),
     "data": lambda draw: f"{draw.randint(64, 2**14)} MiB",
     "data_queues": lambda draw: f"{draw.randint(1, 64)}",
     "allocation": lambda draw: draw.choice(["thin", "full"]),
@@ -55,7 +60,12 @@ async def snapshot_id(folder: Path, attributes: dict[str, str]) -> str:
         (folder / name).touch()
     image = BootImage(folder / "root.raw", folder / "vmlinuz", folder / "initrd", "")
     hypervisor = FakeHypervisor()
-    (spec,) = GuestSet("run", cell, hypervisor, image, lambda _guest, _state: None).specs
+    key, disk = folder / "key", folder / "disk.raw"
+    added = {
+        name: AddedImage(name, name, folder, disk, None, None, "", "root", key, 2**20, {}) for name in ("mine", "other")
+    }
+    guests_of_added = AddedGuests(cell, added, SshShell.log_in, USUAL)
+    (spec,) = GuestSet("run", cell, hypervisor, image, lambda _guest, _state: None, added=guests_of_added).specs
     machine = layout(spec, image, await hypervisor.facts())
     return SnapshotRecipe(image="1" * 64, machine=machine, roles=(), preparation={}).id
 
@@ -65,6 +75,8 @@ async def test_a_snapshot_fits_guests_that_see_the_same(tmp_path: Path, changed:
     draw = random.Random(changed)
     for _ in range(20):
         one = {name: another(draw) for name, another in DRAWS.items()}
+        # The ways to boot are those of vmlab's own image.
+        one |= {"boot": "lab"} if changed == "image" else {"image": "debian"}
         other = dict(one)
         while other == one:
             other[changed] = DRAWS[changed](draw)

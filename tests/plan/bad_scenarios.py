@@ -37,6 +37,7 @@ def added(name: str, text: str, line: str) -> Bad:
 _BOMB = "\n".join(f"{c}: &{c} [{', '.join(['*' + p] * 10)}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True))
 _BYTE_UNITS = "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
 _NAME_RULE = "needs small letters, digits and dashes, at most 31, the first a letter"
+_IMAGE_RULE = "needs small letters, digits, dots and dashes, at most 31, the first a letter"
 _POINT_RULE = "needs small letters, digits, dots, dashes and underscores, at most 31, one of them a letter"
 _CACHE_RULE = "must be 'none', 'writeback', 'writethrough', 'directsync' or 'unsafe'"
 _UNSAFE = "cache mode unsafe may lose guests' data; say so with --allow-unsafe or allow: {unsafe_cache: true}"
@@ -122,11 +123,24 @@ BAD = [
     changed("huge", "10", "9" * 26, f":6:49: {'9' * 26} is too large a number"),
     changed("huge float", "10", "1e999", ":6:49: 1e999 is too large a number"),
     changed("YAML 1.1 truth", "10", "10, back: yes", ":6:59: workloads.copy.back: needs true or false, not 'yes'"),
-    added("image", "image: windows", ":7:1: image cannot be chosen: all guests start from Debian; leave the key out"),
-    added(
-        "image, the one there is",
-        "image: debian",
-        ":7:1: image cannot be chosen: all guests start from Debian; leave the key out",
+    added("image", "image: mine", ":7:1: image belongs to a guest, as in guests: {front: {image: NAME, …}}"),
+    changed(
+        "image that cannot be one",
+        "memory: 512 MiB",
+        "memory: 512 MiB, image: ../x",
+        f":3:49: guests.a.image: {_IMAGE_RULE}, not '../x'",
+    ),
+    changed(
+        "boot of an added image",
+        "memory: 512 MiB",
+        "memory: 512 MiB, image: mine, boot: rescue",
+        ":3:55: boot is of vmlab's own image; guest a boots as its image mine does",
+    ),
+    changed(
+        "role that an added image cannot have",
+        "{role: fileserver, memory: 512 MiB}",
+        "{role: [fileserver, web], memory: 512 MiB, image: mine}",
+        ":3:13: a guest of an added image can have the role fileserver, or none; not web",
     ),
     changed("guest that is a command", "  b:", '  "x; rm -rf /":', f":4:3: the name 'x; rm -rf /' {_NAME_RULE}"),
     changed("workload in capitals", "  copy:", "  Copy:", f":6:3: the name 'Copy' {_NAME_RULE}"),
@@ -195,7 +209,7 @@ BAD = [
         "axes: {colour: [red]}",
         ":7:8: axis colour: needs `sets`, such as sets: workloads.NAME.KEY "
         "(axes without `sets` are tiles, vcpus, memory, disk, queues, cpu_shares, cpu_quota, cache, "
-        "boot, data, data_queues, allocation, backing, read_ahead, data_cache, "
+        "boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, "
         "host.ksm, host.thp, host.read_ahead)",
     ),
     added(

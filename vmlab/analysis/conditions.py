@@ -77,7 +77,12 @@ def _cut(text: str) -> str:
 
 
 def _of_runs(runs: Sequence[RunPart], places: Places) -> Iterator[Differing]:
-    facts = [{key: run.get(key) for key in _OF_RUNS} | dict(_leaves(run["host"], "host", " ")) for run in runs]
+    facts = [
+        {key: run.get(key) for key in _OF_RUNS}
+        | dict(_leaves(run["added_images"], "added image", " "))
+        | dict(_leaves(run["host"], "host", " "))
+        for run in runs
+    ]
     known = all(cell["settings"].get("host") for _, sides in places for side in sides for cell in side)
     left_out = _OF_THE_MOMENT | _ALSO_SETTINGS if known else _OF_THE_MOMENT
     for what in dict.fromkeys(key for one in facts for key in one):

@@ -206,6 +206,7 @@ class RunTimeline:
     cells: dict[int, CellTimeline] = field(default_factory=dict)
     notices: list[Notice] = field(default_factory=list)
     others: list[AnotherRunSeen] = field(default_factory=list)
+    added_images: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Self:
@@ -232,8 +233,10 @@ class RunTimeline:
             case RunStarted():
                 self.started = event
                 self.cells_planned, self.expected_seconds = event.cells, event.expected_seconds
-            case ImageReady():
+            case ImageReady(name=""):
                 self.image = event
+            case ImageReady():
+                self.added_images[event.name] = event.image
             case HostProbed():
                 self.probed = event
             case Notice():

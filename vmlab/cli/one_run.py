@@ -10,6 +10,7 @@ from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.progress import RunProgress
 from vmlab.lab.folder import RunFolder
 from vmlab.lab.force import kill_run
+from vmlab.lab.host_images import with_images
 from vmlab.lab.launch import start_run
 from vmlab.lab.measuring import HostBusy, refuse_beside_others, wait_for_end
 from vmlab.lab.ready import check_ready
@@ -41,7 +42,7 @@ def started(
                 if wait:
                     refuse_beside_others()
                 # Planned again each time, because memory is free again when another run has ended.
-                host = read_host_facts(runs_folder())
+                host = with_images(read_host_facts(runs_folder()))
                 plan = make_plan(file, overrides, host)
                 check_fit(plan, host, overcommit=overcommit)
             return start_run(file, overrides, plan, host, concurrent=concurrent)

@@ -9,6 +9,7 @@ from vmlab.cli.diagnostics import say
 from vmlab.cli.options import overrides_options
 from vmlab.cli.output import write_json, write_text
 from vmlab.cli.plan_text import plan_document, plan_text
+from vmlab.lab.host_images import with_images
 from vmlab.model.errors import RefusedError
 from vmlab.model.places import runs_folder
 from vmlab.plan.loading import load
@@ -27,7 +28,7 @@ def plan(scenario: str, overrides: Overrides, as_json: bool) -> None:
 
     Exit code 3 means that the host does not have the resources.
     """
-    host = read_host_facts(runs_folder())
+    host = with_images(read_host_facts(runs_folder()))
     file = load_valid(scenario)
     planned = make_plan(file, with_enough_repeats(overrides, file.scenario), host)
     refusal: RefusedError | None = None

@@ -8,6 +8,7 @@ from vmlab.analysis.intent import table_document
 from vmlab.analysis.repeats import repeats_needed
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.cache import has_write_cache
+from vmlab.model.guest import LAB_IMAGE
 from vmlab.model.repetition import Until
 from vmlab.model.units import about_seconds, format_bytes
 from vmlab.model.visible import visible_line
@@ -18,8 +19,6 @@ from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Plan, WorkloadPlan
 from vmlab.report.words import order_words, plural
 
 SCHEMA = "vmlab.plan/1"
-_IMAGE = "debian"
-"""The image of all guests; a scenario cannot choose it."""
 
 
 def plan_document(plan: Plan, host: HostFacts, refusal: str | None) -> dict[str, Any]:
@@ -33,7 +32,7 @@ def plan_document(plan: Plan, host: HostFacts, refusal: str | None) -> dict[str,
             "scenario": plan.scenario.name,
             "size": plan.size,
             "seed": plan.seed,
-            "image": _IMAGE,
+            "image": LAB_IMAGE,
             "hypervisor": plan.scenario.hypervisor,
             "repeats": plan.scenario.repeats if until is None else until.at_least,
             "repeats_needed": _needed(plan),
@@ -209,11 +208,16 @@ def _memory(plan: Plan, host: HostFacts) -> str:
 
 
 def _booted(plan: Plan) -> str:
-    return ", all of them booted (cold)" if plan.cold and plan.guests else ""
+    return ", all of them booted (cold)" if plan.guests and not _freezes(plan) else ""
+
+
+def _freezes(plan: Plan) -> bool:
+    """Whether any cell starts from snapshots."""
+    return not plan.cold and any(cell.guests and not cell.added_images for cell in plan.cells)
 
 
 def _once(plan: Plan) -> str:
-    return "" if plan.cold or not plan.guests else "; about a minute more when guests are frozen first"
+    return "; about a minute more when guests are frozen first" if _freezes(plan) else ""
 
 
 def _accelerator(host: HostFacts) -> str:
@@ -236,6 +240,8 @@ def _guest_line(guest: GuestPlan, width: int, *, alike: bool) -> str:
     """`alike` where all guests have one cache mode, which is then shown in the cells' lines."""
     given = guest.resources
     words = [f"{given.vcpus} vCPU", format_bytes(given.memory_bytes), ", ".join(guest.roles) or "no role"]
+    if not given.is_labs:
+        words.append(f"image {given.image}")
     if given.cpu_shares is not None:
         words.append(f"CPU shares {given.cpu_shares}")
     if given.cpu_quota is not None:

@@ -22,6 +22,7 @@ from vmlab.cli.one_run import follow, started
 from vmlab.cli.options import overrides_without
 from vmlab.cli.output import OutputLost, page_width, write_json, write_text
 from vmlab.lab.folder import RunFolder
+from vmlab.lab.host_images import with_images
 from vmlab.model.errors import ExitCode, RefusedError, UsageError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import CACHE_MODES, Outcome
@@ -76,7 +77,7 @@ def scale(
 
 def _planned(file: ScenarioFile, overrides: Overrides, until_knee: bool, max_tiles: int) -> Ascent:
     """The beginning. Raises UsageError for a scenario that asks nothing of its tiles."""
-    plan = make_plan(file, replace(overrides, tiles=(1,)), read_host_facts(runs_folder()))
+    plan = make_plan(file, replace(overrides, tiles=(1,)), with_images(read_host_facts(runs_folder())))
     targets = plan_targets(plan)
     if not targets:
         raise UsageError(

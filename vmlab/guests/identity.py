@@ -7,7 +7,6 @@ numbers.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 from collections.abc import Mapping
@@ -16,14 +15,12 @@ from functools import cache
 from importlib import resources
 
 from vmlab.guests.agent import AgentCall, run_program, wait_for_agent
-from vmlab.guests.clock import ClockReading, read_clock
+from vmlab.guests.clock import ClockReading, read_clock, settle_clock
 from vmlab.model.errors import GuestError, HypervisorError
 
 __all__ = ["AgentCall", "Identity", "identify", "wait_for_agent"]
 
 _ENTROPY_BYTES = 64
-_CLOCK_TRIES = 8
-_CLOCK_PAUSE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ async def identify(call: AgentCall, identity: Identity, run: str, deadline: floa
     try:
         before = await read_clock(call)
         await run_identity(call, {"clock": str(-before.offset), "grow": "1", **identity.parts(run)}, deadline)
-        return await _settled_clock(call, deadline)
+        return await settle_clock(call, lambda by: run_identity(call, {"clock": str(by)}, deadline))
     except (GuestError, HypervisorError) as error:
         raise GuestError(f"{identity.hostname}: {error}") from error
 
@@ -80,17 +77,3 @@ async def run_identity(call: AgentCall, parts: Mapping[str, str], deadline: floa
 @cache
 def _program() -> str:
     return resources.files("vmlab.guests.payload").joinpath("identity.pl").read_text(encoding="utf-8")
-
-
-async def _settled_clock(call: AgentCall, deadline: float) -> ClockReading:
-    """A step lands within the uncertainty of the reading before it, so a second one is needed on a busy host only."""
-    reading = await read_clock(call)
-    for _ in range(_CLOCK_TRIES):
-        if reading.close:
-            break
-        if reading.certainly_off:
-            await run_identity(call, {"clock": str(-reading.offset)}, deadline)
-        else:
-            await asyncio.sleep(_CLOCK_PAUSE)
-        reading = await read_clock(call)
-    return reading

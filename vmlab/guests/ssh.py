@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -25,6 +25,7 @@ _ALGORITHMS: dict[str, Any] = {
 # during a measurement, so one is sent only after a minute without any data; after the third one without an answer the
 # connection is lost. A guest that died is found out much sooner, by its QEMU.
 _KEEP_ALIVE: dict[str, Any] = {"keepalive_interval": 60, "keepalive_count_max": 3}
+_SUDO = ("sudo", "-n", "-H", "--")
 _LAUNCH_SECONDS = 60.0
 _SEND_SECONDS = 30.0
 _CLOSE_SECONDS = 5.0
@@ -75,10 +76,18 @@ class SshChannel:
 class SshShell:
     """A guest's shell, as `workloads.contract.Shell` describes it."""
 
-    def __init__(self, name: str, address: str, connection: asyncssh.SSHClientConnection) -> None:
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        connection: asyncssh.SSHClientConnection,
+        as_root: tuple[str, ...] = (),
+    ) -> None:
+        """`as_root` are the words before a command that make it root's; none for a connection that is root's own."""
         self._name = name
         self._address = address
         self._connection = connection
+        self._as_root = as_root
 
     @property
     def name(self) -> str:
@@ -99,19 +108,19 @@ class SshShell:
         Raises DeadlineExceeded, or GuestError at once when the guest shows another host key.
         """
         pinned = asyncssh.import_public_key(host_key.export_public_key("openssh"))
-        last = "no answer"
-        try:
-            async with asyncio.timeout(deadline):
-                while True:
-                    try:
-                        return cls(name, address, await _open(address, key, pinned))
-                    except asyncssh.HostKeyNotVerifiable as error:
-                        raise GuestError(f"{name}: another machine answers at {address}: {error}") from error
-                    except (OSError, asyncssh.Error) as error:
-                        last = str(error)
-                        await asyncio.sleep(0.1)
-        except TimeoutError as error:
-            raise DeadlineExceeded(f"{name}: SSH did not answer within {deadline:.0f} s: {last}") from error
+        options = {"known_hosts": ([pinned], [], []), **_ALGORITHMS}
+        return cls(name, address, await _opened(name, address, "root", key, options, deadline))
+
+    @classmethod
+    async def log_in(cls, name: str, address: str, *, user: str, key: asyncssh.SSHKey, deadline: float) -> SshShell:
+        """Connect to a guest of an added image as `user`, whose commands become root's by sudo.
+
+        It has the host key that it booted with, which nobody knows; on the lab's network no one else can answer.
+        Retries until `deadline` seconds are over. Raises DeadlineExceeded, and GuestError where it lets nobody in with
+        this key until then.
+        """
+        connection = await _opened(name, address, user, key, {"known_hosts": None}, deadline)
+        return cls(name, address, connection, () if user == "root" else _SUDO)
 
     async def run(
         self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
@@ -120,7 +129,10 @@ class SshShell:
         try:
             async with asyncio.timeout(deadline):
                 result = await self._connection.run(
-                    shlex.join(argv), input=stdin if stdin is not None else "", encoding="utf-8", errors="replace"
+                    shlex.join([*self._as_root, *argv]),
+                    input=stdin if stdin is not None else "",
+                    encoding="utf-8",
+                    errors="replace",
                 )
         except TimeoutError as error:
             raise DeadlineExceeded(f"{self._name}: {argv[0]} took longer than {deadline:.0f} s") from error
@@ -135,7 +147,8 @@ class SshShell:
         """Write a file; see `workloads.contract.Shell.write`."""
         folder = shlex.quote(str(PurePosixPath(path).parent))
         quoted = shlex.quote(path)
-        command = f"mkdir -p {folder} && cat > {quoted} && chmod {mode:o} {quoted}"
+        script = f"mkdir -p {folder} && cat > {quoted} && chmod {mode:o} {quoted}"
+        command = shlex.join([*self._as_root, "sh", "-c", script]) if self._as_root else script
         try:
             async with asyncio.timeout(60):
                 result = await self._connection.run(command, input=content, encoding=None)
@@ -151,7 +164,7 @@ class SshShell:
         try:
             async with asyncio.timeout(_LAUNCH_SECONDS):
                 process = await self._connection.create_process(
-                    shlex.join(argv), encoding="utf-8", errors="replace", stderr=asyncssh.DEVNULL
+                    shlex.join([*self._as_root, *argv]), encoding="utf-8", errors="replace", stderr=asyncssh.DEVNULL
                 )
         except TimeoutError as error:
             raise DeadlineExceeded(f"{self._name}: {argv[0]} did not start within {_LAUNCH_SECONDS:g} s") from error
@@ -164,19 +177,42 @@ class SshShell:
         self._connection.abort()
 
 
-async def _open(address: str, key: asyncssh.SSHKey, pinned: asyncssh.SSHKey) -> asyncssh.SSHClientConnection:
+async def _opened(
+    name: str, address: str, user: str, key: asyncssh.SSHKey, options: Mapping[str, Any], deadline: float
+) -> asyncssh.SSHClientConnection:
+    """A connection, tried again until there is one. Raises DeadlineExceeded and GuestError."""
+    last: Exception | None = None
+    try:
+        async with asyncio.timeout(deadline):
+            while True:
+                try:
+                    return await _open(address, user, key, options)
+                except asyncssh.HostKeyNotVerifiable as error:
+                    raise GuestError(f"{name}: another machine answers at {address}: {error}") from error
+                except (OSError, asyncssh.Error) as error:
+                    last = error
+                    await asyncio.sleep(0.1)
+    except TimeoutError as error:
+        if isinstance(last, asyncssh.PermissionDenied):
+            raise GuestError(f"{name}: it does not let user {user} in with the key that was given") from error
+        why = last or "no answer"
+        raise DeadlineExceeded(f"{name}: SSH did not answer within {deadline:.0f} s: {why}") from error
+
+
+async def _open(
+    address: str, user: str, key: asyncssh.SSHKey, options: Mapping[str, Any]
+) -> asyncssh.SSHClientConnection:
     return await asyncssh.connect(
         address,
-        username="root",
+        username=user,
         client_keys=[key],
-        known_hosts=([pinned], [], []),
         config=None,
         agent_path=None,
         preferred_auth=["publickey"],
         connect_timeout=20,
         login_timeout=60,
         **_KEEP_ALIVE,
-        **_ALGORITHMS,
+        **options,
     )
 
 

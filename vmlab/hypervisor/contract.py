@@ -15,11 +15,14 @@ from vmlab.model.run import Accelerator, CacheMode
 
 @dataclass(frozen=True, slots=True)
 class BootImage:
-    """Files that a guest boots from: a raw ext4 root disk, kernel, initrd, and the kernel's base command line."""
+    """Files that a guest boots from: a raw disk, kernel, initrd, and the kernel's base command line.
+
+    Without a kernel the guest's firmware boots the disk.
+    """
 
     disk: Path
-    kernel: Path
-    initrd: Path
+    kernel: Path | None
+    initrd: Path | None
     command_line: str
 
 
@@ -29,6 +32,9 @@ class DomainSpec:
 
     `guest` is its name in the scenario, `tile` its tile, `resources` what it is given apart from the network. A guest
     that will be saved has no `network`: the card and its address would be part of what is saved.
+
+    A guest with an `image` of its own starts from that in place of the call's. One with an `address`, IPv4, is given
+    it when it asks by DHCP.
     """
 
     name: str
@@ -37,6 +43,8 @@ class DomainSpec:
     resources: GuestResources
     mac: str
     network: bool = True
+    image: BootImage | None = None
+    address: str | None = None
 
 
 class SavedGuest(Protocol):

@@ -129,8 +129,12 @@ def _mark(domain: etree._Element, spec: DomainSpec, lab: str) -> None:
 def _boot(domain: etree._Element, mode: Boot, image: BootImage, platform: Platform) -> None:
     boot = _child(domain, "os")
     _text(boot, "type", "hvm", arch="x86_64", machine=platform.machine_type)
+    if image.kernel is None:
+        _child(boot, "boot", dev="hd")
+        return
     _text(boot, "kernel", str(image.kernel))
-    _text(boot, "initrd", str(image.initrd))
+    if image.initrd is not None:
+        _text(boot, "initrd", str(image.initrd))
     # The image's own initial RAM disk reads this word; without it the guest boots as the lab has it.
     _text(boot, "cmdline", image.command_line if mode == "lab" else f"{image.command_line} vmlab.boot={mode}")
 

@@ -17,6 +17,7 @@ from vmlab.hypervisor import cgroups, frozen
 from vmlab.hypervisor.calls import call
 from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
 from vmlab.hypervisor.data_disks import DataDisks
+from vmlab.hypervisor.dhcp import AddressServer
 from vmlab.hypervisor.disks import BackingFormat, make_overlay, require_direct
 from vmlab.hypervisor.domain_watch import DomainWatch
 from vmlab.hypervisor.domain_xml import DomainFiles, Platform, domain_name, domain_xml, nic_xml
@@ -67,6 +68,7 @@ class EmbeddedHypervisor:
         self._lab = lab
         self._notice = on_notice or (lambda _words: None)
         self._platform_facts = PlatformFacts(lambda: self._connection, self._notice, kernel)
+        self._addresses = AddressServer()
         self._data_disks = DataDisks(disks, lab, self.journal)
         self._running_disks = RunningDisks(self._root, self._data_disks, self._lookup, self._chain_of)
         self._images: dict[str, BootImage] = {}
@@ -101,7 +103,8 @@ class EmbeddedHypervisor:
     async def create(self, image: BootImage, specs: list[DomainSpec]) -> None:
         """Make overlays and start all domains, side by side. On an error, or a cancellation, none stays."""
         platform = await self._ready_for(image, specs)
-        await self._all_or_none(specs, [self._boot(image, spec, platform) for spec in specs])
+        await self._addresses.serve({spec.mac: spec.address for spec in specs if spec.address is not None})
+        await self._all_or_none(specs, [self._boot(spec.image or image, spec, platform) for spec in specs])
 
     async def restore(self, image: BootImage, specs: list[DomainSpec], saved: Mapping[str, SavedGuest]) -> None:
         """Start all domains from saved states, side by side. On an error, or a cancellation, none stays."""
@@ -119,7 +122,8 @@ class EmbeddedHypervisor:
         self._disks.mkdir(exist_ok=True)
         for mode in {spec.resources.cache for spec in specs}:
             require_direct(self._disks, mode)
-            require_direct(image.disk.parent, mode)
+            for folder in {(spec.image or image).disk.parent for spec in specs}:
+                require_direct(folder, mode)
         shares = {spec.name: spec.resources.cpu_shares for spec in specs}
         self._weights |= cgroups.weights(shares, cgroups.hierarchies())
         return await self._platform_facts.platform()
@@ -301,6 +305,7 @@ class EmbeddedHypervisor:
         Raises CleanupIncomplete when something is left.
         """
         self._statistics.stop()
+        await self._addresses.stop()
         if self._connection is not None:
             await self.destroy(await self._statistics.running())
             self._remember()

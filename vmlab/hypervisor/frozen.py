@@ -40,6 +40,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 def layout(spec: DomainSpec, image: BootImage, facts: Mapping[str, Any]) -> dict[str, Any]:
     """All that must be equal for a saved state to load, as JSON values. `facts` are the hypervisor's own."""
+    image = spec.image or image
     return {
         **{name: facts[name] for name in _COMPARED_FACTS},
         **spec.resources.seen(),
@@ -96,7 +97,9 @@ def keep_disk(overlay: Path, folder: Path) -> None:
         remove_file(overlay)
 
 
-def _digest(file: Path) -> str:
+def _digest(file: Path | None) -> str | None:
+    if file is None:
+        return None
     found = file.stat()
     return _digest_of(file, found.st_size, found.st_mtime_ns)
 

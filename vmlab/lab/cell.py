@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from vmlab.guests.snapshots import Snapshot
+from vmlab.lab.added_guests import AddedGuests
 from vmlab.lab.caches import Caches
 from vmlab.lab.cell_events import CellEvents, Provision
 from vmlab.lab.contention import Contention
@@ -53,6 +54,7 @@ class CellRun:
             self._events.seen_inside,
             self._events.warn,
             helper=around.plan.scenario.helper,
+            added=AddedGuests(plan, around.added, around.log_in, self._timing),
         )
         self._caches = Caches(self._guests, warm=around.plan.scenario.warm)
         self.live_cache = LiveCache(plan, self._guests, self._events, self._timing.drain)
@@ -120,7 +122,8 @@ class CellRun:
         await self._guests.disconnect()
 
     async def _measure(self) -> None:
-        snapshot_provider = self._around.snapshot_provider if self.plan.guests else None
+        frozen = self.plan.guests and not self.plan.added_images
+        snapshot_provider = self._around.snapshot_provider if frozen else None
         if snapshot_provider is None:
             with self._events.phase(Phase.PROVISION):
                 await self._guests.boot()

@@ -21,6 +21,7 @@ from vmlab.guests.keys import RunKeys
 from vmlab.guests.roles import start_services
 from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor, SavedGuest
+from vmlab.lab.added_guests import AddedGuests
 from vmlab.lab.addresses import addresses, macs
 from vmlab.lab.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all
@@ -60,6 +61,7 @@ class GuestSet:
         on_notice: Callable[[str], None] = lambda _text: None,
         *,
         helper: bool = True,
+        added: AddedGuests | None = None,
     ) -> None:
         self._run = run
         self._open_shell = connect
@@ -71,6 +73,7 @@ class GuestSet:
         self._on_seen = on_seen
         self._on_notice = on_notice
         self._helper = helper
+        self._added = added or AddedGuests(cell, {}, SshShell.log_in, timing)
         self._keys = RunKeys.generate(guest.key for guest in cell.guests)
         self._addresses = addresses(cell.guests)
         self._macs = macs(cell.guests)
@@ -89,6 +92,8 @@ class GuestSet:
             tile=guest.tile,
             resources=guest.resources,
             mac=self._macs[guest.key],
+            image=self._added.boot_image(guest),
+            address=None if guest.resources.is_labs else self._addresses[guest.key],
         )
 
     async def boot(self) -> None:
@@ -96,7 +101,9 @@ class GuestSet:
         await self._hypervisor.create(self._image, self.specs)
         self._all_are("created")
         await run_all(self._connect(guest) for guest in self._cell.guests)
-        await run_all(wait_for_boot(self.shells[guest.key], guest.resources.boot) for guest in self._cell.guests)
+        labs = [guest for guest in self._cell.guests if guest.resources.is_labs]
+        await run_all(wait_for_boot(self.shells[guest.key], guest.resources.boot) for guest in labs)
+        await self._added.make_ready(self.shells, self._hosts())
         await self._add_data_disks()
         await run_all(install_start_line(shell) for shell in self.shells.values())
         await run_all(self._start_role(guest) for guest in self._cell.guests)
@@ -116,6 +123,10 @@ class GuestSet:
             self._on_state(guest, state)
 
     async def _connect(self, guest: GuestPlan, *, helper: bool = False) -> None:
+        if not guest.resources.is_labs:
+            self.shells[guest.key] = await self._added.connect(guest, self._addresses[guest.key])
+            self._on_state(guest, "connected")
+            return
         call: AgentCall = partial(self._hypervisor.agent, guest.key)
         helped = await self._helped(guest) if helper else None
         if helped is None:
@@ -165,12 +176,19 @@ class GuestSet:
             prefix=PREFIX,
             host_key=self._keys.host_private(guest.key),
             authorized_key=self._keys.authorized_line(),
-            hosts="".join(f"{address} {key}\n" for key, address in self._addresses.items()),
+            hosts=self._hosts(),
         )
+
+    def _hosts(self) -> str:
+        """Lines of /etc/hosts for all guests."""
+        return "".join(f"{address} {key}\n" for key, address in self._addresses.items())
 
     async def _start_role(self, guest: GuestPlan) -> None:
         deadline = self._timing.services_of(len(self._cell.guests), os.cpu_count() or 1)
-        await start_services(self.shells[guest.key], guest.roles, deadline)
+        shell = self.shells[guest.key]
+        if not guest.resources.is_labs:
+            await self._added.set_up(shell, guest, deadline)
+        await start_services(shell, guest.roles, deadline)
         self._on_state(guest, "prepared")
 
     async def boot_faults(self) -> list[str]:
@@ -179,6 +197,9 @@ class GuestSet:
         return [fault for fault in await asyncio.gather(*looks) if fault is not None]
 
     async def _boot_fault(self, guest: GuestPlan) -> str | None:
+        if not guest.resources.is_labs:
+            self._on_seen(guest, {"boot": await self._added.look_at_boot(self.shells[guest.key])})
+            return None
         seen = await look_at_boot(self.shells[guest.key], guest.resources.boot)
         self._on_seen(guest, {"boot": seen.to_json()})
         fault = seen.fault()

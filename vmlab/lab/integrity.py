@@ -10,7 +10,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from vmlab.guests.image import Image, damaged
+from vmlab.guests.image import Image
+from vmlab.guests.image.added import AddedImage
 from vmlab.guests.snapshots import DISK, MACHINE, RAM, Snapshot
 from vmlab.hypervisor.calls import call
 from vmlab.integrity import FileDigests, Findings, verify
@@ -25,19 +26,19 @@ _LEAST_BYTES_A_SECOND = 10e6
 class Integrity:
     """Compares the files below the guests of one run. What was found damaged is remembered."""
 
-    def __init__(self, image: Image, emit: Callable[[Event], object]) -> None:
-        self._image = image
+    def __init__(self, image: Image, emit: Callable[[Event], object], added: Iterable[AddedImage] = ()) -> None:
+        self._images: tuple[Image | AddedImage, ...] = (image, *added)
         self._emit = emit
         self._reported: set[Path] = set()
         self.damaged: dict[str, str] = {}
         """Damaged snapshots, which may not be used again: what is wrong with them, by id."""
         self.image_fault: str | None = None
-        """What is wrong with the image, and the command that repairs it; then no further cell can pass."""
+        """What is wrong with an image, and the command that repairs it; then no further cell can pass."""
 
     async def faults_after(self, snapshots: Iterable[Snapshot]) -> list[str]:
-        """Read the image and the disks of `snapshots`; a reason for each that differs, none if all are intact."""
+        """Read the images and the disks of `snapshots`; a reason for each that differs, none if all are intact."""
         used = {one.id: one for one in snapshots}
-        files = {self._image.folder / name: digests for name, digests in self._image.files.items()}
+        files = {image.folder / name: digests for image in self._images for name, digests in image.files.items()}
         files |= {one.folder / DISK: one.files[DISK] for one in used.values()}
         try:
             found = await self._verify(files)
@@ -55,8 +56,9 @@ class Integrity:
 
     def _note_damage(self, found: Findings, snapshots: Iterable[Snapshot]) -> None:
         for path, fault in found.faults.items():
-            if path.parent == self._image.folder:
-                self.image_fault = self.image_fault or str(damaged(self._image.folder, fault))
+            for image in self._images:
+                if path.parent == image.folder:
+                    self.image_fault = self.image_fault or str(image.damaged(fault))
             self.damaged.update({one.id: fault for one in snapshots if one.folder == path.parent})
 
     async def _verify(self, files: Mapping[Path, FileDigests]) -> Findings:

@@ -7,6 +7,7 @@ takes both along.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -15,8 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.guests.image import Image, ensure, hold, require_whole
+from vmlab.guests.image import Image, added, ensure, hold, require_whole
+from vmlab.guests.image.added import AddedImage
 from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.dhcp import require_dhcp
 from vmlab.hypervisor.namespace import run_isolated
 from vmlab.lab.folder import RunFolder, RunRequest
 from vmlab.lab.measuring import leave, measuring_place, note_launcher
@@ -104,6 +107,16 @@ def _image(folder: RunFolder, launcher_parts: LauncherParts) -> Image:
     return image
 
 
+def _added_images(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts) -> list[AddedImage]:
+    """The images that users have added and the plan needs, each with its event. Raises RefusedError."""
+    images = [added.require(name) for name in plan.added_images]
+    if images:
+        require_dhcp()
+    for image in images:
+        _append(folder, launcher_parts, ImageReady(image=image.id, how="added", seconds=0.0, name=image.name))
+    return images
+
+
 def _run_runner(folder: RunFolder, locks: tuple[int, ...], launcher_parts: LauncherParts) -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     place = measuring_place()
@@ -130,12 +143,19 @@ def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: Launche
     """
     try:
         with RuntimeFolder(folder.runtime).held() as second:
-            begin(folder, plan_of(folder), launcher_parts)
-            with heeded():
-                image = _image(folder, launcher_parts)
-            with hold(image):
+            plan = plan_of(folder)
+            begin(folder, plan, launcher_parts)
+            with contextlib.ExitStack() as holding:
+                with heeded():
+                    own_images = _added_images(folder, plan, launcher_parts)
+                    image = _image(folder, launcher_parts)
+                holding.enter_context(hold(image))
+                for one in own_images:
+                    holding.enter_context(added.hold(one))
                 with heeded():
                     require_whole(image)
+                    for one in own_images:
+                        added.require_whole(one)
                 _run_runner(folder, (lock, measuring, second), launcher_parts)
         last = verdict(folder, _swept(folder, launcher_parts), _died(folder))
     except (RunInterrupted, Stopped) as error:

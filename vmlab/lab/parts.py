@@ -20,6 +20,7 @@ from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.namespace import host_proc
 from vmlab.hypervisor.root_mount import mounted_root, root_with_data
+from vmlab.lab.added_guests import LogIn
 from vmlab.lab.folder import RunFolder
 from vmlab.lab.guest_set import Connect
 from vmlab.lab.host_side import HostTiles
@@ -92,6 +93,7 @@ class RunnerParts:
 
     hypervisor: Callable[[RunFolder, BootImage, Callable[[str], None]], Hypervisor] = embedded
     connect: Connect = SshShell.connect
+    log_in: LogIn = SshShell.log_in
     host_place: Callable[[RunFolder, BootImage], AbstractContextManager[Shell]] = host_place
     host_tiles: Callable[[RunFolder, Shell, Sequence[int]], AbstractContextManager[HostTiles]] = host_tiles
     far_host_place: Callable[[], AbstractContextManager[Callable[[Shell], Shell]]] = far_host_place

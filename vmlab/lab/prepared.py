@@ -7,9 +7,12 @@ host facts give the same plan.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from vmlab.guests.image import added
+from vmlab.guests.image.added import AddedImage
 from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.folder import RunFolder, RunRequest
 from vmlab.plan.loading import load
@@ -27,6 +30,8 @@ class PreparedRun:
     request: RunRequest
     plan: Plan
     image: BootImage
+    added: Mapping[str, AddedImage]
+    """The images that users have added and the plan needs, by name; the launcher holds them."""
 
 
 def host_of(folder: RunFolder) -> HostFacts:
@@ -60,13 +65,15 @@ def _keep(file: Path, text: str) -> None:
 def read_prepared(folder: RunFolder) -> PreparedRun:
     """All that the runner needs."""
     image = json.loads((folder.path / _IMAGE).read_text())
+    plan = plan_of(folder)
     return PreparedRun(
         request=RunRequest.from_json(folder.request.read_text()),
-        plan=plan_of(folder),
+        plan=plan,
         image=BootImage(
             disk=Path(image["disk"]),
             kernel=Path(image["kernel"]),
             initrd=Path(image["initrd"]),
             command_line=image["command_line"],
         ),
+        added={name: added.require(name) for name in plan.added_images},
     )

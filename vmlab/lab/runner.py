@@ -156,7 +156,8 @@ class Runner:
         outcomes = []
         timing = self._parts.timing
         async with self._parts.recording(self._outbox, self._hypervisor, self._folder.disks, timing) as recording:
-            integrity = Integrity(load_image(self._prepared.image.disk.parent), self._outbox.append)
+            image, added = load_image(self._prepared.image.disk.parent), self._prepared.added
+            integrity = Integrity(image, self._outbox.append, added.values())
             around = self._surroundings(recording, integrity)
             while (cell := self._coming.take()) is not None:
                 self._settings.apply(cell.host)
@@ -198,6 +199,8 @@ class Runner:
             host_mean=recording.figures.mean,
             why_called_off=self._why_called_off,
             connect=self._parts.connect,
+            log_in=self._parts.log_in,
+            added=self._prepared.added,
             snapshot_provider=self._snapshot_provider(integrity),
             integrity=integrity,
             timing=self._parts.timing,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from vmlab.guests.image.added import AddedImage
 from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage, Hypervisor
+from vmlab.lab.added_guests import LogIn
 from vmlab.lab.cell_events import Emit, KeepsRaw
 from vmlab.lab.guest_set import Connect
 from vmlab.lab.host_side import OpenTiles
@@ -26,7 +28,8 @@ class CellSurroundings:
 
     `why_called_off` gives the reason why a cell was cancelled, `host_settings` those in force. `host_mean` is the mean
     of one host figure over a span of the monotonic clock. Without `snapshot_provider` guests boot, and without
-    `integrity` the files below them are not checked, and without `yardsticks` the host's speed is not.
+    `integrity` the files below them are not checked, and without `yardsticks` the host's speed is not. `added` has the
+    images that users have added, by name.
     """
 
     run: str
@@ -46,3 +49,5 @@ class CellSurroundings:
     host_settings: Callable[[], Mapping[str, str | int | None]] = dict
     host_counters: Callable[[], HostCounters] = host_counters
     yardsticks: Yardsticks | None = None
+    log_in: LogIn = SshShell.log_in
+    added: Mapping[str, AddedImage] = field(default_factory=dict)

@@ -79,11 +79,15 @@ class HostProbed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageReady(Event):
-    """The image that all guests of the run start from; `how` is ``cached`` or ``built``."""
+    """The image that guests of the run start from; `how` is ``cached`` or ``built``.
+
+    One that a user has added is ``added``, and has the `name` by which guests ask for it.
+    """
 
     image: str
     how: str
     seconds: float
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

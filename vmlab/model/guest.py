@@ -97,6 +97,8 @@ class GuestAttributes(ScenarioPart):
     """Cache mode of the disk: none, writeback, writethrough, directsync or unsafe."""
     boot: Boot = "lab"
     """What it boots into: only what the lab needs (lab), what Debian usually starts (normal), or rescue mode."""
+    image: ImageName = LAB_IMAGE
+    """The image that it starts from: vmlab's own (debian), or the one that `vmlab image add` has made known so."""
     data_bytes: Annotated[Bytes | None, Field(alias="data", ge=2**26, le=2**46, multiple_of=4096), NOT_SEEN] = None
     """Size of a second disk, empty and mounted at ``/data`` when the workloads start, such as 100 GiB."""
     data_queues: Annotated[int, Field(ge=1, le=64), NOT_SEEN, OF_DATA_DISK] = 1
@@ -111,6 +113,11 @@ class GuestAttributes(ScenarioPart):
     """How far the guest reads ahead on its data disk, such as 4 MiB; the kernel's own choice where it is left out."""
     data_cache: Annotated[CacheMode | None, NOT_SEEN, OF_DATA_DISK] = None
     """Cache mode of the data disk; that of the first disk where it is left out."""
+
+    @property
+    def is_labs(self) -> bool:
+        """Whether it starts from vmlab's own image; only such a guest can be frozen."""
+        return self.image == LAB_IMAGE
 
     @property
     def data_mode(self) -> CacheMode:

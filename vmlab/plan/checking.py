@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.scenario import Scenario, WorkloadEntry
 from vmlab.plan.document import Document
+from vmlab.plan.images import of_added_images
 from vmlab.plan.keys import known_keys
 from vmlab.plan.problems import Place, Problem, meant, shorten
 from vmlab.plan.targets import check_targets
@@ -66,6 +67,7 @@ def read_cell(document: Document) -> Checked:
     problems.extend(check_targets(scenario, params))
     problems.extend(_unsafe(scenario))
     problems.extend(_data_disks(scenario))
+    problems.extend(of_added_images(scenario))
     document.raise_problems(problems)
     return Checked(scenario, params)
 

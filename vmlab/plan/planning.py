@@ -17,6 +17,7 @@ from vmlab.plan.control import controlled
 from vmlab.plan.document import Document
 from vmlab.plan.estimate import cell_disk, cell_seconds, footprint
 from vmlab.plan.hosting import check_fit, read_host_facts
+from vmlab.plan.images import on_this_host
 from vmlab.plan.loading import ScenarioFile
 from vmlab.plan.memory import memory_needed
 from vmlab.plan.ordering import ordered
@@ -99,6 +100,7 @@ def _cells(
 
 def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
     checked = read_cell(point.document)
+    point.document.raise_problems(list(on_this_host(checked.scenario, host.images)))
     tiles = point.tiles
     guests = tuple(guest for tile in range(1, tiles + 1) for guest in _guests(checked.scenario, tile, host))
     if len(guests) > MOST_GUESTS:
@@ -106,6 +108,7 @@ def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
         raise point.document.error(Problem(("axes", "tiles"), message))
     workloads = tuple(workload for tile in range(1, tiles + 1) for workload in _workloads(checked, tile))
     footprints = [footprint(workload, host.accelerator_guess) for workload in workloads]
+    cold = cold or any(not guest.resources.is_labs for guest in guests)
     return CellPlan(
         index=1,
         axes=point.values,
@@ -187,5 +190,8 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
         )
     if plan.scenario.allow.noise:
         yield "cells count whatever else the host does, which was asked for: it is told, and makes none invalid"
+    if plan.added_images:
+        names = ", ".join(plan.added_images)
+        yield f"guests of an added image ({names}) are not frozen: where there is one, all guests of the cell boot"
     if any("unsafe" in guest.resources.cache_modes for cell in plan.cells for guest in cell.guests):
         yield "cache mode unsafe is among the cells: what it writes need not survive a crash of the host"

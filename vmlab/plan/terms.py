@@ -58,7 +58,8 @@ class HostFacts:
     """What the plan must fit into. `accelerator_guess` was not probed: only a booted kernel proves KVM.
 
     `unsettable` has, for each host setting that cannot be changed here, the reason. `in_memory` is the file system of
-    the guests' disks where that is in memory, such as ``tmpfs``.
+    the guests' disks where that is in memory, such as ``tmpfs``. `images` has the bytes of each added image's disk, by
+    its name; None where they are not known, and then every name passes.
     """
 
     memory_available_bytes: int
@@ -68,6 +69,7 @@ class HostFacts:
     accelerator_guess: Accelerator
     unsettable: Mapping[str, str] = field(default_factory=dict)
     in_memory: str | None = None
+    images: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,11 @@ class CellPlan:
     disk_bytes: int
     seconds: float
     host: HostSettings = field(default_factory=HostSettings)
+
+    @property
+    def added_images(self) -> tuple[str, ...]:
+        """The images that users have added and its guests start from, by name. With any, all of its guests boot."""
+        return tuple(dict.fromkeys(guest.resources.image for guest in self.guests if not guest.resources.is_labs))
 
     @property
     def cache(self) -> CacheMode | None:
@@ -165,6 +172,11 @@ class Plan:
     def cold(self) -> bool:
         """Whether every guest boots, and none is restored from a snapshot."""
         return self.scenario.provision == "cold"
+
+    @property
+    def added_images(self) -> tuple[str, ...]:
+        """The images that users have added and any cell needs, by name."""
+        return tuple(dict.fromkeys(name for cell in self.cells for name in cell.added_images))
 
     @property
     def cells_at_least(self) -> tuple[CellPlan, ...]:

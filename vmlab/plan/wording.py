@@ -60,7 +60,7 @@ def _problem(detail: dict[str, Any], under: Place, known: KnownKeys) -> Problem:
         place = place[:-1]
     kind = detail["type"]
     if kind == "extra_forbidden" and place == ("image",):
-        return Problem(place, "image cannot be chosen: all guests start from Debian; leave the key out", True)
+        return Problem(place, "image belongs to a guest, as in guests: {front: {image: NAME, …}}", True)
     if kind == "extra_forbidden":
         return Problem(place, f"unknown key {shorten(place[-1])!r} in {_inside(place)}; {_meant(place, known)}", True)
     if kind == "missing":

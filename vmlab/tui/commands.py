@@ -7,6 +7,7 @@ from typing import Any
 
 from vmlab.lab.asking import ask_for, ask_for_now
 from vmlab.lab.folder import RunFolder
+from vmlab.lab.host_images import with_images
 from vmlab.lab.launch import start_run
 from vmlab.lab.ready import check_ready
 from vmlab.lab.stopping import stop_run
@@ -63,7 +64,7 @@ def start(file: ScenarioFile, overrides: Overrides) -> Path:
     Raises UsageError, ScenarioError or RefusedError; then nothing was started.
     """
     check_ready()
-    host = read_host_facts(runs_folder())
+    host = with_images(read_host_facts(runs_folder()))
     plan = make_plan(file, overrides, host)
     check_fit(plan, host)
     return start_run(file, overrides, plan, host).path

@@ -204,6 +204,8 @@ class Workload(ABC, Generic[P]):
     A kind that takes one has ``pace`` among its parameters, and gives `pace.PACE_METRICS` where it is given.
     """
 
+    tools: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]] = ((), ())
+    """Programs that (source, target) need beside Python and the role's servers; the lab's own image has them all."""
     texts: ClassVar[tuple[str, ...]] = ()
     """The names of the raw texts that `figures` reads, and that `collect` keeps.
 

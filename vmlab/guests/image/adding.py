@@ -18,6 +18,7 @@ from vmlab.guests.keys import read_private_key
 from vmlab.integrity import describe
 from vmlab.model.errors import HypervisorUnavailable, ImageError, UsageError, in_one_line
 from vmlab.system.marks import mark
+from vmlab.system.removal import remove_file
 
 FORMATS = ("raw", "qcow2")
 _DEADLINE = 60.0
@@ -133,7 +134,7 @@ def _copy_disk(source: Path, kind: str, folder: Path, stop: Stop) -> None:
     else:
         argv = ["qemu-img", "convert", "-q", "-f", kind, "-O", "raw", f"file:{source.absolute()}", target]
         run_step(argv, log, stop)
-    log.unlink()
+    remove_file(log)
 
 
 def _command_line(new: NewImage, disk: Path) -> str:

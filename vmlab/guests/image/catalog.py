@@ -41,6 +41,10 @@ class Image:
     manifest: Path
     files: Mapping[str, FileDigests]
 
+    def damaged(self, fault: str) -> ImageError:
+        """The error for a fault of its files; it names the command that repairs it."""
+        return damaged(self.folder, fault)
+
 
 @dataclass(frozen=True, slots=True)
 class ImageSummary:
@@ -124,7 +128,7 @@ def require_whole(image: Image) -> None:
     """Read all of an image from the disk itself. Raises ImageError where any byte has changed."""
     expected = {image.folder / name: digests for name, digests in image.files.items()}
     for fault in verify(expected).faults.values():
-        raise damaged(image.folder, fault)
+        raise image.damaged(fault)
 
 
 def damaged(folder: Path, fault: str) -> ImageError:

@@ -130,6 +130,19 @@ def read_payload(folder: Path = PAYLOAD) -> dict[str, bytes]:
     }
 
 
+def setup_environment() -> dict[str, str]:
+    """The variables that the programs of the set-up read."""
+    return {
+        "LAB_NETWORK": str(NETWORK),
+        "LAB_USER": services.LAB_USER,
+        "LAB_PASSWORD": services.LAB_PASSWORD,
+        "SHARE": services.SHARE,
+        "SHARE_FOLDER": services.SHARE_FOLDER,
+        "MAIL_DOMAIN": services.MAIL_DOMAIN,
+        "DATABASE": services.DATABASE,
+    }
+
+
 def current(codename: str, architecture: str = "amd64") -> ImageRecipe:
     """The recipe that this version of the program builds for a Debian release."""
     return ImageRecipe(
@@ -138,14 +151,6 @@ def current(codename: str, architecture: str = "amd64") -> ImageRecipe:
         packages=PACKAGES,
         left_out=LEFT_OUT,
         payload=read_payload(),
-        environment={
-            "LAB_NETWORK": str(NETWORK),
-            "LAB_USER": services.LAB_USER,
-            "LAB_PASSWORD": services.LAB_PASSWORD,
-            "SHARE": services.SHARE,
-            "SHARE_FOLDER": services.SHARE_FOLDER,
-            "MAIL_DOMAIN": services.MAIL_DOMAIN,
-            "DATABASE": services.DATABASE,
-        },
+        environment=setup_environment(),
         command_line=" ".join(word for word, _ in COMMAND_LINE),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from vmlab.lab.host_images import with_images
 from vmlab.model.errors import RefusedError, VmlabError
 from vmlab.model.places import state_folder
 from vmlab.plan.loading import ScenarioFile, load, shipped_names
@@ -52,7 +53,7 @@ def own_file(path: str) -> tuple[str, str]:
 def planned(name: str, overrides: Overrides) -> Planned:
     """The plan of a scenario. Raises ScenarioError or UsageError for what makes no sense."""
     file = load(name)
-    host = read_host_facts(state_folder())
+    host = with_images(read_host_facts(state_folder()))
     plan = make_plan(file, overrides, host)
     try:
         check_fit(plan, host)

@@ -97,6 +97,7 @@ class Bonnie(Workload[BonnieParams]):
     kind = "bonnie"
     sides = 1
     Params = BonnieParams
+    tools = (("bonnie++",), ())
     texts = ("bonnie",)
     summary = "bonnie++ writes, rewrites and reads large files, and seeks in them."
     metrics = with_run_time(

@@ -47,6 +47,7 @@ class Cpu(Workload[CpuParams]):
     kind = "cpu"
     sides = 1
     Params = CpuParams
+    tools = (("sysbench",), ())
     texts = ("sysbench",)
     summary = "sysbench looks for prime numbers with a number of threads."
     metrics = with_run_time(

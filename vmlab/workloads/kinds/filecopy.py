@@ -78,6 +78,7 @@ class Filecopy(Workload[FilecopyParams]):
     sides = 2
     roles = ("fileserver", "fileserver")
     Params = FilecopyParams
+    tools = (("mount.cifs",), ())
     texts = ("client",)
     summary = "A tree of small files is copied over SMB to another guest and back."
     metrics = with_run_time(

@@ -126,6 +126,7 @@ class Fio(Workload[FioParams]):
     kind = "fio"
     sides = 1
     Params = FioParams
+    tools = (("fio",), ())
     texts = ("fio", "client")
     summary = "fio reads or writes blocks of files, in order or at random."
     metrics = with_run_time(

@@ -85,6 +85,7 @@ class Http(Workload[HttpParams]):
     sides = 2
     roles = (None, "web")
     Params = HttpParams
+    tools = (("ab",), ())
     summary = "ab asks Apache for a page that WordPress makes from a database."
     metrics = with_run_time(
         requests=Metric("1", None, "requests"),

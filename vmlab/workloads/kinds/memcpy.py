@@ -61,6 +61,7 @@ class Memcpy(Workload[MemcpyParams]):
     kind = "memcpy"
     sides = 1
     Params = MemcpyParams
+    tools = (("mbw",), ())
     texts = ("mbw",)
     summary = "mbw copies an array in memory with up to three methods."
     metrics = with_run_time(

@@ -65,6 +65,7 @@ class Memory(Workload[MemoryParams]):
     kind = "memory"
     sides = 1
     Params = MemoryParams
+    tools = (("sysbench",), ())
     texts = ("sysbench",)
     summary = "sysbench reads or writes blocks of memory with a number of threads."
     metrics = with_run_time(

@@ -70,6 +70,7 @@ class Oltp(Workload[OltpParams]):
     sides = 2
     roles = (None, "database")
     Params = OltpParams
+    tools = (("sysbench",), ())
     texts = ("sysbench",)
     summary = "sysbench runs read/write transactions against PostgreSQL."
     metrics = with_run_time(

@@ -64,6 +64,7 @@ class Stream(Workload[StreamParams]):
     kind = "stream"
     sides = 1
     Params = StreamParams
+    tools = ((PROGRAM,), ())
     texts = ("stream",)
     summary = "Four kernels (copy, scale, add, triad) run over arrays in memory, as in STREAM."
     metrics = with_run_time(

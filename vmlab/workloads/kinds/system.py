@@ -80,6 +80,7 @@ class System(Workload[SystemParams]):
     kind = "system"
     sides = 1
     Params = SystemParams
+    tools = ((PROGRAM,), ())
     texts = ("system",)
     summary = "The algorithms of Dhrystone and Whetstone, and files copied with buffers of 256, 1,024 and 4,096 B."
     metrics = with_run_time(

@@ -1,0 +1,79 @@
+"""Images of guests in a plan: known by name on this host, as large as fits, and what they mean for their cells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from vmlab.cli.plan_text import plan_document, plan_text
+from vmlab.model.errors import ScenarioError, UsageError
+from vmlab.plan.loading import read
+from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
+
+GIB = 2**30
+HOST = HostFacts(16 * GIB, 16 * GIB, 100 * GIB, 2, "tcg", images={"mine": 10 * GIB, "small": GIB})
+SCENARIO = """\
+name: trial
+guests:
+  a: {role: fileserver, memory: 512 MiB, disk: 20 GiB}
+  b: {role: fileserver, memory: 512 MiB, image: mine, disk: 10 GiB}
+workloads:
+  copy: {kind: filecopy, from: a, to: b, files: 10, bytes: 1 MB}
+"""
+
+
+def planned(text: str = SCENARIO, host: HostFacts = HOST, **overrides: object) -> Plan:
+    given = replace(Overrides(size="full"), **overrides)  # type: ignore[arg-type]
+    return make_plan(read(Path("x.yaml"), text), given, host)
+
+
+def test_each_guest_has_the_image_that_it_names() -> None:
+    plan = planned()
+    (cell,) = plan.cells
+    assert {guest.guest: guest.resources.image for guest in cell.guests} == {"a": "debian", "b": "mine"}
+    assert cell.added_images == plan.added_images == ("mine",)
+    document = plan_document(plan, HOST, None)["plan"]
+    assert document["image"] == "debian"
+    assert [guest["image"] for guest in document["cells"][0]["guests"]] == ["debian", "mine"]
+
+
+def test_a_cell_with_an_added_image_boots_and_the_plan_says_so() -> None:
+    plan = planned()
+    assert plan.seconds == planned(SCENARIO.replace("image: mine, ", ""), cold=True).seconds
+    assert plan.seconds > planned(SCENARIO.replace("image: mine, ", "")).seconds
+    text = plan_text(plan, HOST)
+    assert "all of them booted (cold)" in text and "frozen first" not in text
+    assert "  b  1 vCPU  512 MiB  fileserver  image mine" in text.splitlines()
+    assert "note: guests of an added image (mine) are not frozen" in text
+    assert "frozen first" in plan_text(planned(SCENARIO.replace("image: mine, ", "")), HOST)
+
+
+def test_the_image_is_an_axis_by_its_name() -> None:
+    plan = planned(SCENARIO.replace(", image: mine", "") + "axes: {image: [debian, mine]}\norder: as written\n")
+    assert [cell.added_images for cell in plan.cells] == [(), ("mine",)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("mine", "mnie", "x.yaml:4:49: there is no image 'mnie'; did you mean 'mine'?"),
+        ("mine", "other", "x.yaml:4:49: there is no image 'other'; known are debian, mine, small"),
+        (", disk: 10 GiB", "", "x.yaml:4:49: image mine needs a disk of 10 GiB or more"),
+        ("10 GiB", "9 GiB", "x.yaml:4:61: image mine needs a disk of 10 GiB or more"),
+    ],
+)
+def test_an_image_that_cannot_be_is_named_with_its_place(old: str, new: str, line: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        planned(SCENARIO.replace(old, new))
+    assert str(caught.value).startswith(line) and caught.value.exit_code == 2
+
+
+def test_an_option_that_names_none_is_named() -> None:
+    with pytest.raises(UsageError, match=r"guests\.a\.image=none: there is no image 'none'"):
+        planned(sets=("guests.a.image=none",))
+
+
+def test_without_a_host_every_name_passes() -> None:
+    assert planned(SCENARIO.replace("mine", "any"), replace(HOST, images=None)).added_images == ("any",)
