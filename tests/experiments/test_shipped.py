@@ -42,7 +42,7 @@ def _reference(file: ScenarioFile) -> Reference:
 def test_the_experiments_are_all_there() -> None:
     wanted = """cpu-overhead cpu-priority memory-overhead memcpy-overhead memory-overbooking disk-overbooking
         system-overhead disk-matrix disk-allocation disk-shared network-classic tile tile-backing tile-memory
-        query-replay"""
+        query-replay jvm-overbooking jvm-members"""
     assert set(wanted.split()) <= set(published_names())
 
 

@@ -54,6 +54,11 @@ PACKAGES: tuple[str, ...] = (
     "mbw",
     "bonnie++",
     "stress-ng",
+    # Java, and the libraries that programs of its suite use.
+    "default-jre-headless",
+    "libeclipse-jdt-core-java",
+    "libjlayer-java",
+    "libsunflow-java",
 )
 
 LEFT_OUT: tuple[str, ...] = (
