@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import struct
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _CONTROL = "/dev/loop-control"
@@ -22,10 +23,13 @@ _CONFIG_TAIL = bytes(64)
 _NAME_FIELD = 9
 _TRIES = 10
 _LONGEST_MARK = 63
-_SECTORS = (512, 4096)
+SECTORS = (512, 4096)
+"""The sizes of a device's sectors that are tried, in this order."""
 
 
-def attach(file: Path, mark: str, *, writable: bool = False, direct: bool = False) -> int:
+def attach(
+    file: Path, mark: str, *, writable: bool = False, direct: bool = False, sectors: Iterable[int] = SECTORS
+) -> int:
     """Open a fresh loop device on `file`; a file descriptor of the device.
 
     The device is removed when it is neither open nor mounted any more. `mark` (at most 63 bytes) is kept in the device
@@ -37,7 +41,7 @@ def attach(file: Path, mark: str, *, writable: bool = False, direct: bool = Fals
     flags = _AUTOCLEAR | (0 if writable else _READ_ONLY) | (_DIRECT_IO if direct else 0)
     try:
         # A device with smaller sectors than the disk's gets no direct I/O, without an error from the kernel.
-        for sector in _SECTORS:
+        for sector in sectors:
             device = _configure_any(backing, access, _config(backing, mark, flags, sector))
             if not direct or is_direct(Path(f"/proc/self/fd/{device}").readlink()):
                 return device
@@ -111,16 +115,24 @@ def mark_of(lab: str) -> str:
 
 def clear_marked(mark: str) -> list[str]:
     """Detach the loop devices that carry `mark`; their paths. A device in use is removed after its last use."""
-    cleared = []
+    return list(_marked(mark, clear=True))
+
+
+def marked(mark: str) -> list[str]:
+    """The paths of the loop devices that carry `mark`."""
+    return list(_marked(mark, clear=False))
+
+
+def _marked(mark: str, *, clear: bool) -> Iterator[str]:
     for name in sorted(path.parent.parent.name for path in Path("/sys/block").glob("loop*/loop/backing_file")):
         device = os.open(f"/dev/{name}", os.O_RDONLY | os.O_CLOEXEC)
         try:
             if _mark_of(device) == mark:
-                fcntl.ioctl(device, _CLEAR)
-                cleared.append(f"/dev/{name}")
+                if clear:
+                    fcntl.ioctl(device, _CLEAR)
+                yield f"/dev/{name}"
         finally:
             os.close(device)
-    return cleared
 
 
 def _mark_of(device: int) -> str | None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
+
+DiskName = Literal["hdd-7200", "raid10-4"]
+"""How a scenario names them."""
 
 NCQ_DEPTH = 32
 """Commands that a SATA drive orders by itself: Native Command Queuing has 32 tags (Serial ATA II, 2003)."""
@@ -17,7 +21,7 @@ class DiskProfile:
     `chunk` bytes; 0 means a single disk. `source` says where the numbers come from.
     """
 
-    name: str
+    name: DiskName
     summary: str
     source: str
     rpm: int
@@ -70,4 +74,4 @@ RAID10_4 = DiskProfile(
 )
 
 DISK_PROFILES: Mapping[str, DiskProfile] = {profile.name: profile for profile in (HDD_7200, RAID10_4)}
-"""All of them, by the name that a scenario uses."""
+"""All of them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import util
 from pathlib import Path
 
 from vmlab.model.host_settings import HOST_SETTINGS, HostSettings
@@ -11,6 +12,8 @@ from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.source import THE_HOST, Roots
 
 KSM_RUN = f"{KSM}/run"
+_FUSE = Path("/dev/fuse")
+_LOOP = Path("/dev/loop-control")
 _ADVISOR = f"{KSM}/advisor_mode"
 _KSM_ON = {f"{KSM}/pages_to_scan": "1000", f"{KSM}/sleep_millisecs": "20", KSM_RUN: "1"}
 """Up to 50,000 pages a second, 195 MiB of guests' memory: the default of 100 pages takes minutes for a small tile."""
@@ -52,9 +55,20 @@ _EXAMPLES = {
 
 
 def unsettable(folder: Path, roots: Roots = THE_HOST) -> dict[str, str]:
-    """The settings, by the scenario's words, that cannot be changed here, and why; empty where all can."""
+    """The keys of a scenario's `host` that this host cannot follow, and why; empty where it can follow all."""
     found = {name: _why_not(_EXAMPLES[name], folder, roots) for name in HOST_SETTINGS}
+    found["disk"] = why_no_emulated_disk()
     return {name: why for name, why in found.items() if why}
+
+
+def why_no_emulated_disk() -> str:
+    """Why this host cannot have an emulated disk, with what would help; empty where it can."""
+    for device, module in ((_FUSE, "fuse"), (_LOOP, "loop")):
+        if not device.exists():
+            return f"{device} is missing: modprobe {module}"
+    if util.find_spec("pyfuse3") is None:
+        return "the Python package pyfuse3 is missing: pip install 'vmlab[disk]', which needs libfuse3-dev"
+    return ""
 
 
 def _why_not(wanted: HostSettings, folder: Path, roots: Roots) -> str:

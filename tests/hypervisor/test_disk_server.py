@@ -1,0 +1,126 @@
+"""What the emulated disk's process does with its requests, without FUSE, and what the proof asks of the disk."""
+
+import asyncio
+import mmap
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from vmlab.hypervisor.disk_model import random_rate
+from vmlab.hypervisor.disk_process import DiskProcess
+from vmlab.hypervisor.disk_proof import STREAM_BYTES, ProofFigure, prove
+from vmlab.model.disk_profiles import HDD_7200, RAID10_4
+from vmlab.model.errors import HypervisorError
+
+SIZE = 2**34
+FAR = SIZE // 2
+
+pytest.importorskip("pyfuse3")
+from vmlab.hypervisor.disk_server import LimitedDisk  # noqa: E402 - only where pyfuse3 is there
+
+
+async def test_nothing_waits_while_the_limits_are_lifted() -> None:
+    disk = LimitedDisk(HDD_7200, SIZE, seed=1)
+    waiting = disk.wait(FAR, 4096, write=False)
+    with pytest.raises(StopIteration):
+        waiting.send(None)
+
+
+async def test_a_request_waits_for_at_least_its_seek() -> None:
+    disk = LimitedDisk(HDD_7200, SIZE, seed=1)
+    disk.set()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await asyncio.gather(disk.wait(FAR, 4096, write=False), disk.wait(0, 4096, write=True))
+    assert loop.time() - began >= 2 * HDD_7200.least_seek
+
+
+async def test_lifting_the_limits_lets_go_what_waits() -> None:
+    """A stream of an hour, so that it cannot have ended by itself."""
+    disk = LimitedDisk(HDD_7200, 2**42, seed=1)
+    disk.set()
+    waiting = asyncio.ensure_future(disk.wait(2**41, int(140e6 * 3600), write=False))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    disk.lift()
+    await asyncio.wait_for(waiting, 30)
+
+
+async def test_each_setting_begins_with_the_same_turns() -> None:
+    disk = LimitedDisk(HDD_7200, SIZE, seed=1)
+    ends = []
+    for _ in range(2):
+        disk.set()
+        model = disk._model
+        assert model is not None
+        model.submit(0.0, -1, FAR, 4096, write=False)
+        ends.append(model.due())
+        disk.lift()
+    assert ends[0] == ends[1] is not None
+
+
+@pytest.mark.parametrize(("measured", "holds"), [(85.1, True), (114.9, True), (84.9, False), (115.1, False)], ids=str)
+def test_a_figure_holds_within_15_percent(measured: float, holds: bool) -> None:
+    assert ProofFigure("a read", "reads/s", measured, 100.0).holds is holds
+
+
+class Clocked:
+    """A disk in the place of os.preadv and of the clock: it takes as long as it says, whatever the machine does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+        self.now = 0.0
+        self.asked: list[tuple[int, int]] = []
+        self._seconds = seconds
+        monkeypatch.setattr("os.preadv", self.read)
+        monkeypatch.setattr("time.monotonic", lambda: self.now)
+
+    def read(self, _descriptor: int, buffers: Sequence[mmap.mmap], offset: int) -> int:
+        length = sum(len(buffer) for buffer in buffers)
+        self.asked.append((offset, length))
+        self.now += length / 140e6 if length > 4096 else self._seconds
+        return length
+
+
+def test_the_proof_reads_the_same_64_mib_twice_and_then_small_blocks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "disk").touch()
+    clocked = Clocked(monkeypatch, 1 / 80.9)
+    first, second, alone, deep = prove(tmp_path / "disk", HDD_7200, SIZE, 1)
+    streamed = [one for one in clocked.asked if one[1] > 4096]
+    assert streamed[: len(streamed) // 2] == streamed[len(streamed) // 2 :]
+    assert sum(length for _, length in streamed) == 2 * STREAM_BYTES
+    assert first.measured == pytest.approx(140)
+    assert (first.holds, second.holds, alone.holds) == (True, True, True)
+    assert alone.expected == random_rate(HDD_7200, SIZE, 1, 1, 2000)
+    # One at a time, whoever asks: a disk that does not order what waits is not this one.
+    assert deep.measured == pytest.approx(80.9) and not deep.holds
+
+
+def test_a_disk_that_remembers_what_was_read_is_found_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "disk").touch()
+    clocked = Clocked(monkeypatch, 1 / 80.9)
+    seen: set[int] = set()
+
+    def cached(_descriptor: int, buffers: Sequence[mmap.mmap], offset: int) -> int:
+        if offset in seen:
+            clocked.now += 1e-5
+            return sum(len(buffer) for buffer in buffers)
+        seen.add(offset)
+        return clocked.read(_descriptor, buffers, offset)
+
+    monkeypatch.setattr("os.preadv", cached)
+    first, second, *_ = prove(tmp_path / "disk", RAID10_4, SIZE, 1)
+    assert second.measured > 10 * first.measured
+    assert not second.holds
+
+
+async def test_a_process_that_does_not_start_says_why(tmp_path: Path) -> None:
+    kept = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with pytest.raises(HypervisorError, match=r"died \(exit status 2\): .*unrecognized arguments"):
+            await DiskProcess.start(["--what"], kept, module="json.tool")
+    finally:
+        os.close(kept)
