@@ -11,10 +11,11 @@ import pytest
 
 from tests.hypervisor.conftest import Start
 from vmlab.hypervisor import loop
+from vmlab.hypervisor.disk_proof import ProofFigure
 from vmlab.hypervisor.emulated_disk import EmulatedDisk
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.sweep import sweep
-from vmlab.model.disk_profiles import HDD_7200
+from vmlab.model.disk_profiles import HDD_7200, DiskProfile
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.telemetry import host_settings
 from vmlab.telemetry.host_settings import why_no_emulated_disk
@@ -117,6 +118,20 @@ def _pid_of(lab: Path, words: str) -> int:
         if words in line and str(lab) in line:
             return int(file.parent.name)
     raise AssertionError(f"no process {words} of {lab}")
+
+
+@pytest.mark.parametrize(("holds_at", "asked"), [(1, 1), (2, 2), (4, 3)])
+async def test_a_proof_that_was_disturbed_is_tried_again_and_not_for_ever(lab: Path, holds_at: int, asked: int) -> None:
+    rates: list[float] = []
+
+    def proof(_device: Path, _profile: DiskProfile, _size: int, _seed: int) -> list[ProofFigure]:
+        rates.append(100.0 if len(rates) + 1 == holds_at else 50.0)
+        return [ProofFigure("a read", "reads/s", rates[-1], 100.0)]
+
+    journal = Journal(lab / "journal.jsonl")
+    disk = EmulatedDisk(HDD_7200, 2**30, 1, lab / "disks", lab / "runtime", "test", journal, proof)
+    (figure,) = await disk._proved(Path("/dev/null"))
+    assert (len(rates), figure.measured) == (asked, rates[-1])
 
 
 async def test_it_is_refused_on_the_hosts_own_mounts(lab: Path) -> None:

@@ -176,7 +176,9 @@ class MemoryRun:
             raise taken
         return Yardstick(compute_seconds=taken / 2, memory_seconds=taken / 2, cpu_seconds=taken)
 
-    def _recording(self, _outbox: Outbox, _hypervisor: Hypervisor, _disks: Path, _timing: Timing) -> Any:
+    def _recording(
+        self, _outbox: Outbox, _hypervisor: Hypervisor, _disks: Path, _timing: Timing, _apart: int | None
+    ) -> Any:
         return TestRecording(self.host)
 
     def _hear(self, event: Event) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from vmlab.model.axis import Axis, AxisPoint
-from vmlab.model.host_settings import HostSettings
+from vmlab.model.host_settings import Host
 from vmlab.model.reference import Claim, PublishedFigure, Reference
 from vmlab.model.repetition import Until
 from vmlab.model.scenario import Allow, Guest, Limits, Scenario
@@ -25,7 +25,7 @@ _PLACE = re.compile(r"(<!-- table: (?P<name>[a-z]+) -->\n).*?(<!-- end -->)", re
 _MODELS: dict[str, type[BaseModel]] = {
     "scenario": Scenario,
     "guests": Guest,
-    "host": HostSettings,
+    "host": Host,
     "axes": Axis,
     "points": AxisPoint,
     "limits": Limits,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -109,6 +110,37 @@ def test_other_work_is_all_work_less_the_labs(host: RecordedHost, clocks: Clocks
     other, lab = outside.read(1.0, 1.0)
     assert lab == pytest.approx(25.0), "half a second of two CPUs"
     assert other == pytest.approx(cpu.busy_percent - 25.0)
+
+
+def test_the_process_of_an_emulated_disk_is_neither_the_labs_work_nor_others(
+    host: RecordedHost, clocks: Clocks
+) -> None:
+    cpu = CpuShares(host.roots)
+    outside = OutsideLab(host.roots, cpu, "namespace", apart=101)
+    namespace = NamespaceCpu(host.roots, clocks, apart=101)
+    outside._lab, outside._apart = namespace, namespace.apart_seconds
+    assert outside.names[2] == "cpu_emulated_disk_percent"
+    for group in (cpu, outside):
+        group.read(0.0, 1.0)
+    host.proc("stat", STAT.replace("cpu0 100 10 60 1000", "cpu0 200 10 60 1000").replace("60 1000", "60 1050", 2))
+    clocks.used[100] += 100_000_000
+    clocks.used[101] += 400_000_000
+    cpu.read(1.0, 1.0)
+    other, lab, apart = outside.read(1.0, 1.0)
+    assert [lab, apart] == pytest.approx([5.0, 20.0]), "of two CPUs"
+    assert other == pytest.approx(cpu.busy_percent - 25.0)
+    del clocks.used[101]
+    cpu.busy_percent = 40.0
+    other, lab, apart = outside.read(2.0, 1.0)
+    assert math.isnan(apart), "one that has ended has no figure"
+    assert other + lab == pytest.approx(40.0)
+
+
+def test_without_an_emulated_disk_there_is_no_figure_of_it(host: RecordedHost) -> None:
+    assert OutsideLab(host.roots, CpuShares(host.roots), "namespace").names == (
+        "cpu_outside_lab_percent",
+        "cpu_lab_percent",
+    )
 
 
 def test_a_shortfall_is_taken_off_the_next_ticks(host: RecordedHost) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from pathlib import Path
@@ -21,7 +22,7 @@ def recorded_names(host: RecordedHost) -> set[str]:
     host.sys("class/powercap/intel-rapl:0/max_energy_range_uj", "1000\n")
     host.proc("self/mountinfo", "")
     seen: list[Sample] = []
-    recorder = Recorder(0.02, seen.append, lambda: {"web": domain()}, roots=host.roots)
+    recorder = Recorder(0.02, seen.append, lambda: {"web": domain()}, roots=host.roots, apart=os.getpid())
     recorder.start()
     while not seen or "guest_cpu_percent[web]" not in seen[-1].layout.names:
         time.sleep(0.01)

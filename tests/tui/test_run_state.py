@@ -29,6 +29,7 @@ from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.screens.watch import freezing_lines
 from vmlab.tui.state.run_state import RunState
 from vmlab.tui.state.views import NO_RUN, Part, RunView
+from vmlab.tui.widgets.status_strip import _what
 
 
 def fed(events: Iterable[Event], **known: Any) -> RunView:
@@ -54,6 +55,14 @@ def progress(done: float, stage: str = "", mono: float = 21.0) -> WorkloadProgre
 
 def test_nothing_is_known_before_the_first_event() -> None:
     assert fed([]) == NO_RUN
+
+
+def test_an_emulated_disk_stands_beside_the_accelerator() -> None:
+    host = {"disk": {"emulated": True, "profile": "hdd-7200"}}
+    view = fed([beginning()[0], HostProbed(accelerator="kvm", host=host, mono=11.0)])
+    assert view.ordered == ("emulated disk",)
+    assert [text for part in _what(view, 100) for text, _ in part][-2:] == ["KVM", "emulated disk"]
+    assert fed(beginning()).ordered == ()
 
 
 def test_a_workload_shows_how_far_it_is_and_makes_its_guest_run() -> None:

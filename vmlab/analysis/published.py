@@ -16,6 +16,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics import Spread
 from vmlab.analysis.table_layout import layout_of
 from vmlab.model.errors import UsageError
+from vmlab.model.ordered import ordered_words
 from vmlab.model.printed import PrintedNumber, printed_number, unit_factor
 from vmlab.model.reference import Place, PublishedFigure, Reference
 from vmlab.model.scenario import Scenario
@@ -30,7 +31,8 @@ class AnsweredFigure:
 
     `ours` is in the unit of the publication; of a relative figure it is calculated from the run's measured ones.
     `percent` is ours in percent of theirs, None for relative figures and where amounts differ. `reason` says why the
-    run has none. `accelerator` is that of the guests behind it, None where only the host worked.
+    run has none. `accelerator` is that of the guests behind it, None where only the host worked. `ordered` has the
+    words for parts of the host that were not its own.
     """
 
     published: PublishedFigure
@@ -40,6 +42,7 @@ class AnsweredFigure:
     cells: tuple[int, ...] = ()
     reason: str = ""
     accelerator: str | None = None
+    ordered: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The figure as it stands in ``vmlab.reference/1``."""
@@ -63,6 +66,7 @@ class AnsweredFigure:
                 "cells": list(self.cells),
                 "reason": self.reason,
                 "accelerator": self.accelerator,
+                "ordered": list(self.ordered),
             },
             "percent_of_published": self.percent,
         }
@@ -135,7 +139,9 @@ def _beside(document: RunDocument, reference: Reference, departures: tuple[str, 
 def _answered(document: RunDocument, figure: PublishedFigure, *, compares: bool) -> AnsweredFigure:
     answered = _figure(document, figure, compares=compares)
     guests = any(cell["provision"]["guests"] for cell in document["cells"] if cell["cell"] in answered.cells)
-    return replace(answered, accelerator=document["run"]["accelerator"] if guests else None)
+    run = document["run"]
+    ordered = ordered_words(run["host"]) if answered.cells else ()
+    return replace(answered, accelerator=run["accelerator"] if guests else None, ordered=ordered)
 
 
 def _figure(document: RunDocument, figure: PublishedFigure, *, compares: bool) -> AnsweredFigure:

@@ -8,7 +8,9 @@ from vmlab.analysis.intent import table_document
 from vmlab.analysis.repeats import repeats_needed
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.cache import has_write_cache
+from vmlab.model.disk_profiles import DISK_PROFILES
 from vmlab.model.guest import LAB_IMAGE
+from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.repetition import Until
 from vmlab.model.units import about_seconds, format_bytes
 from vmlab.model.visible import visible_line
@@ -138,12 +140,19 @@ def _cells(plan: Plan, host: HostFacts) -> list[str]:
         f"guests   {plan.guests} at most, on {host.cpus} CPUs{_booted(plan)}",
         _memory(plan, host),
         f"disk     {format_bytes(plan.disk_bytes)} written at most, {format_bytes(host.disk_free_bytes)} free",
+        *_ordered(plan),
         f"time     {_time(plan)}, an estimate for {_accelerator(host)}{_once(plan)}",
         "",
         *_largest(largest),
         "cells in order",
         *(_line(cell) for cell in plan.cells),
     ]
+
+
+def _ordered(plan: Plan) -> list[str]:
+    """What stands in for a part of the host."""
+    disk = plan.scenario.host.disk
+    return [] if disk is None else [f"         {EMULATED_DISK} {disk}: {DISK_PROFILES[disk].summary}"]
 
 
 def _count(plan: Plan) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vmlab.hypervisor import cgroups, kvm_probe
 from vmlab.hypervisor.disks import supports_direct
-from vmlab.model.host_settings import HOST_SETTINGS
+from vmlab.model.host_settings import HOST_PARTS, HOST_SETTINGS
 from vmlab.model.places import cache_folder, runs_folder, state_folder
 from vmlab.telemetry.host_settings import unsettable
 from vmlab.telemetry.power import Power
@@ -173,6 +173,6 @@ def _ksm() -> Check:
 def _host_settings() -> Iterator[Check]:
     """What scenarios may change of the host while they run."""
     why = unsettable(_existing(runs_folder()))
-    for name in HOST_SETTINGS:
-        detail = why.get(name, "scenarios can change it")
+    for name in (*HOST_SETTINGS, *HOST_PARTS):
+        detail = why.get(name, "scenarios can change it" if name in HOST_SETTINGS else "scenarios can order one")
         yield Check(f"host.{name}", name not in why, detail, required=False)

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, NoReturn
 
-from vmlab.guests.snapshots import Snapshot
+from vmlab.guests.snapshots import DISK, Snapshot
 from vmlab.lab.added_guests import AddedGuests
 from vmlab.lab.caches import Caches
 from vmlab.lab.cell_events import CellEvents, Provision
@@ -25,7 +25,7 @@ from vmlab.lab.surroundings import CellSurroundings
 from vmlab.lab.validity import broken_rules
 from vmlab.lab.workload_instance import WorkloadInstance
 from vmlab.model.concurrency import run_all, run_with_alarm, shielded
-from vmlab.model.errors import GuestLost, SnapshotError, VmlabError, in_one_line
+from vmlab.model.errors import GuestLost, HypervisorError, SnapshotError, VmlabError, in_one_line
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.results import CacheProof
 from vmlab.model.run import Outcome, Part, Phase
@@ -105,6 +105,18 @@ class CellRun:
             self._around.yardsticks.compare(before, after, self._events)
 
     async def _until_lost(self) -> NoReturn:
+        await run_all([self._until_guest_lost(), self._until_disk_lost()])
+        raise AssertionError("neither of them returns")
+
+    async def _until_disk_lost(self) -> NoReturn:
+        try:
+            await self._around.disk.until_dead()
+        except HypervisorError:
+            # No guest gets an answer from its disk any more.
+            await self._guests.disconnect()
+            raise
+
+    async def _until_guest_lost(self) -> NoReturn:
         try:
             await self._around.hypervisor.until_lost(self._guests.names)
         except GuestLost as lost:
@@ -141,6 +153,8 @@ class CellRun:
             with self._events.step(Part.BEFORE, "look for snapshots"):
                 frozen = snapshot_provider.frozen(self.plan, self._guests.specs)
                 self._snapshots = await holding.enter_async_context(frozen)
+            files = [one.folder / DISK for one in self._snapshots.values()]
+            await holding.enter_async_context(self._around.disk.covering(files))
             self._provision.snapshots = {key: one.sha256 for key, one in self._snapshots.items()}
             self._began = time.monotonic()
             with self._events.phase(Phase.PROVISION):
@@ -151,7 +165,8 @@ class CellRun:
         with self._events.phase(Phase.PREPARE):
             await self._prepare(staged=staged)
         self._provision.seconds = time.monotonic() - self._began
-        await self._execute()
+        async with self._around.disk.limited():
+            await self._execute()
         with self._events.phase(Phase.COLLECT):
             await self._collect()
 

@@ -57,6 +57,11 @@ def disk_below(folder: Path, roots: Roots) -> dict[str, Any]:
     }
 
 
+def ordered_disk_facts(profile: str | None) -> dict[str, Any]:
+    """What the facts of an emulated disk of this profile have besides; nothing for the host's own disk."""
+    return {} if profile is None else {"emulated": True, "profile": profile, "rotational": True}
+
+
 def turbo(roots: Roots) -> bool | None:
     """Whether the processor may run faster than its nominal speed; None where its driver does not say so."""
     for file, on in (("intel_pstate/no_turbo", "0"), ("cpufreq/boost", "1")):

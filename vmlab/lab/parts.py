@@ -14,6 +14,7 @@ from vmlab.guests.host_shell import HostShell
 from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
+from vmlab.hypervisor.emulated_disk import EmulatedDisk, emulated_disk_bytes
 from vmlab.hypervisor.far_host import far_host_network
 from vmlab.hypervisor.host_data import host_data
 from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
@@ -22,12 +23,15 @@ from vmlab.hypervisor.namespace import host_proc
 from vmlab.hypervisor.root_mount import mounted_root, root_with_data
 from vmlab.lab.added_guests import LogIn
 from vmlab.lab.folder import RunFolder
+from vmlab.lab.guest_disk import GuestDisk
 from vmlab.lab.guest_set import Connect
 from vmlab.lab.host_side import HostTiles
 from vmlab.lab.recording import HostRecording
 from vmlab.lab.timing import USUAL, Timing
 from vmlab.lab.yardstick import Measure, measure_yardstick
+from vmlab.model.disk_profiles import DISK_PROFILES
 from vmlab.model.names import FAR_HOST_ADDRESS, HOST_ADDRESS
+from vmlab.plan.terms import Plan
 from vmlab.store.outbox import Outbox
 from vmlab.store.writer import RunWriter
 from vmlab.telemetry.host_counters import HostCounters, host_counters
@@ -82,6 +86,17 @@ def settings_keeper(folder: RunFolder, tell: Tell, warn: Tell) -> SettingsKeeper
     return SettingsKeeper(Journal(folder.journal), folder.disks, tell, warn)
 
 
+def guest_disk(folder: RunFolder, plan: Plan) -> GuestDisk:
+    """The host's own disk, or the emulated one that the plan orders."""
+    profile = plan.scenario.host.disk
+    if profile is None:
+        return GuestDisk()
+    journal, size = Journal(folder.journal), emulated_disk_bytes(plan.disk_bytes)
+    return GuestDisk(
+        EmulatedDisk(DISK_PROFILES[profile], size, plan.seed, folder.disks, folder.runtime, folder.id, journal)
+    )
+
+
 def counted_host() -> HostCounters:
     """The counters of the host below the runner's namespaces."""
     return host_counters(Roots(host_proc=host_proc()))
@@ -98,7 +113,8 @@ class RunnerParts:
     host_tiles: Callable[[RunFolder, Shell, Sequence[int]], AbstractContextManager[HostTiles]] = host_tiles
     far_host_place: Callable[[], AbstractContextManager[Callable[[Shell], Shell]]] = far_host_place
     open_store: Callable[[Path], RunWriter] = RunWriter
-    recording: Callable[[Outbox, Hypervisor, Path, Timing], HostRecording] = HostRecording
+    recording: Callable[[Outbox, Hypervisor, Path, Timing, int | None], HostRecording] = HostRecording
+    guest_disk: Callable[[RunFolder, Plan], GuestDisk] = guest_disk
     timing: Timing = USUAL
     settings_keeper: Callable[[RunFolder, Tell, Tell], SettingsKeeper] = settings_keeper
     yardstick: Measure = measure_yardstick

@@ -72,9 +72,15 @@ class KeptTicks:
 
 
 class HostRecording:
-    """Records while the block runs. Whatever cannot be recorded gives one notice in the run."""
+    """Records while the block runs. Whatever cannot be recorded gives one notice in the run.
 
-    def __init__(self, outbox: Outbox, hypervisor: Hypervisor, disks: Path, timing: Timing = USUAL) -> None:
+    The process `apart` is counted as neither the lab's work nor that of others.
+    """
+
+    def __init__(
+        self, outbox: Outbox, hypervisor: Hypervisor, disks: Path, timing: Timing = USUAL, apart: int | None = None
+    ) -> None:
+        self._apart = apart
         self._outbox = outbox
         self._timing = timing
         self._hypervisor = hypervisor
@@ -89,6 +95,7 @@ class HostRecording:
             self.figures,
             guests=asked_of_loop(self._statistics, asyncio.get_running_loop(), self._timing.statistics),
             disks=(self._disks,),
+            apart=self._apart,
             notify=self._notify,
             roots=Roots(host_proc=host_proc()),
         )

@@ -23,7 +23,7 @@ from vmlab.lab.cell import CellRun
 from vmlab.lab.coming import ComingCells
 from vmlab.lab.control import ControlServer
 from vmlab.lab.folder import RunFolder
-from vmlab.lab.host_facts import host_facts, unfixed_speed
+from vmlab.lab.host_facts import host_facts, ordered_disk_facts, unfixed_speed
 from vmlab.lab.host_side import HostTiles
 from vmlab.lab.integrity import Integrity
 from vmlab.lab.others import noted_others
@@ -95,6 +95,7 @@ class Runner:
         self._repeating = Repeating(prepared.plan)
         self._ended_early = ""
         self._cell: CellRun | None = None
+        self._disk = parts.guest_disk(folder, prepared.plan)
         self._settings = parts.settings_keeper(folder, _notices(outbox, "info"), _notices(outbox))
 
     async def run(self) -> Verdict:
@@ -104,7 +105,7 @@ class Runner:
         """
         verdict = await self._run()
         left = []
-        for close in (self._close_places, self._put_back_settings, self._hypervisor.close):
+        for close in (self._close_places, self._put_back_settings, self._disk.close, self._hypervisor.close):
             try:
                 await close()
             except (VmlabError, OSError) as error:
@@ -142,12 +143,14 @@ class Runner:
     async def _open_and_run(self) -> Outcome:
         # Close only when opening has finished or failed, and no call for the hypervisor's facts is running.
         await shielded(self._hypervisor.open())
+        await shielded(self._disk.open(self._prepared.image.disk, _notices(self._outbox, "info")))
         await self._probe()
         return await self._run_cells()
 
     async def _probe(self) -> None:
         accelerator = await self._hypervisor.accelerator()
         host = {**host_facts(self._folder.disks), **await shielded(self._hypervisor.facts())}
+        host["disk"] |= ordered_disk_facts(self._prepared.plan.scenario.host.disk)
         self._outbox.append(HostProbed(accelerator=accelerator, host=host))
         if (text := unfixed_speed(host)) is not None:
             self._outbox.append(Notice(level="warning", text=text))
@@ -155,7 +158,8 @@ class Runner:
     async def _run_cells(self) -> Outcome:
         outcomes = []
         timing = self._parts.timing
-        async with self._parts.recording(self._outbox, self._hypervisor, self._folder.disks, timing) as recording:
+        recorded = self._parts.recording(self._outbox, self._hypervisor, self._folder.disks, timing, self._disk.pid)
+        async with recorded as recording:
             image, added = load_image(self._prepared.image.disk.parent), self._prepared.added
             integrity = Integrity(image, self._outbox.append, added.values())
             around = self._surroundings(recording, integrity)
@@ -168,7 +172,7 @@ class Runner:
                     self._cell = None
                 outcomes.append(counted(cell, outcome))
                 await self._outbox.settled()
-                if self._enough(cell.repeat):
+                if self._enough(cell.repeat) or self._disk.dead:
                     break
                 if integrity.image_fault is not None:
                     self._ended_early = integrity.image_fault
@@ -207,6 +211,7 @@ class Runner:
             host_settings=self._settings.in_force,
             host_counters=self._parts.host_counters,
             yardsticks=Yardsticks(self._parts.yardstick, self._parts.timing.yardstick),
+            disk=self._disk,
         )
 
     def _why_called_off(self) -> str:

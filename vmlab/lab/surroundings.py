@@ -10,6 +10,7 @@ from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.lab.added_guests import LogIn
 from vmlab.lab.cell_events import Emit, KeepsRaw
+from vmlab.lab.guest_disk import GuestDisk
 from vmlab.lab.guest_set import Connect
 from vmlab.lab.host_side import OpenTiles
 from vmlab.lab.integrity import Integrity
@@ -29,7 +30,7 @@ class CellSurroundings:
     `why_called_off` gives the reason why a cell was cancelled, `host_settings` those in force. `host_mean` is the mean
     of one host figure over a span of the monotonic clock. Without `snapshot_provider` guests boot, and without
     `integrity` the files below them are not checked, and without `yardsticks` the host's speed is not. `added` has the
-    images that users have added, by name.
+    images that users have added, by name; `disk` is below the guests' files.
     """
 
     run: str
@@ -51,3 +52,4 @@ class CellSurroundings:
     yardsticks: Yardsticks | None = None
     log_in: LogIn = SshShell.log_in
     added: Mapping[str, AddedImage] = field(default_factory=dict)
+    disk: GuestDisk = field(default_factory=GuestDisk)

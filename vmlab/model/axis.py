@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from vmlab.model.guest import GUEST_ATTRIBUTES
-from vmlab.model.host_settings import HOST_SETTINGS
+from vmlab.model.host_settings import HOST_SETTINGS, why_not_varied
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.scenario_part import ScenarioPart, as_tuple
 
@@ -39,6 +39,8 @@ def check_axis_name(name: object) -> object:
     """The name of an axis: as a guest's, but with underscores allowed, or a host setting, such as ``host.thp``."""
     if name in HOST_AXES:
         return name
+    if isinstance(name, str) and (why := why_not_varied(name)):
+        raise ValueError(why)
     if not isinstance(name, str) or not _AXIS_NAME.fullmatch(name) or name in RESERVED_NAMES:
         raise ValueError("needs small letters, digits, dashes and underscores, the first a letter")
     return name

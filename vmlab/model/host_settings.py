@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from vmlab.model.disk_profiles import DiskName
 from vmlab.model.scenario_part import ScenarioPart
 from vmlab.model.units import Bytes
 
@@ -35,5 +36,22 @@ class HostSettings(ScenarioPart):
         return {name: value for name, value in self.model_dump(by_alias=True).items() if value is not None}
 
 
+class Host(HostSettings):
+    """Settings of the host while cells run, and what stands in for a part of it in all cells of a run."""
+
+    disk: DiskName | None = None
+    """An emulated disk below all files of the guests: hdd-7200 or raid10-4; without it the host's own."""
+
+
 HOST_SETTINGS = tuple(field.alias or name for name, field in HostSettings.model_fields.items())
 """The scenario's keys for them. Each is the name of an axis, after ``host.``"""
+HOST_PARTS = tuple(name for name in Host.model_fields if name not in HostSettings.model_fields)
+"""The keys that are the same in all cells of a run, so that no axis varies them."""
+
+
+def why_not_varied(path: str) -> str:
+    """Why no axis can vary what `path` names; empty for everything but a part of the host."""
+    part = path.removeprefix("host.")
+    if part == path or part not in HOST_PARTS:
+        return ""
+    return f"is the same in all cells of a run, so no axis varies it; write `host: {{{part}: …}}`, or --set {path}=…"

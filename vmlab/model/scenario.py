@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from vmlab.model.axis import RESERVED_NAMES, Axis, AxisName
 from vmlab.model.guest import GuestAttributes
-from vmlab.model.host_settings import HostSettings
+from vmlab.model.host_settings import Host
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.reference import Reference
 from vmlab.model.repetition import MOST_REPEATS, Order, Until, as_until
@@ -152,8 +152,8 @@ class Scenario(ScenarioPart):
     """How guests become ready: restored from snapshots, or all of them booted (``cold``), as KSM should find them."""
     helper: bool = True
     """Restored guests have a resident helper, which starts the lab's programs in them; without it SSH does."""
-    host: HostSettings = HostSettings()
-    """Settings of the whole host while the cells run; put back afterwards."""
+    host: Host = Host()
+    """Settings of the whole host while the cells run, put back afterwards, and what is ordered in place of a part."""
     axes: Annotated[dict[AxisName, Axis], BeforeValidator(_axes), Field(max_length=MOST_AXES)] = Field(
         default_factory=dict
     )

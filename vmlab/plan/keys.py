@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pydantic import BaseModel
 
 from vmlab.model.axis import Axis
-from vmlab.model.host_settings import HostSettings
+from vmlab.model.host_settings import Host
 from vmlab.model.reference import Claim, PublishedFigure, Reference
 from vmlab.model.repetition import Until
 from vmlab.model.scenario import Allow, Guest, Limits, Scenario, WorkloadEntry
@@ -18,7 +18,7 @@ from vmlab.workloads.registry import kinds
 
 _PARTS: dict[Place, type[BaseModel]] = {
     (): Scenario,
-    ("host",): HostSettings,
+    ("host",): Host,
     ("limits",): Limits,
     ("table",): Table,
     ("allow",): Allow,

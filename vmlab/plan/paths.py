@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from vmlab.model.axis import HOST_AXES
 from vmlab.model.guest import GUEST_ATTRIBUTES
-from vmlab.model.host_settings import HostSettings
+from vmlab.model.host_settings import Host, why_not_varied
 from vmlab.model.scenario import Guest, Scenario, WorkloadEntry
 from vmlab.plan.document import Document
 from vmlab.plan.keys import keys_of, params_of
@@ -32,6 +32,8 @@ def expand(document: Document, path: str, roots: Iterable[str]) -> list[Place]:
         raise ValueError(f"{shorten(path)!r} is not a path such as workloads.web.requests or guests.*.memory")
     if parts[0] not in roots:
         raise ValueError(f"{shorten(path)!r} begins with nothing that can be set; {meant(parts[0], roots)}")
+    if tuple(roots) == AXIS_ROOTS and (why := why_not_varied(path)):
+        raise ValueError(f"{path} {why}")
     if parts[0] in _MEMBER_ROOTS:
         return _members(document, parts, path)
     if parts[0] in _FIXED and len(parts) == 1:
@@ -64,7 +66,7 @@ def point_places(document: Document, path: str) -> list[Place]:
 
 _KEYS = {
     "limits": lambda: keys_of(type(Scenario.model_fields["limits"].default)),
-    "host": lambda: keys_of(HostSettings),
+    "host": lambda: keys_of(Host),
 }
 
 

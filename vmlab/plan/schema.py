@@ -88,7 +88,7 @@ def _axes(definitions: dict[str, Schema]) -> Schema:
     known = {
         "tiles": _TILES,
         **_bare(definitions["Guest"], GUEST_ATTRIBUTES, ""),
-        **_bare(definitions["HostSettings"], HOST_SETTINGS, "host."),
+        **_bare(definitions["Host"], HOST_SETTINGS, "host."),
     }
     return {
         "type": "object",
@@ -123,7 +123,7 @@ def _sizes(definitions: dict[str, Schema], scenario: dict[str, Schema]) -> Schem
         "type": "object",
         "properties": {
             "guests": {"type": "object", "additionalProperties": attributes},
-            "host": {"$ref": "#/$defs/HostSettings"},
+            "host": {"$ref": "#/$defs/Host"},
             "axes": {"type": "object", "additionalProperties": {"type": ["array", "object"]}},
             **{name: scenario[name] for name in PLAIN},
         },

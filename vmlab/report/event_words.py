@@ -26,6 +26,7 @@ from vmlab.model.event import (
     WorkloadEnded,
     WorkloadStarted,
 )
+from vmlab.model.ordered import ordered_sentences
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import Outcome
 from vmlab.report.words import host_words, plural, switch_words
@@ -52,7 +53,7 @@ def event_sentence(event: Event, cells: int | None = None) -> Sentence | None:
             return _info(f"run {event.run} started: {what}, size {event.size}, {plural(event.cells, 'cell')}")
         case HostProbed():
             emulated = ": figures describe emulation" if event.accelerator == "tcg" else ""
-            return _info(f"accelerator {event.accelerator}{emulated}")
+            return _info("; ".join([f"accelerator {event.accelerator}{emulated}", *ordered_sentences(event.host)]))
         case ImageReady():
             return _info(f"image {event.image} {event.how} in {format_seconds(event.seconds)}")
         case Notice():

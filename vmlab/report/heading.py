@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
+from vmlab.model.ordered import ordered_sentences
 from vmlab.model.run import Outcome
 from vmlab.report.grid import WIDTH, paragraph
 from vmlab.report.words import moment, plural
@@ -20,6 +21,8 @@ def heading(document: RunDocument, width: int = WIDTH) -> list[str]:
     lines += paragraph(" · ".join(filter(None, [f"run {run['id']}", moment(run["started"]), *_host(run)])), width, "  ")
     if run["accelerator"] == "tcg":
         lines += paragraph(_EMULATED, width, "  ")
+    for sentence in ordered_sentences(run["host"]):
+        lines += paragraph(sentence, width, "  ")
     if run["outcome"] != Outcome.PASSED:
         passed = sum(cell["outcome"] == Outcome.PASSED for cell in document["cells"])
         outcome = f"{run['outcome']}, {passed} of {plural(run['cells_planned'], 'cell')} passed"

@@ -170,7 +170,8 @@ def _ours(figure: AnsweredFigure) -> str:
         text = figure_text(figure.ours, "s", named=True)
     else:
         text = figure_text(figure.ours)
-    return f"{text} {EMULATED}" if figure.accelerator == EMULATED else text
+    behind = [*([EMULATED] if figure.accelerator == EMULATED else []), *figure.ordered]
+    return f"{text} {', '.join(behind)}" if behind else text
 
 
 def error_notes(figures: Sequence[AnsweredFigure]) -> list[str]:

@@ -59,10 +59,16 @@ class Readings:
 
 
 def host_groups(
-    roots: Roots, lab_folders: Sequence[Path], network: str | None, scope: Scope, notify: Notify
+    roots: Roots,
+    lab_folders: Sequence[Path],
+    network: str | None,
+    scope: Scope,
+    notify: Notify,
+    apart: int | None = None,
 ) -> list[Group]:
     """The groups that can be read here. One whose files are missing is left out, and one notice names it.
 
+    The process `apart` is counted as neither the lab's nor others' work.
     Many hosts have no power figures, so only `vmlab doctor` reports that.
     """
     found: list[Group] = []
@@ -80,7 +86,7 @@ def host_groups(
 
     cpu = add(CpuShares.title, lambda: CpuShares(roots))
     if isinstance(cpu, CpuShares):
-        add(OutsideLab.title, lambda: OutsideLab(roots, cpu, scope))
+        add(OutsideLab.title, lambda: OutsideLab(roots, cpu, scope, apart))
     add(Disks.title, lambda: Disks(roots, disks_under(lab_folders, roots, notify)))
     memory = add(Memory.title, lambda: Memory(roots))
     if isinstance(memory, Memory):

@@ -1,7 +1,11 @@
-"""How much CPU the lab itself used, and from that, how much all other work on the host used."""
+"""How much CPU the lab itself used, and from that, how much all other work on the host used.
+
+What stands in for a part of the host, as the process of an emulated disk does, is neither: it is counted apart.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -23,11 +27,15 @@ class NamespaceCpu:
 
     In a lab these are the runner, its QEMUs and the programs that it starts on the host. Each process's own clock is
     asked (clock_getcpuclockid(3): nanoseconds, one system call), and /proc is listed only after a new pid was used.
+    The process `apart` is left out; `apart_seconds` has what it used.
     """
 
-    def __init__(self, roots: Roots, clock_ns: Callable[[int], int] = time.clock_gettime_ns) -> None:
+    def __init__(
+        self, roots: Roots, clock_ns: Callable[[int], int] = time.clock_gettime_ns, *, apart: int | None = None
+    ) -> None:
         self._proc = roots.proc
         self._clock_ns = clock_ns
+        self._apart = apart
         self._last_pid = KernelFile(roots.proc / "loadavg")
         self._listed_at = b""
         self._clocks: list[int] = []
@@ -62,9 +70,18 @@ class NamespaceCpu:
         self._reaped = self._reaped_by_init()
         return running
 
+    def apart_seconds(self) -> float:
+        """CPU seconds of the process that is counted apart; 0 without one, NaN where it has ended."""
+        if self._apart is None:
+            return 0.0
+        try:
+            return self._clock_ns(_clock_of(self._apart)) / 1e9
+        except OSError:
+            return NAN
+
     def _list(self) -> list[int]:
         pids = [int(name) for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208 - half of iterdir's cost
-        return [(~pid << 3) | _SCHEDULER_CLOCK for pid in pids]
+        return [_clock_of(pid) for pid in pids if pid != self._apart]
 
     def _reaped_by_init(self) -> float:
         if self._init is None:
@@ -74,6 +91,10 @@ class NamespaceCpu:
         # 16 and 17.
         user, system = stat[stat.rindex(b")") + 2 :].split(None, 15)[13:15]
         return (int(user) + int(system)) / self._ticks_per_second
+
+
+def _clock_of(pid: int) -> int:
+    return (~pid << 3) | _SCHEDULER_CLOCK
 
 
 def _opened(path: Path) -> KernelFile | None:
@@ -99,19 +120,36 @@ class OutsideLab:
     title = "the host's own other work"
     names: tuple[str, ...] = ("cpu_outside_lab_percent", "cpu_lab_percent")
 
-    def __init__(self, roots: Roots, cpu: CpuShares, scope: Scope) -> None:
+    def __init__(self, roots: Roots, cpu: CpuShares, scope: Scope, apart: int | None = None) -> None:
         self._cpu = cpu
-        self._lab: Callable[[], float] = NamespaceCpu(roots) if scope == "namespace" else process_cpu
+        self._lab: Callable[[], float] = process_cpu
+        self._apart: Callable[[], float] | None = None
+        if scope == "namespace":
+            namespace = NamespaceCpu(roots, apart=apart)
+            self._lab = namespace
+            if apart is not None:
+                self._apart = namespace.apart_seconds
+                self.names = (*self.names, "cpu_emulated_disk_percent")
         self._before: float | None = None
+        self._apart_before = NAN
         self._owed = 0.0
 
     def read(self, mono: float, length: float) -> list[float]:
         """See `Group.read`; must be called after that of its `CpuShares`."""
         now = self._lab()
         before, self._before = self._before, now
+        apart = self._read_apart(length)
         if before is None or self._cpu.busy_percent != self._cpu.busy_percent:
-            return [NAN, NAN]
+            return [NAN, NAN, *apart]
         lab = max(0.0, now - before) / length / self._cpu.count * 100
-        outside = self._cpu.busy_percent - lab - self._owed
+        known = [share for share in apart if not math.isnan(share)]
+        outside = self._cpu.busy_percent - lab - sum(known) - self._owed
         self._owed = min(_MOST_OWED, max(0.0, -outside))
-        return [max(0.0, outside), lab]
+        return [max(0.0, outside), lab, *apart]
+
+    def _read_apart(self, length: float) -> list[float]:
+        if self._apart is None:
+            return []
+        now = self._apart()
+        before, self._apart_before = self._apart_before, now
+        return [(now - before) / length / self._cpu.count * 100]

@@ -29,8 +29,8 @@ class Recorder:
     `sink` runs in a thread of its own, in order, and may be slow; it gets each sample within 0.2 s. `guests` gives
     libvirt's bulk statistics and may hang. `network` is the lab's bridge, `disks` are the folders of the lab's disk
     files. `scope` defines the CPU time of the lab: that of all processes of this PID namespace, or of this process
-    alone. `notify` gets one line for each group that cannot be read; any thread may call it. Raises ValueError for an
-    interval outside these bounds.
+    alone. The process `apart`, of an emulated disk, is counted by itself. `notify` gets one line for each group that
+    cannot be read; any thread may call it. Raises ValueError for an interval outside these bounds.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class Recorder:
         *,
         notify: Notify = lambda line: None,
         scope: Scope = "namespace",
+        apart: int | None = None,
         roots: Roots | None = None,
         clocks: Clocks | None = None,
     ) -> None:
@@ -56,7 +57,7 @@ class Recorder:
         self._fresh: list[Sample] = []
         self._hand_over_at = 0.0
         self._loss_reported = False
-        groups = host_groups(roots or Roots(), disks, network, scope, notify)
+        groups = host_groups(roots or Roots(), disks, network, scope, notify, apart)
         self._guests = None
         if guests is not None:
             self._guests = Guests(guests, interval)

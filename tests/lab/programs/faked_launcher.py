@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.lab.programs.faked_vmlab import HOST, roots
+from tests.lab.programs.faked_vmlab import HOST, IMAGE, roots
 from vmlab.guests.image import Image
 from vmlab.lab import launcher, measuring
 
@@ -22,7 +22,7 @@ def ensure(tell: Callable[[str], None]) -> Image:
     """An image, after a time."""
     tell("the image is faked")
     time.sleep(float(os.environ.get(BUILD_SECONDS, "0")))
-    return Image("faked", _NONE, _NONE, _NONE, _NONE, "", _NONE, {})
+    return Image("faked", _NONE, Path(os.environ.get(IMAGE, _NONE)), _NONE, _NONE, "", _NONE, {})
 
 
 @contextlib.contextmanager

@@ -11,16 +11,19 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.lab.programs.faked_vmlab import roots
 from tests.waiting import until
 from vmlab.guests.image import Image
+from vmlab.hypervisor.emulated_disk import EmulatedDisk
 from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
 from vmlab.hypervisor.journal import Journal
 from vmlab.lab import runner
 from vmlab.lab.folder import RunFolder
+from vmlab.lab.guest_disk import GuestDisk
 from vmlab.lab.parts import RunnerParts
 from vmlab.lab.surroundings import CellSurroundings
+from vmlab.model.disk_profiles import DISK_PROFILES
 from vmlab.model.event import CellEnded, CellStarted, MeasurementTaken, Notice, WorkloadEnded
 from vmlab.model.run import Outcome
 from vmlab.plan.settings import settings_of
-from vmlab.plan.terms import CellPlan
+from vmlab.plan.terms import CellPlan, Plan
 
 CELL_SECONDS = "FAKED_CELL_SECONDS"
 CELL_FILE = "FAKED_CELL_FILE"
@@ -29,6 +32,12 @@ LOAD = "FAKED_LOAD"
 """JSON: for each cache mode the seconds of latency that each further tile costs, or the outcome of its cells."""
 DEAF = "FAKED_DEAF"
 HUNG = "hung"
+LOOP_MAJOR = 7
+
+
+def on_a_loop_device(file: Path) -> bool:
+    """Whether the file system of `file` does."""
+    return file.exists() and os.major(file.stat().st_dev) == LOOP_MAJOR
 
 
 class Cell:
@@ -49,6 +58,8 @@ class Cell:
         status = (await child.communicate())[0].decode()
         masks = [line for line in status.splitlines() if line.startswith(("SigBlk", "SigIgn"))]
         self._around.emit(Notice(level="info", text=" ".join(masks)))
+        lies = "lies" if on_a_loop_device(self._around.image.disk) else "does not lie"
+        self._around.emit(Notice(level="info", text=f"the image {lies} on a loop device"))
         if os.environ.get(DEAF) == HUNG:
             # The event loop stands: no signal is heeded, no command answered.
             time.sleep(600)
@@ -87,6 +98,15 @@ def settings_keeper(folder: RunFolder, tell: Tell, warn: Tell) -> SettingsKeeper
     return SettingsKeeper(Journal(folder.journal), folder.disks, tell, warn, roots())
 
 
+def guest_disk(folder: RunFolder, plan: Plan) -> GuestDisk:
+    """The disk that is ordered, unproved: how fast it is depends on how busy the machine of the test is."""
+    profile, journal = plan.scenario.host.disk, Journal(folder.journal)
+    if profile is None:
+        return GuestDisk()
+    places = (folder.disks, folder.runtime, folder.id, journal)
+    return GuestDisk(EmulatedDisk(DISK_PROFILES[profile], 2**30, plan.seed, *places, proof=lambda *_: []))
+
+
 def made(*_arguments: Any, **_options: Any) -> FakeHypervisor:
     """In place of libvirt."""
     return FakeHypervisor()
@@ -98,4 +118,4 @@ if __name__ == "__main__":
     patched.load_image = no_image
     if os.environ.get(DEAF) == "1":
         patched.Runner.stop = lambda *_: None
-    runner.main(RunnerParts(hypervisor=made, settings_keeper=settings_keeper))
+    runner.main(RunnerParts(hypervisor=made, settings_keeper=settings_keeper, guest_disk=guest_disk))

@@ -38,6 +38,8 @@ def signal_in(number: int, function: str) -> None:
 
 PATIENCE = "FAKED_PATIENCE"
 """For how many seconds `vmlab stop` waits for a run that hears nothing."""
+IMAGE = "FAKED_IMAGE"
+"""Names the file that stands for the guests' disk, where a test has one."""
 SYS = "FAKED_SYS"
 """Names the folder that stands for the host's /sys, where a test has one."""
 

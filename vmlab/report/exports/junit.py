@@ -12,6 +12,7 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.figure import RUN_TIME
 from vmlab.analysis.shape import CellDocument, RunDocument, WorkloadDocument
 from vmlab.model.axes import axes_words
+from vmlab.model.ordered import ordered_words
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
 from vmlab.report.words import plural
@@ -54,6 +55,7 @@ def _suite(document: RunDocument, cell: CellDocument) -> etree._Element:
 def _properties(document: RunDocument, cell: CellDocument) -> Iterator[tuple[str, str]]:
     run = document["run"]
     yield from (("run", run["id"]), ("size", run["size"]), ("accelerator", str(run["accelerator"])))
+    yield from (("ordered", word) for word in ordered_words(run["host"]))
     yield from ((name, str(value)) for name, value in cell["axes"].items())
     for taken in cell["measurements"]:
         if taken["value"] is not None and taken["metric"] != RUN_TIME:

@@ -12,6 +12,7 @@ from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS
 from vmlab.analysis.shape import CellDocument, MeasurementDocument, RunDocument
 from vmlab.analysis.spans import RunSpans
 from vmlab.model.axes import axis_word
+from vmlab.model.ordered import ordered_words
 from vmlab.model.run import AxisValue
 from vmlab.model.sample import split_name
 from vmlab.store.reader import RunReader
@@ -60,6 +61,7 @@ _RUN_COLUMNS: dict[str, Kind] = {
     "scenario": "text",
     "size": "text",
     "accelerator": "text",
+    "ordered": "text",
     "cell": "whole",
     "repeat": "whole",
     "cell_outcome": "text",
@@ -68,7 +70,7 @@ _RUN_COLUMNS: dict[str, Kind] = {
 
 def _of_run(document: RunDocument) -> tuple[Cell, ...]:
     run = document["run"]
-    return (run["id"], run["scenario"], run["size"], run["accelerator"])
+    return (run["id"], run["scenario"], run["size"], run["accelerator"], ", ".join(ordered_words(run["host"])))
 
 
 def _of_cell(cell: CellDocument, axes: Mapping[str, Kind]) -> tuple[Cell, ...]:

@@ -9,6 +9,7 @@ from vmlab.analysis.compare import Side, compare
 from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, figure_of, host_mean
+from vmlab.model.ordered import ordered_words
 from vmlab.report.compared_rows import ComparedRow, compared_rows
 from vmlab.report.comparison import comparison_notes, index_notes, yardstick_notes
 from vmlab.report.headline import headline
@@ -67,7 +68,8 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     """
     compared = compare(sides)
     emulated = any(side.run["accelerator"] == "tcg" for side in sides)
-    figures = _figure_rows(compared, every_metric, " under emulation (TCG)" if emulated else "")
+    how = [*(["under emulation (TCG)"] if emulated else []), *_ordered(sides)]
+    figures = _figure_rows(compared, every_metric, f" {', '.join(how)}" if how else "")
     metrics = () if every_metric else _RUN_TIMES
     notes = comparison_notes(compared, metrics=metrics)
     if every_metric:
@@ -76,6 +78,12 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     more = f"not shown here: {', '.join(left_out)}; `vmlab compare` has every side"
     warnings = (*([more] if left_out else []), *compared.warnings)
     return ComparedSides(tuple(rows), warnings, headline(compared, metrics), bar_rows(compared, metrics), len(figures))
+
+
+def _ordered(sides: Sequence[Side]) -> list[str]:
+    """The words for parts of a host that were not its own, on any side."""
+    words = dict.fromkeys(word for side in sides for word in ordered_words(side.run["host"]))
+    return [f"on an {word}" for word in words]
 
 
 def _figure_rows(compared: Comparison, every_metric: bool, how: str) -> list[TableRow]:

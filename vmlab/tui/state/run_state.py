@@ -16,6 +16,7 @@ from vmlab.model.event import (
     SnapshotMade,
     SnapshotProgressed,
 )
+from vmlab.model.ordered import ordered_words
 from vmlab.model.run import RUNNING, Outcome
 from vmlab.report.event_words import event_sentence
 from vmlab.tui.state.views import (
@@ -104,6 +105,7 @@ class RunState:
             started_wall=started.wall if started else 0.0,
             began=started.mono if started else 0.0,
             accelerator=probed.accelerator if probed else "",
+            ordered=ordered_words(probed.host) if probed else (),
             outcome=outcome,
             reason=reason,
             ended=ended,

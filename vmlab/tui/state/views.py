@@ -130,6 +130,7 @@ class RunView(NamedTuple):
     seconds that the whole run took, where that is known because it was recorded. `moments` are the newest beginnings
     of cells and phases, and changes by the user. `coming` are the axis values of the next cell, None where they are
     not known or there is none. `freezing` are the guests that this cell freezes, in the order in which they began.
+    `ordered` has the words for parts of the host that are not its own.
     """
 
     id: str = ""
@@ -140,6 +141,7 @@ class RunView(NamedTuple):
     started_wall: float = 0.0
     began: float = 0.0
     accelerator: str = ""
+    ordered: tuple[str, ...] = ()
     outcome: str = RUNNING
     reason: str = ""
     ended: float | None = None

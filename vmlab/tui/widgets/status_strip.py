@@ -117,6 +117,7 @@ def _what(run: RunView, width: int) -> list[list[Piece]]:
         emulated = run.accelerator == "tcg"
         slow = "TCG, emulated" if width >= _WIDE else "TCG"
         parts.append([(slow if emulated else run.accelerator.upper(), "warning" if emulated else "plain")])
+    parts += [[(word, "warning")] for word in run.ordered]
     return parts
 
 
