@@ -3,8 +3,10 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from lxml import etree
 
 from tests.store.stories import HOST, Story
 from vmlab.cli.main import command_line
@@ -14,10 +16,16 @@ from vmlab.model.places import runs_folder
 from vmlab.plan.loading import read
 from vmlab.plan.planning import HostFacts, Overrides, check_fit, make_plan
 from vmlab.report.event_words import event_sentence
+from vmlab.tui.feed.picks import Pick
+from vmlab.tui.feed.sides import sides_of
+from vmlab.tui.state.charts import title_of
+from vmlab.tui.state.compared import compared_sides
+from vmlab.tui.widgets.chart_board import EIGHT
 
 Captured = pytest.CaptureFixture[str]
-RUN = "20261121-143000-mine-7f3a"
-EMULATED = {**HOST, "disk": {"device": "loop0", "emulated": True, "profile": "hdd-7200"}}
+RUN, OTHER = "20261121-143000-mine-7f3a", "20261121-153000-mine-7f3b"
+NETWORK = "Lab network"
+EMULATED: dict[str, Any] = {**HOST, "disk": {"device": "loop0", "emulated": True, "profile": "hdd-7200"}}
 OWN = {**HOST, "disk": {"device": "vda", "emulated": False}}
 FACTS = HostFacts(2**36, 2**36, 2**40, 4, "kvm")
 JOB = "name: job\nguests: {vm: {memory: 512 MiB}}\nworkloads: {job: {kind: cpu, on: vm, threads: 1}}\n"
@@ -29,8 +37,10 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
-def told(host: dict[str, object]) -> None:
-    story = Story(runs_folder() / RUN / "run.sqlite", "mine", RUN)
+def told(host: dict[str, object], run: str = RUN) -> None:
+    store = runs_folder() / run / "run.sqlite"
+    store.unlink(missing_ok=True)
+    story = Story(store, "mine", run)
     figures = [{"rows": {"cache": mode}, "value": "5.0", "unit": "s"} for mode in ("none", "writeback")]
     said = {"reference": {"source": "a paper", "figures": figures}}
     story.begin({"cache": ["none", "writeback"]}, {"rows": ["cache"], "columns": ["workloads"]}, said=said, host=host)
@@ -64,6 +74,50 @@ def test_exports_say_so(capsys: Captured, tmp_path: Path) -> None:
     shown(["export", "last", "--format", "csv", "-o", str(tmp_path / "run.csv")], capsys)
     with (tmp_path / "run.csv").open(newline="") as file:
         assert {row["ordered"] for row in csv.DictReader(file)} == {"emulated disk"}
+
+
+def compared(capsys: Captured, *arguments: str) -> str:
+    return shown(["compare", f"{RUN}:1", f"{RUN}:2", *arguments], capsys)
+
+
+def test_comparisons_say_so(capsys: Captured, tmp_path: Path) -> None:
+    told(EMULATED)
+    assert "figures are those of a host with an emulated disk" in compared(capsys)
+    assert json.loads(compared(capsys, "--json"))["ordered"] == ["emulated disk"]
+    told(EMULATED, OTHER)
+    for name in ("both.html", "both.md"):
+        shown(["report", RUN, OTHER, "-o", str(tmp_path / name)], capsys)
+        assert "figures are those of a host with an emulated disk" in (tmp_path / name).read_text()
+    gate = str(tmp_path / "gate.xml")
+    compared(capsys, "--fail-if", "primes.run_time > +20 %", "--junit", gate)
+    properties = etree.parse(gate).findall(".//testsuite/properties/property")
+    assert [(one.get("name"), one.get("value")) for one in properties] == [("ordered", "emulated disk")]
+    told(OWN)
+    assert "emulated disk" not in compared(capsys)
+    assert json.loads(compared(capsys, "--json"))["ordered"] == []
+
+
+def test_the_number_of_the_loop_device_is_no_condition(capsys: Captured) -> None:
+    """Nor is it one against the host's own disk, of which the other facts tell it apart."""
+    told(EMULATED)
+    told({**EMULATED, "disk": {**EMULATED["disk"], "device": "loop7"}}, OTHER)
+    assert json.loads(shown(["compare", RUN, OTHER, "--json"], capsys))["differs"] == []
+    told(OWN, OTHER)
+    differs = json.loads(shown(["compare", RUN, OTHER, "--json"], capsys))["differs"]
+    assert {one["what"] for one in differs} == {"host disk emulated", "host disk profile"}
+
+
+def test_the_consoles_comparison_says_so(capsys: Captured) -> None:
+    told(EMULATED)
+    found = compared_sides([one.side for one in sides_of([Pick(runs_folder() / RUN / "run.sqlite")])])
+    assert found.sentence.startswith("On an emulated disk: ")
+    assert found.rows[0].label == "Run times under emulation (TCG), on an emulated disk"
+    assert found.ordered == ("emulated disk",)
+
+
+def test_the_consoles_charts_of_the_disk_say_so() -> None:
+    titles = {title_of(chart, ["emulated disk"]): title_of(chart, []) for panel in EIGHT for chart in panel}
+    assert titles == {"Emulated disk": "Disk"} | {name: name for name in ("CPU", "Memory", "Pressure", "KSM", NETWORK)}
 
 
 def test_the_event_says_so() -> None:

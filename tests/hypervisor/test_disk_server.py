@@ -28,22 +28,36 @@ async def test_nothing_waits_while_the_limits_are_lifted() -> None:
         waiting.send(None)
 
 
-async def test_a_request_waits_for_at_least_its_seek() -> None:
-    disk = LimitedDisk(HDD_7200, SIZE, seed=1)
-    disk.set()
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    await asyncio.gather(disk.wait(FAR, 4096, write=False), disk.wait(0, 4096, write=True))
-    assert loop.time() - began >= 2 * HDD_7200.least_seek
-
-
-async def test_lifting_the_limits_lets_go_what_waits() -> None:
-    """A stream of an hour, so that it cannot have ended by itself."""
-    disk = LimitedDisk(HDD_7200, 2**42, seed=1)
+async def _an_hour(disk: LimitedDisk) -> asyncio.Future[None]:
+    """A stream of an hour that is under way, so that it cannot have ended by itself."""
     disk.set()
     waiting = asyncio.ensure_future(disk.wait(2**41, int(140e6 * 3600), write=False))
     await asyncio.sleep(0)
     assert not waiting.done()
+    return waiting
+
+
+async def _rounds() -> None:
+    """Let the loop call what is due, and what that wakes."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_a_request_has_ended_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = await _an_hour(LimitedDisk(HDD_7200, 2**42, seed=1))
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    monkeypatch.setattr(loop, "time", lambda: began + 3590)
+    await _rounds()
+    assert not waiting.done()
+    monkeypatch.setattr(loop, "time", lambda: began + 3601)
+    await _rounds()
+    assert waiting.done()
+
+
+async def test_lifting_the_limits_lets_go_what_waits() -> None:
+    disk = LimitedDisk(HDD_7200, 2**42, seed=1)
+    waiting = await _an_hour(disk)
     disk.lift()
     await asyncio.wait_for(waiting, 30)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from lxml import etree, html
 from tests.report.told import BUSY, TOLD
 from tests.store.stories import Story
 from tests.tui.conftest import RECORDED
+from vmlab.analysis.shape import RunDocument
 from vmlab.cli.main import command_line
 from vmlab.report.page import html as page
 from vmlab.report.page.content import COURSES
@@ -61,6 +63,20 @@ def test_the_first_screen_has_the_answer_and_one_picture(tile: etree._Element) -
         "Four guests that benchmark each other, in one to three tiles, with and without the host's cache."
     ]
     assert "these figures describe emulation" in "".join(words(tile, "//p[@class='sub']"))
+
+
+def test_every_chart_says_what_was_not_the_hosts_own(tile: etree._Element) -> None:
+    own = gathered(RECORDED)
+    host = {**own.document["run"]["host"], "disk": {"emulated": True, "profile": "hdd-7200"}}
+    document = cast(RunDocument, {**own.document, "run": {**own.document["run"], "host": host}})
+    page = parsed(replace(own, document=document))
+    titles = words(page, "//figcaption")
+    assert len(titles) == len(words(tile, "//figcaption")) > 6
+    assert [title for title in titles if ", emulated disk." not in title] == []
+    assert [name for name in at(page, "//figure/*/@aria-label") if not name.endswith(", emulated disk")] == []
+    assert [title for title in words(tile, "//figcaption") if "emulated disk" in title] == []
+    both = parsed(own, replace(own, label="other", document=document))
+    assert words(both, "//figcaption")[0].startswith("run time (s), emulated disk.")
 
 
 def test_the_page_has_all_parts(tile: etree._Element) -> None:

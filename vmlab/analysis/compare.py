@@ -30,6 +30,7 @@ from vmlab.analysis.tile_index import TILE_INDEX, Indexed, Reference, index_figu
 from vmlab.analysis.yardstick import YardstickSpan, yardstick_of, yardstick_span
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
+from vmlab.model.ordered import all_ordered_words
 from vmlab.model.run import WARM_UP, AxisValue, Outcome
 
 Place = tuple[tuple[str, AxisValue], ...]
@@ -117,6 +118,7 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         alone=() if single else tuple(_alone(sides, places)),
         indexed=tuple(indexed),
         yardstick=span,
+        ordered=all_ordered_words(part.run["host"] for part in parts),
     )
 
 

@@ -17,6 +17,8 @@ _LONGEST = 60
 _OF_RUNS = ("scenario", "size", "accelerator", "seed", "image")
 _OF_THE_MOMENT = {"host load_before", "host accelerator"}
 """The load is another in every run; the accelerator stands by itself."""
+_OF_A_LOOP_DEVICE = {"host disk device"}
+"""An emulated disk is on whichever one is free."""
 _ALSO_SETTINGS = {"host transparent_hugepages", "host ksm run", "host disk read_ahead_kib"}
 """What these were before the run; what they were in each cell is in its settings."""
 _DIGITS = 12
@@ -85,6 +87,8 @@ def _of_runs(runs: Sequence[RunPart], places: Places) -> Iterator[Differing]:
     ]
     known = all(cell["settings"].get("host") for _, sides in places for side in sides for cell in side)
     left_out = _OF_THE_MOMENT | _ALSO_SETTINGS if known else _OF_THE_MOMENT
+    if any((run["host"].get("disk") or {}).get("emulated") for run in runs):
+        left_out = left_out | _OF_A_LOOP_DEVICE
     for what in dict.fromkeys(key for one in facts for key in one):
         if what not in left_out and _differ(values := [one.get(what) for one in facts]):
             yield Differing(what, tuple(UNKNOWN if value is None else value_words(value) for value in values))

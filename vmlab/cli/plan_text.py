@@ -7,7 +7,6 @@ from typing import Any
 from vmlab.analysis.intent import table_document
 from vmlab.analysis.repeats import repeats_needed
 from vmlab.model.axes import axes_words, repeat_words
-from vmlab.model.cache import has_write_cache
 from vmlab.model.disk_profiles import DISK_PROFILES
 from vmlab.model.guest import LAB_IMAGE
 from vmlab.model.ordered import EMULATED_DISK
@@ -15,6 +14,7 @@ from vmlab.model.repetition import Until
 from vmlab.model.units import about_seconds, format_bytes
 from vmlab.model.visible import visible_line
 from vmlab.plan.control import SIDE, SIDES
+from vmlab.plan.disk_room import disk_needed
 from vmlab.plan.memory import cell_memory, memory_needed
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Plan, WorkloadPlan
@@ -49,6 +49,7 @@ def plan_document(plan: Plan, host: HostFacts, refusal: str | None) -> dict[str,
             "memory_bytes": plan.memory_bytes,
             "memory_needed_bytes": memory_needed(plan, host),
             "disk_bytes": plan.disk_bytes,
+            "disk_needed_bytes": disk_needed(plan),
             "estimated_seconds": round(plan.seconds, 1),
             "estimated_seconds_at_least": round(_least_seconds(plan), 1),
             "table": table_document(plan.table.model_dump(mode="json")),
@@ -139,7 +140,7 @@ def _cells(plan: Plan, host: HostFacts) -> list[str]:
         *_repeats(plan),
         f"guests   {plan.guests} at most, on {host.cpus} CPUs{_booted(plan)}",
         _memory(plan, host),
-        f"disk     {format_bytes(plan.disk_bytes)} written at most, {format_bytes(host.disk_free_bytes)} free",
+        f"disk     {format_bytes(disk_needed(plan))} written at most, {format_bytes(host.disk_free_bytes)} free",
         *_ordered(plan),
         f"time     {_time(plan)}, an estimate for {_accelerator(host)}{_once(plan)}",
         "",
@@ -152,7 +153,10 @@ def _cells(plan: Plan, host: HostFacts) -> list[str]:
 def _ordered(plan: Plan) -> list[str]:
     """What stands in for a part of the host."""
     disk = plan.scenario.host.disk
-    return [] if disk is None else [f"         {EMULATED_DISK} {disk}: {DISK_PROFILES[disk].summary}"]
+    if disk is None:
+        return []
+    what = f"{EMULATED_DISK} {disk}: {DISK_PROFILES[disk].summary}"
+    return [f"         {what}; image and snapshots are copied to it"]
 
 
 def _count(plan: Plan) -> str:
@@ -195,9 +199,7 @@ def _guests_differ(plan: Plan) -> bool:
     """Whether a guest is not the same machine everywhere, and may be frozen in more than one way."""
     known: dict[str, set[tuple[str, bool]]] = {}
     for guest in (guest for cell in plan.cells for guest in cell.guests):
-        given = guest.resources
-        machine = given.model_dump_json(exclude={"cache", "cpu_shares"}), has_write_cache(given.cache)
-        known.setdefault(guest.key, set()).add(machine)
+        known.setdefault(guest.key, set()).add(guest.machine)
     return not plan.cold and any(len(ways) > 1 for ways in known.values())
 
 

@@ -38,21 +38,12 @@ _KEPT = "emulated.raw"
 _MKFS = ("mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", "-N", "65536", "-J", "size=64")
 _MKFS_AT_ONCE = ("-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard")
 """All of it is written now, while the limits are lifted, and nothing later by the kernel beside the workloads."""
-_LEAST_SIZE = 2**35
 _START = 30.0
 _PROVE = 120.0
 _ATTEMPTS = 3
 _COPY = 1800.0
 _UNMOUNT = 120.0
 _PROCESSES_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-
-
-def emulated_disk_bytes(written: int) -> int:
-    """How large an emulated disk is for guests that write so many bytes: room for image and snapshots besides.
-
-    At least 32 GiB. Only what is written takes room on the host.
-    """
-    return max(_LEAST_SIZE, -(-2 * written // _LEAST_SIZE) * _LEAST_SIZE)
 
 
 Proof = Callable[[Path, DiskProfile, int, int], list[ProofFigure]]

@@ -14,7 +14,7 @@ from vmlab.guests.host_shell import HostShell
 from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
-from vmlab.hypervisor.emulated_disk import EmulatedDisk, emulated_disk_bytes
+from vmlab.hypervisor.emulated_disk import EmulatedDisk
 from vmlab.hypervisor.far_host import far_host_network
 from vmlab.hypervisor.host_data import host_data
 from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
@@ -31,6 +31,7 @@ from vmlab.lab.timing import USUAL, Timing
 from vmlab.lab.yardstick import Measure, measure_yardstick
 from vmlab.model.disk_profiles import DISK_PROFILES
 from vmlab.model.names import FAR_HOST_ADDRESS, HOST_ADDRESS
+from vmlab.plan.disk_room import emulated_disk_size
 from vmlab.plan.terms import Plan
 from vmlab.store.outbox import Outbox
 from vmlab.store.writer import RunWriter
@@ -91,7 +92,7 @@ def guest_disk(folder: RunFolder, plan: Plan) -> GuestDisk:
     profile = plan.scenario.host.disk
     if profile is None:
         return GuestDisk()
-    journal, size = Journal(folder.journal), emulated_disk_bytes(plan.disk_bytes)
+    journal, size = Journal(folder.journal), emulated_disk_size(plan.disk_bytes)
     return GuestDisk(
         EmulatedDisk(DISK_PROFILES[profile], size, plan.seed, folder.disks, folder.runtime, folder.id, journal)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 EMULATED_DISK = "emulated disk"
@@ -12,6 +12,16 @@ def ordered_words(host: Mapping[str, Any]) -> tuple[str, ...]:
     """What stands behind every figure of a run on `host`, the facts of its document; nothing for a host as it is."""
     disk = host.get("disk") or {}
     return (EMULATED_DISK,) if disk.get("emulated") else ()
+
+
+def all_ordered_words(hosts: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The words of several hosts, each once."""
+    return tuple(dict.fromkeys(word for host in hosts for word in ordered_words(host)))
+
+
+def ordered_title(title: str, words: Sequence[str]) -> str:
+    """The title of a chart, with the words behind its figures."""
+    return ", ".join([title, *words])
 
 
 def ordered_sentences(host: Mapping[str, Any]) -> tuple[str, ...]:

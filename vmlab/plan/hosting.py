@@ -9,8 +9,10 @@ import psutil
 
 from vmlab.model.errors import RefusedError
 from vmlab.model.names import HOST_PLACE, IN_MEMORY
+from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.run import Accelerator
 from vmlab.model.units import format_bytes
+from vmlab.plan.disk_room import disk_needed
 from vmlab.plan.estimate import footprint
 from vmlab.plan.memory import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
@@ -84,11 +86,11 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
             f"{format_bytes(host.memory_available_bytes)} free",
             "fewer --tiles, or --allow-overcommit where that is what you want to see",
         )
-    if plan.disk_bytes > host.disk_free_bytes:
+    if (written := disk_needed(plan)) > host.disk_free_bytes:
+        what = "the workloads" if plan.scenario.host.disk is None else f"a run on an {EMULATED_DISK}"
         raise DoesNotFit(
             "disk space",
-            f"the workloads will write {format_bytes(plan.disk_bytes)} and the disk has "
-            f"{format_bytes(host.disk_free_bytes)} free",
+            f"{what} will write {format_bytes(written)} and the disk has {format_bytes(host.disk_free_bytes)} free",
             "a smaller --size or fewer --tiles, or clear the disk; XDG_STATE_HOME moves the lab's disks",
         )
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from vmlab.model.axes import absent_words
+from vmlab.model.cache import has_write_cache
 from vmlab.model.host_settings import HostSettings
 from vmlab.model.run import Accelerator, AxisValue, CacheMode
 
@@ -81,6 +82,12 @@ class GuestPlan:
     guest: str
     roles: tuple[str, ...]
     resources: GuestResources
+
+    @property
+    def machine(self) -> tuple[str, bool]:
+        """What its snapshot depends on besides its work: the resources that a saved state has in it."""
+        kept = self.resources.model_dump_json(exclude={"cache", "cpu_shares"})
+        return kept, has_write_cache(self.resources.cache)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
     for place, rows in groupby(compared_rows(comparison), key=lambda row: row.place):
         lines += ["", *([place] if place else []), *_block(names, list(rows), width)]
     notes = [
+        *ordered_notes(comparison),
         *comparison_notes(comparison),
         *index_notes(comparison, names[0]),
         *yardstick_notes(comparison),
@@ -58,6 +59,11 @@ def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metri
             found.append((f"{name} ({side})" if len(names) > 2 else name, one))
         figures += [(f"{name} ({side})", figure, row.unit) for side, figure in zip(names, row.figures, strict=True)]
     return [*difference_notes(found), *_noise_notes(comparison, rows), *outlier_notes(figures)]
+
+
+def ordered_notes(comparison: Comparison) -> list[str]:
+    """Which parts of a host were not its own, on any side."""
+    return [f"figures are those of a host with an {word}" for word in comparison.ordered]
 
 
 def _noise_notes(comparison: Comparison, rows: Sequence[Row]) -> Iterator[str]:

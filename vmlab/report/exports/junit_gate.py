@@ -20,6 +20,10 @@ def junit_gate(comparison: Comparison) -> bytes:
     baseline, *candidates = visible_values(comparison.labels)
     root = etree.Element("testsuites", name="vmlab compare")
     suite = etree.SubElement(root, "testsuite", name=f"gate: {', '.join(candidates)} against {baseline}")
+    if comparison.ordered:
+        properties = etree.SubElement(suite, "properties")
+        for word in comparison.ordered:
+            etree.SubElement(properties, "property", name="ordered", value=word)
     told: dict[str, list[tuple[Answer, str]]] = {}
     for answer, line in zip(comparison.gate, answer_lines(comparison), strict=True):
         told.setdefault(visible_values(answer.condition.text), []).append((answer, line))

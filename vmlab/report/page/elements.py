@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from lxml import etree
 
+from vmlab.model.ordered import ordered_title
 from vmlab.report.figures import struck_parts
 from vmlab.report.page.content import Chart
 
@@ -27,15 +28,16 @@ def el(tag: str, *parts: Part, **attributes: str) -> etree._Element:
     return element
 
 
-def chart_grid(charts: Sequence[Chart]) -> etree._Element:
+def chart_grid(charts: Sequence[Chart], ordered: Sequence[str]) -> etree._Element:
     """Charts beside each other, as many as there is room for."""
-    return el("div", *map(chart_figure, charts), class_="charts")
+    return el("div", *(chart_figure(chart, ordered) for chart in charts), class_="charts")
 
 
-def chart_figure(chart: Chart) -> etree._Element:
-    """A chart under its title."""
-    chart.svg.set("aria-label", chart.title)
-    caption = el("figcaption", f"{chart.title}. {chart.note}".rstrip())
+def chart_figure(chart: Chart, ordered: Sequence[str]) -> etree._Element:
+    """A chart under its title, which has the words for parts of the host that were not its own."""
+    title = ordered_title(chart.title, ordered)
+    chart.svg.set("aria-label", title)
+    caption = el("figcaption", f"{title}. {chart.note}".rstrip())
     return el("figure", caption, chart.svg)
 
 

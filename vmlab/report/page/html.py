@@ -14,9 +14,10 @@ from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.result_table import Entry, ResultTable, result_tables
 from vmlab.analysis.shape import CellDocument
 from vmlab.model.errors import UsageError
+from vmlab.model.ordered import ordered_words
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
-from vmlab.report.comparison import index_notes, yardstick_notes
+from vmlab.report.comparison import index_notes, ordered_notes, yardstick_notes
 from vmlab.report.figures import figure_text, unit_word, value_text
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
@@ -85,6 +86,7 @@ def _page(runs: Sequence[Gathered], timelines: int, characters: int) -> etree._E
 
 def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterator[etree._Element]:
     document = run.document
+    ordered = ordered_words(document["run"]["host"])
     what, *rest = heading(document, UNCUT)
     charts = result_charts(document, prefix)
     whole = places_chart(document, f"{prefix}w-")
@@ -94,14 +96,14 @@ def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterato
     yield el("p", what, class_="sub") if run.summary else el("span")
     for line in rest:
         yield el("p", line, class_="sub")
-    yield el("div", said, chart_grid(first), class_="first")
+    yield el("div", said, chart_grid(first, ordered), class_="first")
     yield from _validity(run)
     yield el("h2", "Figures")
     yield el("p", _meaning(run), class_="note")
     yield from (_table(table) for table in result_tables(document))
     more = [*more, *axis_charts(document, prefix)]
     if more:
-        yield chart_grid(more)
+        yield chart_grid(more, ordered)
     yield from _scores(run)
     hosts = host_charts(document, prefix)
     if hosts:
@@ -111,7 +113,7 @@ def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterato
             cell["host"]["ksm_saved_bytes"]["max"] for cell in document["cells"] if "ksm_saved_bytes" in cell["host"]
         ]
         yield el("p", f"{words} KSM saved nothing." if saved and not any(saved) else words, class_="note")
-        yield chart_grid(hosts)
+        yield chart_grid(hosts, ordered)
     yield el("h2", "Cells")
     yield from _cells(run, prefix, timelines)
     yield el("h2", "Configuration")
@@ -185,7 +187,7 @@ def _entry(entry: Entry) -> etree._Element:
 
 
 def _cells(run: Gathered, prefix: str, timelines: int) -> Iterator[etree._Element]:
-    cells = run.document["cells"]
+    cells, ordered = run.document["cells"], ordered_words(run.document["run"]["host"])
     if cells:
         yield el("p", order_sentence(run.document), class_="note")
     shown = []
@@ -196,7 +198,7 @@ def _cells(run: Gathered, prefix: str, timelines: int) -> Iterator[etree._Elemen
         if course is not None and place < timelines:
             svg = cell_chart(course, f"{prefix}t{cell['cell']}-")
             words = ", ".join(f"{name} {until - since:.1f} s" for name, since, until in course.phases)
-            parts.append(chart_figure(Chart(f"Cell {cell['cell']} over time: {words}", svg)))
+            parts.append(chart_figure(Chart(f"Cell {cell['cell']} over time: {words}", svg), ordered))
         words = f"{plural(len(cell['measurements']), 'figure')} of this cell"
         parts.append(el("details", el("summary", words), _measured(cell)))
         shown.append(el("section", *parts, class_="cell"))
@@ -277,8 +279,9 @@ def _several(runs: Sequence[Gathered]) -> Iterator[etree._Element]:
         yield el("p", str(error), class_="warn")
         return
     said = [el("p", *marked(text)) for text in comparison_answers(found)]
-    yield el("div", el("div", *said, class_="answer"), chart_grid([comparison_chart(found, "c-")]), class_="first")
-    for note in yardstick_notes(found):
+    charts = chart_grid([comparison_chart(found, "c-")], found.ordered)
+    yield el("div", el("div", *said, class_="answer"), charts, class_="first")
+    for note in (*ordered_notes(found), *yardstick_notes(found)):
         yield el("p", note, class_="note")
     for warning in found.warnings:
         yield el("p", warning, class_="warn")

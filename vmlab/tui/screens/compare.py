@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from vmlab.model.errors import VmlabError
+from vmlab.model.ordered import ordered_title
 from vmlab.telemetry.host_figures import HEADLINES
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, phases_of, sides_of, switches_of
@@ -142,7 +143,7 @@ class CompareScreen(ConsoleScreen):
     ) -> None:
         chart = self.query_one(OverlayChart)
         chart.display = bool(self._sides)
-        chart.show(title, name, curves, self._labels(), switches)
+        chart.show(ordered_title(title, self._compared.ordered), name, curves, self._labels(), switches)
         self.query_one(PhaseLines).show(self._labels(), phases)
 
     def why_not(self, action: str) -> str:

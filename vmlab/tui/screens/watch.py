@@ -117,7 +117,7 @@ class WatchScreen(ConsoleScreen):
         self._drawn_at = time.monotonic()
         run = self.view()
         charts = self.query_one(ChartBoard)
-        charts.show(self.history, run.switched, run.moments)
+        charts.show(self.history, run.switched, run.moments, run.ordered)
         self._draw_guests(run)
         self._draw_large(run)
         self.query_one(EventLog).show(run.log)

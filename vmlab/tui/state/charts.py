@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from vmlab.model.ordered import EMULATED_DISK
 from vmlab.telemetry.figure import HostFigure, Terms
 from vmlab.telemetry.host_figures import figures_of_chart
 
@@ -60,9 +62,15 @@ def _chart(name: str, *, stacked: bool = True, top: float | str | None = None, t
 
 CPU = _chart("CPU", top=100.0)
 MEMORY = _chart("Memory", top="memory_total_bytes")
-DISK_BUSY = _chart("Disk busy", top=100.0, title="Disk")
-DISK_WAIT = _chart("Disk wait", title="Disk")
-DISK_RATE = _chart("Disk rate", stacked=False, title="Disk")
+_DISK = "Disk"
+DISK_BUSY = _chart("Disk busy", top=100.0, title=_DISK)
+DISK_WAIT = _chart("Disk wait", title=_DISK)
+DISK_RATE = _chart("Disk rate", stacked=False, title=_DISK)
 KSM = _chart("KSM")
 PRESSURE = _chart("Pressure", stacked=False, top=100.0)
 NETWORK = _chart("Lab network")
+
+
+def title_of(chart: Chart, ordered: Sequence[str]) -> str:
+    """The title of a chart on a host with parts that were not its own, whose words are `ordered`."""
+    return EMULATED_DISK.capitalize() if chart.title == _DISK and EMULATED_DISK in ordered else chart.title

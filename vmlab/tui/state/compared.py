@@ -9,7 +9,6 @@ from vmlab.analysis.compare import Side, compare
 from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, figure_of, host_mean
-from vmlab.model.ordered import ordered_words
 from vmlab.report.compared_rows import ComparedRow, compared_rows
 from vmlab.report.comparison import comparison_notes, index_notes, yardstick_notes
 from vmlab.report.headline import headline
@@ -49,7 +48,8 @@ class TableRow:
 class ComparedSides:
     """What the Compare screen shows: rows, with notes on what is known of the differences, and warnings.
 
-    `sentence` says it in one, `bars` draw the first rows, of which there are `times`.
+    `sentence` says it in one, `bars` draw the first rows, of which there are `times`. `ordered` has the words for parts
+    of a host that were not its own, on any side.
     """
 
     rows: tuple[TableRow, ...] = ()
@@ -57,6 +57,7 @@ class ComparedSides:
     sentence: str = ""
     bars: tuple[BarRow, ...] = ()
     times: int = 0
+    ordered: tuple[str, ...] = ()
 
 
 def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_out: Sequence[str] = ()) -> ComparedSides:
@@ -68,7 +69,7 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     """
     compared = compare(sides)
     emulated = any(side.run["accelerator"] == "tcg" for side in sides)
-    how = [*(["under emulation (TCG)"] if emulated else []), *_ordered(sides)]
+    how = [*(["under emulation (TCG)"] if emulated else []), *(f"on an {word}" for word in compared.ordered)]
     figures = _figure_rows(compared, every_metric, f" {', '.join(how)}" if how else "")
     metrics = () if every_metric else _RUN_TIMES
     notes = comparison_notes(compared, metrics=metrics)
@@ -77,13 +78,15 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     rows = [*figures, *(TableRow(note, tone="quiet") for note in notes), *_host_rows(sides)]
     more = f"not shown here: {', '.join(left_out)}; `vmlab compare` has every side"
     warnings = (*([more] if left_out else []), *compared.warnings)
-    return ComparedSides(tuple(rows), warnings, headline(compared, metrics), bar_rows(compared, metrics), len(figures))
-
-
-def _ordered(sides: Sequence[Side]) -> list[str]:
-    """The words for parts of a host that were not its own, on any side."""
-    words = dict.fromkeys(word for side in sides for word in ordered_words(side.run["host"]))
-    return [f"on an {word}" for word in words]
+    where = "".join(f"On an {word}: " for word in compared.ordered)
+    return ComparedSides(
+        tuple(rows),
+        warnings,
+        f"{where}{headline(compared, metrics)}",
+        bar_rows(compared, metrics),
+        len(figures),
+        compared.ordered,
+    )
 
 
 def _figure_rows(compared: Comparison, every_metric: bool, how: str) -> list[TableRow]:

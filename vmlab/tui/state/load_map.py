@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from vmlab.model.names import guest_of
 from vmlab.model.quantities import format_bytes
+from vmlab.plan.disk_room import disk_needed
 from vmlab.plan.memory import memory_needed
 from vmlab.plan.terms import GuestPlan, HostFacts, Plan
 
@@ -104,12 +105,12 @@ TOO_MUCH = "MORE than"
 
 def plan_lines(plan: Plan, host: HostFacts) -> list[tuple[str, str]]:
     """Label and value of what the plan needs; sizes against what the host has (`TOO_MUCH` where that is less)."""
-    needed = memory_needed(plan, host)
+    needed, written = memory_needed(plan, host), disk_needed(plan)
     memory, disk = format_bytes(host.memory_available_bytes), format_bytes(host.disk_free_bytes)
     fits = f"of {memory} available" if needed <= host.memory_available_bytes else f"{TOO_MUCH} the {memory} available"
-    room = f"of {disk} free" if plan.disk_bytes <= host.disk_free_bytes else f"{TOO_MUCH} the {disk} free"
+    room = f"of {disk} free" if written <= host.disk_free_bytes else f"{TOO_MUCH} the {disk} free"
     return [
         ("cells", f"{len(plan.cells)}, up to {plan.guests} guests at a time"),
         ("memory", f"{format_bytes(needed)} with QEMU, {fits}"),
-        ("disk", f"{format_bytes(plan.disk_bytes)} written, {room}"),
+        ("disk", f"{format_bytes(written)} written, {room}"),
     ]

@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from vmlab.tui.state.charts import CPU, DISK_BUSY, DISK_RATE, DISK_WAIT, KSM, MEMORY, NETWORK, PRESSURE, Chart
+from vmlab.tui.state.charts import CPU, DISK_BUSY, DISK_RATE, DISK_WAIT, KSM, MEMORY, NETWORK, PRESSURE, Chart, title_of
 from vmlab.tui.state.cpu_use import cpu_use
 from vmlab.tui.state.history import KEPT, History, never_moved
 from vmlab.tui.state.views import Moment
@@ -48,22 +48,30 @@ class ChartBoard(Painted):
         self._drawn = -1
         self._switched: tuple[float, ...] = ()
         self._moments: Sequence[Moment] = ()
+        self._ordered: Sequence[str] = ()
         self._marked: tuple[int, ...] = ()
         self._looks: dict[tuple[str, ...], _Looks] = {}
         self.heads: dict[str, str] = {}
         """The head of every chart by its title and unit, as it was drawn last."""
 
-    def show(self, history: History, switched: tuple[float, ...] = (), moments: Sequence[Moment] = ()) -> None:
+    def show(
+        self,
+        history: History,
+        switched: tuple[float, ...] = (),
+        moments: Sequence[Moment] = (),
+        ordered: Sequence[str] = (),
+    ) -> None:
         """Draw `history` as it is now, with a line at each moment at which running guests were `switched`.
 
-        What began at other `moments` has a line behind what is drawn. Nothing happens when it has been drawn already.
+        What began at other `moments` has a line behind what is drawn. `ordered` has the words for parts of the host
+        that are not its own. Nothing happens when it has been drawn already.
         """
         if (
             history is not self.history
             or history.version != self._drawn
-            or (switched, moments) != (self._switched, self._moments)
+            or (switched, moments, ordered) != (self._switched, self._moments, self._ordered)
         ):
-            self.history, self._switched, self._moments = history, switched, moments
+            self.history, self._switched, self._moments, self._ordered = history, switched, moments, ordered
             self.repaint()
 
     @property
@@ -128,7 +136,7 @@ class ChartBoard(Painted):
         lines: list[list[Piece]] = []
         for chart in (chart for panel in still for chart in panel):
             scale = self._scale(chart, [])
-            (head,) = head_rows(chart, self.history.last, scale, sys.maxsize)
+            (head,) = head_rows(chart, self.history.last, scale, sys.maxsize, ordered=self._ordered)
             self._keep_head(chart, scale, [head])
             short = [(text, "quiet" if tone != "title" else tone) for text, tone in head]
             if lines and sum(len(text) for text, _ in [*lines[-1], *short]) + 3 <= width:
@@ -177,7 +185,7 @@ class ChartBoard(Painted):
         if chart.stacked:
             values = [pairs(each, odd=odd) for each in values]
         scale = self._scale(chart, values)
-        head = head_rows(chart, self.history.last, scale, width, self._marks(chart))
+        head = head_rows(chart, self.history.last, scale, width, self._marks(chart), self._ordered)
         if chart is CPU and self.history.last is not None:
             head = with_users(head, cpu_use(self.history.last), width)
         self._keep_head(chart, scale, head)
@@ -206,7 +214,7 @@ class ChartBoard(Painted):
         return {column for column in columns if column >= 0}
 
     def _keep_head(self, chart: Chart, scale: Scale, head: Sequence[Sequence[Piece]]) -> None:
-        self.heads[f"{chart.title} {scale.unit}"] = " ".join(text for row in head for text, _ in row)
+        self.heads[f"{title_of(chart, self._ordered)} {scale.unit}"] = " ".join(text for row in head for text, _ in row)
 
     def _scale(self, chart: Chart, values: list[list[float]]) -> Scale:
         if isinstance(chart.top, str):

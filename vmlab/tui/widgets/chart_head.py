@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from vmlab.model.sample import Sample
-from vmlab.tui.state.charts import Chart, Series
+from vmlab.tui.state.charts import Chart, Series, title_of
 from vmlab.tui.state.cpu_use import MUCH_PERCENT, CpuUse
 from vmlab.tui.widgets.painted import Piece
 from vmlab.tui.widgets.scale import Scale, figure
@@ -14,9 +15,14 @@ _MOST_ROWS = 3
 _WIDTH = {"%": 3, "pages": 5}
 
 
-def head_rows(chart: Chart, last: Sample | None, scale: Scale, width: int, marks: str = "") -> list[list[Piece]]:
-    """Rows of pieces, none wider than `width`. Figures keep their width, so that nothing jumps from tick to tick."""
-    title: list[Piece] = [(chart.title, "title"), (f" {scale.unit}", "quiet")]
+def head_rows(
+    chart: Chart, last: Sample | None, scale: Scale, width: int, marks: str = "", ordered: Sequence[str] = ()
+) -> list[list[Piece]]:
+    """Rows of pieces, none wider than `width`. Figures keep their width, so that nothing jumps from tick to tick.
+
+    `ordered` has the words for parts of the host that are not its own.
+    """
+    title: list[Piece] = [(title_of(chart, ordered), "title"), (f" {scale.unit}", "quiet")]
     items = [_item(series, last, chart, scale, marks[place : place + 1]) for place, series in enumerate(chart.series)]
     wanted = [item for item, series in zip(items, chart.series, strict=True) if not series.minor]
     minor = [item for item, series in zip(items, chart.series, strict=True) if series.minor]
