@@ -142,6 +142,12 @@ BAD = [
         "{role: [fileserver, web], memory: 512 MiB, image: mine}",
         ":3:13: a guest of an added image can have the role fileserver, or none; not web",
     ),
+    changed(
+        "added image on an emulated disk",
+        "guests:\n  a: {role: fileserver, memory: 512 MiB}",
+        "host: {disk: hdd-7200}\nguests:\n  a: {role: fileserver, memory: 512 MiB, image: mine}",
+        ":4:49: an emulated disk takes vmlab's own image alone; guest a starts from mine",
+    ),
     changed("guest that is a command", "  b:", '  "x; rm -rf /":', f":4:3: the name 'x; rm -rf /' {_NAME_RULE}"),
     changed("workload in capitals", "  copy:", "  Copy:", f":6:3: the name 'Copy' {_NAME_RULE}"),
     changed(

@@ -68,7 +68,7 @@ class HelperJob:
         """What is to be done."""
         await self._link.send({"id": self.number, **body})
 
-    def kill(self) -> None:
+    def cancel(self) -> None:
         """Have the program killed, without waiting for it."""
         if self.ended is None:
             self._link.post({"id": self.number, "kill": True})

@@ -81,7 +81,7 @@ class HelperChannel:
                     await self._job.ask(eof=True)
                     await self._job.end()
         except TimeoutError as error:
-            self._job.kill()
+            self._job.cancel()
             text = f"{self._name}: a program did not end within {_CLOSE_SECONDS:g} s after its input was closed"
             raise DeadlineExceeded(text) from error
         finally:
@@ -137,7 +137,7 @@ class HelperShell:
         except TimeoutError as error:
             raise DeadlineExceeded(f"{self._name}: {late} {deadline:.0f} s") from error
         finally:
-            job.kill()
+            job.cancel()
             job.leave()
         texts = {name: data.decode("utf-8", "replace") for name, data in job.printed.items()}
         status = ended["ended"]

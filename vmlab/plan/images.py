@@ -18,6 +18,9 @@ def of_added_images(scenario: Scenario) -> Iterator[Problem]:
     for name, guest in scenario.guests.items():
         if guest.is_labs:
             continue
+        if scenario.host.disk is not None:
+            message = f"an emulated disk takes vmlab's own image alone; guest {name} starts from {guest.image}"
+            yield Problem(("guests", name, "image"), message)
         if guest.boot != "lab":
             message = f"boot is of vmlab's own image; guest {name} boots as its image {guest.image} does"
             yield Problem(("guests", name, "boot"), message, True)

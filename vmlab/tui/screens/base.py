@@ -25,7 +25,7 @@ class ConsoleScreen(KeptLines, Screen[None], inherit_bindings=False):
         small = width < SMALLEST[0] or height < SMALLEST[1]
         over = self.query(TooSmall)
         if small and not over:
-            self.mount(TooSmall())
+            self.mount_all([TooSmall()])
         elif over and not small:
             over.remove()
 
