@@ -54,6 +54,7 @@ def cell(
         "measurements": measured,
         "over_tiles": over_tiles(measured, workloads, Directions()),
         "host": {},
+        "added_images": {},
         "bound_by": None,
     }
     return cast(CellDocument, body)
@@ -72,6 +73,7 @@ def run(cells: Sequence[CellDocument], name: str = "one") -> RunDocument:
         "seed": 1,
         "image": None,
         "host": {},
+        "added_images": {},
     }
     return cast(RunDocument, {"run": said, "cells": list(cells), "scores": {"share_percent": 10}})
 
