@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,8 @@ async def check_golden(name: str, app: App[Any]) -> None:
     end = time.monotonic() + _PATIENCE_SECONDS
     while text != path.read_text() and time.monotonic() < end:
         text = await settled(app)
-    assert text == path.read_text()
+    difference = "\n".join(unified_diff(path.read_text().splitlines(), text.splitlines(), path.name, "screen", n=0))
+    assert not difference, difference
 
 
 def keys_to(scenario: str) -> list[str]:

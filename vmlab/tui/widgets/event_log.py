@@ -19,23 +19,29 @@ class EventLog(Painted):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._shown: Sequence[LogLine] = ()
-        self._scrolling = False
+        self._following = True
 
     def show(self, log: Sequence[LogLine]) -> None:
         """Draw `log`; nothing happens when it is what is there already."""
         if len(log) == len(self._shown) and log[-1:] == self._shown[-1:]:
             return
-        # Scrolling takes place after the next picture; until then the log is at its end all the same.
-        at_end = self._scrolling or self.scroll_offset.y >= self.max_scroll_y - 1
         self._shown = log
         self.repaint()
-        if at_end:
-            self._scrolling = True
-            self.call_after_refresh(self._to_end)
+        self.call_after_refresh(self._to_end)
+
+    def on_resize(self) -> None:
+        """The end stays in sight also where fewer rows are left."""
+        super().on_resize()
+        self.call_after_refresh(self._to_end)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """The user scrolls away from the end, or back to it."""
+        super().watch_scroll_y(old_value, new_value)
+        self._following = new_value >= self.max_scroll_y - 1
 
     def _to_end(self) -> None:
-        self._scrolling = False
-        self.scroll_end(animate=False, immediate=True)
+        if self._following:
+            self.scroll_end(animate=False, immediate=True)
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """One line each."""

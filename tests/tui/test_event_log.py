@@ -1,0 +1,62 @@
+"""The event log keeps its newest line in sight, also where other parts of the screen take rows from it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from textual.app import App, ComposeResult
+
+from tests.tui.pictures import screen_text
+from tests.waiting import until
+from vmlab.tui.screens.base import ConsoleScreen
+from vmlab.tui.state.views import LogLine
+from vmlab.tui.widgets.event_log import EventLog
+
+LINES = [LogLine(1795271400.0 + number, "info", f"event {number}.") for number in range(20)]
+
+
+def has_rows(log: EventLog, rows: int) -> bool:
+    return log.size.height == rows
+
+
+class _Screen(ConsoleScreen):
+    CSS = "EventLog { height: 1fr; }"
+
+    def compose(self) -> ComposeResult:
+        yield EventLog()
+
+
+class _Logs(App[None]):
+    """One log on a screen of the console's."""
+
+    def get_default_screen(self) -> ConsoleScreen:
+        return _Screen()
+
+
+async def test_the_last_line_stays_in_sight_where_rows_are_taken_away() -> None:
+    app = _Logs()
+    async with app.run_test(size=(80, 30)) as pilot:
+        app.screen.query_one(EventLog).show(LINES)
+        await until(lambda: "event 19." in screen_text(app), "all lines stand there")
+        log = app.screen.query_one(EventLog)
+        for rows in (24, 18, 28):
+            other = log.size.height + rows - app.size.height
+            await pilot.resize_terminal(80, rows)
+            await until(partial(has_rows, log, other), "the log has another height")
+            await until(lambda: "event 19." in screen_text(app), "the last line is in sight")
+
+
+async def test_who_has_scrolled_up_stays_there() -> None:
+    app = _Logs()
+    async with app.run_test(size=(80, 18)) as pilot:
+        log = app.screen.query_one(EventLog)
+        log.show(LINES)
+        await until(lambda: "event 19." in screen_text(app), "the end is in sight")
+        log.scroll_home(animate=False)
+        await until(lambda: "event 0." in screen_text(app), "the first line is in sight")
+        log.show([*LINES, LogLine(1795271500.0, "info", "event 20.")])
+        await pilot.pause()
+        await pilot.pause()
+        assert "event 0." in screen_text(app)
+        log.scroll_end(animate=False)
+        await until(lambda: "event 20." in screen_text(app), "the new line is there below")
