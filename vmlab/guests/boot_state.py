@@ -32,8 +32,8 @@ _WORDS_AT_LEAST = 4
 class BootState:
     """`state` is systemd's, `units` are those that are active (services, sockets, targets, timers).
 
-    `target` is the one of the known ways to boot that is active, empty where none is. (`systemctl get-default` would
-    take a guest under emulation half a second more, and tells what was to be reached, not what was.)
+    `target` is the one of the known ways to boot that is active, empty where none is. (`systemctl get-default` tells
+    what was to be reached, not what was, and is one program more to start.)
     """
 
     mode: Boot
