@@ -5,7 +5,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from pydantic import ValidationError
 
 from tests.fakes.shell import FakeShell
+from tests.workloads.spoiling import Change, put, spoil
 from vmlab.guests.image.recipe import PAYLOAD
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.contract import Finished, WorkloadContext
@@ -47,44 +48,30 @@ async def test_scores_are_operations_a_minute(source: FakeShell, text: str) -> N
     assert set(values) == set(Jvm.metrics)
 
 
-def _spoil(text: str, member: str, change: Callable[[dict[str, Any]], object]) -> str:
-    lines = [json.loads(line) for line in text.splitlines()]
-    for said in lines:
-        if said["member"] == member and "seconds" in said:
-            change(said)
-    return "".join(json.dumps(said) + "\n" for said in lines)
-
-
-def _put(name: str, value: object) -> Callable[[dict[str, Any]], object]:
-    return lambda said: said.update({name: value})
-
-
 @pytest.mark.parametrize(
     ("member", "change", "reason"),
     [
         (
             "crypto",
-            _put("checksums", {"f50f2439": 5, "bad": 1}),
+            put("checksums", {"f50f2439": 5, "bad": 1}),
             "crypto gave a wrong result: its checksum is bad, and should be f50f2439$",
         ),
-        ("crypto", _put("checksums", {"f50f2439": 5}), "results of crypto: 5, but 6 were asked for"),
-        ("crypto", _put("checksums", {}), "results of crypto: 0, but 6 were asked for"),
-        ("serial", _put("times", [0.1] * 3), "operations of serial: 3, but 4 were asked for"),
-        ("serial", _put("times", [9.0] * 4), "the operations of serial do not fit into its"),
-        ("serial", _put("times", "none"), "printed no times of serial"),
-        ("sunflow", _put("threads", 1), "threads of sunflow: 1, but 2 were asked for"),
-        ("sunflow", _put("heap", 2**27), "heap of sunflow in bytes: 134217728, but 268435456"),
-        ("xml", _put("seconds", 0.0001), "xml took 0.000100 s, too quick to be measured"),
-        ("xml", _put("seconds", 700.0), "the suite's members took 7.* but the client ran for 600.000 s"),
-        ("xml", _put("member", "serial"), "the suite printed figures of serial twice"),
-        ("xml", _put("member", "derby"), "the suite ran compiler, .*, sunflow, derby, not compiler"),
+        ("crypto", put("checksums", {"f50f2439": 5}), "results of crypto: 5, but 6 were asked for"),
+        ("crypto", put("checksums", {}), "results of crypto: 0, but 6 were asked for"),
+        ("serial", put("times", [0.1] * 3), "operations of serial: 3, but 4 were asked for"),
+        ("serial", put("times", [9.0] * 4), "the operations of serial do not fit into its"),
+        ("serial", put("times", "none"), "printed no times of serial"),
+        ("sunflow", put("threads", 1), "threads of sunflow: 1, but 2 were asked for"),
+        ("sunflow", put("heap", 2**27), "heap of sunflow in bytes: 134217728, but 268435456"),
+        ("xml", put("seconds", 0.0001), "xml took 0.000100 s, too quick to be measured"),
+        ("xml", put("seconds", 700.0), "the suite's members took 7.* but the client ran for 600.000 s"),
+        ("xml", put("member", "serial"), "the suite printed figures of serial twice"),
+        ("xml", put("member", "derby"), "the suite ran compiler, .*, sunflow, derby, not compiler"),
     ],
 )
-def test_work_that_is_not_whole_or_not_right_fails(
-    text: str, member: str, change: Callable[[dict[str, Any]], object], reason: str
-) -> None:
+def test_work_that_is_not_whole_or_not_right_fails(text: str, member: str, change: Change, reason: str) -> None:
     with pytest.raises(WorkloadError, match=reason):
-        Jvm(ASKED).figures({"suite": _spoil(text, member, change)}, 600.0)
+        Jvm(ASKED).figures({"suite": spoil(text, "member", member, "seconds", change)}, 600.0)
 
 
 async def test_a_member_that_failed_is_named(source: FakeShell) -> None:

@@ -5,14 +5,13 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from tests.fakes.shell import FakeShell, says
+from tests.workloads.spoiling import Change, put, spoil
 from vmlab.guests.image.recipe import PAYLOAD
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads import system_report
@@ -86,47 +85,33 @@ async def test_files_of_tiles_differ(alone: WorkloadContext) -> None:
     assert not set(ours.values()) & set(others.values())
 
 
-def _spoil(text: str, test: str, change: Callable[[dict[str, Any]], object]) -> str:
-    lines = [json.loads(line) for line in text.splitlines()]
-    for said in lines:
-        if said["test"] == test and "times" in said:
-            change(said)
-    return "".join(json.dumps(said) + "\n" for said in lines)
-
-
-def _put(name: str, value: object) -> Callable[[dict[str, Any]], object]:
-    return lambda said: said.update({name: value})
-
-
 @pytest.mark.parametrize(
     ("test", "change", "reason"),
     [
         ("dhrystone", lambda said: said["values"].__setitem__(5, 2_000_009), r"Arr_2_Glob\[8\]\[7\] = 2000009, and"),
         ("dhrystone", lambda said: said["values"].__setitem__(19, "DHRYSTONE"), "computed Str_2_Loc = 'DHRYSTONE'"),
         ("dhrystone", lambda said: said["values"].pop(), "printed no values of dhrystone"),
-        ("dhrystone", _put("amount", 1), "amount of system's dhrystone: 1, but 2000000"),
+        ("dhrystone", put("amount", 1), "amount of system's dhrystone: 1, but 2000000"),
         ("whetstone", lambda said: said["values"][9].__setitem__(3, 0.83457), "computed 930 2 3 8.3457e-01"),
         ("whetstone", lambda said: said["values"].pop(), "printed no values of whetstone"),
-        ("whetstone", _put("equal", 199), "cycles of whetstone with the values of its first: 199, but 200"),
-        ("whetstone", _put("times", [0.1] * 9), "slices of system's whetstone: 9, but 10"),
-        ("whetstone", _put("times", [0.00009] * 10), "whetstone took 0.000900 s, too quick to be measured"),
-        ("whetstone", _put("times", [7.0] * 10), "system's tests took 7.* s together, but the client ran for 60.000 s"),
+        ("whetstone", put("equal", 199), "cycles of whetstone with the values of its first: 199, but 200"),
+        ("whetstone", put("times", [0.1] * 9), "slices of system's whetstone: 9, but 10"),
+        ("whetstone", put("times", [0.00009] * 10), "whetstone took 0.000900 s, too quick to be measured"),
+        ("whetstone", put("times", [7.0] * 10), "system's tests took 7.* s together, but the client ran for 60.000 s"),
         (
             "copy-256",
-            _put("writes", 39_999),
+            put("writes", 39_999),
             "writes of system's copy-256, as the kernel counted them: 39999, but 40000",
         ),
-        ("copy-256", _put("blocks", 1_999), "blocks of system's copy-256: 1999, but 2000"),
-        ("copy-1024", _put("read", 40_959_999), "counted 40959999 B read by system's copy-1024, and should 40960000 B"),
-        ("copy-4096", _put("written", 170_000_000), "counted 170000000 B written by system's copy-4096"),
-        ("copy-4096", _put("test", "copy-256"), "figures of copy-256 twice"),
-        ("copy-4096", _put("test", "pipes"), "system did dhrystone, whetstone, copy-256, copy-1024, pipes, not "),
+        ("copy-256", put("blocks", 1_999), "blocks of system's copy-256: 1999, but 2000"),
+        ("copy-1024", put("read", 40_959_999), "counted 40959999 B read by system's copy-1024, and should 40960000 B"),
+        ("copy-4096", put("written", 170_000_000), "counted 170000000 B written by system's copy-4096"),
+        ("copy-4096", put("test", "copy-256"), "figures of copy-256 twice"),
+        ("copy-4096", put("test", "pipes"), "system did dhrystone, whetstone, copy-256, copy-1024, pipes, not "),
     ],
 )
-def test_work_that_is_not_whole_or_not_right_fails(
-    text: str, test: str, change: Callable[[dict[str, Any]], object], reason: str
-) -> None:
-    spoilt = _spoil(text, test, change)
+def test_work_that_is_not_whole_or_not_right_fails(text: str, test: str, change: Change, reason: str) -> None:
+    spoilt = spoil(text, "test", test, "times", change)
     with pytest.raises(WorkloadError, match=reason):
         System(ASKED).figures({"system": spoilt}, 60.0)
 

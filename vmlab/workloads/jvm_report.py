@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.programs import objects
+from vmlab.workloads.programs import figures_by_name, number_of
 from vmlab.workloads.verdict import demand_equal
 
 CHECKSUMS: Mapping[str, str] = {
@@ -28,14 +28,7 @@ _CLOCK = 1e-6
 
 def parse_suite(text: str) -> dict[str, dict[str, Any]]:
     """The line of figures of each member, by its name. Raises WorkloadError where one stands twice."""
-    found: dict[str, dict[str, Any]] = {}
-    for said in objects(text):
-        if "checksums" in said:
-            name = str(said.get("member"))
-            if name in found:
-                raise WorkloadError(f"the suite printed figures of {name} twice")
-            found[name] = said
-    return found
+    return figures_by_name(text, "the suite", "member", "checksums")
 
 
 def seconds_of(said: Mapping[str, Any], operations: int, threads: int, warmup: int, heap: int) -> float:
@@ -66,7 +59,4 @@ def _demand_results(name: str, checksums: object, operations: int) -> None:
 
 
 def _number(said: Mapping[str, Any], name: str) -> float:
-    value = said.get(name)
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise WorkloadError(f"the suite printed no {name} of {said['member']}")
-    return float(value)
+    return number_of(said, name, "the suite", said["member"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
@@ -61,3 +62,26 @@ def line_object(line: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
+
+
+def figures_by_name(text: str, program: str, name: str, mark: str) -> dict[str, dict[str, Any]]:
+    """The objects in `text` that have the key `mark`, by what their key `name` says, in order.
+
+    Raises WorkloadError where `program` printed one twice.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for said in objects(text):
+        if mark in said:
+            called = str(said.get(name))
+            if called in found:
+                raise WorkloadError(f"{program} printed figures of {called} twice")
+            found[called] = said
+    return found
+
+
+def number_of(said: Mapping[str, Any], key: str, program: str, of: object) -> float:
+    """A number in what `program` said of one part. Raises WorkloadError where there is none."""
+    value = said.get(key)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise WorkloadError(f"{program} printed no {key} of {of}")
+    return float(value)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.programs import objects
+from vmlab.workloads.programs import figures_by_name, number_of
 from vmlab.workloads.verdict import demand_equal
 
 SLICES = 10
@@ -48,14 +48,7 @@ def dhrystone_values(runs: int) -> tuple[int | str, ...]:
 
 def parse_system(text: str) -> dict[str, dict[str, Any]]:
     """The line of figures of each test, by its name. Raises WorkloadError where one stands twice."""
-    found: dict[str, dict[str, Any]] = {}
-    for said in objects(text):
-        if "times" in said:
-            name = str(said.get("test"))
-            if name in found:
-                raise WorkloadError(f"system printed figures of {name} twice")
-            found[name] = said
-    return found
+    return figures_by_name(text, "system", "test", "times")
 
 
 def seconds_of(said: Mapping[str, Any], amount: int) -> float:
@@ -109,7 +102,4 @@ def demand_copy(said: Mapping[str, Any], block: int, passes: int) -> None:
 
 def number(said: Mapping[str, Any], name: str) -> float:
     """A number of a test's figures. Raises WorkloadError where there is none."""
-    value = said.get(name)
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise WorkloadError(f"system printed no {name} of {said['test']}")
-    return float(value)
+    return number_of(said, name, "system", said["test"])
