@@ -10,9 +10,9 @@ import pytest
 
 from tests.plan.test_planning import HOST
 from tests.plan.test_points import BOTH, GUESTS
+from vmlab.lab.coming import ComingCells
 from vmlab.lab.folder import RunFolder, RunRequest
 from vmlab.lab.prepared import plan_of, write_request
-from vmlab.lab.replan import replanned
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.plan.terms import CellPlan, Overrides
 
@@ -22,13 +22,15 @@ TWO = GUESTS.replace("  vm:", "  other: {memory: 512 MiB, cache: none}\n  vm:") 
 
 
 def changed(folder: Path, text: str, done: int = 0, **change: Any) -> list[CellPlan]:
-    """The cells to come after `done` ones, with the change."""
+    """The cells that run after `done` ones, with the change."""
     run = RunFolder("run", folder)
     overrides = Overrides(size="full", seed=1, sets=("order=as written",))
     request = RunRequest(run.id, "x.yaml", overrides, 1)
     write_request(run, request, text, HOST)
     assert asdict(HOST)["unsettable"] == {}
-    return replanned(run, plan_of(run).cells[done:], change)
+    coming = ComingCells(run, plan_of(run).cells[done:], lambda _event: None)
+    coming.change(change)
+    return list(iter(coming.take, None))
 
 
 def test_cells_that_become_the_same_run_once_and_those_without_the_axis_stay(tmp_path: Path) -> None:
@@ -36,7 +38,7 @@ def test_cells_that_become_the_same_run_once_and_those_without_the_axis_stay(tmp
     assert [(cell.index, cell.axes) for cell in cells] == [
         (1, {"setup": "host"}),
         (2, {"setup": "four", "cache": "directsync"}),
-        (3, {"setup": "plain", "cache": "directsync"}),
+        (4, {"setup": "plain", "cache": "directsync"}),
     ]
 
 

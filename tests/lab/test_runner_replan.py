@@ -117,3 +117,32 @@ async def test_a_change_is_undone_and_no_cell_is_lost_or_run_twice() -> None:
     ]
     assert [cell["index"] for cell in answer["cells"]] == [2, 3, 4]
     assert [event.command for event in run.of(CommandReceived)] == ["set cache none", "set as planned"]
+
+
+async def test_one_cell_is_changed_and_one_skipped_while_the_first_runs_and_the_list_tells_it() -> None:
+    run = MemoryRun(GRID)
+    run.hypervisor.may_create.clear()
+    running = asyncio.ensure_future(run.run())
+    await run.until(CellStarted)
+    try:
+        await run.command("set", cell=2, cache="directsync")
+        await run.command("set", cell=3, skip=True)
+        answer = await run.command("coming")
+    finally:
+        run.hypervisor.may_create.set()
+        verdict = await running
+    assert verdict.outcome is Outcome.PASSED
+    assert [(one["cell"], one["state"]) for one in answer["coming"]] == [(2, "changed"), (3, "skipped"), (4, "planned")]
+    assert run.begun() == [
+        (1, {"tiles": 1, "cache": "none"}, 1),
+        (2, {"tiles": 1, "cache": "directsync"}, 1),
+        (4, {"tiles": 2, "cache": "writeback"}, 1),
+    ]
+    kept = [event for event in run.stored() if isinstance(event, CellsReplanned)]
+    assert [event.coming for event in kept][-1] == answer["coming"]
+
+
+async def test_a_run_whose_cells_to_come_are_all_skipped_ends_with_the_running_one() -> None:
+    run = MemoryRun(CACHES)
+    assert (await replanned_in_first_cell(run, cell=2, skip=True)).outcome is Outcome.PASSED
+    assert [number for number, _, _ in run.begun()] == [1]

@@ -44,6 +44,9 @@ EXAMPLES: dict[str, Any] = {
     "Provision": {"how": "cold", "seconds": 4.5, "guests": 4, "snapshots": {"t1-front": "ab"}},
     "Settings": {"tiles": 1, "cache": "none", "host": {"thp": "never"}},
     "Seen": {"boot": {"units": ["a.service"]}, "data_disk": {"bytes": 1}},
+    "list[CellToCome] | None": [
+        {"cell": 2, "axes": {"tiles": 1}, "repeat": 1, "state": "skipped", "planned": {"tiles": 1}}
+    ],
     "dict[str, str]": {"run_time": "s"},
     "dict[str, Reading]": {"run_time": 1.5},
     "dict[str, Any]": {"cpu": "AMD", "cpus": 2},

@@ -14,11 +14,19 @@ _NOW_SECONDS = 180.0
 
 
 def ask_for(folder: RunFolder, origin: str, change: dict[str, Any]) -> dict[str, Any]:
-    """Ask for other cells to come: ``cache``, a mode, or ``tiles``, a count. The answer has them as ``cells``.
+    """Ask for other cells to come, as `ComingCells.change` understands it; the answer is that of `coming_of`.
 
     Raises UsageError and RefusedError with one line when the run refuses or does not answer.
     """
-    return _asked(folder, _ANSWER_SECONDS, origin=origin, **change)
+    return _asked(folder, "set", _ANSWER_SECONDS, origin=origin, **change)
+
+
+def coming_of(folder: RunFolder) -> dict[str, Any]:
+    """The cells to come: as ``coming`` all of them, each as `CellToCome`, as ``cells`` those that are not skipped.
+
+    Raises UsageError with one line when the run does not answer.
+    """
+    return _asked(folder, "coming", _ANSWER_SECONDS)
 
 
 def ask_for_now(folder: RunFolder, origin: str, change: dict[str, Any]) -> dict[str, Any]:
@@ -26,12 +34,12 @@ def ask_for_now(folder: RunFolder, origin: str, change: dict[str, Any]) -> dict[
 
     Raises UsageError and RefusedError as `ask_for`, and CommandFailed when it did not work.
     """
-    return _asked(folder, _NOW_SECONDS, origin=origin, now=True, **change)
+    return _asked(folder, "set", _NOW_SECONDS, origin=origin, now=True, **change)
 
 
-def _asked(folder: RunFolder, deadline: float, **arguments: Any) -> dict[str, Any]:
+def _asked(folder: RunFolder, command: str, deadline: float, **arguments: Any) -> dict[str, Any]:
     if not folder.alive():
         raise UsageError(f"run {folder.id} is not running")
     if not folder.control.exists():
         raise UsageError(f"run {folder.id} takes no commands yet, or no more")
-    return send_command(folder.control, "set", deadline=deadline, **arguments)
+    return send_command(folder.control, command, deadline=deadline, **arguments)

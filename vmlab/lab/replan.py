@@ -16,17 +16,15 @@ from vmlab.plan.planning import check_fit, make_plan
 from vmlab.plan.terms import CellPlan, Overrides
 
 
-def replanned(folder: RunFolder, coming: Sequence[CellPlan], change: dict[str, Any]) -> list[CellPlan]:
-    """The cells to come with `change` (``cache``: a mode, ``tiles``: a count) applied to all of them.
+def replanned(folder: RunFolder, planned: Sequence[CellPlan], change: dict[str, Any]) -> list[CellPlan | None]:
+    """Each of the `planned` cells with `change` (``cache``: a mode, ``tiles``: a count) applied to it.
 
-    Cells that thereby become the same are run once; the order stays. Raises UsageError for a change that is not
+    They keep their numbers. None stands for a cell that has no such point. Raises UsageError for a change that is not
     possible, and RefusedError for one that does not fit on the host.
     """
-    if not coming:
-        raise UsageError("no cell is to come; the running one stays as it is")
     request = RunRequest.from_json(folder.request.read_text())
     if "cache" in change:
-        _check_one_mode(coming)
+        _check_one_mode(planned)
     host = host_of(folder)
     file = load(str(folder.scenario))
     plan = make_plan(file, _changed(request.overrides, change), host)
@@ -34,12 +32,8 @@ def replanned(folder: RunFolder, coming: Sequence[CellPlan], change: dict[str, A
     # An axis that only one of the plans has is the changed one, or replaces axes that the scenario does not have.
     kept = plan.scenario.axes.keys() & make_plan(file, request.overrides, host).scenario.axes.keys() - change.keys()
     by_place = {_place(cell, kept): cell for cell in plan.cells}
-    wanted = dict.fromkeys(_place(cell, kept) for cell in coming)
-    first = coming[0].index
-    found = [by_place[place] for place in wanted if place in by_place]
-    if not found:
-        raise UsageError("the cells to come have no such point")
-    return [replace(cell, index=first + n) for n, cell in enumerate(found)]
+    found = [by_place.get(_place(cell, kept)) for cell in planned]
+    return [cell and replace(cell, index=before.index) for before, cell in zip(planned, found, strict=True)]
 
 
 def _changed(overrides: Overrides, change: dict[str, Any]) -> Overrides:
@@ -51,8 +45,6 @@ def _changed(overrides: Overrides, change: dict[str, Any]) -> Overrides:
                 overrides = replace(overrides, tiles=(count,))
             case _:
                 raise UsageError(f"the cells to come cannot have {axes_words({name: value})}")
-    if not change:
-        raise UsageError("a change of the cells to come needs a cache mode or a number of tiles")
     return overrides
 
 

@@ -238,6 +238,8 @@ class Runner:
         return self._beyond(host)
 
     async def _obey(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if command == "coming":
+            return self._coming.listed()
         if command == "set":
             if self._prepared.plan.control:
                 raise UsageError("a control run has one configuration on both sides, and keeps it")

@@ -26,6 +26,10 @@ Settings = Annotated[
     Keys({"tiles": int, "guests": _Named, "workloads": _Named, "host": dict[str, str | int | None]}),
 ]
 """The configuration of the cell, with the values that a named point sets; {} in records of older versions."""
+_COMING = {"cell": int, "axes": Axes, "repeat": int, "state": str, "planned": Axes}
+CellToCome = Annotated[dict[str, Any], Keys(_COMING), Condition(lambda value: value.keys() >= _COMING.keys())]
+"""A cell to come: its number, ``axes`` and ``repeat``, its ``state`` (`CELL_STATES`), and the axes as ``planned``."""
+CELL_STATES = ("planned", "changed", "skipped")
 Provision = Annotated[
     dict[str, Any],
     Keys({"how": str | None, "seconds": Reading | None, "guests": int, "snapshots": dict[str, str]}),
@@ -337,11 +341,16 @@ class CommandReceived(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellsReplanned(Event):
-    """A viewer changed the cells to come: `cells` is the new total, `next_axes` the axis values of the next cell."""
+    """A viewer changed the cells to come: `next_axes` are the axis values of the next one, none where none follows.
+
+    `cells` is the number of the last cell, which is their total where none is skipped. `coming` has every cell to come
+    as it is now; None in records of older versions.
+    """
 
     cells: int
     next_axes: Axes
     expected_seconds: float
+    coming: list[CellToCome] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
