@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -29,7 +30,21 @@ SWITCHED = {
     "drained_seconds": 1.5,
     "drained_bytes": 40 * 2**20,
 }
-COMING = {"cells": [{"index": 2, "axes": {"tiles": 1, "cache": "none"}, "repeat": 1}] * 2}
+
+
+def cell(number: int, state: str = "planned", **axes: Any) -> dict[str, Any]:
+    """A cell to come, planned with one tile and the cache mode writeback."""
+    planned = {"tiles": 1, "cache": "writeback"}
+    return {"cell": number, "axes": planned | axes, "repeat": 1, "state": state, "planned": planned}
+
+
+COMING = {"coming": [cell(2, "changed", cache="none"), cell(3), cell(4, "skipped")]}
+LISTED = """\
+CELL  AXES                      REPEAT    AS PLANNED
+2     tiles 1, cache none       repeat 1  no: cache writeback was planned
+3     tiles 1, cache writeback  repeat 1  yes
+4     tiles 1, cache writeback  repeat 1  skipped
+"""
 
 
 class Answering:
@@ -103,9 +118,53 @@ def test_without_now_it_is_the_cells_to_come(run: Answering, said: Said) -> None
     assert run.asked == [("set", {"cache": "none", "tiles": 3, "origin": "vmlab set"})]
 
 
+NEXT = "2 cells to come, the next with tiles 1, cache none; the running cell stays as it is\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked", "words"),
+    [
+        (["--cell", "2", "cache=none"], {"cell": 2, "cache": "none"}, f"cell 2 has tiles 1, cache none; {NEXT}"),
+        (["--cell", "3", "tiles=1"], {"cell": 3, "tiles": 1}, f"cell 3 has tiles 1, cache writeback; {NEXT}"),
+        (["--cell", "4", "skip"], {"cell": 4, "skip": True}, f"cell 4 is skipped; {NEXT}"),
+        (["--cell", "3", "planned"], {"cell": 3, "as_planned": True}, f"cell 3 has tiles 1, cache writeback; {NEXT}"),
+        (["planned"], {"as_planned": True}, NEXT),
+    ],
+)
+def test_one_cell_to_come_is_changed_skipped_or_put_back(
+    arguments: list[str], asked: dict[str, Any], words: str, run: Answering, said: Said
+) -> None:
+    run.answer = COMING
+    assert said("last", *arguments) == (0, words, "")
+    assert run.asked == [("set", {**asked, "origin": "vmlab set"})]
+
+
+def test_the_list_is_text_or_json_and_asks_for_no_change(run: Answering, said: Said) -> None:
+    run.answer = COMING
+    assert said("last", "--list") == (0, LISTED, "")
+    code, out, err = said("last", "--list", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {"schema": "vmlab.coming/1", "run": RUN, "cells": COMING["coming"]}
+    assert run.asked == [("coming", {})] * 2
+
+
+def test_an_empty_list_is_a_sentence(run: Answering, said: Said) -> None:
+    run.answer = {"coming": []}
+    assert said("last", "--list") == (0, "no cell is to come; the running one stays as it is\n", "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ([], "nothing is to be changed; say NAME=VALUE, such as cache=none, or --list"),
+        (["--cell", "3"], "nothing is to be changed"),
+        (["skip"], "skip needs --cell N; --list has the numbers"),
+        (["--cell", "3", "skip", "cache=none"], "skip stands alone"),
+        (["--cell", "3", "cache=none", "--now"], "--cell is for a cell to come; --now is for the one that runs"),
+        (["planned", "--now"], "planned cannot be changed while guests run"),
+        (["--list", "cache=none"], "--list shows the cells to come and changes nothing"),
+        (["--list", "--cell", "3"], "--list shows the cells to come and changes nothing"),
+        (["cache=none", "--json"], "--json is for the list of the cells to come"),
         (["tiles=2", "--now"], "tiles cannot be changed while guests run"),
         (["ksm=on", "--now"], "ksm cannot be changed while guests run"),
         (["cache=none", "tiles=2", "--now"], "tiles cannot be changed while guests run"),

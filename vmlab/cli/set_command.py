@@ -1,4 +1,4 @@
-"""`vmlab set`: changes a run while it goes on."""
+"""`vmlab set`: changes a run while it goes on, and lists what is to come of it."""
 
 from __future__ import annotations
 
@@ -6,35 +6,66 @@ from typing import Any
 
 import click
 
-from vmlab.cli.output import write_text
-from vmlab.lab.asking import ask_for, ask_for_now
+from vmlab.cli.output import write_json, write_text
+from vmlab.lab.asking import ask_for, ask_for_now, coming_of
 from vmlab.lab.folder import RunFolder
-from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
-from vmlab.report.words import plural, switch_words
+from vmlab.report.coming import changed_words, coming_text
+from vmlab.report.words import switch_words
 from vmlab.store.runs import resolve_run
 
 _ORIGIN = "vmlab set"
 _KNOWN = ("cache", "tiles")
+_WORDS = {"skip": "skip", "planned": "as_planned"}
+"""What is said of cells in one word, and what a run understands by it."""
 
 
 @click.command("set")
 @click.argument("run")
-@click.argument("changes", nargs=-1, required=True, metavar="NAME=VALUE...")
+@click.argument("changes", nargs=-1, metavar="[NAME=VALUE...|skip|planned]")
+@click.option("--cell", type=int, metavar="N", help="Only the cell to come with this number, as --list has it.")
+@click.option("--list", "as_list", is_flag=True, help="List the cells to come, and change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="With --list: print JSON.")
 @click.option("--now", is_flag=True, help="Switch the guests that run: cache=none or cache=writeback.")
-def set_command(run: str, changes: tuple[str, ...], now: bool) -> None:
-    """Change RUN, which goes on: `cache=MODE` or `tiles=COUNT` of the cells to come.
+def set_command(run: str, changes: tuple[str, ...], cell: int | None, as_list: bool, as_json: bool, now: bool) -> None:
+    """Change RUN, which goes on: `cache=MODE` or `tiles=COUNT` of the cells to come, or `planned`, as they were.
+
+    With --cell it is one of them, which can also be left out (`skip`) and put back (`planned`); --list shows them.
 
     With --now the disks of the running guests are switched between the cache modes none and writeback. The cell is a
     reading of neither then, and counts for nothing.
     """
-    wanted = dict(map(_change, changes))
-    if now and wanted.keys() != {"cache"}:
-        other = " and ".join(sorted(wanted.keys() - {"cache"}))
-        raise UsageError(f"{other} cannot be changed while guests run; --now is for the cache mode alone")
+    if as_list and (changes or cell is not None or now):
+        raise UsageError("--list shows the cells to come and changes nothing; leave out the change")
+    if as_json and not as_list:
+        raise UsageError("--json is for the list of the cells to come; say --list --json")
+    wanted = {} if as_list else _wanted(changes, cell, now=now)
     path = resolve_run(run).parent
     folder = RunFolder(path.name, path)
-    write_text(_now(folder, wanted) if now else _to_come(folder, wanted))
+    if as_list:
+        _list(folder, as_json=as_json)
+    else:
+        write_text(_now(folder, wanted) if now else _to_come(folder, wanted))
+
+
+def _wanted(changes: tuple[str, ...], cell: int | None, *, now: bool) -> dict[str, Any]:
+    """What the run is asked for. Raises UsageError for what no run can do."""
+    if not changes:
+        raise UsageError("nothing is to be changed; say NAME=VALUE, such as cache=none, or --list")
+    words = [text for text in changes if text in _WORDS]
+    if words and len(changes) > 1:
+        raise UsageError(f"{words[0]} stands alone; no other change goes with it")
+    wanted: dict[str, Any] = {_WORDS[words[0]]: True} if words else dict(map(_change, changes))
+    if now and cell is not None:
+        raise UsageError("--cell is for a cell to come; --now is for the one that runs")
+    if now and wanted.keys() != {"cache"}:
+        other = " and ".join(words or sorted(wanted.keys() - {"cache"}))
+        raise UsageError(f"{other} cannot be changed while guests run; --now is for the cache mode alone")
+    if not words and not now and (unknown := sorted(wanted.keys() - set(_KNOWN))):
+        raise UsageError(f"the cells to come cannot be given another {', '.join(unknown)}; {' and '.join(_KNOWN)} can")
+    if words == ["skip"] and cell is None:
+        raise UsageError("skip needs --cell N; --list has the numbers")
+    return wanted if cell is None else {**wanted, "cell": cell}
 
 
 def _change(text: str) -> tuple[str, Any]:
@@ -45,11 +76,15 @@ def _change(text: str) -> tuple[str, Any]:
 
 
 def _to_come(folder: RunFolder, wanted: dict[str, Any]) -> str:
-    if unknown := sorted(wanted.keys() - set(_KNOWN)):
-        raise UsageError(f"the cells to come cannot be given another {', '.join(unknown)}; {' and '.join(_KNOWN)} can")
-    cells = ask_for(folder, _ORIGIN, wanted)["cells"]
-    following = f", the next with {axes_words(cells[0]['axes'])}" if cells else ""
-    return f"{plural(len(cells), 'cell')} to come{following}; the running cell stays as it is"
+    return changed_words(ask_for(folder, _ORIGIN, wanted)["coming"], wanted.get("cell"))
+
+
+def _list(folder: RunFolder, *, as_json: bool) -> None:
+    cells = coming_of(folder)["coming"]
+    if as_json:
+        write_json({"schema": "vmlab.coming/1", "run": folder.id, "cells": cells})
+    else:
+        write_text(coming_text(cells))
 
 
 def _now(folder: RunFolder, wanted: dict[str, Any]) -> str:
