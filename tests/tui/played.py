@@ -124,6 +124,8 @@ class PlayedRun:
         self._samples(sample._replace(wall=time.time(), mono=time.monotonic()))
 
     async def _obey(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if command == "coming":
+            return self._coming.listed()
         if command == "set":
             return self._coming.change(arguments)
         if command != "stop":

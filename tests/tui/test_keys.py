@@ -9,6 +9,7 @@ import pytest
 
 from tests.tui.conftest import RECORDED
 from tests.tui.pictures import screen_text
+from tests.tui.test_coming import Commands
 from tests.tui.test_screens import ROOMY, TIGHT, StillConsole, replayed, shown_live
 from tests.waiting import until
 from vmlab.model.places import runs_folder
@@ -36,6 +37,14 @@ async def live_running(app: Console, patch: pytest.MonkeyPatch) -> None:
     recording = RecordedRun(RECORDED)
     await shown_live(app, recording.events, recording.began + recording.executions()[0][0] + 8)
     await until(lambda: "cell 1/2" in screen_text(app), "the run")
+
+
+async def live_coming(app: Console, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("vmlab.tui.screens.live.run_commands", Commands().of)
+    await live_running(app, patch)
+    assert isinstance(app.screen, LiveScreen)
+    await app.screen.action_edit_coming()
+    await until(lambda: "skipped" in screen_text(app), "the list")
 
 
 async def runs(app: Console, patch: pytest.MonkeyPatch) -> None:
@@ -116,7 +125,7 @@ async def question(app: Console, patch: pytest.MonkeyPatch) -> None:
 
 
 EMPTY: tuple[Made, ...] = (live_empty, runs, compare_empty, scenarios, choices, refused, help_shown, question, demo)
-RECORDED_ONCE: tuple[Made, ...] = (live_running, runs, compare, replay, replay_at_its_end, results)
+RECORDED_ONCE: tuple[Made, ...] = (live_running, live_coming, runs, compare, replay, replay_at_its_end, results)
 STATES = [*((made, False) for made in EMPTY), *((made, True) for made in RECORDED_ONCE)]
 
 
@@ -143,8 +152,8 @@ async def test_every_key_does_something_or_says_why_not(
                 before = seen(app)
                 await pilot.press(key)
                 await until(lambda: seen(app) != before, f"{key} ({active.binding.action}) does something or says why")  # noqa: B023
-                if not base.is_attached:
-                    break  # The key has closed the screen; the others are tried on a new one.
+                if not base.is_attached or (focused is not None and not focused.is_attached):
+                    break  # The key has closed the screen or its pane; the others are tried on a new one.
                 if app.current_mode != mode:
                     await app.switch_mode(mode)
                 while app.screen is not base:
@@ -172,7 +181,7 @@ async def test_help_tells_no_key_of_the_framework(state: Path) -> None:
 async def test_a_command_without_a_run_says_so_and_asks_nothing(state: Path) -> None:
     app = StillConsole()
     async with app.run_test(size=(80, 24)) as pilot:
-        for key in ("b", "plus", "minus", "X"):
+        for key in ("b", "plus", "minus", "e", "u", "X"):
             app.say_nothing()
             await pilot.press(key)
             await until(lambda: "no run is going on" in screen_text(app), key)

@@ -217,3 +217,21 @@ def test_guests_that_are_frozen_say_how_far_they_are() -> None:
     ]
     again = CellStarted(cell=2, axes={"cache": "none"}, repeat=1, guests=4, mono=100.0)
     assert freezing_lines(fed([*beginning(), at("file-a", "boots", 21.0), again]), 101.0) == ()
+
+
+def test_the_list_in_the_record_tells_each_cell_that_follows_a_change() -> None:
+    first = CellStarted(cell=1, axes={"cache": "none"}, repeat=1, guests=4)
+    third = CellStarted(cell=3, axes={"cache": "directsync"}, repeat=1, guests=4)
+    fourth = CellStarted(cell=4, axes={"cache": "none"}, repeat=2, guests=4)
+    states = {2: "skipped", 3: "changed", 4: "planned", 5: "skipped"}
+    listed = [
+        {"cell": cell, "axes": {"cache": f"of {cell}"}, "repeat": 1, "state": state, "planned": {"cache": "none"}}
+        for cell, state in states.items()
+    ]
+    changed = CellsReplanned(cells=4, next_axes={"cache": "of 3"}, expected_seconds=1, coming=listed)
+    assert fed([*beginning(), first, changed]).coming == (("cache", "of 3"),)
+    assert fed([*beginning(), first, changed, third]).coming == (("cache", "of 4"),)
+    assert fed([*beginning(), first, changed, third, fourth]).coming is None
+    none = CellsReplanned(cells=1, next_axes={}, expected_seconds=0, coming=listed[:1])
+    view = fed([*beginning(), first, none], planned=[(("cache", "none"),), (("cache", "writeback"),)])
+    assert view.next_axes is None and view.coming is None

@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vmlab.lab.asking import ask_for, ask_for_now
+from vmlab.lab.asking import ask_for, ask_for_now, coming_of
 from vmlab.lab.folder import RunFolder
 from vmlab.lab.host_images import with_images
 from vmlab.lab.launch import start_run
 from vmlab.lab.ready import check_ready
 from vmlab.lab.stopping import stop_run
+from vmlab.model.event import CellToCome
 from vmlab.model.places import runs_folder
 from vmlab.model.run import CacheMode
 from vmlab.plan.loading import ScenarioFile
 from vmlab.plan.planning import check_fit, make_plan, read_host_facts
 from vmlab.plan.terms import Overrides
+from vmlab.report.coming import changed_words
 from vmlab.report.words import plural, switch_words
 
 ORIGIN = "the console"
@@ -42,6 +44,15 @@ class RunCommands:
     def set_as_planned(self) -> str:
         """Have the cells to come as they were planned; returns the plan as a sentence."""
         return self._set(as_planned=True)
+
+    def coming(self) -> list[CellToCome]:
+        """The cells to come, with those that are skipped."""
+        cells: list[CellToCome] = coming_of(self._folder)["coming"]
+        return cells
+
+    def change_cell(self, number: int, change: dict[str, Any]) -> str:
+        """Change the cell to come with this number, see `ComingCells.change`; returns what is to come as a sentence."""
+        return changed_words(ask_for(self._folder, ORIGIN, {**change, "cell": number})["coming"], number)
 
     def switch_cache(self, mode: CacheMode) -> str:
         """Switch the guests that run to a cache mode; returns what came of it as a sentence.

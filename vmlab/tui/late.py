@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from vmlab.tui.screens.scenarios import ScenariosScreen
     from vmlab.tui.state.run_state import RunState
     from vmlab.tui.state.views import Axes, Intent
+    from vmlab.tui.widgets.coming_list import ComingList
 
 
 def scenarios_screen() -> ScenariosScreen:
@@ -99,6 +100,13 @@ def run_state(intent: Intent | None = None, planned: Sequence[Axes] = ()) -> Run
     from vmlab.tui.state.run_state import RunState
 
     return RunState(intent=intent, planned=planned)
+
+
+def coming_list() -> ComingList:
+    """The list of the cells to come."""
+    from vmlab.tui.widgets.coming_list import ComingList
+
+    return ComingList(id="coming")
 
 
 def live_feed(post: PostMessage) -> LiveFeed:

@@ -4,52 +4,38 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import on, work
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
+from textual.worker import get_current_worker
 
 from vmlab.model.errors import VmlabError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING
 from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.messages import HostProblem, HostSampled, PastFound, RunArrived, RunFound, RunLost, StoreReadFailed
-from vmlab.tui.late import host_feed, live_feed, run_commands, run_state
+from vmlab.tui.late import coming_list, host_feed, live_feed, run_commands, run_state
+from vmlab.tui.screens.run_keys import RUN_KEYS
 from vmlab.tui.screens.watch import WatchScreen
 from vmlab.tui.state.views import LogLine
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
 
 if TYPE_CHECKING:
+    from vmlab.model.event import CellToCome
     from vmlab.model.run import AxisValue, CacheMode
     from vmlab.tui.commands import RunCommands
     from vmlab.tui.feed.host import HostFeed
     from vmlab.tui.feed.live import LiveFeed
-
-NOW = "Guests that run: cache writeback or none, at once; this cell is a reading of neither then"
-MORE_TILES = "Cells to come: one tile more"
-FEWER_TILES = "Cells to come: one tile fewer"
+    from vmlab.tui.widgets.coming_list import ComingList
 
 
 class LiveScreen(WatchScreen):
     """Finds the live run by itself; when it ends, its last picture stays and the host's figures go on."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("b", "switch_cache", "Cache", key_display="bB", tooltip="Cells to come: cache writeback or none"),
-        Binding("B", "switch_cache_now", "Cache now", show=False, tooltip=NOW),
-        Binding("plus,equals_sign", "change_tiles(1)", "Tiles", key_display="+-", tooltip=MORE_TILES),
-        Binding(
-            "minus",
-            "change_tiles(-1)",
-            "Fewer tiles",
-            key_display="-",
-            show=False,
-            tooltip=FEWER_TILES,
-        ),
-        Binding("u", "as_planned", "As planned", show=False, tooltip="Cells to come: undo what was changed of them"),
-        Binding("X", "stop_run", "Stop", tooltip="Ask whether to stop the run that is shown"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*RUN_KEYS]
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,6 +44,8 @@ class LiveScreen(WatchScreen):
         self._host: HostFeed | None = None
         self._wanted: Path | None = None
         self._feed: LiveFeed | None = None
+        self._listed: ComingList | None = None
+        """The list of the cells to come while it is open."""
 
     def on_mount(self) -> None:
         """Both feeds begin after the first picture, which does not wait until they are loaded."""
@@ -120,6 +108,8 @@ class LiveScreen(WatchScreen):
             self._take_over()
         for sample in message.samples:
             self.history.take(sample)
+        if self._listed is not None and self._listed.is_outdated_by(message.events):
+            self._list_coming()
         self.changed(unhurried=not message.urgent)
 
     def _take_over(self) -> None:
@@ -153,6 +143,8 @@ class LiveScreen(WatchScreen):
 
     def _watch(self, run: str | None) -> None:
         self.watched = run
+        if self._listed is not None:
+            self.call_later(self._close_coming if run is None else self._list_coming)
         self.refresh_bindings()
 
     @on(StoreReadFailed)
@@ -161,7 +153,7 @@ class LiveScreen(WatchScreen):
 
     def why_not(self, action: str) -> str:
         """Commands to a run need one."""
-        actions = ("switch_cache", "switch_cache_now", "change_tiles", "as_planned", "stop_run")
+        actions = ("switch_cache", "switch_cache_now", "change_tiles", "edit_coming", "as_planned", "stop_run")
         if action in actions and self.watched is None:
             return "no run is going on; press 2 to start one"
         return ""
@@ -198,6 +190,50 @@ class LiveScreen(WatchScreen):
         if not self.is_refused("as_planned"):
             self._change("as planned", lambda run: run.set_as_planned())
 
+    async def action_edit_coming(self) -> None:
+        """Open the list of the cells to come in place of the log, or close it."""
+        if self._listed is not None:
+            await self._close_coming()
+        elif not self.is_refused("edit_coming"):
+            self._listed = coming_list()
+            self.add_class("-coming")
+            await self.mount(self._listed.titled("Cells to come"), before="#log")
+            self._listed.focus()
+            self._list_coming()
+
+    async def _close_coming(self) -> None:
+        listed, self._listed = self._listed, None
+        if listed is not None:
+            self.remove_class("-coming")
+            await listed.remove()
+
+    async def on_coming_list_closed(self) -> None:
+        """Escape in the list."""
+        await self._close_coming()
+
+    def on_coming_list_asked(self, message: ComingList.Asked) -> None:
+        """A key in the list, for one cell."""
+        self._ask("Cells to come", lambda run: run.change_cell(message.number, message.change))
+
+    @work(thread=True, exclusive=True, group="coming")
+    def _list_coming(self) -> None:
+        """Have the run tell what is to come, and show it where the list is open."""
+        worker = get_current_worker()
+        if self.watched is None:
+            return
+        try:
+            cells, problem = run_commands(runs_folder() / self.watched).coming(), ""
+        except VmlabError as error:
+            cells, problem = [], str(error)
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._show_coming, cells, problem)
+
+    def _show_coming(self, cells: Sequence[CellToCome], problem: str) -> None:
+        if self._listed is not None and problem:
+            self._listed.tell(problem)
+        elif self._listed is not None:
+            self._listed.fill(cells)
+
     def action_stop_run(self) -> None:
         """Ask, and then stop the run that is shown."""
         if not self.is_refused("stop_run") and self.watched is not None:
@@ -224,6 +260,8 @@ class LiveScreen(WatchScreen):
             self.app.call_from_thread(self.notify, str(error), title=f"{title}: not changed", severity="warning")
             return
         self.app.call_from_thread(self.notify, effect, title=title)
+        if self._listed is not None:
+            self.app.call_from_thread(self._list_coming)
 
     def _note(self, level: str, text: str) -> None:
         if self.state is not None:

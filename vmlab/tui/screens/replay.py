@@ -16,6 +16,7 @@ from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.past import past_times
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.recorded_run import Mark, Playback, RecordedRun
+from vmlab.tui.screens.run_keys import refused_keys
 from vmlab.tui.screens.watch import WatchScreen, freezing_lines
 from vmlab.tui.state.history import History
 from vmlab.tui.state.run_state import PastTimes, RunState
@@ -46,6 +47,7 @@ class ReplayScreen(WatchScreen):
             "left_square_bracket,less_than_sign", "speed(-1)", "Slower", show=False, key_display="[", tooltip="Slower"
         ),
         Binding("c", "compare", "Compare", show=False, tooltip="What this run varied, side by side"),
+        *refused_keys("change_run"),
     ]
 
     def __init__(self, store: Path, speed: float = 1.0) -> None:
@@ -178,9 +180,15 @@ class ReplayScreen(WatchScreen):
         self.changed()
 
     def why_not(self, action: str) -> str:
-        """Nothing can be played while the recording is read."""
+        """A recording is not changed, and nothing can be played while it is read."""
+        if action == "change_run":
+            return "this is a recording: only a run that goes on can be changed or stopped"
         played = action in ("pause", "seek", "seek_to", "next_cell", "speed")
         return "the recording is still being read" if played and self.playback is None else ""
+
+    def action_change_run(self) -> None:
+        """What changes a run on Live is refused here."""
+        self.is_refused("change_run")
 
     def at_an_end(self, step: float) -> bool:
         """Whether there is nothing further on in the direction of `step`; then that is said."""

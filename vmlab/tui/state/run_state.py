@@ -58,7 +58,7 @@ class RunState:
         self._log: deque[LogLine] = deque(maxlen=LOG_LINES)
         self._moments: deque[Moment] = deque(maxlen=_MOST_MOMENTS)
         self._freezing: dict[str, FreezingView] = {}
-        self._is_changed = False
+        self._changed: CellsReplanned | None = None
         self._abandoned: tuple[float, str] | None = None
 
     def remember(self, past: PastTimes) -> None:
@@ -74,7 +74,7 @@ class RunState:
             self._past |= passed_times(self._timeline.cell)
         self._timeline.apply(event)
         moment = _moment(event)
-        self._is_changed = self._is_changed or isinstance(event, CellsReplanned)
+        self._changed = event if isinstance(event, CellsReplanned) else self._changed
         if moment is not None:
             self._moments.append(moment)
         self._note_freezing(event)
@@ -95,7 +95,7 @@ class RunState:
         known = self._timeline
         started, probed, cell = known.started, known.probed, known.cell
         outcome, reason, ended = self._ending()
-        next_axes = tuple(known.replanned.next_axes.items()) if known.replanned else None
+        next_axes = (tuple(known.replanned.next_axes.items()) or None) if known.replanned else None
         return RunView(
             id=started.run if started else "",
             scenario=started.scenario if started else "",
@@ -132,9 +132,14 @@ class RunState:
                 self._freezing[event.guest] = self._freezing[event.guest]._replace(seconds=event.seconds)
 
     def _coming(self, cell: CellTimeline | None) -> Axes | None:
-        """The axis values of the cell after this one; None once the user has changed what was planned."""
+        """The axis values of the cell after this one; None where the record does not tell what was changed."""
         place = cell.start.cell if cell else 0
-        return self._planned[place] if 0 < place < len(self._planned) and not self._is_changed else None
+        if self._changed is None:
+            return self._planned[place] if 0 < place < len(self._planned) else None
+        for one in self._changed.coming or ():
+            if one["cell"] > place and one["state"] != "skipped":
+                return tuple(one["axes"].items())
+        return None
 
     def _ending(self) -> tuple[str, str, float | None]:
         """Outcome and reason of the run, and the moment of its end."""

@@ -1,0 +1,34 @@
+"""The keys that change the run that goes on: Live obeys them, and a replay says why it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual.binding import Binding
+
+NOW = "Guests that run: cache writeback or none, at once; this cell is a reading of neither then"
+MORE_TILES = "Cells to come: one tile more"
+FEWER_TILES = "Cells to come: one tile fewer"
+
+RUN_KEYS = (
+    Binding("b", "switch_cache", "Cache", key_display="bB", tooltip="Cells to come: cache writeback or none"),
+    Binding("B", "switch_cache_now", "Cache now", show=False, tooltip=NOW),
+    Binding("plus,equals_sign", "change_tiles(1)", "Tiles", key_display="+-", tooltip=MORE_TILES),
+    Binding(
+        "minus",
+        "change_tiles(-1)",
+        "Fewer tiles",
+        key_display="-",
+        show=False,
+        tooltip=FEWER_TILES,
+    ),
+    Binding("e", "edit_coming", "Coming", tooltip="List the cells to come, to change, skip or put back each"),
+    Binding("u", "as_planned", "As planned", show=False, tooltip="Cells to come: undo what was changed of them"),
+    Binding("X", "stop_run", "Stop", tooltip="Ask whether to stop the run that is shown"),
+)
+
+
+def refused_keys(action: str) -> Iterator[Binding]:
+    """The same keys, out of sight and for `action`, for a screen on which there is nothing to change."""
+    for binding in RUN_KEYS:
+        yield Binding(binding.key, action, binding.description, show=False, tooltip=binding.tooltip)
