@@ -35,11 +35,16 @@ def settings(**changed: Any) -> dict[str, Any]:
 
 
 def told(
-    folder: Path, *cells: dict[str, Any], axis: str = "cache", image: str = "vmlab-1", added: str = "own-1"
+    folder: Path,
+    *cells: dict[str, Any],
+    axis: str = "cache",
+    image: str = "vmlab-1",
+    added: str = "own-1",
+    asset: str = "5" * 64,
 ) -> RunDocument:
     """A run with a cell for each of `cells`, which are their settings; each has its own value of `axis`."""
     values = [cell.get(axis, number) for number, cell in enumerate(cells)]
-    story = Story(folder / "run.sqlite", run=folder.name).begin({axis: values})
+    story = Story(folder / "run.sqlite", run=folder.name).begin({axis: values}, assets={"unixbench": asset})
     now = story.now()
     ready = ImageReady(mono=now["mono"], wall=now["wall"], image=image, how="cached", seconds=0.1)
     story.writer.append(ready)
@@ -116,6 +121,13 @@ def test_an_added_image_of_one_name_may_be_another_disk(tmp_path: Path) -> None:
     before, after = told(tmp_path / "a", settings()), told(tmp_path / "b", settings(), added="own-2")
     assert before["run"]["image"] == "vmlab-1" and before["run"]["added_images"] == {"own": "own-1"}
     assert compared(before, after).warnings == ("added image own differs: a own-1, b own-2",)
+
+
+def test_an_asset_of_one_name_may_be_another_copy(tmp_path: Path) -> None:
+    before, after = told(tmp_path / "a", settings()), told(tmp_path / "b", settings(), asset="6" * 64)
+    assert before["run"]["assets"] == {"unixbench": "5" * 64}
+    (line,) = compared(before, after).warnings
+    assert line.startswith("asset unixbench differs: a 5555") and ", b 6666" in line
 
 
 def test_image_snapshots_and_facts_of_the_host_stand_there(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def cell(
         "over_tiles": over_tiles(measured, workloads, Directions()),
         "host": {},
         "added_images": {},
+        "assets": {},
         "bound_by": None,
     }
     return cast(CellDocument, body)
@@ -74,6 +75,7 @@ def run(cells: Sequence[CellDocument], name: str = "one") -> RunDocument:
         "image": None,
         "host": {},
         "added_images": {},
+        "assets": {},
     }
     return cast(RunDocument, {"run": said, "cells": list(cells), "scores": {"share_percent": 10}})
 

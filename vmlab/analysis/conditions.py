@@ -82,6 +82,7 @@ def _of_runs(runs: Sequence[RunPart], places: Places) -> Iterator[Differing]:
     facts = [
         {key: run.get(key) for key in _OF_RUNS}
         | dict(_leaves(run["added_images"], "added image", " "))
+        | dict(_leaves(run["assets"], "asset", " "))
         | dict(_leaves(run["host"], "host", " "))
         for run in runs
     ]

@@ -68,7 +68,8 @@ class UntilDocument(TypedDict):
 class RunPart(TypedDict):
     """The run itself; `image` is vmlab's own image by its id, `host` what the host was before any load.
 
-    `added_images` has the ids of the images that users added and guests started from, by their names.
+    `added_images` has the ids of the images that users added and guests started from, by their names, `assets` the
+    SHA-256 of users' own copies of suites.
 
     `until` is None for a number of repeats. `throughput` has the metric that scores take for the throughput of each
     workload of a known kind; ``run_time`` stands for its inverse. A `control` run has one configuration on
@@ -85,6 +86,7 @@ class RunPart(TypedDict):
     seed: int | None
     image: str | None
     added_images: dict[str, str]
+    assets: dict[str, str]
     host: dict[str, Any]
     reason: str
     exit_code: int | None

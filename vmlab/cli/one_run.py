@@ -42,7 +42,7 @@ def started(
                 if wait:
                     refuse_beside_others()
                 # Planned again each time, because memory is free again when another run has ended.
-                host = with_images(read_host_facts(runs_folder()))
+                host = with_images(read_host_facts(runs_folder()), overrides.assets)
                 plan = make_plan(file, overrides, host)
                 check_fit(plan, host, overcommit=overcommit)
             return start_run(file, overrides, plan, host, concurrent=concurrent)

@@ -53,6 +53,9 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     ),
     "--repeats": click.option("--repeats", type=click.IntRange(1, 1000), help="How often every cell runs."),
     "--set": click.option("--set", "sets", multiple=True, metavar="PATH=VALUE", help="As workloads.web.requests=500."),
+    "--asset": click.option(
+        "--asset", "assets", multiple=True, metavar="NAME=PATH", help="Your own copy of a suite, as unixbench=PATH."
+    ),
     "--seed": click.option(
         "--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of random data and of the cells' order."
     ),

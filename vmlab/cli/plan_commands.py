@@ -28,7 +28,7 @@ def plan(scenario: str, overrides: Overrides, as_json: bool) -> None:
 
     Exit code 3 means that the host does not have the resources.
     """
-    host = with_images(read_host_facts(runs_folder()))
+    host = with_images(read_host_facts(runs_folder()), overrides.assets)
     file = load_valid(scenario)
     planned = make_plan(file, with_enough_repeats(overrides, file.scenario), host)
     refusal: RefusedError | None = None

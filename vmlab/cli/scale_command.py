@@ -77,7 +77,8 @@ def scale(
 
 def _planned(file: ScenarioFile, overrides: Overrides, until_knee: bool, max_tiles: int) -> Ascent:
     """The beginning. Raises UsageError for a scenario that asks nothing of its tiles."""
-    plan = make_plan(file, replace(overrides, tiles=(1,)), with_images(read_host_facts(runs_folder())))
+    host = with_images(read_host_facts(runs_folder()), overrides.assets)
+    plan = make_plan(file, replace(overrides, tiles=(1,)), host)
     targets = plan_targets(plan)
     if not targets:
         raise UsageError(

@@ -1,13 +1,18 @@
-"""The images that users have added to this host, among the facts that a plan is made from."""
+"""What users have given to vmlab, among the facts that a plan is made from: added images, and assets."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from vmlab.guests.image.added import disk_sizes
 from vmlab.plan.terms import HostFacts
+from vmlab.workloads.assets import read_assets
 
 
-def with_images(host: HostFacts) -> HostFacts:
-    """The host with the added images that are there now."""
-    return replace(host, images=disk_sizes())
+def with_images(host: HostFacts, assets: Sequence[str] = ()) -> HostFacts:
+    """The host with the added images that are there now, and with `assets` as they were typed.
+
+    Raises what `read_assets` raises.
+    """
+    return replace(host, images=disk_sizes(), assets=read_assets(assets))

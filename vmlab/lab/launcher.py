@@ -77,6 +77,7 @@ def begin(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts = REAL) -
             expected_seconds=plan.seconds,
             order=plan.scenario.order,
             control=plan.control,
+            assets={name: asset.sha256 for name, asset in plan.assets.items()},
         )
     )
     writer.document("scenario", plan.scenario.model_dump_json(by_alias=True))

@@ -31,6 +31,7 @@ def preparation_of(cell: CellPlan, guest: GuestPlan, seed: int) -> dict[str, Any
                 "kind": workload.kind,
                 "side": side,
                 "staged_by": kinds()[workload.kind](workload.params).staged_by(),
+                **({} if workload.asset is None else {"asset": workload.asset.sha256}),
             }
             for workload, side in _sides(cell, guest)
         ],
@@ -48,7 +49,7 @@ async def prepare_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: in
     """Start the roles' services within `services` seconds, stage every workload, put the start line in place."""
     await start_services(shell, guest.roles, services)
     await run_all(
-        kinds()[workload.kind](workload.params).stage(StagingContext(workload.name, side, seed, shell))
+        kinds()[workload.kind](workload.params).stage(StagingContext(workload.name, side, seed, shell, workload.asset))
         for workload, side in _sides(cell, guest)
     )
     await shell.write(START_LINE, start_line_program())

@@ -15,6 +15,7 @@ from vmlab.guests.image import added
 from vmlab.guests.image.added import AddedImage
 from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.folder import RunFolder, RunRequest
+from vmlab.model.asset import Asset
 from vmlab.plan.loading import load
 from vmlab.plan.planning import HostFacts, Plan, make_plan
 from vmlab.system.naming import named
@@ -36,7 +37,10 @@ class PreparedRun:
 
 def host_of(folder: RunFolder) -> HostFacts:
     """The host's facts as they were when the run was asked for."""
-    return HostFacts(**json.loads((folder.path / _HOST).read_text()))
+    facts = json.loads((folder.path / _HOST).read_text())
+    if facts.get("assets") is not None:
+        facts["assets"] = {name: Asset(**said) for name, said in facts["assets"].items()}
+    return HostFacts(**facts)
 
 
 def plan_of(folder: RunFolder) -> Plan:

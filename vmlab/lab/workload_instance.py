@@ -87,10 +87,10 @@ class WorkloadInstance:
         return (context for context in self._staging_contexts() if context.shell.name == HOST_PLACE)
 
     def _staging_contexts(self) -> Iterator[StagingContext]:
-        name, seed = self.plan.name, self.context.seed
-        yield StagingContext(name, "source", seed, self.context.source)
+        name, seed, asset = self.plan.name, self.context.seed, self.plan.asset
+        yield StagingContext(name, "source", seed, self.context.source, asset)
         if self.context.target is not None:
-            yield StagingContext(name, "target", seed, self.context.target)
+            yield StagingContext(name, "target", seed, self.context.target, asset)
 
     async def make_ready(self) -> None:
         """Make ready what needs both sides, of guests that were staged; fork the client up to its exec."""

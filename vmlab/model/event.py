@@ -60,7 +60,8 @@ class Event:
 class RunStarted(Event):
     """The first event: what will run, where. `cells` is how many at most; `order` is theirs in a repeat.
 
-    A `control` run has one configuration on both sides.
+    A `control` run has one configuration on both sides. `assets` has the SHA-256 of users' own copies
+    of suites, by name.
     """
 
     run: str
@@ -71,6 +72,7 @@ class RunStarted(Event):
     expected_seconds: float
     order: str = AS_WRITTEN
     control: bool = False
+    assets: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

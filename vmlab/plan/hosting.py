@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from vmlab.model.errors import RefusedError
+from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.names import HOST_PLACE, IN_MEMORY
 from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.run import Accelerator
@@ -19,6 +19,8 @@ from vmlab.plan.terms import HostFacts, Plan
 from vmlab.telemetry.host_settings import unsettable
 from vmlab.telemetry.place import filesystem_of
 from vmlab.telemetry.source import THE_HOST
+from vmlab.workloads.assets import FORMS
+from vmlab.workloads.registry import kinds
 
 
 def read_host_facts(disk_folder: Path) -> HostFacts:
@@ -67,7 +69,8 @@ class DoesNotFit(RefusedError):
 
 
 def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
-    """Raises RefusedError when disk or memory cannot hold the plan (`DoesNotFit`), or the host cannot be as it asks.
+    """Raises RefusedError when disk or memory cannot hold the plan (`DoesNotFit`), or the host cannot be as it asks,
+    or an asset is missing; UsageError for an asset that no workload needs.
 
     Memory overcommit passes where the scenario allows it, unless `overcommit` is false. A plan of absent points alone
     has nothing to run, and is refused too.
@@ -77,6 +80,7 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
     for name in plan.host_settings:
         if name in host.unsettable:
             raise RefusedError(f"the scenario sets host.{name}, and {host.unsettable[name]}", remedy="vmlab doctor")
+    _check_assets(plan, host)
     _check_disk_of_host(plan, host)
     needed = memory_needed(plan, host)
     if needed > host.memory_available_bytes and not (overcommit and plan.scenario.allow.memory_overcommit):
@@ -93,6 +97,21 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
             f"{what} will write {format_bytes(written)} and the disk has {format_bytes(host.disk_free_bytes)} free",
             "a smaller --size or fewer --tiles, or clear the disk; XDG_STATE_HOME moves the lab's disks",
         )
+
+
+def _check_assets(plan: Plan, host: HostFacts) -> None:
+    """Raises RefusedError for an asset that a workload needs and nobody gave, UsageError for one that none needs."""
+    if host.assets is None:
+        return
+    for workload in (one for cell in plan.cells for one in cell.workloads):
+        name = kinds()[workload.kind].asset
+        if name and workload.asset is None:
+            raise RefusedError(
+                f"workload {workload.name} needs your own copy of {name}: {FORMS[name].what}",
+                remedy=f"--asset {name}=PATH",
+            )
+    if unused := sorted(set(host.assets) - set(plan.assets)):
+        raise UsageError(f"--asset {unused[0]} is given, and no workload of {plan.scenario.name} needs it")
 
 
 def _check_disk_of_host(plan: Plan, host: HostFacts) -> None:

@@ -24,6 +24,7 @@ from vmlab.plan.ordering import ordered
 from vmlab.plan.placing import place_axes
 from vmlab.plan.problems import Problem
 from vmlab.plan.terms import AbsentPoint, CellPlan, GuestPlan, HostFacts, Overrides, Plan, WorkloadPlan
+from vmlab.workloads.registry import kinds
 
 __all__ = [
     "CellPlan",
@@ -106,7 +107,7 @@ def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
     if len(guests) > MOST_GUESTS:
         message = f"{tiles} tiles are {len(guests)} guests; at most {MOST_GUESTS} are allowed"
         raise point.document.error(Problem(("axes", "tiles"), message))
-    workloads = tuple(workload for tile in range(1, tiles + 1) for workload in _workloads(checked, tile))
+    workloads = tuple(workload for tile in range(1, tiles + 1) for workload in _workloads(checked, tile, host))
     footprints = [footprint(workload, host.accelerator_guess) for workload in workloads]
     cold = cold or any(not guest.resources.is_labs for guest in guests)
     return CellPlan(
@@ -141,7 +142,7 @@ def _guest(name: str, guest: Guest, tile: int, host: HostFacts) -> GuestPlan:
     )
 
 
-def _workloads(checked: Checked, tile: int) -> Iterator[WorkloadPlan]:
+def _workloads(checked: Checked, tile: int, host: HostFacts) -> Iterator[WorkloadPlan]:
     for name, entry in checked.scenario.workloads.items():
         place = str(entry.source or entry.on)
         yield WorkloadPlan(
@@ -151,6 +152,7 @@ def _workloads(checked: Checked, tile: int) -> Iterator[WorkloadPlan]:
             params=checked.params[name],
             source=_place_key(tile, place),
             target=None if entry.target is None else _place_key(tile, entry.target),
+            asset=(host.assets or {}).get(kinds()[entry.kind].asset),
         )
 
 

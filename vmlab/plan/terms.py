@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from vmlab.model.asset import Asset
 from vmlab.model.axes import absent_words
 from vmlab.model.cache import has_write_cache
 from vmlab.model.host_settings import HostSettings
@@ -23,7 +24,7 @@ class Overrides:
     """What the command line changes of a scenario. None keeps the scenario's value.
 
     `sets` holds assignments as they were typed, such as ``workloads.web.requests=500``. `control` makes it a control
-    run, which has `least_repeats` or more unless a number is asked for.
+    run, which has `least_repeats` or more unless a number is asked for. `assets` are as typed, ``NAME=PATH``.
     """
 
     size: str = "demo"
@@ -38,6 +39,7 @@ class Overrides:
     cold: bool = False
     control: bool = False
     least_repeats: int | None = None
+    assets: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """A mapping of JSON values."""
@@ -60,7 +62,8 @@ class HostFacts:
 
     `unsettable` has, for each host setting that cannot be changed here, the reason. `in_memory` is the file system of
     the guests' disks where that is in memory, such as ``tmpfs``. `images` has the bytes of each added image's disk, by
-    its name; None where they are not known, and then every name passes.
+    its name; `assets` the user's own copies of suites, by theirs. None where they are not known, and then every name
+    passes.
     """
 
     memory_available_bytes: int
@@ -71,6 +74,7 @@ class HostFacts:
     unsettable: Mapping[str, str] = field(default_factory=dict)
     in_memory: str | None = None
     images: Mapping[str, int] | None = None
+    assets: Mapping[str, Asset] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ class WorkloadPlan:
     params: WorkloadParams
     source: str
     target: str | None
+    asset: Asset | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +189,12 @@ class Plan:
     def added_images(self) -> tuple[str, ...]:
         """The images that users have added and any cell needs, by name."""
         return tuple(dict.fromkeys(name for cell in self.cells for name in cell.added_images))
+
+    @property
+    def assets(self) -> dict[str, Asset]:
+        """The users' own copies of suites that any workload has, by name."""
+        used = [workload.asset for cell in self.cells for workload in cell.workloads]
+        return {asset.name: asset for asset in used if asset is not None}
 
     @property
     def cells_at_least(self) -> tuple[CellPlan, ...]:

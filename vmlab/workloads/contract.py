@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from vmlab.model.asset import Asset
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.metrics import Metric, Reading
 
@@ -109,6 +110,8 @@ class StagingContext:
     side: Side
     seed: int
     shell: Shell
+    asset: Asset | None = None
+    """The user's own copy of a suite, for kinds that name one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +209,8 @@ class Workload(ABC, Generic[P]):
 
     tools: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]] = ((), ())
     """Programs that (source, target) need beside Python and the role's servers; the lab's own image has them all."""
+    asset: ClassVar[str] = ""
+    """The asset that it cannot work without, of those in `workloads.assets`; empty for a kind that needs none."""
     texts: ClassVar[tuple[str, ...]] = ()
     """The names of the raw texts that `figures` reads, and that `collect` keeps.
 

@@ -1,0 +1,144 @@
+"""SPECjvm2008 from the user's own copy: its own launcher, its own benchmarks, its own report."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+
+from pydantic import Field, model_validator
+
+from vmlab.model.errors import WorkloadError
+from vmlab.model.units import Bytes, Seconds
+from vmlab.workloads.assets import asset_folder, asset_of, packed, unpack
+from vmlab.workloads.contract import (
+    Client,
+    Collected,
+    Finished,
+    Footprint,
+    Shell,
+    StagingContext,
+    Workload,
+    WorkloadContext,
+    WorkloadParams,
+)
+from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.specjvm_report import GROUPS, figures_of, groups_of, parse_specjvm, score_name
+from vmlab.workloads.verdict import demand_success, demand_within
+
+_MIB = 2**20
+_SIZES = ("large", "small")
+_DEFAULT: tuple[str, ...] = (
+    *("compress", "crypto.aes", "crypto.rsa", "crypto.signverify", "derby", "mpegaudio"),
+    *(f"scimark.{kernel}.{size}" for size in _SIZES for kernel in ("fft", "lu", "sor", "sparse")),
+    *("scimark.monte_carlo", "serial", "sunflow"),
+)
+_STARTS_SECONDS = 30.0
+_INSTALL_SECONDS = 1800.0
+_RESULT = re.compile(r"/results/SPECjvm2008\.(\d{3})/SPECjvm2008\.\1\.txt$")
+
+
+class SpecjvmParams(WorkloadParams):
+    """Amounts of the ``specjvm`` workload."""
+
+    benchmarks: tuple[str, ...] = Field(default=_DEFAULT, min_length=1)
+    """Which benchmarks run, by SPEC's names; unless said, those of a published report on Java 17."""
+    warmup: Seconds = Field(default=120.0, ge=1, le=3600)
+    """Warm-up of each benchmark, in whole seconds."""
+    time: Seconds = Field(default=240.0, ge=1, le=36000)
+    """Time of one iteration, in whole seconds; SPECjvm2008 makes it longer where fewer than five operations fit."""
+    iterations: int = Field(default=1, ge=1, le=100)
+    """Timed iterations of each benchmark."""
+    threads: int = Field(default=2, ge=1, le=256)
+    """Threads of each benchmark; SPECjvm2008 itself takes as many as there are processors."""
+    heap: Bytes = Field(default=512 * _MIB, ge=64 * _MIB, le=2**40)
+    """Size of Java's heap, in whole MiB, from beginning to end."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> SpecjvmParams:
+        for name in self.benchmarks:
+            if not re.fullmatch(r"[a-z]+(\.[a-z_]+)*", name) or not groups_of([name]) <= set(GROUPS):
+                raise ValueError(f"benchmarks: {name[:40]!r} is of none of SPECjvm2008's groups: {', '.join(GROUPS)}")
+        if len(set(self.benchmarks)) != len(self.benchmarks):
+            raise ValueError("benchmarks must not name one twice")
+        if self.heap % _MIB:
+            raise ValueError("heap must be a whole number of MiB")
+        if self.warmup % 1 or self.time % 1:
+            raise ValueError("warmup and time must be whole seconds")
+        return self
+
+
+class Specjvm(Workload[SpecjvmParams]):
+    """``SPECjvm2008.jar`` of the user's copy, on the Java that the guest has."""
+
+    kind = "specjvm"
+    sides = 1
+    Params = SpecjvmParams
+    asset = "specjvm2008"
+    tools = (("java", "tar"), ())
+    texts = ("report",)
+    summary = "SPECjvm2008 from your own copy (`--asset specjvm2008=PATH`)."
+    metrics = with_run_time(
+        score=Metric("1", "more", "composite score: operations a minute"),
+        **{score_name(group): Metric("1", "more", f"{group}: operations a minute") for group in GROUPS},
+        operations=Metric("1", None, "operations"),
+    )
+
+    def footprint(self, accelerator: str) -> Footprint:
+        """Warm-ups and iterations run for a time, whatever the processor does in it."""
+        params = self.params
+        each = params.warmup + params.iterations * params.time
+        return Footprint(disk_bytes=200 * _MIB, seconds=_STARTS_SECONDS + len(params.benchmarks) * each)
+
+    async def stage(self, context: StagingContext) -> None:
+        """Put the user's copy into the guest; a setup installs itself there."""
+        asset = asset_of(context)
+        folder = asset_folder(context.shell, context.workload)
+        await unpack(context.shell, await asyncio.to_thread(packed, asset), folder)
+        if asset.path.endswith(".jar"):
+            await self._install(context.shell, f"{folder}/specjvm2008")
+
+    async def _install(self, shell: Shell, place: str) -> None:
+        setup = (await shell.run(["find", place, "-maxdepth", "1", "-name", "*.jar"])).stdout.split()
+        argv = ["java", "-jar", *setup[:1], f"-DUSER_INSTALL_DIR={place}", "-i", "silent"]
+        await shell.run(argv, deadline=_INSTALL_SECONDS)
+        if (await shell.run(["test", "-e", f"{place}/SPECjvm2008.jar"], check=False)).status != 0:
+            raise WorkloadError("the setup of SPECjvm2008 ended, and has not installed SPECjvm2008.jar")
+
+    async def prepare(self, context: WorkloadContext) -> None:
+        """Start Java once, so that the first cell does not pay for reading it."""
+        await context.source.run(["java", "-version"])
+
+    def client(self, context: WorkloadContext) -> Client:
+        """Java itself. The suite's own check of its files (`-ikv` leaves it out) is what the asset's digest is for."""
+        params = self.params
+        heap = params.heap // _MIB
+        return Client(
+            argv=(
+                *("env", "-C", f"{asset_folder(context.source, context.workload)}/specjvm2008"),
+                *("java", "-Djava.awt.headless=true", f"-Xms{heap}m", f"-Xmx{heap}m", "-jar", "SPECjvm2008.jar"),
+                *("-ikv", "-wt", f"{params.warmup:.0f}s", "-it", f"{params.time:.0f}s", "-i", str(params.iterations)),
+                *("-bt", str(params.threads), *params.benchmarks),
+            ),
+            deadline=600 + 5 * self.footprint("tcg").seconds,
+        )
+
+    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
+        """Read the report that the suite has written; it and the raw result are kept whole."""
+        demand_success(finished, "SPECjvm2008")
+        place = f"{asset_folder(context.source, context.workload)}/specjvm2008/results"
+        listed = (await context.source.run(["find", place, "-type", "f", "-name", "*.txt"], check=False)).stdout
+        reports = [path for path in listed.splitlines() if _RESULT.search(path)]
+        if len(reports) != 1:
+            raise WorkloadError(f"SPECjvm2008 wrote {len(reports)} reports, not one")
+        report = (await context.source.run(["cat", reports[0]])).stdout
+        raw = (await context.source.run(["cat", f"{reports[0].removesuffix('.txt')}.raw"], check=False)).stdout
+        texts = {"report": report}
+        values = self.figures(texts, finished.seconds)
+        return Collected(values, {**texts, "raw": raw, "stdout": finished.stdout, "stderr": finished.stderr})
+
+    def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
+        """From the report alone."""
+        values = figures_of(parse_specjvm(texts["report"]), self.params.benchmarks, self.params.iterations)
+        demand_within("SPECjvm2008's iterations", values["run_time"], seconds)
+        return values

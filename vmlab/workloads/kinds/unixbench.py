@@ -1,0 +1,141 @@
+"""UnixBench from the user's own source: its own script, its own tests, its own report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from vmlab.model.errors import WorkloadError
+from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
+from vmlab.workloads.account import Folder, demand_disk, make_own_folder, own_folder, remove_own_folder
+from vmlab.workloads.assets import asset_folder, asset_of, unpack
+from vmlab.workloads.contract import (
+    Client,
+    Collected,
+    Finished,
+    Footprint,
+    StagingContext,
+    Workload,
+    WorkloadContext,
+    WorkloadParams,
+)
+from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.unixbench_build import built
+from vmlab.workloads.unixbench_report import TESTS, figures_of, parse_unixbench, passes
+from vmlab.workloads.verdict import demand_success, demand_within
+
+Test = Literal[
+    "dhry2reg",
+    "whetstone-double",
+    "execl",
+    "fstime",
+    "fsbuffer",
+    "fsdisk",
+    "pipe",
+    "context1",
+    "spawn",
+    "syscall",
+    "shell1",
+    "shell8",
+]
+
+_BEFORE_A_PASS = 3.0
+"""Run empties the buffers and sleeps before each pass."""
+_LARGEST_FILES = 2 * 4096 * 8000
+"""Source and copy of the largest file copy, ``fsdisk``."""
+
+
+class UnixbenchParams(WorkloadParams):
+    """Amounts of the ``unixbench`` workload."""
+
+    tests: tuple[Test, ...] = Field(default=("dhry2reg", "whetstone-double", "fsdisk"), min_length=1)
+    """Which tests of UnixBench's index run, by the names that its Run takes."""
+    iterations: int = Field(default=3, ge=1, le=100)
+    """Iterations, as `Run -i` takes them: long tests (files, processes, scripts) have a third of them."""
+    copies: int = Field(default=1, ge=1, le=256)
+    """How many copies of each test run at once, as `Run -c` takes it."""
+    folder: Folder = DATA_FOLDER
+    """Where the files of the file copies lie, in a folder of the workload's own."""
+
+    @field_validator("tests")
+    @classmethod
+    def _each_once(cls, tests: tuple[Test, ...]) -> tuple[Test, ...]:
+        if len(set(tests)) != len(tests):
+            raise ValueError("tests must not name one twice")
+        return tests
+
+
+class Unixbench(Workload[UnixbenchParams]):
+    """``Run`` of the user's copy, with programs that were compiled on the host."""
+
+    kind = "unixbench"
+    sides = 1
+    Params = UnixbenchParams
+    asset = "unixbench"
+    tools = (("perl", "tar"), ())
+    texts = ("report",)
+    summary = "UnixBench, compiled from your own copy of its source (`--asset unixbench=PATH`)."
+    metrics = with_run_time(
+        **{test.metric: Metric(test.unit, "more", test.title) for test in TESTS.values()},
+        index=Metric("1", "more", "index score of the tests that ran"),
+    )
+
+    def footprint(self, accelerator: str) -> Footprint:
+        """All tests run for a time, whatever the processor does in it."""
+        ran = [(TESTS[name], passes(TESTS[name], self.params.iterations)) for name in self.params.tests]
+        files = _LARGEST_FILES * self.params.copies if any(test.label == "KBps" for test, _ in ran) else 0
+        return Footprint(files, 5 + sum(times * (test.seconds + _BEFORE_A_PASS) for test, times in ran))
+
+    async def stage(self, context: StagingContext) -> None:
+        """Compile the user's source on the host, and put it with its programs into the guest."""
+        archive = await built(asset_of(context))
+        await unpack(context.shell, archive, asset_folder(context.shell, context.workload))
+
+    async def prepare(self, context: WorkloadContext) -> None:
+        """Folders for its files and its report, which nothing else has written to."""
+        own = await make_own_folder(context.source, self.params.folder, context.workload)
+        await demand_disk(context.source, own)
+        await context.source.run(["mkdir", "-p", _results(context)])
+
+    def client(self, context: WorkloadContext) -> Client:
+        """``Run`` itself; it need not call make, as all is made."""
+        params = self.params
+        place = f"{asset_folder(context.source, context.workload)}/unixbench"
+        asked = ("-c", str(params.copies), "-i", str(params.iterations), *params.tests)
+        return Client(
+            argv=("env", "-C", place, "perl", f"{place}/Run", *asked),
+            deadline=300 + 3 * self.footprint("tcg").seconds,
+            environment={
+                "MAKE": "true",
+                "UB_TMPDIR": own_folder(params.folder, context.workload),
+                "UB_RESULTDIR": _results(context),
+            },
+        )
+
+    async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
+        """Read the report that ``Run`` has written; it is kept whole, with the log of all passes."""
+        demand_success(finished, "UnixBench")
+        listed = (await context.source.run(["find", _results(context), "-type", "f"])).stdout.split()
+        reports = [path for path in listed if not path.endswith((".html", ".log", ".csv"))]
+        if len(reports) != 1:
+            raise WorkloadError(f"UnixBench wrote {len(reports)} reports, not one")
+        report = (await context.source.run(["cat", reports[0]])).stdout
+        log = (await context.source.run(["cat", f"{reports[0]}.log"], check=False)).stdout
+        texts = {"report": report}
+        values = self.figures(texts, finished.seconds)
+        await remove_own_folder(context.source, self.params.folder, context.workload)
+        return Collected(values, {**texts, "log": log, "stdout": finished.stdout, "stderr": finished.stderr})
+
+    def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
+        """From the report alone."""
+        params = self.params
+        values = figures_of(parse_unixbench(texts["report"]), params.tests, params.copies, params.iterations)
+        demand_within("UnixBench's passes", values["run_time"], seconds)
+        return values
+
+
+def _results(context: WorkloadContext) -> str:
+    """A folder of this cell alone: places on the host outlive cells."""
+    return f"{WORKLOADS_FOLDER}/unixbench-{context.cell}-{context.tile}-{context.workload}"
