@@ -8,13 +8,17 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from vmlab.system.cgroup_mounts import Mount as Mount
+from vmlab.system.cgroup_mounts import hierarchies as hierarchies
 from vmlab.system.removal import remove_cgroup, remove_empty_folder
 
 WANTED = ("cpu", "cpuacct")
 """Shares, and the time that guests used. Other controllers are not enabled, so that no other limit is set."""
+
+OF_ORDERED_HOST = ("cpuset", "memory")
+"""What limits an ordered host, see `ordered_host`: only where a scenario orders one are guests in these as well."""
 
 _WANTED_BY_LIBVIRT = ("cpuset",)
 """In version 2 libvirt wants the controllers of the partition for a guest's threads, but enables only those that it is
@@ -25,31 +29,9 @@ _EVERYBODYS_SHARES = 1024
 """What a guest without CPU shares counts as, which is the kernel's default in version 1 alone."""
 _MOST_WEIGHT = 10000
 
-_PARTITION = "machine"
+PARTITION = "machine"
 _PREFIX = "qemu-embed-"
 _TRIES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """One mounted hierarchy: its root folder, the controllers in it, and its version, 1 or 2."""
-
-    root: Path
-    controllers: frozenset[str]
-    version: int
-
-
-def hierarchies(mounts: Path = Path("/proc/self/mounts")) -> list[Mount]:
-    """All mounted hierarchies, version 1 and 2. Version 2 counts processor time without a controller."""
-    found = []
-    for line in mounts.read_text().splitlines():
-        _, root, kind, options = line.split()[:4]
-        if kind == "cgroup":
-            found.append(Mount(Path(root), frozenset(options.split(",")), 1))
-        elif kind == "cgroup2":
-            names = (Path(root) / "cgroup.controllers").read_text().split()
-            found.append(Mount(Path(root), frozenset({*names, "cpuacct"}), 2))
-    return found
 
 
 def available_controllers(mounts: list[Mount]) -> list[str]:
@@ -84,9 +66,13 @@ def is_prefix(name: str) -> bool:
     return re.fullmatch(rf"{_PREFIX}[0-9a-f]{{8}}-", name) is not None
 
 
-def partitions(mounts: list[Mount]) -> list[Path]:
-    """The folders that libvirt puts guests in, one a hierarchy that it uses; they need not exist."""
-    return [mount.root / _PARTITION for mount in mounts if mount.controllers & {*WANTED}]
+def partitions(mounts: list[Mount], *, ordered: bool = False) -> list[Path]:
+    """The folders that libvirt puts guests in, one a hierarchy that it uses; they need not exist.
+
+    With `ordered` those too that it uses only below an ordered host.
+    """
+    used = {*WANTED, *(OF_ORDERED_HOST if ordered else ())}
+    return [mount.root / PARTITION for mount in mounts if mount.controllers & used]
 
 
 def is_shared(partition: Path) -> bool:
@@ -120,7 +106,7 @@ def remove_everywhere(prefix: str) -> list[str]:
     """As `remove_groups`, in all partitions. Nothing is removed for a prefix that is not a lab's."""
     if not is_prefix(prefix):
         return []
-    return [path for partition in partitions(hierarchies()) for path in remove_groups(partition, prefix)]
+    return [path for partition in partitions(hierarchies(), ordered=True) for path in remove_groups(partition, prefix)]
 
 
 def remove_partition(partition: Path) -> bool:

@@ -64,7 +64,7 @@ def sweep(
 
 
 def _remove_partition(path: str) -> list[str]:
-    known = Path(path) in cgroups.partitions(cgroups.hierarchies())
+    known = Path(path) in cgroups.partitions(cgroups.hierarchies(), ordered=True)
     return [path] if known and cgroups.remove_partition(Path(path)) else []
 
 

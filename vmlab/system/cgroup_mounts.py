@@ -1,0 +1,48 @@
+"""Which hierarchies of cgroups are mounted, of version 1 and 2, and what is in their files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One mounted hierarchy: its root folder, the controllers in it, and its version, 1 or 2."""
+
+    root: Path
+    controllers: frozenset[str]
+    version: int
+
+
+def hierarchies(mounts: Path = Path("/proc/self/mounts")) -> list[Mount]:
+    """All mounted hierarchies, version 1 and 2. Version 2 counts processor time without a controller."""
+    found = []
+    for line in mounts.read_text().splitlines():
+        _, root, kind, options = line.split()[:4]
+        if kind == "cgroup":
+            found.append(Mount(Path(root), frozenset(options.split(",")), 1))
+        elif kind == "cgroup2":
+            names = (Path(root) / "cgroup.controllers").read_text().split()
+            found.append(Mount(Path(root), frozenset({*names, "cpuacct"}), 2))
+    return found
+
+
+def mount_of(controller: str, mounts: Iterable[Mount]) -> Mount | None:
+    """The hierarchy that has `controller`, which is one at most; None where there is none."""
+    return next((mount for mount in mounts if controller in mount.controllers), None)
+
+
+def read_cpu_list(text: str) -> list[int]:
+    """The CPUs of a list such as ``0-3,8``, in ascending order. Raises ValueError."""
+    found: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        found |= {*range(int(first), int(last or first) + 1)}
+    return sorted(found)
+
+
+def cpu_list(cpus: Collection[int]) -> str:
+    """The inverse of `read_cpu_list`, without ranges: ``0,1,2``."""
+    return ",".join(map(str, sorted(cpus)))
