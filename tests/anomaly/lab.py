@@ -227,7 +227,9 @@ class _OneRun:
             yardstick=partial(spoilt_yardstick, self._injector),
         )
 
-    def _hypervisor(self, folder: RunFolder, image: BootImage, notice: Callable[[str], None]) -> SpoiltHypervisor:
+    def _hypervisor(
+        self, folder: RunFolder, image: BootImage, notice: Callable[[str], None], _ordered: object
+    ) -> SpoiltHypervisor:
         self._fake = FakeHypervisor(
             disks=folder.disks,
             journal=Journal(folder.journal),

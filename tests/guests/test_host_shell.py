@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from pathlib import Path
 
 import pytest
 
 from vmlab.guests import host_shell
-from vmlab.guests.host_shell import HostChannel
+from vmlab.guests.host_shell import HostChannel, HostShell
 from vmlab.model.errors import DeadlineExceeded
 
 SOON = 60.0
@@ -45,3 +47,16 @@ async def test_a_process_that_outlives_sigkill_is_not_waited_for(monkeypatch: py
         with pytest.raises(DeadlineExceeded, match=r"outlived SIGKILL by 0\.3 s"):
             await HostChannel(process).close()
     assert await told() == -9
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")
+async def test_a_program_joins_its_groups_before_it_begins(tmp_path: Path) -> None:
+    groups = [tmp_path / "cpu set.procs", tmp_path / "memory.procs"]
+    shell = HostShell(Path("/"), "10.0.0.1", groups=groups).within(Path("/"))
+    said = await shell.run(["cat", *map(str, groups), "/nonexistent"], check=False)
+    # 0 is the writer itself, which then becomes the program.
+    assert said.stdout == "0\n0\n"
+    assert "No such file" in said.stderr
+    channel = await HostShell(Path("/"), "10.0.0.1", groups=[tmp_path / "none" / "procs"]).launch(["echo", "began"])
+    assert await channel.receive() == "", "what cannot join does not run"
+    await channel.close()

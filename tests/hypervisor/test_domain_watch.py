@@ -99,6 +99,23 @@ async def test_whoever_is_first_the_whole_cause_is_told(
     assert await cause(domain_watch, "web") == "its QEMU died: killed by SIGKILL, the guest crashed"
 
 
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (signal.SIGKILL, "its QEMU died: killed by SIGKILL, the memory was full"),
+        (signal.SIGTERM, "its QEMU died: killed by SIGTERM"),
+    ],
+)
+async def test_a_guest_that_the_kernel_killed_over_a_limit_is_told_with_it(
+    process: subprocess.Popen[bytes], number: signal.Signals, told: str
+) -> None:
+    domain_watch = DomainWatch(cast(LibvirtRoot, Root()), Path("/nonexistent").joinpath, lambda: "the memory was full")
+    domain_watch.watch("web", Domain("1"), process.pid)
+    domain_watch._on_child(Change(process.pid, number, time.monotonic()))
+    process.send_signal(number)
+    assert await cause(domain_watch, "web") == told
+
+
 PANIC = "[   12.5] Kernel panic - not syncing: Attempted to kill init!"
 
 

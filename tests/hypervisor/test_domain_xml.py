@@ -51,6 +51,14 @@ def test_libvirts_schema_takes_it(mode: CacheMode, accelerator: Accelerator, fil
 
 
 @pytest.mark.skipif(not SCHEMA.exists(), reason="libvirt's schemas are not installed")
+def test_a_guest_of_an_ordered_host_is_in_its_partition() -> None:
+    text = domain_xml(spec(), "run1", IMAGE, FILES, TCG, "/machine/qemu-embed-0123abcd-host/guests")
+    domain = etree.fromstring(text)
+    assert domain.findtext("resource/partition") == "/machine/qemu-embed-0123abcd-host/guests"
+    assert etree.RelaxNG(etree.parse(SCHEMA)).validate(domain)
+
+
+@pytest.mark.skipif(not SCHEMA.exists(), reason="libvirt's schemas are not installed")
 def test_without_a_kernel_the_disk_boots() -> None:
     text = domain_xml(spec(), "run1", BootImage(IMAGE.disk, None, None, ""), FILES, TCG)
     os = etree.fromstring(text).find("os")

@@ -177,7 +177,7 @@ class MemoryRun:
         return Yardstick(compute_seconds=taken / 2, memory_seconds=taken / 2, cpu_seconds=taken)
 
     def _recording(
-        self, _outbox: Outbox, _hypervisor: Hypervisor, _disks: Path, _timing: Timing, _apart: int | None
+        self, _outbox: Outbox, _hypervisor: Hypervisor, _disks: Path, _timing: Timing, *_counted: object
     ) -> Any:
         return TestRecording(self.host)
 

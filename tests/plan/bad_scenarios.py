@@ -334,7 +334,7 @@ BAD = [
     added(
         "read-ahead that is no page",
         "host: {read_ahead: 5 KiB}",
-        ":7:20: host.read_ahead: needs a multiple of 4 KiB: the kernel reads ahead in pages, not '5 KiB'",
+        ":7:20: host.read_ahead: needs a multiple of 4 KiB: the kernel counts in pages, not '5 KiB'",
     ),
     added(
         "axis of no host setting",

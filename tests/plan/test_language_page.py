@@ -22,11 +22,12 @@ JOB = "name: job\nguests: {vm: {memory: 512 MiB}}\nworkloads: {job: {kind: cpu, 
 
 
 def test_the_examples_are_scenarios() -> None:
-    example, points, host, disk, size, *_ = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    example, points, host, disk, small, size, *_ = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert validate_all(read(Path("page"), example + size)).cells == {"full": 4, "demo": 2}
     assert validate_all(read(Path("page"), JOB + points)).cells == {"full": 5}
     assert validate_all(read(Path("page"), JOB + host)).cells == {"full": 2}
     assert validate_all(read(Path("page"), JOB + disk)).cells == {"full": 1}
+    assert validate_all(read(Path("page"), JOB + small)).cells == {"full": 1}
 
 
 def test_bounds_and_reserved_words_are_the_program_s() -> None:

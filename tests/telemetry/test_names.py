@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.telemetry.libvirt_stats import domain
 from tests.telemetry.recorded import RecordedHost
+from tests.telemetry.test_ordered_host import ordered_group
 from vmlab.model.sample import Sample, split_name
 from vmlab.telemetry.recorder import Recorder
 
@@ -22,7 +23,9 @@ def recorded_names(host: RecordedHost) -> set[str]:
     host.sys("class/powercap/intel-rapl:0/max_energy_range_uj", "1000\n")
     host.proc("self/mountinfo", "")
     seen: list[Sample] = []
-    recorder = Recorder(0.02, seen.append, lambda: {"web": domain()}, roots=host.roots, apart=os.getpid())
+    ordered = ordered_group(host.roots.proc.parent / "ordered")
+    guests = {"web": domain()}
+    recorder = Recorder(0.02, seen.append, lambda: guests, roots=host.roots, apart=os.getpid(), ordered=ordered)
     recorder.start()
     while not seen or "guest_cpu_percent[web]" not in seen[-1].layout.names:
         time.sleep(0.01)

@@ -9,7 +9,7 @@ from vmlab.analysis.repeats import repeats_needed
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.disk_profiles import DISK_PROFILES
 from vmlab.model.guest import LAB_IMAGE
-from vmlab.model.ordered import EMULATED_DISK
+from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
 from vmlab.model.repetition import Until
 from vmlab.model.units import about_seconds, format_bytes
 from vmlab.model.visible import visible_line
@@ -152,11 +152,14 @@ def _cells(plan: Plan, host: HostFacts) -> list[str]:
 
 def _ordered(plan: Plan) -> list[str]:
     """What stands in for a part of the host."""
-    disk = plan.scenario.host.disk
-    if disk is None:
-        return []
-    what = f"{EMULATED_DISK} {disk}: {DISK_PROFILES[disk].summary}"
-    return [f"         {what}; image and snapshots are copied to it"]
+    disk, size = plan.scenario.host.disk, plan.scenario.host.size
+    lines = []
+    if disk is not None:
+        what = f"{EMULATED_DISK} {disk}: {DISK_PROFILES[disk].summary}"
+        lines.append(f"         {what}; image and snapshots are copied to it")
+    if size is not None:
+        lines.append(f"host     {ORDERED_HOST} of {size_words(*size)}, for all guests together")
+    return lines
 
 
 def _count(plan: Plan) -> str:

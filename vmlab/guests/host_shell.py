@@ -17,6 +17,8 @@ from vmlab.model.names import HOST_PLACE
 from vmlab.workloads.contract import RUN_DEADLINE, Completed
 
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/root"}
+_JOIN = 'left=$0; while [ "$left" -gt 0 ]; do echo 0 > "$1" || exit 126; shift; left=$((left - 1)); done; exec "$@"'
+"""Writes itself into each cgroup (0 is the writer, in whichever PID namespace) and becomes the program."""
 _LINE_LIMIT = 2**20
 _SEND_SECONDS = 30.0
 _CLOSE_SECONDS = 5.0
@@ -60,27 +62,30 @@ class HostChannel:
 class HostShell:
     """The host behind ``chroot ROOT``; `root` is the mounted root file system of the guest image.
 
-    Its programs run in the lab's own network, or in that of the open descriptor `network`.
+    Its programs run in the lab's own network, or in that of the open descriptor `network`, and in the cgroups whose
+    ``cgroup.procs`` are `groups`.
     """
 
     name = HOST_PLACE
 
-    def __init__(self, root: Path, address: str, network: int | None = None) -> None:
+    def __init__(self, root: Path, address: str, network: int | None = None, groups: Sequence[Path] = ()) -> None:
         self.root = root
         self.address = address
+        self._groups = tuple(groups)
         # The program that enters the namespace opens it by this path, so that no workload inherits the descriptor.
         self._enter = () if network is None else ("/usr/bin/nsenter", f"--net=/proc/{os.getpid()}/fd/{network}", "--")
 
     def beyond(self, network: int, address: str) -> HostShell:
         """The same shell in the network namespace of the open descriptor `network`."""
-        return HostShell(self.root, address, network)
+        return HostShell(self.root, address, network, self._groups)
 
     def within(self, root: Path) -> HostShell:
         """The same shell in the root file system mounted at `root`."""
-        return HostShell(root, self.address)
+        return HostShell(root, self.address, groups=self._groups)
 
     def _inside(self, argv: Sequence[str]) -> list[str]:
-        return [*self._enter, "/usr/sbin/chroot", str(self.root), *argv]
+        into = () if not self._groups else ("/bin/sh", "-c", _JOIN, str(len(self._groups)), *map(str, self._groups))
+        return [*into, *self._enter, "/usr/sbin/chroot", str(self.root), *argv]
 
     async def run(
         self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True

@@ -58,12 +58,16 @@ def last_line(console: Path) -> str:
 
 class DomainWatch:
     """For one event loop, and its thread alone. `root` gives each domain's process and the last line of its log,
-    `console_of` the log of the serial console of a guest by its name.
+    `console_of` the log of the serial console of a guest by its name. `why_killed` says why the kernel has killed a
+    process of the lab since it was asked last; empty where it has killed none.
     """
 
-    def __init__(self, root: LibvirtRoot, console_of: Callable[[str], Path]) -> None:
+    def __init__(
+        self, root: LibvirtRoot, console_of: Callable[[str], Path], why_killed: Callable[[], str] = lambda: ""
+    ) -> None:
         self._root = root
         self._console_of = console_of
+        self._why_killed = why_killed
         self._children = Children(self._on_child)
         self._losses = Losses()
         self._guests: dict[str, _Guest] = {}
@@ -173,6 +177,8 @@ class DomainWatch:
             "its QEMU died" if ending is None else f"its QEMU died: {ending.ending()}",
             guest.reason if ended_here else words or guest.reason,
         ]
+        if ending is not None and ending.killed_by == signal.SIGKILL:
+            known.append(self._why_killed())
         if ending is not None and ending.killed_by is None and (last := last_line(self._console_of(name))):
             # A guest that panics or restarts ends its QEMU in order; only its console has the reason.
             known.append(f"its console's last line: {visible_line(last)}")

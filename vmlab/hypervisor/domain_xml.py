@@ -70,10 +70,18 @@ def domain_name(lab: str, name: str) -> str:
     return f"{lab}-{name}"
 
 
-def domain_xml(spec: DomainSpec, lab: str, image: BootImage, files: DomainFiles, platform: Platform) -> str:
+def domain_xml(
+    spec: DomainSpec,
+    lab: str,
+    image: BootImage,
+    files: DomainFiles,
+    platform: Platform,
+    partition: str | None = None,
+) -> str:
     """The whole domain. The same layout for every guest, with a spare port for a NIC that is plugged in later.
 
-    A restored guest waits for its state, and gets its NIC afterwards.
+    A restored guest waits for its state, and gets its NIC afterwards. Its cgroups are in `partition`, or in
+    libvirt's own.
     """
     kvm = platform.accelerator == "kvm"
     extra = None if files.frozen is None else {"qemu": _QEMU_NAMESPACE}
@@ -83,6 +91,8 @@ def domain_xml(spec: DomainSpec, lab: str, image: BootImage, files: DomainFiles,
     _text(domain, "memory", str(spec.resources.memory_bytes), unit="b")
     _text(domain, "vcpu", str(spec.resources.vcpus))
     _cpu_time(domain, spec)
+    if partition is not None:
+        _text(_child(domain, "resource"), "partition", partition)
     _boot(domain, spec.resources.boot, image, platform)
     features = _child(domain, "features")
     _child(features, "acpi")

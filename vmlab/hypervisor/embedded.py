@@ -26,6 +26,7 @@ from vmlab.hypervisor.libvirt_root import LibvirtRoot, root_folder
 from vmlab.hypervisor.namespace import require_isolation
 from vmlab.hypervisor.network import remove_bridge
 from vmlab.hypervisor.opening import known_capabilities, open_libvirt
+from vmlab.hypervisor.ordered_host import OrderedHost
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
 from vmlab.hypervisor.ram_state import read_state, write_state
 from vmlab.hypervisor.running_disks import RunningDisks
@@ -49,7 +50,7 @@ class EmbeddedHypervisor:
 
     `runtime` is a short folder for sockets, `disks` takes overlays and console logs, `lab` is the run's id.
     `kernel` is what KVM is probed with when `accelerator` is asked before anything was created. `journal` is
-    the run's, by default ``journal.jsonl`` beside `disks`.
+    the run's, by default ``journal.jsonl`` beside `disks`. The guests are in the `ordered` host, if there is one.
     """
 
     def __init__(
@@ -61,7 +62,9 @@ class EmbeddedHypervisor:
         *,
         kernel: Path | None = None,
         journal: Journal | None = None,
+        ordered: OrderedHost | None = None,
     ) -> None:
+        self._ordered = ordered
         self.journal = journal or Journal(disks.parent / "journal.jsonl")
         self._root = LibvirtRoot(root_folder(runtime))
         self._disks = disks
@@ -76,7 +79,8 @@ class EmbeddedHypervisor:
         self._weights: dict[str, int | None] = {}
         self._files: dict[str, DomainFiles] = {}
         self._connection: Any = None
-        self._domain_watch = DomainWatch(self._root, self._console_of)
+        why_killed = (lambda: "") if ordered is None else ordered.why_killed
+        self._domain_watch = DomainWatch(self._root, self._console_of, why_killed)
         self._statistics = DomainStatistics(lambda: self._connection, self._short)
 
     async def open(self) -> None:
@@ -85,7 +89,7 @@ class EmbeddedHypervisor:
         try:
             events = self._domain_watch.begin()
             self._connection = await call(
-                "opening libvirt", _OPEN, open_libvirt, self._root, self._lab, self.journal, events
+                "opening libvirt", _OPEN, open_libvirt, self._root, self._lab, self.journal, events, self._ordered
             )
         except (HypervisorError, OSError) as error:
             raise HypervisorUnavailable(str(error), remedy="vmlab doctor") from error
@@ -153,9 +157,13 @@ class EmbeddedHypervisor:
         size = spec.resources.disk_bytes
         await call(f"{spec.name}: making its disk", _START, make_overlay, below[0], files.overlay, size, below[1])
         weighted = replace(spec, resources=spec.resources.with_cpu_shares(self._weights[spec.name]))
-        text = domain_xml(weighted, self._lab, image, files, platform)
+        partition = None if self._ordered is None else self._ordered.partition
+        text = domain_xml(weighted, self._lab, image, files, platform, partition)
         flags = libvirt.VIR_DOMAIN_START_VALIDATE | (0 if disk is None else libvirt.VIR_DOMAIN_START_PAUSED)
-        return await call(f"{spec.name}: starting", _START, self._connection.createXML, text, flags)
+        domain = await call(f"{spec.name}: starting", _START, self._connection.createXML, text, flags)
+        if self._ordered is not None:
+            self._ordered.require_inside(self._domain_watch.pid_of(spec.name, domain))
+        return domain
 
     async def _thaw(self, image: BootImage, spec: DomainSpec, platform: Platform, saved: SavedGuest) -> None:
         folder = saved.folder
@@ -313,6 +321,8 @@ class EmbeddedHypervisor:
             await call("closing libvirt", _ASK, self._connection.close)
             self._connection = None
             await call("removing the bridge", _ASK, remove_bridge)
+        if self._ordered is not None:
+            self._ordered.close()
         await call("clearing up", _STOP, sweep, self.journal.path, self._disks, self._lab)
 
     def _remember(self) -> None:

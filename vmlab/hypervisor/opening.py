@@ -13,16 +13,26 @@ from vmlab.hypervisor.events import DomainEvents, start_event_loop
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt_root import LibvirtRoot, on_one_cpu
 from vmlab.hypervisor.network import make_bridge
+from vmlab.hypervisor.ordered_host import OrderedHost
 from vmlab.model.places import cache_folder
 
 
-def open_libvirt(root: LibvirtRoot, lab: str, journal: Journal, events: DomainEvents) -> Any:
-    """The connection of lab `lab`, with `events` registered; blocks. Raises libvirtError, HypervisorError, OSError."""
+def open_libvirt(
+    root: LibvirtRoot, lab: str, journal: Journal, events: DomainEvents, ordered: OrderedHost | None = None
+) -> Any:
+    """The connection of lab `lab`, with `events` registered; blocks. Its guests are in the `ordered` host, if there is
+    one.
+
+    Raises libvirtError, HypervisorError, RefusedError where that host cannot be had, OSError.
+    """
     mounts = cgroups.hierarchies()
     journal.add(JournalEntry("folder", str(root.folder)))
     root.make(lab)
-    _hold_cgroups(root, journal, mounts)
-    root.prepare(cgroups.available_controllers(mounts), known_capabilities())
+    _hold_cgroups(root, journal, mounts, ordered=ordered is not None)
+    if ordered is not None:
+        ordered.make()
+    controllers = cgroups.available_controllers(mounts) if ordered is None else ordered.controllers
+    root.prepare(controllers, known_capabilities())
     start_event_loop()
     with on_one_cpu():
         connection = libvirt.open(root.uri)
@@ -37,9 +47,9 @@ def known_capabilities() -> Path:
     return cache_folder() / "libvirt"
 
 
-def _hold_cgroups(root: LibvirtRoot, journal: Journal, mounts: list[cgroups.Mount]) -> None:
+def _hold_cgroups(root: LibvirtRoot, journal: Journal, mounts: list[cgroups.Mount], *, ordered: bool) -> None:
     prefix = cgroups.prefix_of(root.folder)
-    partitions = cgroups.partitions(mounts)
+    partitions = cgroups.partitions(mounts, ordered=ordered)
     for partition in partitions:
         if not cgroups.is_shared(partition):
             journal.add(JournalEntry("partition", str(partition)))

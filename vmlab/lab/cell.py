@@ -137,6 +137,9 @@ class CellRun:
         frozen = self.plan.guests and not self.plan.added_images
         snapshot_provider = self._around.snapshot_provider if frozen else None
         if snapshot_provider is None:
+            if self.plan.guests:
+                added = [image.disk for image in self._around.added.values()]
+                await self._disown([self._around.image.disk, *added])
             with self._events.phase(Phase.PROVISION):
                 await self._guests.boot()
             await self._prepare_and_execute(staged=False)
@@ -156,10 +159,15 @@ class CellRun:
             files = [one.folder / DISK for one in self._snapshots.values()]
             await holding.enter_async_context(self._around.disk.covering(files))
             self._provision.snapshots = {key: one.sha256 for key, one in self._snapshots.items()}
+            await self._disown([self._around.image.disk, *files])
             self._began = time.monotonic()
             with self._events.phase(Phase.PROVISION):
                 await self._guests.restore(self._snapshots)
             await self._prepare_and_execute(staged=True)
+
+    async def _disown(self, files: list[Path]) -> None:
+        if self._around.plan.scenario.host.size is not None:
+            await self._caches.disown(files)
 
     async def _prepare_and_execute(self, *, staged: bool) -> None:
         with self._events.phase(Phase.PREPARE):

@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 
 from vmlab import __version__
+from vmlab.model.host_settings import HostSize
 from vmlab.system.host_setting import chosen_word
 from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.source import Roots
@@ -60,6 +61,11 @@ def disk_below(folder: Path, roots: Roots) -> dict[str, Any]:
 def ordered_disk_facts(profile: str | None) -> dict[str, Any]:
     """What the facts of an emulated disk of this profile have besides; nothing for the host's own disk."""
     return {} if profile is None else {"emulated": True, "profile": profile, "rotational": True}
+
+
+def ordered_host_facts(size: HostSize | None) -> dict[str, Any]:
+    """What the facts of a host of this size have besides; nothing for the host as it is."""
+    return {} if size is None else {"ordered": size._asdict()}
 
 
 def turbo(roots: Roots) -> bool | None:

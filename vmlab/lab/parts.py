@@ -12,6 +12,7 @@ from vmlab.guests.channel import START_LINE
 from vmlab.guests.held_client import start_line_program
 from vmlab.guests.host_shell import HostShell
 from vmlab.guests.ssh import SshShell
+from vmlab.hypervisor.cgroups import prefix_of
 from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.emulated_disk import EmulatedDisk
@@ -19,7 +20,9 @@ from vmlab.hypervisor.far_host import far_host_network
 from vmlab.hypervisor.host_data import host_data
 from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
 from vmlab.hypervisor.journal import Journal
+from vmlab.hypervisor.libvirt_root import root_folder
 from vmlab.hypervisor.namespace import host_proc
+from vmlab.hypervisor.ordered_host import OrderedHost, programs_of
 from vmlab.hypervisor.root_mount import mounted_root, root_with_data
 from vmlab.lab.added_guests import LogIn
 from vmlab.lab.folder import RunFolder
@@ -36,22 +39,33 @@ from vmlab.plan.terms import Plan
 from vmlab.store.outbox import Outbox
 from vmlab.store.writer import RunWriter
 from vmlab.telemetry.host_counters import HostCounters, host_counters
+from vmlab.telemetry.ordered_host import GroupFiles
 from vmlab.telemetry.source import Roots
 from vmlab.workloads.contract import Shell
 
 
-def embedded(folder: RunFolder, image: BootImage, notice: Callable[[str], None]) -> Hypervisor:
+def embedded(
+    folder: RunFolder, image: BootImage, notice: Callable[[str], None], ordered: OrderedHost | None
+) -> Hypervisor:
     """libvirt's QEMU driver inside the runner."""
+    journal, kernel = Journal(folder.journal), image.kernel
     return EmbeddedHypervisor(
-        folder.runtime, folder.disks, folder.id, notice, kernel=image.kernel, journal=Journal(folder.journal)
+        folder.runtime, folder.disks, folder.id, notice, kernel=kernel, journal=journal, ordered=ordered
     )
+
+
+def ordered_host(folder: RunFolder, plan: Plan) -> OrderedHost | None:
+    """The host that the plan orders; None where it is the host as it is."""
+    size = plan.scenario.host.size
+    return None if size is None else OrderedHost(prefix_of(root_folder(folder.runtime)), size)
 
 
 @contextlib.contextmanager
 def host_place(folder: RunFolder, image: BootImage) -> Iterator[HostShell]:
     """The host behind the guest image's own root, for as long as the block runs. Raises HypervisorError, GuestError."""
     with mounted_root(image.disk, folder.runtime, folder.id, Journal(folder.journal)) as root:
-        shell = HostShell(root, HOST_ADDRESS)
+        groups = programs_of(prefix_of(root_folder(folder.runtime)))
+        shell = HostShell(root, HOST_ADDRESS, groups=groups)
         shell.put(START_LINE, start_line_program())
         yield shell
 
@@ -107,14 +121,17 @@ def counted_host() -> HostCounters:
 class RunnerParts:
     """The parts that the runner uses; tests may replace them."""
 
-    hypervisor: Callable[[RunFolder, BootImage, Callable[[str], None]], Hypervisor] = embedded
+    hypervisor: Callable[[RunFolder, BootImage, Callable[[str], None], OrderedHost | None], Hypervisor] = embedded
+    ordered_host: Callable[[RunFolder, Plan], OrderedHost | None] = ordered_host
     connect: Connect = SshShell.connect
     log_in: LogIn = SshShell.log_in
     host_place: Callable[[RunFolder, BootImage], AbstractContextManager[Shell]] = host_place
     host_tiles: Callable[[RunFolder, Shell, Sequence[int]], AbstractContextManager[HostTiles]] = host_tiles
     far_host_place: Callable[[], AbstractContextManager[Callable[[Shell], Shell]]] = far_host_place
     open_store: Callable[[Path], RunWriter] = RunWriter
-    recording: Callable[[Outbox, Hypervisor, Path, Timing, int | None], HostRecording] = HostRecording
+    recording: Callable[[Outbox, Hypervisor, Path, Timing, int | None, GroupFiles | None], HostRecording] = (
+        HostRecording
+    )
     guest_disk: Callable[[RunFolder, Plan], GuestDisk] = guest_disk
     timing: Timing = USUAL
     settings_keeper: Callable[[RunFolder, Tell, Tell], SettingsKeeper] = settings_keeper

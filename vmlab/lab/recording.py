@@ -20,6 +20,7 @@ from vmlab.store.outbox import Outbox
 from vmlab.store.samples import SampleWriter
 from vmlab.telemetry.guest import GuestStats
 from vmlab.telemetry.guests import asked_of_loop
+from vmlab.telemetry.ordered_host import GroupFiles
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import Roots
 from vmlab.telemetry.summary import mean_over
@@ -74,12 +75,20 @@ class KeptTicks:
 class HostRecording:
     """Records while the block runs. Whatever cannot be recorded gives one notice in the run.
 
-    The process `apart` is counted as neither the lab's work nor that of others.
+    The process `apart` is counted as neither the lab's work nor that of others. `ordered` is the ordered host, if
+    there is one.
     """
 
     def __init__(
-        self, outbox: Outbox, hypervisor: Hypervisor, disks: Path, timing: Timing = USUAL, apart: int | None = None
+        self,
+        outbox: Outbox,
+        hypervisor: Hypervisor,
+        disks: Path,
+        timing: Timing = USUAL,
+        apart: int | None = None,
+        ordered: GroupFiles | None = None,
     ) -> None:
+        self._ordered = ordered
         self._apart = apart
         self._outbox = outbox
         self._timing = timing
@@ -96,6 +105,7 @@ class HostRecording:
             guests=asked_of_loop(self._statistics, asyncio.get_running_loop(), self._timing.statistics),
             disks=(self._disks,),
             apart=self._apart,
+            ordered=self._ordered,
             notify=self._notify,
             roots=Roots(host_proc=host_proc()),
         )

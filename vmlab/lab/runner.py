@@ -19,11 +19,12 @@ from typing import Any
 
 from vmlab.guests.image import load as load_image
 from vmlab.hypervisor.contract import Hypervisor
+from vmlab.hypervisor.ordered_host import OrderedHost
 from vmlab.lab.cell import CellRun
 from vmlab.lab.coming import ComingCells
 from vmlab.lab.control import ControlServer
 from vmlab.lab.folder import RunFolder
-from vmlab.lab.host_facts import host_facts, ordered_disk_facts, unfixed_speed
+from vmlab.lab.host_facts import host_facts, ordered_disk_facts, ordered_host_facts, unfixed_speed
 from vmlab.lab.host_side import HostTiles
 from vmlab.lab.integrity import Integrity
 from vmlab.lab.others import noted_others
@@ -80,6 +81,7 @@ class Runner:
         outbox: Outbox,
         hypervisor: Hypervisor,
         parts: RunnerParts = REAL,
+        ordered: OrderedHost | None = None,
     ) -> None:
         self._folder = folder
         self._prepared = prepared
@@ -96,6 +98,7 @@ class Runner:
         self._ended_early = ""
         self._cell: CellRun | None = None
         self._disk = parts.guest_disk(folder, prepared.plan)
+        self._ordered = ordered
         self._settings = parts.settings_keeper(folder, _notices(outbox, "info"), _notices(outbox))
 
     async def run(self) -> Verdict:
@@ -151,6 +154,7 @@ class Runner:
         accelerator = await self._hypervisor.accelerator()
         host = {**host_facts(self._folder.disks), **await shielded(self._hypervisor.facts())}
         host["disk"] |= ordered_disk_facts(self._prepared.plan.scenario.host.disk)
+        host |= ordered_host_facts(self._prepared.plan.scenario.host.size)
         self._outbox.append(HostProbed(accelerator=accelerator, host=host))
         if (text := unfixed_speed(host)) is not None:
             self._outbox.append(Notice(level="warning", text=text))
@@ -158,7 +162,10 @@ class Runner:
     async def _run_cells(self) -> Outcome:
         outcomes = []
         timing = self._parts.timing
-        recorded = self._parts.recording(self._outbox, self._hypervisor, self._folder.disks, timing, self._disk.pid)
+        ordered = None if self._ordered is None else self._ordered.files()
+        recorded = self._parts.recording(
+            self._outbox, self._hypervisor, self._folder.disks, timing, self._disk.pid, ordered
+        )
         async with recorded as recording:
             image, added = load_image(self._prepared.image.disk.parent), self._prepared.added
             integrity = Integrity(image, self._outbox.append, added.values())
@@ -297,8 +304,9 @@ async def run_in(folder: RunFolder, place: int, parts: RunnerParts = REAL) -> No
 
 async def _ran(folder: RunFolder, place: int, parts: RunnerParts, outbox: Outbox) -> Verdict:
     prepared = read_prepared(folder)
-    hypervisor = parts.hypervisor(folder, prepared.image, _notices(outbox))
-    runner = Runner(folder, prepared, outbox, hypervisor, parts)
+    ordered = parts.ordered_host(folder, prepared.plan)
+    hypervisor = parts.hypervisor(folder, prepared.image, _notices(outbox), ordered)
+    runner = Runner(folder, prepared, outbox, hypervisor, parts, ordered)
     loop = asyncio.get_running_loop()
     for number in STOPPING:
         loop.add_signal_handler(number, runner.stop, ExitCode.of_signal(number), signal.Signals(number).name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
@@ -15,7 +15,7 @@ _PAGE_BYTES = 4096
 
 def _whole_pages(count: int) -> int:
     if count % _PAGE_BYTES:
-        raise ValueError("needs a multiple of 4 KiB: the kernel reads ahead in pages")
+        raise ValueError("needs a multiple of 4 KiB: the kernel counts in pages")
     return count
 
 
@@ -36,16 +36,36 @@ class HostSettings(ScenarioPart):
         return {name: value for name, value in self.model_dump(by_alias=True).items() if value is not None}
 
 
+class HostSize(NamedTuple):
+    """How large a host is ordered; None for what stays the host's own."""
+
+    cpus: int | None
+    memory_bytes: int | None
+
+
 class Host(HostSettings):
     """Settings of the host while cells run, and what stands in for a part of it in all cells of a run."""
 
     disk: DiskName | None = None
     """An emulated disk below all files of the guests: hdd-7200 or raid10-4; without it the host's own."""
+    cpus: Annotated[int, Field(ge=1)] | None = None
+    """How many of the host's CPUs all guests have together, and what runs on the host; without it all of them."""
+    memory_bytes: Annotated[
+        Annotated[Bytes, Field(ge=64 * 2**20), AfterValidator(_whole_pages)] | None, Field(alias="memory")
+    ] = None
+    """How much of the host's memory they have together, such as 4 GiB, page cache included; without it all of it."""
+
+    @property
+    def size(self) -> HostSize | None:
+        """The ordered host; None where neither its CPUs nor its memory are ordered."""
+        return None if self.cpus is None and self.memory_bytes is None else HostSize(self.cpus, self.memory_bytes)
 
 
 HOST_SETTINGS = tuple(field.alias or name for name, field in HostSettings.model_fields.items())
 """The scenario's keys for them. Each is the name of an axis, after ``host.``"""
-HOST_PARTS = tuple(name for name in Host.model_fields if name not in HostSettings.model_fields)
+HOST_PARTS = tuple(
+    field.alias or name for name, field in Host.model_fields.items() if name not in HostSettings.model_fields
+)
 """The keys that are the same in all cells of a run, so that no axis varies them."""
 
 

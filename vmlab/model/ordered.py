@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from vmlab.model.units import format_bytes
+
 EMULATED_DISK = "emulated disk"
+ORDERED_HOST = "ordered host"
+
+_NOTES = {
+    EMULATED_DISK: "figures are those of a host with an emulated disk",
+    ORDERED_HOST: "figures are those of an ordered host: guests had a part of the host's CPUs and memory",
+}
 
 
 def ordered_words(host: Mapping[str, Any]) -> tuple[str, ...]:
     """What stands behind every figure of a run on `host`, the facts of its document; nothing for a host as it is."""
     disk = host.get("disk") or {}
-    return (EMULATED_DISK,) if disk.get("emulated") else ()
+    return (*((EMULATED_DISK,) if disk.get("emulated") else ()), *((ORDERED_HOST,) if host.get("ordered") else ()))
+
+
+def ordered_note(word: str) -> str:
+    """A sentence on figures of which one of `ordered_words` is true."""
+    return _NOTES[word]
 
 
 def all_ordered_words(hosts: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -26,7 +39,19 @@ def ordered_title(title: str, words: Sequence[str]) -> str:
 
 def ordered_sentences(host: Mapping[str, Any]) -> tuple[str, ...]:
     """The same as sentences, for a heading."""
-    disk = host.get("disk") or {}
-    if not disk.get("emulated"):
-        return ()
-    return (f"{EMULATED_DISK} {disk['profile']}: figures of disks describe a model of a disk, not the host's own",)
+    disk, size = host.get("disk") or {}, host.get("ordered")
+    found = []
+    if disk.get("emulated"):
+        what = "figures of disks describe a model of a disk, not the host's own"
+        found.append(f"{EMULATED_DISK} {disk['profile']}: {what}")
+    if size:
+        found.append(f"{ORDERED_HOST} of {size_words(size['cpus'], size['memory_bytes'])}: all guests share these")
+    return tuple(found)
+
+
+def size_words(cpus: int | None, memory_bytes: int | None) -> str:
+    """How large a host is ordered, such as ``2 CPUs and 4 GiB of memory``."""
+    parts = [] if cpus is None else [f"{cpus} CPU{'s' * (cpus > 1)}"]
+    if memory_bytes is not None:
+        parts.append(f"{format_bytes(memory_bytes)} of memory")
+    return " and ".join(parts)

@@ -9,7 +9,7 @@ import psutil
 
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.names import HOST_PLACE, IN_MEMORY
-from vmlab.model.ordered import EMULATED_DISK
+from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
 from vmlab.model.run import Accelerator
 from vmlab.model.units import format_bytes
 from vmlab.plan.disk_room import disk_needed
@@ -83,6 +83,7 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
     _check_assets(plan, host)
     _check_disk_of_host(plan, host)
     needed = memory_needed(plan, host)
+    _check_size_of_host(plan, host, needed, overcommit=overcommit)
     if needed > host.memory_available_bytes and not (overcommit and plan.scenario.allow.memory_overcommit):
         raise DoesNotFit(
             "memory",
@@ -112,6 +113,25 @@ def _check_assets(plan: Plan, host: HostFacts) -> None:
             )
     if unused := sorted(set(host.assets) - set(plan.assets)):
         raise UsageError(f"--asset {unused[0]} is given, and no workload of {plan.scenario.name} needs it")
+
+
+def _check_size_of_host(plan: Plan, host: HostFacts, needed: int, *, overcommit: bool) -> None:
+    """An ordered host is a part of the host, and the guests must fit into it."""
+    cpus, memory = plan.scenario.host.cpus, plan.scenario.host.memory_bytes
+    if cpus is not None and cpus > host.cpus:
+        raise RefusedError(f"an {ORDERED_HOST} of {cpus} CPUs is larger than the host, which has {host.cpus}")
+    if memory is None:
+        return
+    if memory > host.memory_total_bytes:
+        asked, having = format_bytes(memory), format_bytes(host.memory_total_bytes)
+        raise RefusedError(f"an {ORDERED_HOST} with {asked} of memory is larger than the host, which has {having}")
+    if needed > memory and not (overcommit and plan.scenario.allow.memory_overcommit):
+        what, having = f"{plan.guests} guests need {format_bytes(needed)} of memory", format_bytes(memory)
+        raise DoesNotFit(
+            "memory",
+            f"{what} and the {ORDERED_HOST} has {having}",
+            "fewer --tiles, more of host.memory, or --allow-overcommit where that is what you want to see",
+        )
 
 
 def _check_disk_of_host(plan: Plan, host: HostFacts) -> None:

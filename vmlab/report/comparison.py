@@ -9,6 +9,7 @@ from vmlab.analysis.comparison import INDEX, Comparison, Row
 from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import WALL_SECONDS, Figure
 from vmlab.model.axes import axes_words, places_words
+from vmlab.model.ordered import ordered_note
 from vmlab.model.visible import visible_values
 from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
@@ -63,7 +64,7 @@ def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metri
 
 def ordered_notes(comparison: Comparison) -> list[str]:
     """Which parts of a host were not its own, on any side."""
-    return [f"figures are those of a host with an {word}" for word in comparison.ordered]
+    return [ordered_note(word) for word in comparison.ordered]
 
 
 def _noise_notes(comparison: Comparison, rows: Sequence[Row]) -> Iterator[str]:

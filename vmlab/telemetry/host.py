@@ -13,6 +13,7 @@ from vmlab.telemetry.ksm import Ksm, Ksmd
 from vmlab.telemetry.lab_cpu import OutsideLab, Scope
 from vmlab.telemetry.memory import Memory, Paging
 from vmlab.telemetry.network import BridgeTraffic
+from vmlab.telemetry.ordered_host import GroupFiles, OrderedHost
 from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.power import Power
 from vmlab.telemetry.pressure import Pressure
@@ -65,10 +66,12 @@ def host_groups(
     scope: Scope,
     notify: Notify,
     apart: int | None = None,
+    ordered: GroupFiles | None = None,
 ) -> list[Group]:
     """The groups that can be read here. One whose files are missing is left out, and one notice names it.
 
-    The process `apart` is counted as neither the lab's nor others' work.
+    The process `apart` is counted as neither the lab's nor others' work. `ordered` is the ordered host, if there is
+    one.
     Many hosts have no power figures, so only `vmlab doctor` reports that.
     """
     found: list[Group] = []
@@ -91,6 +94,8 @@ def host_groups(
     memory = add(Memory.title, lambda: Memory(roots))
     if isinstance(memory, Memory):
         add(Paging.title, lambda: Paging(roots, memory))
+    if ordered is not None and isinstance(cpu, CpuShares) and isinstance(memory, Memory):
+        add(OrderedHost.title, lambda: OrderedHost(ordered, cpu.count, int(memory.total_bytes)))
     ksm = add(Ksm.title, lambda: Ksm(roots))
     add(Ksmd.title, lambda: Ksmd(roots, ksm if isinstance(ksm, Ksm) else None))
     add(Pressure.title, lambda: Pressure(roots))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from vmlab.telemetry import cpu, disk, ksm, memory, network, pressure
+from vmlab.telemetry import cpu, disk, ksm, memory, network, ordered_host, pressure
 from vmlab.telemetry.figure import HostFigure
 
 HOST_FIGURES: tuple[HostFigure, ...] = (
     *cpu.FIGURES,
     *disk.FIGURES,
     *memory.FIGURES,
+    *ordered_host.FIGURES,
     *ksm.FIGURES,
     *pressure.FIGURES,
     *network.FIGURES,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from importlib import util
 from pathlib import Path
 
 from vmlab.model.host_settings import HOST_SETTINGS, HostSettings
+from vmlab.system.cgroup_mounts import Mount, hierarchies, mount_of
 from vmlab.system.host_setting import KSM, THP, read_ahead_of, read_setting
 from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.source import THE_HOST, Roots
@@ -58,6 +60,7 @@ def unsettable(folder: Path, roots: Roots = THE_HOST) -> dict[str, str]:
     """The keys of a scenario's `host` that this host cannot follow, and why; empty where it can follow all."""
     found = {name: _why_not(_EXAMPLES[name], folder, roots) for name in HOST_SETTINGS}
     found["disk"] = why_no_emulated_disk()
+    found["cpus"], found["memory"] = why_no_ordered_host("cpuset"), why_no_ordered_host("memory")
     return {name: why for name, why in found.items() if why}
 
 
@@ -69,6 +72,14 @@ def why_no_emulated_disk() -> str:
     if util.find_spec("pyfuse3") is None:
         return "the Python package pyfuse3 is missing: pip install 'vmlab[disk]', which needs libfuse3-dev"
     return ""
+
+
+def why_no_ordered_host(controller: str, mounts: Sequence[Mount] | None = None) -> str:
+    """Why this host cannot have an ordered one for want of `controller`; empty where it can."""
+    mount = mount_of(controller, hierarchies() if mounts is None else mounts)
+    if mount is None:
+        return f"the cgroup controller {controller} is missing: the kernel was started without it, or none is mounted"
+    return "" if os.access(mount.root, os.W_OK) else f"the cgroups in {mount.root} cannot be written here"
 
 
 def _why_not(wanted: HostSettings, folder: Path, roots: Roots) -> str:

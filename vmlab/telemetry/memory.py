@@ -61,12 +61,14 @@ class Memory:
         self._file = KernelFile(roots.proc / "meminfo")
         self._keys = KeyedLines([key for _, key in _MEMINFO])
         self.swap_total_bytes = 0.0
+        self.total_bytes = 0.0
 
     def read(self, mono: float, length: float) -> list[float]:
         """See `Group.read`."""
         values: list[float] = [kib * 1024 for kib in self._keys.numbers(self._file.read())]
         total, free, _, buffers, cached, self.swap_total_bytes = values[:6]
         reclaimable = values[_RECLAIMABLE]
+        self.total_bytes = total
         if not total:
             raise ValueError("/proc/meminfo has no MemTotal")
         return [total - free - buffers - cached - reclaimable, *values]

@@ -15,6 +15,7 @@ from vmlab.telemetry.guest import GuestStats
 from vmlab.telemetry.guests import Guests
 from vmlab.telemetry.host import Notify, Readings, host_groups
 from vmlab.telemetry.lab_cpu import Scope
+from vmlab.telemetry.ordered_host import GroupFiles
 from vmlab.telemetry.priority import take_precedence
 from vmlab.telemetry.source import Roots
 
@@ -29,8 +30,9 @@ class Recorder:
     `sink` runs in a thread of its own, in order, and may be slow; it gets each sample within 0.2 s. `guests` gives
     libvirt's bulk statistics and may hang. `network` is the lab's bridge, `disks` are the folders of the lab's disk
     files. `scope` defines the CPU time of the lab: that of all processes of this PID namespace, or of this process
-    alone. The process `apart`, of an emulated disk, is counted by itself. `notify` gets one line for each group that
-    cannot be read; any thread may call it. Raises ValueError for an interval outside these bounds.
+    alone. The process `apart`, of an emulated disk, is counted by itself. `ordered` is the ordered host, if there is
+    one. `notify` gets one line for each group that cannot be read; any thread may call it. Raises ValueError for an
+    interval outside these bounds.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Recorder:
         notify: Notify = lambda line: None,
         scope: Scope = "namespace",
         apart: int | None = None,
+        ordered: GroupFiles | None = None,
         roots: Roots | None = None,
         clocks: Clocks | None = None,
     ) -> None:
@@ -57,7 +60,7 @@ class Recorder:
         self._fresh: list[Sample] = []
         self._hand_over_at = 0.0
         self._loss_reported = False
-        groups = host_groups(roots or Roots(), disks, network, scope, notify, apart)
+        groups = host_groups(roots or Roots(), disks, network, scope, notify, apart, ordered)
         self._guests = None
         if guests is not None:
             self._guests = Guests(guests, interval)

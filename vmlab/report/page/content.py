@@ -24,6 +24,7 @@ from vmlab.analysis.result_table import Entry, Head, ResultTable, result_tables
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.table_layout import axis_title, axis_values, cells_at, in_written_order, layout_of
 from vmlab.model.axes import axes_words, axis_word, places_words
+from vmlab.model.ordered import ORDERED_HOST
 from vmlab.model.run import AxisValue, Outcome
 from vmlab.model.written import written
 from vmlab.report.blocks import metric_words
@@ -45,11 +46,14 @@ _CPU = (
 )
 _MOVED = (("read", "disk_read_bytes_per_second"), ("written", "disk_write_bytes_per_second"))
 _MEMORY = (("used", "memory_used_bytes"), ("cached", "memory_cached_bytes"))
+_ORDERED_MEMORY = (("used", "ordered_memory_used_bytes"), ("cached", "ordered_memory_cached_bytes"))
+_ORDERED_LIMIT = "ordered_memory_limit_bytes"
 COURSES = (
     *(name for _, names in _CPU for name in names),
     "disk_util_percent",
     *(name for _, name in _MOVED),
-    *(name for _, name in _MEMORY),
+    *(name for _, name in (*_MEMORY, *_ORDERED_MEMORY)),
+    _ORDERED_LIMIT,
 )
 """The values whose courses timelines show."""
 
@@ -219,6 +223,7 @@ def host_charts(document: RunDocument, prefix: str) -> list[Chart]:
         ("disk await, ms", [_means(cells, "await", "disk_await_ms")], None),
         ("disk, MB/s", [_means(cells, word, name, 1e-6) for word, name in _MOVED], None),
         ("memory, GiB", [_means(cells, word, name, 1 / _GIB) for word, name in _MEMORY], None),
+        (f"{ORDERED_HOST} memory, GiB", [_means(cells, word, name, 1 / _GIB) for word, name in _ORDERED_MEMORY], None),
         ("saved by KSM, GiB", [_means(cells, "saved", "ksm_saved_bytes", 1 / _GIB)], None),
     ]
     note = "" if len(places) == len(rows) else f"The first {len(rows)} of {len(places)} places."
@@ -255,11 +260,17 @@ def cell_chart(course: CellCourse, prefix: str) -> etree._Element:
     busy = values["disk_util_percent"]
     if busy.seconds:
         drawn.tracks.append(Track("disk busy %", [busy.seconds], [Line("busy", values=busy.values)], top=100.0))
-    for label, pairs, factor, stacked in (("MB/s", _MOVED, 1e-6, False), ("GiB", _MEMORY, 1 / _GIB, True)):
+    limit = max(values[_ORDERED_LIMIT].values, default=0.0) / _GIB or None
+    tracks = (
+        ("MB/s", _MOVED, 1e-6, False, None),
+        ("GiB", _MEMORY, 1 / _GIB, True, None),
+        (f"{ORDERED_HOST} GiB", _ORDERED_MEMORY, 1 / _GIB, True, limit),
+    )
+    for label, pairs, factor, stacked, top in tracks:
         known = [(word, values[name]) for word, name in pairs if values[name].seconds]
         if known and (not stacked or len({len(one.seconds) for _, one in known}) == 1):
             lines = [Line(word, values=[value * factor for value in one.values]) for word, one in known]
-            drawn.tracks.append(Track(label, [one.seconds for _, one in known], lines, stacked=stacked))
+            drawn.tracks.append(Track(label, [one.seconds for _, one in known], lines, stacked=stacked, top=top))
     return timeline(drawn, prefix)
 
 

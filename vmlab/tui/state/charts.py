@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from vmlab.model.ordered import EMULATED_DISK
+from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
 from vmlab.telemetry.figure import HostFigure, Terms
 from vmlab.telemetry.host_figures import figures_of_chart
 
@@ -62,6 +62,8 @@ def _chart(name: str, *, stacked: bool = True, top: float | str | None = None, t
 
 CPU = _chart("CPU", top=100.0)
 MEMORY = _chart("Memory", top="memory_total_bytes")
+ORDERED_MEMORY = _chart("Ordered memory", top="ordered_memory_limit_bytes", title=f"{ORDERED_HOST.capitalize()} memory")
+"""The upper edge is the limit."""
 _DISK = "Disk"
 DISK_BUSY = _chart("Disk busy", top=100.0, title=_DISK)
 DISK_WAIT = _chart("Disk wait", title=_DISK)
@@ -69,6 +71,11 @@ DISK_RATE = _chart("Disk rate", stacked=False, title=_DISK)
 KSM = _chart("KSM")
 PRESSURE = _chart("Pressure", stacked=False, top=100.0)
 NETWORK = _chart("Lab network")
+
+
+def chart_of(chart: Chart, ordered: Sequence[str]) -> Chart:
+    """What stands in the place of `chart` on a host with parts that were not its own, whose words are `ordered`."""
+    return ORDERED_MEMORY if chart is MEMORY and ORDERED_HOST in ordered else chart
 
 
 def title_of(chart: Chart, ordered: Sequence[str]) -> str:

@@ -12,7 +12,19 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from vmlab.tui.state.charts import CPU, DISK_BUSY, DISK_RATE, DISK_WAIT, KSM, MEMORY, NETWORK, PRESSURE, Chart, title_of
+from vmlab.tui.state.charts import (
+    CPU,
+    DISK_BUSY,
+    DISK_RATE,
+    DISK_WAIT,
+    KSM,
+    MEMORY,
+    NETWORK,
+    PRESSURE,
+    Chart,
+    chart_of,
+    title_of,
+)
 from vmlab.tui.state.cpu_use import cpu_use
 from vmlab.tui.state.history import KEPT, History, never_moved
 from vmlab.tui.state.views import Moment
@@ -93,6 +105,7 @@ class ChartBoard(Painted):
         else:
             across, panels = 3, SIX
         across = max(1, min(across, (width + _GAP) // (_NARROWEST + _GAP)))
+        panels = tuple(tuple(chart_of(chart, self._ordered) for chart in panel) for panel in panels)
         return across, (width - _GAP * (across - 1)) // across, panels
 
     def repaint(self) -> None:
