@@ -119,3 +119,37 @@ async def test_the_server_is_asked_once_for_all_that_it_counted(
     assert asked.index("-d postgres") < asked.index("xact_commit") < asked.index(r"\connect sbtest")
     assert asked.index(r"\connect sbtest") < asked.index("count(*) FROM sbtest1")
     assert "/srv/load/commits" in asked
+
+
+def preloading() -> Oltp:
+    return Oltp(OltpParams(transactions=300, concurrency=4, tables=2, rows=1000, preload=True, access="uniform"))
+
+
+async def test_tables_are_read_before_the_start_and_commits_counted_after_that(
+    context: WorkloadContext, target: FakeShell
+) -> None:
+    target.answers["pg_prewarm"] = says("51|51\n")
+    target.answers["xact_commit"] = says("0\n43\n")
+    await preloading().prepare(context)
+    assert "'sbtest1', 'sbtest1_pkey', 'sbtest2', 'sbtest2_pkey'" in target.commands[0]
+    assert "xact_commit" in target.commands[1]
+    (counted,) = target.files.values()
+    assert counted == b"43\n"
+
+
+async def test_blocks_that_were_not_read_fail(context: WorkloadContext, target: FakeShell) -> None:
+    target.answers["pg_prewarm"] = says("51|50\n")
+    with pytest.raises(WorkloadError, match="blocks of the tables that were read: 50, but 51"):
+        await preloading().prepare(context)
+
+
+async def test_nothing_is_read_unless_that_is_asked_for(
+    load: Oltp, context: WorkloadContext, target: FakeShell
+) -> None:
+    await load.prepare(context)
+    assert target.commands == []
+
+
+def test_the_client_is_told_which_rows_to_ask_for(load: Oltp, context: WorkloadContext) -> None:
+    assert "--rand-type=special" in load.client(context).argv
+    assert "--rand-type=uniform" in preloading().client(context).argv

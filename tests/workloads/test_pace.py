@@ -233,3 +233,10 @@ def test_mail_with_a_pace_says_how_late_its_batches_were() -> None:
     figures = load.figures({"client": client, "drain": drain}, 10.0)
     assert (figures["messages_per_second"], figures["latency_p95"]) == (2.0, 2.0)
     assert figures["delivered_percent"] == 50.0, "of eight batches that were due four had begun"
+
+
+def test_waiting_for_a_pace_is_idle_and_tables_are_filled_ahead() -> None:
+    cost = Oltp(OltpParams.model_validate({"transactions": 240, "pace": "4/s"})).footprint("tcg")
+    assert cost.seconds == pytest.approx(65)
+    assert cost.idle_seconds == pytest.approx(60 - 240 * 0.026)
+    assert cost.staging_seconds == pytest.approx(4 * 5_000 * 1.5e-4)

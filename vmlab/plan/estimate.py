@@ -25,7 +25,7 @@ _RESTORE_ALONE: dict[Accelerator, float] = {"kvm": 1.0, "tcg": 3.0}
 _RESTORE_SHARE: dict[Accelerator, float] = {"kvm": 0.5, "tcg": 1.2}
 """The same for a guest that was frozen before. No KVM was at hand, so its figures are guesses, here and above."""
 _OVERLAP = 0.7
-"""Part of a workload's time that is work for the cores, and not waiting for disk, network or a pause."""
+"""Part of a workload's time that is work for the cores, and not waiting for disk or network; pauses are no part."""
 _AROUND_CELL = 4.0
 
 
@@ -45,8 +45,12 @@ def cell_seconds(guests: int, footprints: Iterable[Footprint], host: HostFacts, 
     start = 0.0
     if guests:
         start = max(own[host.accelerator_guess], share[host.accelerator_guess] * guests * spread)
-    alone = [one.seconds for one in footprints]
-    together = max(max(alone, default=0.0), _OVERLAP * sum(alone) * spread)
+    alone, busy = [0.0], 0.0
+    for one in footprints:
+        staging = one.staging_seconds if cold else 0.0
+        alone.append(one.seconds + staging)
+        busy += one.seconds - one.idle_seconds + staging
+    together = max(*alone, _OVERLAP * busy * spread)
     return _AROUND_CELL + start + together
 
 

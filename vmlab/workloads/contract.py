@@ -160,11 +160,15 @@ class Footprint:
     """What one instance of a workload costs, for the plan.
 
     `disk_bytes` is what it writes to guests' disks, or to the host's; `seconds` is an honest guess of preparation and
-    execution together under the accelerator that is asked for, alone on an idle host with two cores.
+    execution together under the accelerator that is asked for, alone on an idle host with two cores. Of these,
+    `idle_seconds` are spent in pauses and in waiting for a pace. `staging_seconds` come on top where guests are not
+    restored with what was staged in them.
     """
 
     disk_bytes: int
     seconds: float
+    idle_seconds: float = 0.0
+    staging_seconds: float = 0.0
 
 
 class WorkloadParams(BaseModel):

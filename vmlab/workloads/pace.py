@@ -44,6 +44,11 @@ def paced_seconds(operations: int, pace: float | None) -> float:
     return 0.0 if pace is None else operations / pace
 
 
+def idle_of_pace(alone: float, operations: int, pace: float | None) -> float:
+    """How long a client waits for its pace, in seconds, where as fast as it can it would take `alone` seconds."""
+    return max(0.0, paced_seconds(operations, pace) - alone)
+
+
 def delivered_percent(begun: int, due: float) -> float:
     """Of the operations that were due at a moment, the share that had begun by then, in percent; never above 100.
 

@@ -103,8 +103,12 @@ class Filecopy(Workload[FilecopyParams]):
         once = params.bytes + params.files * (_BLOCK // 2 + _FILE_OVERHEAD)
         ways = 2 if params.back else 1
         moved = params.files * _FILE_SECONDS[accelerator] + params.bytes / _BYTES_PER_SECOND[accelerator]
+        idle = params.idle if params.back else 0.0
         return Footprint(
-            disk_bytes=once * (1 + ways), seconds=3 + (0.2 + ways) * moved + (params.idle if params.back else 0.0)
+            disk_bytes=once * (1 + ways),
+            seconds=3 + ways * moved + idle,
+            idle_seconds=idle,
+            staging_seconds=0.2 * moved,
         )
 
     def staged_by(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from vmlab.workloads.contract import (
 )
 from vmlab.workloads.mariadb import selects, selects_since
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.pace import PACE_METRICS, check_pace, paced_seconds
+from vmlab.workloads.pace import PACE_METRICS, check_pace, idle_of_pace, paced_seconds
 from vmlab.workloads.paced_report import parse_paced
 from vmlab.workloads.programs import ask, command, install, line_object
 from vmlab.workloads.services import ACCESS_LOG
@@ -109,8 +109,9 @@ class Http(Workload[HttpParams]):
     def footprint(self, accelerator: str) -> Footprint:
         """Logs alone are written; the page is only read."""
         requests = self.params.requests
-        running = max(requests * _REQUEST_SECONDS[accelerator], paced_seconds(requests, self.params.pace))
-        return Footprint(disk_bytes=requests * _LOG_BYTES, seconds=3 + running)
+        alone = requests * _REQUEST_SECONDS[accelerator]
+        idle = idle_of_pace(alone, requests, self.params.pace)
+        return Footprint(disk_bytes=requests * _LOG_BYTES, seconds=3 + alone + idle, idle_seconds=idle)
 
     def _url(self, context: WorkloadContext) -> str:
         return f"http://{context.peer.address}{self.params.path}"

@@ -24,7 +24,7 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.pace import DELIVERED, PACE_METRICS, check_pace, delivered_percent, paced_seconds
+from vmlab.workloads.pace import DELIVERED, PACE_METRICS, check_pace, delivered_percent, idle_of_pace, paced_seconds
 from vmlab.workloads.services import DATABASE
 from vmlab.workloads.sysbench_report import IntervalCount, parse_database_report, parse_queue, parse_report
 from vmlab.workloads.verdict import demand_equal, demand_success
@@ -52,6 +52,10 @@ class OltpParams(WorkloadParams):
     """Tables that are made."""
     rows: int = Field(default=5_000, ge=1_000, le=10_000_000)
     """Rows of each table. With few rows transactions deadlock, and each deadlock costs a second of waiting."""
+    access: Literal["special", "uniform"] = "special"
+    """Which rows are asked for: few of them most of the time, as sysbench does unless told, or all equally often."""
+    preload: bool = False
+    """Whether the server reads all tables once before the start, so that each cache has what it has room for."""
     pace: Pace | None = None
     """Transactions that are due in a second on average, a whole number such as 5/s; as fast as it can if left out."""
 
@@ -94,10 +98,12 @@ class Oltp(Workload[OltpParams]):
         params = self.params
         rows = params.tables * params.rows
         alone = params.transactions * _TRANSACTION_SECONDS[accelerator]
-        running = max(alone, paced_seconds(params.transactions, params.pace))
+        idle = idle_of_pace(alone, params.transactions, params.pace)
         return Footprint(
             disk_bytes=rows * _ROW_BYTES + params.transactions * _TRANSACTION_BYTES,
-            seconds=5 + rows * _ROW_SECONDS[accelerator] + running,
+            seconds=5 + alone + idle,
+            idle_seconds=idle,
+            staging_seconds=rows * _ROW_SECONDS[accelerator],
         )
 
     def _sysbench(self, server: str, seed: int, *options: str) -> tuple[str, ...]:
@@ -134,13 +140,23 @@ class Oltp(Workload[OltpParams]):
         await context.shell.write(_commits_file(context.workload), f"{await _commits(context.shell)}\n".encode())
 
     async def prepare(self, context: WorkloadContext) -> None:
-        """Does nothing: `stage` has prepared all."""
+        """Reads the tables where that is asked for, and counts commits anew, as reading is a commit too."""
+        if not self.params.preload:
+            return
+        names = ", ".join(f"'{table}', '{table}_pkey'" for table in self._tables())
+        deadline = 300 + self.params.tables * self.params.rows * 0.002
+        extension, blocks = "CREATE EXTENSION IF NOT EXISTS pg_prewarm", _BLOCKS_READ.format(names)
+        (answer,) = await _sql(context.peer, DATABASE, extension, blocks, deadline=deadline)
+        having, read = (_whole("count of blocks", count) for count in answer.split("|"))
+        demand_equal("blocks of the tables that were read", read, having)
+        await context.peer.write(_commits_file(context.workload), f"{await _commits(context.peer)}\n".encode())
 
     def client(self, context: WorkloadContext) -> Client:
         """As many events as transactions; no end by time."""
         options = (
             f"--threads={self.params.concurrency}",
             f"--events={self.params.transactions}",
+            f"--rand-type={self.params.access}",
             "--time=0",
             "--report-interval=1",
             *(() if self.params.pace is None else (f"--rate={self.params.pace:.0f}",)),
@@ -223,6 +239,11 @@ _COMMITS = f"SELECT xact_commit FROM pg_stat_database WHERE datname = '{DATABASE
 """Asked from another database, and so not counted itself. A session adds its counts when it ends, so that the answer
 holds where there is no session.
 """
+_BLOCKS_READ = (
+    "SELECT sum(pg_relation_size(oid) / current_setting('block_size')::int)::bigint, sum(pg_prewarm(oid, 'read'))"
+    " FROM pg_class WHERE relname IN ({})"
+)
+"""How many blocks these tables and indexes have, and how many of them have been read past the server's own buffers."""
 _TRIES = 60
 _PAUSE = 0.5
 

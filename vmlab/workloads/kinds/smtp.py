@@ -29,6 +29,7 @@ from vmlab.workloads.pace import (
     check_pace,
     delivered_percent,
     due_operations,
+    idle_of_pace,
     paced_seconds,
     percentile,
     told_latencies,
@@ -108,10 +109,12 @@ class Smtp(Workload[SmtpParams]):
         """Each message is written to the queue and to the mailbox, and flushed."""
         params = self.params
         pauses = params.pause * (params.batches if params.burst else max(0, params.batches - 1))
-        alone = pauses + params.total * _MESSAGE_SECONDS[accelerator]
+        sending = params.total * _MESSAGE_SECONDS[accelerator]
+        idle = pauses + idle_of_pace(sending, params.total, params.pace)
         return Footprint(
             disk_bytes=params.total * (params.size + _MESSAGE_OVERHEAD) * _TIMES_WRITTEN,
-            seconds=3 + max(alone, paced_seconds(params.total, params.pace)),
+            seconds=3 + sending + idle,
+            idle_seconds=idle,
         )
 
     async def stage(self, context: StagingContext) -> None:
