@@ -13,7 +13,7 @@ from vmlab.analysis.carried import Carried, carried_of
 from vmlab.analysis.document import run_document
 from vmlab.analysis.power import readings_needed
 from vmlab.analysis.shape import BoundDocument, RunDocument
-from vmlab.report.scale import Ascent, Stop, bar_text, scale_document, sentence
+from vmlab.report.scale import Ascent, Stop, bar_text, brief, carried_lines, climb_of, scale_document, sentence
 from vmlab.store.reader import RunReader
 from vmlab.workloads.targets import Target
 
@@ -156,3 +156,38 @@ def test_a_bar_is_half_full_at_the_limit_and_never_longer_than_itself() -> None:
     assert bar_text(0.0) == "[          |         ]"
     assert bar_text(1.0) == "[==========|         ]"
     assert bar_text(float("inf")) == bar_text(2.0) == "[==========|=========]"
+
+
+def one_run(folder: Path, steps: Sequence[Latencies], bound: BoundDocument | None = DISK) -> RunDocument:
+    """The cells of all steps as those of one run."""
+    first, *others = climbed(folder, steps, bound)
+    first["cells"] += [cell for other in others for cell in other["cells"]]
+    return first
+
+
+def test_one_run_with_growing_tiles_tells_how_many_it_carries(tmp_path: Path) -> None:
+    document = one_run(tmp_path, [{"none": [0.2], "writeback": [0.2]}, {"none": [0.9], "writeback": [0.3]}])
+    climb = climb_of(document)
+    assert climb is not None
+    none, writeback = "1 tile with cache none, where the disk ran out first", "at least 2 tiles with cache writeback"
+    assert brief(climb) == f"this host carries {none}, and {writeback}"
+    told = " ".join(" ".join(carried_lines(document, 80)).split())
+    assert "1 tile with cache none (one repeat, no spread known), where the disk ran out first" in told
+    assert "at least 2 tiles with cache writeback (one repeat, no spread known), the most that were tried" in told
+
+
+def test_nothing_that_ran_out_is_not_named(tmp_path: Path) -> None:
+    climb = climb_of(one_run(tmp_path, [{"none": [0.2]}, {"none": [0.9]}], IDLE))
+    assert climb is not None and brief(climb) == "this host carries 1 tile with cache none"
+
+
+def test_a_cell_that_does_not_count_leaves_the_number_unknown(tmp_path: Path) -> None:
+    climb = climb_of(one_run(tmp_path, [{"none": [None]}, {"none": [0.9]}]))
+    assert climb is not None and brief(climb) == "this host carries an unknown number of tiles with cache none"
+
+
+def test_a_run_that_does_not_begin_with_one_tile_tells_nothing(tmp_path: Path) -> None:
+    assert carried_lines(climbed(tmp_path, [{"none": [0.2]}])[0], 80) == []
+    two = one_run(tmp_path / "two", [{"none": [0.2]}, {"none": [0.2]}, {"none": [0.9]}])
+    two["cells"] = two["cells"][1:]
+    assert climb_of(two) is None

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from vmlab.analysis.carried import Carried, ClimbEnd, carried_json, nearest
+from vmlab.analysis.carried import Carried, ClimbEnd, carried_json, carried_of, nearest
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.targets import delivered, load_of
+from vmlab.analysis.throughput import tiles_of
 from vmlab.model.visible import visible_line
-from vmlab.report.grid import WIDTH, shorten
+from vmlab.report.grid import WIDTH, paragraph, shorten
 from vmlab.report.limits import resource_word
 from vmlab.report.targets import instead_words, limit_words, missed_words, worst_first
 from vmlab.report.words import plural
@@ -49,6 +50,22 @@ class Ascent:
     because: str = ""
     resource: str = ""
     labels: tuple[str, ...] = field(default=())
+
+
+def climb_of(document: RunDocument) -> Ascent | None:
+    """One run with one tile and more as a climb; None for a run without targets, or without an axis of tiles from 1."""
+    tried = {tiles_of(cell) for cell in document["cells"] if cell["targets"]}
+    if len(tried) < 2 or min(tried) != 1:
+        return None
+    run, places = document["run"], tuple(carried_of([document]))
+    most = max(tried)
+    return Ascent(run["scenario"], run["size"], False, most, (), (document,), places, Stop.MOST_TILES)
+
+
+def carried_lines(document: RunDocument, width: int) -> list[str]:
+    """How many tiles the host carried in one run, as a paragraph; [] where the run does not tell."""
+    climb = climb_of(document)
+    return [] if climb is None else paragraph(sentence(climb), width, "  ")
 
 
 def heading_lines(ascent: Ascent) -> list[str]:
@@ -90,6 +107,11 @@ def sentence(ascent: Ascent) -> str:
         return "nothing is known of how many tiles this host carries: no cell was measured"
     carried = "; and ".join(_carried_words(ascent, place) for place in ascent.places)
     return visible_line(f"this host carries {carried}")
+
+
+def brief(ascent: Ascent) -> str:
+    """The same without its evidence, for a line or two."""
+    return visible_line(f"this host carries {', and '.join(_brief_words(place) for place in ascent.places)}")
 
 
 def scale_document(ascent: Ascent) -> dict[str, Any]:
@@ -139,6 +161,16 @@ def _carried_words(ascent: Ascent, place: Carried) -> str:
     if place.at_least:
         return f"at least {_tiles(place.tiles)} {with_}{_spread_words(place)}{_not_further(ascent)}"
     return f"{_tiles(place.tiles)} {with_}{_spread_words(place)}, where {_ran_out_words(place)}"
+
+
+def _brief_words(place: Carried) -> str:
+    if place.tiles is None:
+        return f"an unknown number of tiles with {place.label}"
+    if place.at_least:
+        return f"at least {_tiles(place.tiles)} with {place.label}"
+    bound = place.ran_out
+    first = f", where the {resource_word(bound['resource'])} ran out first" if bound and bound["where"] else ""
+    return f"{_tiles(place.tiles)} with {place.label}{first}"
 
 
 def _tiles(count: int) -> str:

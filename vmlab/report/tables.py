@@ -17,6 +17,7 @@ from vmlab.report.heading import heading
 from vmlab.report.host_rows import host_lines
 from vmlab.report.limits import cell_words, limits_lines
 from vmlab.report.named import named_differences, named_figures
+from vmlab.report.scale import carried_lines
 from vmlab.report.scores import score_lines, score_notes
 from vmlab.report.targets import target_lines
 from vmlab.report.verdicts import difference_notes, outlier_notes
@@ -41,7 +42,7 @@ def table_lines(document: RunDocument, width: int) -> list[str]:
         lines += ["", *block_lines(document, layout, block, width)]
         lines += _section(host_lines(document, layout, block, width))
     lines += _section(score_lines(document, width))
-    lines += _section(target_lines(document["cells"], width))
+    lines += _section([*target_lines(document["cells"], width), *carried_lines(document, width)])
     lines += _section(limits_lines(document["cells"], width))
     notes = dict.fromkeys([*_notes(document, layout, result_tables(document)), *score_notes(document)])
     return lines + _section([line for note in notes for line in paragraph(note, width, "  ")])
