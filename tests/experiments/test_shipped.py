@@ -10,8 +10,9 @@ from tests.experiments.page import published_names
 from tests.experiments.run_all import ALTOGETHER, LONGEST
 from vmlab.model.reference import Reference, place_axes
 from vmlab.model.table import METRICS
+from vmlab.plan.estimate import freezing_seconds
 from vmlab.plan.loading import ScenarioFile, load, shipped_names
-from vmlab.plan.planning import HostFacts, Overrides, make_plan
+from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
 from vmlab.plan.validating import validate_all
 from vmlab.telemetry.host_figures import HOST_FIGURES
 from vmlab.workloads.registry import kinds
@@ -64,10 +65,16 @@ def test_smoke_cuts_axes_to_their_ends(file: ScenarioFile) -> None:
             assert set(axis.values) <= {values[0], values[-1]}, name
 
 
+def first_time(plan: Plan) -> float:
+    """What freezing takes once, of a plan with guests."""
+    workloads = [one for cell in plan.cells if cell.guests for one in cell.workloads]
+    return freezing_seconds(workloads, HOST.accelerator_guess) if workloads else 0.0
+
+
 def test_a_test_of_all_at_smoke_is_estimated_to_end_in_time() -> None:
-    """Estimates are right within a factor of two; guests that are frozen first take a minute more."""
+    """Estimates are right within a factor of two."""
     plans = [make_plan(load(name), Overrides(size="smoke"), HOST) for name in SCENARIOS]
-    seconds = [plan.seconds + 60 * any(cell.guests for cell in plan.cells) for plan in plans]
+    seconds = [plan.seconds + first_time(plan) for plan in plans]
     assert sum(seconds) < 0.75 * ALTOGETHER
     assert 1.5 * max(seconds) < LONGEST
 

@@ -15,6 +15,7 @@ from vmlab.model.units import about_seconds, format_bytes
 from vmlab.model.visible import visible_line
 from vmlab.plan.control import SIDE, SIDES
 from vmlab.plan.disk_room import disk_needed
+from vmlab.plan.estimate import freezing_seconds
 from vmlab.plan.memory import cell_memory, memory_needed
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Plan, WorkloadPlan
@@ -142,7 +143,7 @@ def _cells(plan: Plan, host: HostFacts) -> list[str]:
         _memory(plan, host),
         f"disk     {format_bytes(disk_needed(plan))} written at most, {format_bytes(host.disk_free_bytes)} free",
         *_ordered(plan),
-        f"time     {_time(plan)}, an estimate for {_accelerator(host)}{_once(plan)}",
+        f"time     {_time(plan)}, an estimate for {_accelerator(host)}{_once(plan, host)}",
         "",
         *_largest(largest),
         "cells in order",
@@ -230,8 +231,11 @@ def _freezes(plan: Plan) -> bool:
     return not plan.cold and any(cell.guests and not cell.added_images for cell in plan.cells)
 
 
-def _once(plan: Plan) -> str:
-    return "; about a minute more when guests are frozen first" if _freezes(plan) else ""
+def _once(plan: Plan, host: HostFacts) -> str:
+    if not _freezes(plan):
+        return ""
+    first = freezing_seconds((one for cell in plan.cells for one in cell.workloads), host.accelerator_guess)
+    return f"; {about_seconds(first)} more when guests are frozen first"
 
 
 def _accelerator(host: HostFacts) -> str:

@@ -27,6 +27,8 @@ _RESTORE_SHARE: dict[Accelerator, float] = {"kvm": 0.5, "tcg": 1.2}
 _OVERLAP = 0.7
 """Part of a workload's time that is work for the cores, and not waiting for disk or network; pauses are no part."""
 _AROUND_CELL = 4.0
+_FREEZE = 60.0
+"""All of a tile's guests booted side by side, saved, and restored for the first time, under TCG."""
 
 
 def footprint(workload: WorkloadPlan, accelerator: Accelerator) -> Footprint:
@@ -38,7 +40,7 @@ def footprint(workload: WorkloadPlan, accelerator: Accelerator) -> Footprint:
 def cell_seconds(guests: int, footprints: Iterable[Footprint], host: HostFacts, *, cold: bool) -> float:
     """Seconds from nothing running to nothing left: boot or restore, prepare, execute, collect, clean up.
 
-    Without `cold` guests are taken to be frozen already: the first run takes about a minute more.
+    Without `cold` guests are taken to be frozen already: the first run takes `freezing_seconds` more.
     """
     spread = _CORES_MEASURED / max(host.cpus, 1)
     own, share = (_BOOT_ALONE, _BOOT_SHARE) if cold else (_RESTORE_ALONE, _RESTORE_SHARE)
@@ -52,6 +54,11 @@ def cell_seconds(guests: int, footprints: Iterable[Footprint], host: HostFacts, 
         busy += one.seconds - one.idle_seconds + staging
     together = max(*alone, _OVERLAP * busy * spread)
     return _AROUND_CELL + start + together
+
+
+def freezing_seconds(workloads: Iterable[WorkloadPlan], accelerator: Accelerator) -> float:
+    """Seconds that a first run takes more, for guests that are booted, staged side by side and saved."""
+    return _FREEZE + max((footprint(one, accelerator).staging_seconds for one in workloads), default=0.0)
 
 
 def cell_disk(guests: Sequence[GuestResources], footprints: Iterable[Footprint]) -> int:
