@@ -20,8 +20,9 @@ from vmlab.lab.control import send_command
 from vmlab.lab.folder import RunFolder, RunRequest
 from vmlab.lab.parts import RunnerParts
 from vmlab.lab.prepared import read_prepared, write_image, write_request
-from vmlab.lab.runner import Runner, Verdict
+from vmlab.lab.runner import Runner
 from vmlab.lab.timing import Timing
+from vmlab.lab.verdict import Verdict
 from vmlab.lab.yardstick import Yardstick
 from vmlab.model.event import CellEnded, CellStarted, Event
 from vmlab.model.results import RawOutput

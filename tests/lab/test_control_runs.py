@@ -11,7 +11,7 @@ from tests.lab.runs import MemoryRun
 from vmlab.analysis.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.lab.launcher import begin
-from vmlab.lab.runner import Verdict
+from vmlab.lab.verdict import Verdict
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.event import CellsReplanned, CellStarted, CommandReceived
 from vmlab.model.run import Outcome

@@ -23,8 +23,9 @@ from vmlab.lab import launcher
 from vmlab.lab.folder import RunFolder, RunRequest
 from vmlab.lab.parts import RunnerParts
 from vmlab.lab.prepared import PreparedRun
-from vmlab.lab.runner import Runner, Verdict
+from vmlab.lab.runner import Runner
 from vmlab.lab.timing import USUAL, Timing
+from vmlab.lab.verdict import Verdict
 from vmlab.model.errors import ExitCode, HypervisorError, StoreError
 from vmlab.model.event import CellEnded, CellStarted, Event, MeasurementTaken, Notice, RunnerFinished, WorkloadEnded
 from vmlab.model.run import Outcome

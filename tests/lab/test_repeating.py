@@ -10,7 +10,7 @@ from tests.fakes.scripted_guest import Script, ScriptedGuest
 from tests.lab.runs import REPORT, MemoryRun
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
-from vmlab.lab.runner import Verdict
+from vmlab.lab.verdict import Verdict
 from vmlab.model.errors import ExitCode, GuestError
 from vmlab.model.event import CellStarted, Event, MeasurementTaken, Notice, PhaseStarted, RepeatsEnded, RunStarted
 from vmlab.model.run import Outcome

@@ -7,7 +7,7 @@ import pytest
 from tests.fakes.scripted_guest import Script
 from tests.lab.runs import CACHES, GRID, PASSED, PHASES, REPORT, SOON, MemoryRun
 from vmlab.lab.contention import Contention
-from vmlab.lab.runner import Verdict
+from vmlab.lab.verdict import Verdict
 from vmlab.model.errors import ExitCode, HypervisorError, WorkloadError
 from vmlab.model.event import (
     CellEnded,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.lab.runs import CACHES, GRID, MemoryRun
 from vmlab.lab.prepared import read_prepared
-from vmlab.lab.runner import Verdict
+from vmlab.lab.verdict import Verdict
 from vmlab.model.errors import UsageError
 from vmlab.model.event import (
     CellsReplanned,

@@ -11,7 +11,7 @@ import pytest
 from tests.fakes.scripted_guest import Script
 from tests.lab.runs import CACHES, PASSED, PHASES, REPORT, SOON, MemoryRun
 from vmlab.lab.control import ControlServer
-from vmlab.lab.runner import Verdict
+from vmlab.lab.verdict import Verdict
 from vmlab.model.errors import ExitCode, StoreError
 from vmlab.model.event import (
     CellEnded,

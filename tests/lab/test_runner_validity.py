@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.scripted_guest import Script
 from tests.lab.runs import REPORT, MemoryRun
-from vmlab.lab.runner import Verdict
+from vmlab.lab.verdict import Verdict
 from vmlab.model.errors import ExitCode
 from vmlab.model.event import CellEnded, Event, MeasurementTaken, Notice, PhaseStarted
 from vmlab.model.run import Outcome

@@ -12,7 +12,7 @@ from tests.lab.faked import until
 from tests.lab.runs import MemoryRun
 from vmlab.analysis.document import run_document
 from vmlab.lab import yardstick
-from vmlab.lab.runner import Verdict
+from vmlab.lab.verdict import Verdict
 from vmlab.lab.yardstick import WrongResult, YardstickError, measure_yardstick
 from vmlab.model.errors import ExitCode
 from vmlab.model.event import CellEnded, CellStarted, Event, Notice, PhaseEnded, PhaseStarted, YardstickTaken

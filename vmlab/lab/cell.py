@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
@@ -14,15 +13,12 @@ from vmlab.guests.snapshots import DISK, Snapshot
 from vmlab.lab.added_guests import AddedGuests
 from vmlab.lab.caches import Caches
 from vmlab.lab.cell_events import CellEvents, Provision
-from vmlab.lab.contention import Contention
-from vmlab.lab.disturbance import Disturbance
+from vmlab.lab.execution import Execution
 from vmlab.lab.guest_set import GuestSet
 from vmlab.lab.host_side import HostSide
 from vmlab.lab.live_cache import LiveCache
 from vmlab.lab.snapshot_provider import SnapshotProvider
-from vmlab.lab.start import StartSkew, start_together
 from vmlab.lab.surroundings import CellSurroundings
-from vmlab.lab.validity import broken_rules
 from vmlab.lab.workload_instance import WorkloadInstance
 from vmlab.model.concurrency import run_all, run_with_alarm, shielded
 from vmlab.model.errors import GuestLost, HypervisorError, SnapshotError, VmlabError, in_one_line
@@ -30,7 +26,6 @@ from vmlab.model.names import HOST_PLACE
 from vmlab.model.results import CacheProof
 from vmlab.model.run import Outcome, Part, Phase
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
-from vmlab.telemetry.host_counters import Between, HostCounters
 from vmlab.workloads.contract import Shell, WorkloadContext
 from vmlab.workloads.registry import kinds
 
@@ -62,12 +57,7 @@ class CellRun:
         self._host = HostSide(plan, around.host_tiles)
         self._instances: list[WorkloadInstance] = []
         self._proofs: list[CacheProof] = []
-        self._contention: Contention | None = None
-        self._skew: StartSkew | None = None
-        self._executed = (math.nan, math.nan)
-        self._stood: dict[str, float] = {}
-        self._between = Between()
-        self._wall_seconds: float | None = None
+        self._execution = Execution(plan, around, self._events, self._guests, self.live_cache)
         self._provision = Provision()
         self._began = time.monotonic()
         self._snapshots: dict[str, Snapshot] = {}
@@ -92,7 +82,7 @@ class CellRun:
                 if self._events.outcome in (Outcome.PASSED, Outcome.INVALID):
                     await self._compare_yardsticks(before)
             finally:
-                self._events.ended(self._wall_seconds, self._skew, self._provision)
+                self._events.ended(self._execution.wall_seconds, self._execution.skew, self._provision)
         return self._events.outcome
 
     async def _yardstick(self, when: str) -> float | None:
@@ -174,7 +164,7 @@ class CellRun:
             await self._prepare(staged=staged)
         self._provision.seconds = time.monotonic() - self._began
         async with self._around.disk.limited():
-            await self._execute()
+            await self._execution.run(self._instances)
         with self._events.phase(Phase.COLLECT):
             await self._collect()
 
@@ -231,43 +221,6 @@ class CellRun:
             return self._around.far_host(self._host.shell(plan.tile))
         return self._shell(str(plan.target), plan.tile)
 
-    async def _execute(self) -> None:
-        stood_before = await self._standstill()
-        counters = await self._host_counters()
-        with self._events.step(Part.START, "announce the start"):
-            start = await start_together(self._instances, self._timing)
-        self._contention = Contention.of(self.plan, self._around.hypervisor)
-        following = [asyncio.ensure_future(instance.execute(start.lead)) for instance in self._instances]
-        try:
-            await start.moment()
-            began = time.monotonic()
-            with self._events.phase(Phase.EXECUTE):
-                self.live_cache.begin()
-                await self._contention.measure(following)
-                await asyncio.gather(*following)
-                await self.live_cache.end()
-            self._executed = (began, time.monotonic())
-            self._stood = {name: all - stood_before[name] for name, all in (await self._standstill()).items()}
-            self._between = counters.until(await self._host_counters())
-        finally:
-            await shielded(self.live_cache.end())
-            for task in following:
-                task.cancel()
-            await asyncio.gather(*following, return_exceptions=True)
-        for instance in self._instances:
-            # One after another, so that they do not delay each other.
-            await instance.compare_clocks()
-        self._skew = start.skew(self._instances)
-        ends = [s.started.host_wall + s.finished.seconds for s in self._instances if s.started and s.finished]
-        if ends and len(ends) == len(self._instances):
-            self._wall_seconds = max(ends) - start.host_wall
-
-    async def _standstill(self) -> dict[str, float]:
-        return await self._around.hypervisor.standstill(self._guests.names)
-
-    async def _host_counters(self) -> HostCounters:
-        return await asyncio.to_thread(self._around.host_counters)
-
     async def _collect(self) -> None:
         await asyncio.gather(
             self._compare_disks(), self._look_at_boots(), *(instance.collect() for instance in self._instances)
@@ -277,26 +230,13 @@ class CellRun:
             self._events.figures(instance)
             if instance.error is not None:
                 self._events.end_as(Outcome.FAILED, f"{instance.label}: {instance.error}")
-        if self._contention is not None and all(instance.error is None for instance in self._instances):
-            for measurement in self._contention.measurements(self._instances):
+        if all(instance.error is None for instance in self._instances):
+            for measurement in self._execution.contention(self._instances):
                 self._events.measurement(measurement)
         self._events.raw(self._instances)
-        limits = self._around.plan.scenario.limits
         for reason in self._caches.faults:
             self._events.end_as(Outcome.INVALID, reason)
-        for reason in broken_rules(limits, self._instances, self._proofs, self._skew, self._stood):
-            self._events.end_as(Outcome.INVALID, reason)
-        self._judge_host()
-
-    def _judge_host(self) -> None:
-        """Called late, because the tick in which the workloads ended comes up to a second after their end."""
-        scenario = self._around.plan.scenario
-        disturbance = Disturbance.of(self._around.host_mean, self._executed, self._between)
-        for finding in disturbance.findings(scenario.limits, scenario.allow, self._wall_seconds):
-            if finding.breaks:
-                self._events.end_as(Outcome.INVALID, finding.text)
-            else:
-                self._events.doubt(finding.text)
+        self._execution.judge(self._instances, self._proofs)
 
     async def _compare_disks(self) -> None:
         """Fail the cell if its guests may have read other bytes than were saved and built."""

@@ -13,7 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from vmlab.lab.folder import RunFolder
 from vmlab.lab.host_facts import host_facts, ordered_disk_facts, ordered_host_facts, unfixed_speed
 from vmlab.lab.host_side import HostTiles
 from vmlab.lab.integrity import Integrity
+from vmlab.lab.now import change_now
 from vmlab.lab.others import noted_others
 from vmlab.lab.parts import REAL, RunnerParts
 from vmlab.lab.prepared import PreparedRun, read_prepared
@@ -35,40 +36,14 @@ from vmlab.lab.repeating import Repeating
 from vmlab.lab.signals import STOPPING, released
 from vmlab.lab.snapshot_provider import SnapshotProvider
 from vmlab.lab.surroundings import CellSurroundings
+from vmlab.lab.verdict import CODES, Verdict, counted, failure
 from vmlab.lab.yardsticks import Yardsticks
 from vmlab.model.concurrency import run_with_alarm, shielded
 from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import CommandReceived, Event, HostProbed, Notice, RunnerFinished
-from vmlab.model.run import WARM_UP, Outcome, worst
-from vmlab.plan.terms import CellPlan
+from vmlab.model.run import Outcome, worst
 from vmlab.store.outbox import Outbox
 from vmlab.workloads.contract import Shell
-
-_CODES = {
-    Outcome.PASSED: ExitCode.PASSED,
-    Outcome.INVALID: ExitCode.INVALID,
-    Outcome.FAILED: ExitCode.FAILED,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How the run ended: outcome, exit code and reason."""
-
-    outcome: Outcome
-    exit_code: ExitCode
-    reason: str = ""
-
-
-def failure(error: VmlabError | OSError) -> Verdict:
-    """The verdict for a run that was ended by an error."""
-    code = error.exit_code if isinstance(error, VmlabError) else ExitCode.FAILED
-    return Verdict(Outcome.FAILED, code, in_one_line(error))
-
-
-def counted(cell: CellPlan, outcome: Outcome) -> Outcome:
-    """What the outcome of a cell is for its run: a warm-up is not counted, so it need not be valid."""
-    return Outcome.PASSED if cell.repeat == WARM_UP and outcome is Outcome.INVALID else outcome
 
 
 class Runner:
@@ -129,7 +104,7 @@ class Runner:
                 return self._stopped()
             self._work = asyncio.ensure_future(self._until_overdue())
             outcome = await self._work
-            return Verdict(outcome, _CODES[outcome], self._ended_early)
+            return Verdict(outcome, CODES[outcome], self._ended_early)
         except asyncio.CancelledError:
             return self._stopped()
         except (VmlabError, OSError) as error:
@@ -251,22 +226,13 @@ class Runner:
             if self._prepared.plan.control:
                 raise UsageError("a control run has one configuration on both sides, and keeps it")
             now = arguments.pop("now", False)
-            return await self._set_now(arguments) if now else self._coming.change(arguments)
+            return await change_now(self._cell, arguments) if now else self._coming.change(arguments)
         if command != "stop":
             raise UsageError(f"this runner does not know the command {command!r}")
         name = arguments.get("signal")
         number = signal.SIGTERM if name == signal.SIGTERM.name else signal.SIGINT
         self.stop(ExitCode.of_signal(number), str(arguments.get("origin", "vmlab stop")))
         return {}
-
-    async def _set_now(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Change the cell that runs: its cache mode, and nothing else. Raises UsageError and CommandFailed."""
-        origin = str(arguments.pop("origin", "vmlab"))
-        if arguments.keys() != {"cache"}:
-            raise UsageError("of a cell that runs the cache mode alone can be changed")
-        if self._cell is None:
-            raise UsageError("no cell runs now")
-        return await self._cell.live_cache.switch(arguments["cache"], origin)
 
     def stop(self, code: ExitCode, origin: str) -> None:
         """Stop, with clean-up; a second call changes nothing."""
