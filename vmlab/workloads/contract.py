@@ -10,6 +10,7 @@ The engine drives every workload of a cell through the same steps::
     settle    work that the system has not finished when the client ends, such as a queue that drains; runs at once,
               while other workloads may still run, so it must be light
     collect   after every workload of the cell has ended: verify the work, then give the figures
+    renew     in a loop alone: make both sides ready for the next round, while other workloads run
 
 A workload that did not do all of its work raises WorkloadError from `settle` or `collect`; it never returns
 a smaller figure.
@@ -80,7 +81,8 @@ class WorkloadContext:
 
     `seed` is the run's; `tile` counts from 1; `cell` too; `position` from 0, over all workloads of the cell, for what
     must be different where several share an address, such as ports. Draw random numbers from ``(seed, tile, workload)``
-    alone, so that both sides of a comparison do the same work.
+    alone, so that both sides of a comparison do the same work. `round` counts from 1 how often it runs in these guests,
+    which is more than once in a loop alone.
     """
 
     workload: str
@@ -90,6 +92,13 @@ class WorkloadContext:
     source: Shell
     target: Shell | None = None
     position: int = 0
+    round: int = 1
+
+    @property
+    def tag(self) -> str:
+        """What names this workload's own operations to its servers, such as a user agent or a subject of mail."""
+        again = "" if self.round == 1 else f"+{self.round}"
+        return f"vmlab-{self.seed}-{self.cell}-{self.tile}-{self.workload}{again}"
 
     @property
     def peer(self) -> Shell:
@@ -204,6 +213,10 @@ class Workload(ABC, Generic[P]):
     """The metric that scores take for throughput: the rate of all that an instance does. ``run_time`` stands for its
     inverse, for a kind that measures no such rate: amounts of work are the same in each tile.
     """
+    latency: ClassVar[str] = "run_time"
+    """The metric that a loop shows for how long one operation takes; ``run_time`` for a kind that tells none."""
+    loops: ClassVar[bool] = False
+    """Whether it can run again in the same guests, after `renew`."""
 
     paced: ClassVar[str] = ""
     """What a ``pace`` of it counts in a second, such as ``requests``; empty for a kind that takes no pace.
@@ -268,6 +281,13 @@ class Workload(ABC, Generic[P]):
     @abstractmethod
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """Verify and give figures, ``run_time`` in seconds among them. Raises WorkloadError."""
+
+    async def renew(self, context: WorkloadContext) -> None:
+        """Bring both sides back to where `prepare` left them, after a round that was verified; for kinds with `loops`.
+
+        `context` is that of the round that begins; other workloads of the tile work meanwhile.
+        """
+        return
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """All figures, from `texts` alone; the client ran for `seconds`. Raises WorkloadError.

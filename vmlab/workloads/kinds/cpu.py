@@ -58,6 +58,8 @@ class Cpu(Workload[CpuParams]):
         latency_max=Metric("s", "less", "highest latency"),
     )
     throughput = "events_per_second"
+    latency = "latency_p95"
+    loops = True
 
     def __init__(self, params: CpuParams) -> None:
         super().__init__(params)

@@ -90,6 +90,7 @@ class Filecopy(Workload[FilecopyParams]):
         throughput_bytes_per_second=Metric("B/s", "more", "throughput"),
     )
     throughput = "throughput_bytes_per_second"
+    loops = True
 
     def __init__(self, params: FilecopyParams) -> None:
         super().__init__(params)
@@ -146,6 +147,12 @@ class Filecopy(Workload[FilecopyParams]):
     async def prepare(self, context: WorkloadContext) -> None:
         """Mount the far side's share."""
         await _mount(context.source, context.peer.address, _Places.of(context.workload))
+
+    async def renew(self, context: WorkloadContext) -> None:
+        """Remove both copies, the far one over the share: what the near side has cached of it goes with it."""
+        places = _Places.of(context.workload)
+        copies = [f"{places.mount}/{context.workload}/tree", f"{places.root}/back"]
+        await context.source.run(["rm", "-rf", *copies], deadline=self._patience())
 
     def _patience(self) -> float:
         """Deadline in seconds of a step over all files, enough for the slowest machine that is useful."""

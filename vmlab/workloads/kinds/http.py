@@ -100,6 +100,8 @@ class Http(Workload[HttpParams]):
         **PACE_METRICS,
     )
     throughput = "requests_per_second"
+    latency = "latency_p95"
+    loops = True
     paced = "requests"
 
     def __init__(self, params: HttpParams) -> None:
@@ -141,6 +143,12 @@ class Http(Workload[HttpParams]):
         """One request over the network must be a whole page of WordPress."""
         await self._demand_page(context.source, context.peer.address)
 
+    async def renew(self, context: WorkloadContext) -> None:
+        """Count the server's queries anew, and ask for a page as before the first round."""
+        queries = await selects(context.peer)
+        await context.peer.write(_queries_file(context.workload), f"{queries}\n".encode())
+        await self.prepare(context)
+
     async def _demand_page_by_queries(self, context: StagingContext) -> None:
         """Fetch the page on the server itself, and keep MariaDB's count of queries in a file."""
         before = await selects(context.shell)
@@ -164,7 +172,7 @@ class Http(Workload[HttpParams]):
         """The client, with a user agent of this cell's own, by which the server's log knows its requests."""
         params = self.params
         if params.pace is not None:
-            options = {"address": context.peer.address, "port": 80, "agent": _agent(context), **params.model_dump()}
+            options = {"address": context.peer.address, "port": 80, "agent": context.tag, **params.model_dump()}
             patience = 600 + 10.0 * params.requests + paced_seconds(params.requests, params.pace)
             return Client(command("paced_requests", options), deadline=patience)
         show = ("-v", "2") if self.params.requests < _SILENT_BELOW else ()
@@ -173,7 +181,7 @@ class Http(Workload[HttpParams]):
             "ab",
             *show,
             *("-n", str(self.params.requests), "-c", str(self.params.concurrency), "-l", "-s", "300"),
-            *("-H", f"User-Agent: {_agent(context)}", "-e", _percentile_file(context), self._url(context)),
+            *("-H", f"User-Agent: {context.tag}", "-e", _percentile_file(context), self._url(context)),
         )
         return Client(argv, deadline=600 + 10.0 * self.params.requests)
 
@@ -240,7 +248,7 @@ class Http(Workload[HttpParams]):
 
     async def _demand_log(self, context: WorkloadContext, told: _Answered) -> None:
         """ab takes a connection that closes without an answer for a complete request; the server's log does not."""
-        options = {"log": ACCESS_LOG, "agent": _agent(context)}
+        options = {"log": ACCESS_LOG, "agent": context.tag}
         log = await ask(context.peer, "access_count", options, deadline=300)
         if log.get("statuses") != {"200": self.params.requests}:
             raise WorkloadError(
@@ -249,10 +257,6 @@ class Http(Workload[HttpParams]):
             )
         if log.get("bytes") != told.bytes:
             raise WorkloadError(f"Apache sent {log.get('bytes')} bytes, but {told.client} received {told.bytes}")
-
-
-def _agent(context: WorkloadContext) -> str:
-    return f"vmlab-{context.seed}-{context.cell}-{context.tile}-{context.workload}"
 
 
 def _queries_file(workload: str) -> str:

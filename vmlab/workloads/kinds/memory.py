@@ -75,6 +75,7 @@ class Memory(Workload[MemoryParams]):
         bytes=Metric("B", None, "bytes"),
     )
     throughput = "bandwidth"
+    loops = True
 
     def __init__(self, params: MemoryParams) -> None:
         super().__init__(params)

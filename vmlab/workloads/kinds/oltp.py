@@ -87,6 +87,8 @@ class Oltp(Workload[OltpParams]):
         **PACE_METRICS,
     )
     throughput = "transactions_per_second"
+    latency = "latency_p95"
+    loops = True
     paced = "transactions"
 
     def __init__(self, params: OltpParams) -> None:
@@ -137,7 +139,7 @@ class Oltp(Workload[OltpParams]):
         await context.shell.run(self._sysbench(_SOCKET_FOLDER, seed, "prepare"), deadline=300 + rows * 0.02)
         tables = ", ".join(self._tables())
         await _sql(context.shell, DATABASE, f"VACUUM ANALYZE {tables}", "CHECKPOINT", deadline=300 + rows * 0.01)
-        await context.shell.write(_commits_file(context.workload), f"{await _commits(context.shell)}\n".encode())
+        await _keep_commits(context.shell, context.workload)
 
     async def prepare(self, context: WorkloadContext) -> None:
         """Reads the tables where that is asked for, and counts commits anew, as reading is a commit too."""
@@ -171,6 +173,10 @@ class Oltp(Workload[OltpParams]):
         """Transactions done, from sysbench's own rate each second."""
         done = self._count.feed(line)
         return None if done is None else Progress(done, self.params.transactions, "transactions")
+
+    async def renew(self, context: WorkloadContext) -> None:
+        """Count the server's commits anew; the tables are as large as they were."""
+        await _keep_commits(context.peer, context.workload)
 
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """sysbench's count is the one asked for, the server committed as many, and no row was lost."""
@@ -256,6 +262,11 @@ async def _commits(server: Shell) -> int:
             return _whole("xact_commit", answer[-1])
         await asyncio.sleep(_PAUSE)
     raise _still_open()
+
+
+async def _keep_commits(server: Shell, workload: str) -> None:
+    """Keep the commits so far in a file on the server, for `_served`."""
+    await server.write(_commits_file(workload), f"{await _commits(server)}\n".encode())
 
 
 @dataclass(frozen=True, slots=True)

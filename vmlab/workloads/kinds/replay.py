@@ -77,6 +77,8 @@ class Replay(Workload[ReplayParams]):
         core_seconds_at_1_ghz=Metric("s", "less", "run time of one processor as at 1 GHz"),
     )
     throughput = "queries_per_second"
+    latency = "latency_p95"
+    loops = True
 
     def footprint(self, accelerator: str) -> Footprint:
         """Both passes; the tables are filled before the snapshot, and in each cell of guests that boot."""
@@ -140,6 +142,10 @@ class Replay(Workload[ReplayParams]):
         if found is None or "done" not in found:
             return None
         return Progress(found["done"], found["total"], "connections", found["stage"])
+
+    async def renew(self, context: WorkloadContext) -> None:
+        """Count the server's queries anew."""
+        await self.prepare(context)
 
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """Both passes had every query, the same rows and as many bytes of the server; MariaDB counted them too."""

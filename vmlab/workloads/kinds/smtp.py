@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -47,6 +48,8 @@ _MESSAGE_OVERHEAD = 16_384
 _FINAL_LINE_END = 2
 _CLOCK_GRAIN = 0.01
 """A folder's time stamp is that of the kernel's last tick, up to 10 ms behind its clock."""
+
+_REMOVE = 'grep -rlZxF -- "$0" "$1" | xargs -0 --no-run-if-empty rm -f'
 
 
 class SmtpParams(WorkloadParams):
@@ -99,6 +102,8 @@ class Smtp(Workload[SmtpParams]):
         latency_p95=Metric("s", "less", "95th percentile of a batch's latency"),
         **PACE_METRICS,
     )
+    latency = "latency_p95"
+    loops = True
     paced = "messages"
 
     def __init__(self, params: SmtpParams) -> None:
@@ -134,7 +139,7 @@ class Smtp(Workload[SmtpParams]):
             "server": f"{context.peer.address}:25",
             "sender": f"{LAB_USER}@{MAIL_DOMAIN}",
             "recipient": f"{LAB_USER}@{MAIL_DOMAIN}",
-            "subject": _subject(context),
+            "subject": context.tag,
             **self.params.model_dump(),
         }
         pauses = self.params.pause * self.params.batches + paced_seconds(self.params.total, self.params.pace)
@@ -166,12 +171,17 @@ class Smtp(Workload[SmtpParams]):
             raise WorkloadError(f"{watched.get('left')} messages were still in the queue after {patience:.0f} s")
         self._drain = {**watched, **clocks}
 
+    async def renew(self, context: WorkloadContext) -> None:
+        """Remove what was delivered in the round before, and no other workload's mail."""
+        before = replace(context, round=context.round - 1)
+        await context.peer.run(["sh", "-c", _REMOVE, f"Subject: {before.tag}", f"{MAILDIR}/new"], deadline=600)
+
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """Every message was accepted and lies in the mailbox, whole."""
         demand_success(finished, "the mail client")
         texts = {"client": finished.stdout, "drain": json.dumps(self._drain)}
         values = self.figures(texts, finished.seconds)
-        mail = await ask(context.peer, "mail_count", {"maildir": MAILDIR, "subject": _subject(context)}, deadline=300)
+        mail = await ask(context.peer, "mail_count", {"maildir": MAILDIR, "subject": context.tag}, deadline=300)
         demand_equal("delivered messages", float(mail.get("delivered", 0)), self.params.total)
         if mail.get("sizes") != {str(self.params.size + _FINAL_LINE_END): self.params.total}:
             raise WorkloadError(
@@ -205,10 +215,6 @@ class Smtp(Workload[SmtpParams]):
             "latency_p95": percentile(latencies, 95),
             DELIVERED: delivered_percent(params.batches, due),
         }
-
-
-def _subject(context: WorkloadContext) -> str:
-    return f"vmlab-{context.seed}-{context.cell}-{context.tile}-{context.workload}"
 
 
 def parse_client(text: str) -> dict[str, float]:
