@@ -110,6 +110,19 @@ def test_now_is_asked_of_the_running_guests_and_told_with_its_pause(run: Answeri
     assert run.asked == [("set", {"cache": "none", "now": True, "origin": "vmlab set"})]
 
 
+def test_the_loop_that_runs_is_ended(run: Answering, said: Said) -> None:
+    run.answer = {"cell": 3, "ended": True}
+    words = "cell 3: no workload starts again; the cell ends when those under way have ended\n"
+    assert said("last", "end", "--now") == (0, words, "")
+    assert run.asked == [("set", {"end": True, "now": True, "origin": "vmlab set"})]
+
+
+def test_end_is_for_what_runs_alone(run: Answering, said: Said) -> None:
+    code, _, err = said("last", "end")
+    assert code == 2 and "say end --now, or `vmlab stop` for the whole run" in err
+    assert not run.asked
+
+
 def test_without_now_it_is_the_cells_to_come(run: Answering, said: Said) -> None:
     run.answer = COMING
     code, out, _ = said(RUN, "cache=none", "tiles=3")

@@ -17,6 +17,7 @@ from vmlab.model.run import Outcome, Phase
 from vmlab.plan.terms import Overrides
 
 pytestmark = pytest.mark.usefixtures("own_folders")
+ALONE = "of a cell that runs the cache mode alone can be changed, and a loop be ended"
 ONE = Overrides(size="full", cold=True, sets=("order=as written",))
 
 
@@ -60,10 +61,14 @@ async def test_the_running_guests_are_switched_and_the_cells_to_come_stay_as_the
     ("change", "words"),
     [
         ({"cache": "unsafe"}, "cache unsafe promises"),
+        ({"end": True}, "cell 1 is no loop"),
         ({"cache": "none"}, "cell 1 has cache none already"),
-        ({"tiles": 2}, "of a cell that runs the cache mode alone can be changed"),
-        ({"cache": "writeback", "ksm": "on"}, "of a cell that runs the cache mode alone can be changed"),
-        ({}, "of a cell that runs the cache mode alone can be changed"),
+        ({"tiles": 2}, ALONE),
+        (
+            {"cache": "writeback", "ksm": "on"},
+            ALONE,
+        ),
+        ({}, ALONE),
     ],
 )
 async def test_what_cannot_be_changed_now_is_refused_and_spoils_nothing(change: dict[str, Any], words: str) -> None:

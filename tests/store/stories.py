@@ -131,6 +131,8 @@ class Story:
         repeat: int = 1,
         guests: int = 4,
         settings: Mapping[str, Any] | None = None,
+        *,
+        looped: bool = False,
     ) -> int:
         """A cell begins; its number."""
         self.cells += 1
@@ -143,6 +145,7 @@ class Story:
                 repeat=repeat,
                 guests=guests,
                 settings=dict(settings or {}),
+                looped=looped,
                 wall=began["wall"],
                 mono=began["mono"],
             )

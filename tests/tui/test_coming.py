@@ -62,6 +62,9 @@ class Commands:
     def switch_cache(self, mode: CacheMode) -> str:
         return f"cache to {mode}"
 
+    def end_loop(self) -> str:
+        return "no workload starts again"
+
     def set_as_planned(self) -> str:
         return f"{len(self.cells)} cells to come"
 

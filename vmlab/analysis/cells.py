@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vmlab.analysis.directions import Directions
+from vmlab.analysis.loop_documents import loop_documents, round_documents
 from vmlab.analysis.over_tiles import over_tiles
 from vmlab.analysis.remade import remade_documents
 from vmlab.analysis.shape import (
@@ -57,6 +58,9 @@ def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> C
         "stages": [],
         "switches": switch_documents(cell),
         "spans": [],
+        "looped": cell.start.looped,
+        "loop": loop_documents(cell.rounds),
+        "rounds": round_documents(cell),
         "cache_proof": [_proof(proved) for proved in cell.proofs],
         "seen_in_guests": _seen(cell.inspected),
     }
@@ -73,9 +77,9 @@ def _provision(cell: CellTimeline) -> ProvisionDocument:
 
 
 def _begin(cell: CellTimeline, ended: WorkloadEnded) -> float | None:
-    """When a workload began, in seconds after the common start; None where no event says so."""
+    """When a workload began, in seconds after the common start; None where no event says so, and in later rounds."""
     start = cell.workloads[ended.tile, ended.workload].start
-    return None if start is None else start.late_ms / 1e3
+    return None if start is None or start.round > 1 else start.late_ms / 1e3
 
 
 def _workload(ended: WorkloadEnded, began: float | None) -> WorkloadDocument:

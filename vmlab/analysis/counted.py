@@ -7,8 +7,8 @@ from vmlab.model.run import WARM_UP
 
 
 def counts(cell: CellDocument) -> bool:
-    """Whether a cell's figures count: not those of a warm-up, nor of a cell that was changed while it ran."""
-    return cell["repeat"] != WARM_UP and not was_switched(cell)
+    """Whether a cell's figures count: not those of a warm-up, of a loop, or of a cell that was changed while it ran."""
+    return cell["repeat"] != WARM_UP and not cell.get("looped") and not was_switched(cell)
 
 
 def was_switched(cell: CellDocument) -> bool:

@@ -38,6 +38,7 @@ from vmlab.model.event import (
     PhaseEnded,
     PhaseStarted,
     RepeatsEnded,
+    RoundEnded,
     RunEnded,
     RunnerFinished,
     RunStarted,
@@ -67,6 +68,7 @@ _KINDS = (
     CacheSwitched,
     WorkloadStarted,
     WorkloadEnded,
+    RoundEnded,
     MeasurementTaken,
     FiguresRemade,
     YardstickTaken,
@@ -91,7 +93,8 @@ def run_document(reader: RunReader) -> RunDocument:
                 cell["spans"] = list(span_documents(known, samples))
             else:
                 _watched(cell, samples, *known.execution)
-            cell["stages"] = list(stages_of(reader, known, signs.get(cell["cell"], ())))
+            # A loop's stages come again and again, and are of no one span.
+            cell["stages"] = [] if cell["looped"] else list(stages_of(reader, known, signs.get(cell["cell"], ())))
     return laid_out(document)
 
 

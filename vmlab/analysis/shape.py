@@ -288,13 +288,51 @@ class SwitchDocument(TypedDict):
     drained_bytes: int | None
 
 
+class RoundFigure(TypedDict):
+    """A figure of one round."""
+
+    value: float | None
+    unit: str
+
+
+class RoundDocument(TypedDict):
+    """One round of a workload in a looped cell, `verified` so long after the start; its client took `seconds`."""
+
+    workload: str
+    tile: int
+    guest: str
+    round: int
+    outcome: str
+    reason: str
+    verified: float
+    seconds: float | None
+    figures: dict[str, RoundFigure]
+
+
+class LoopDocument(TypedDict):
+    """A workload in one tile, or in all for `tile` None, over all of its rounds; see `analysis.loops.LoopRow`."""
+
+    workload: str
+    tile: int | None
+    rounds: int
+    throughput: float | None
+    unit: str
+    of_rounds: bool
+    latency_seconds: float | None
+    latency_metric: str
+
+
 class SpanDocument(TypedDict):
-    """The host between two switches, `since` and `until` in seconds after the start; `cache` was in force."""
+    """The host between two switches, `since` and `until` in seconds after the start; `cache` was in force.
+
+    `loop` has the rounds that were verified meanwhile, of a looped cell.
+    """
 
     since: float
     until: float
     cache: str
     host: dict[str, AggregateDocument]
+    loop: list[LoopDocument]
 
 
 class YardstickReading(TypedDict):
@@ -337,7 +375,8 @@ class CellDocument(TypedDict):
     """One point of the axes, one repeat; `settings` spells out what it is configured as.
 
     `block` is the repeat, all cells of which follow each other, and `position` the place of the cell in it, from 1. A
-    warm-up is repeat and block 0. A cell with `switches` has the host's figures in `spans` alone.
+    warm-up is repeat and block 0. A cell with `switches` has the host's figures in `spans` alone. A `looped` cell has
+    `rounds` in place of measurements, and `loop` over them.
     """
 
     cell: int
@@ -366,6 +405,9 @@ class CellDocument(TypedDict):
     stages: list[StageDocument]
     switches: list[SwitchDocument]
     spans: list[SpanDocument]
+    looped: bool
+    loop: list[LoopDocument]
+    rounds: list[RoundDocument]
     cache_proof: list[ProofDocument]
     seen_in_guests: list[SeenDocument]
 

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.host import host_of
+from vmlab.analysis.loop_documents import loop_documents
 from vmlab.analysis.shape import SpanDocument, SwitchDocument
 from vmlab.analysis.statistics import finite
 from vmlab.analysis.timeline import CellTimeline
@@ -40,4 +41,11 @@ def span_documents(cell: CellTimeline, samples: Sequence[Sample]) -> Iterator[Sp
     edges = [since, *(min(max(since, one.mono), until) for one in cell.switches), until]
     modes = [*(one.before for one in cell.switches), *(one.after for one in cell.switches[-1:])]
     for (begin, end), mode in zip(itertools.pairwise(edges), modes, strict=True):
-        yield {"since": begin - since, "until": end - since, "cache": mode, "host": host_of(samples, begin, end)}
+        rounds = [one for one in cell.rounds if begin < one.mono <= end]
+        yield {
+            "since": begin - since,
+            "until": end - since,
+            "cache": mode,
+            "host": host_of(samples, begin, end),
+            "loop": loop_documents(rounds),
+        }

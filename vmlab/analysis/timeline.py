@@ -29,6 +29,7 @@ from vmlab.model.event import (
     PhaseEnded,
     PhaseStarted,
     RepeatsEnded,
+    RoundEnded,
     RunEnded,
     RunnerFinished,
     RunStarted,
@@ -101,6 +102,7 @@ class CellTimeline:
     remade: list[FiguresRemade] = field(default_factory=list)
     proofs: list[CacheProved] = field(default_factory=list)
     switches: list[CacheSwitched] = field(default_factory=list)
+    rounds: list[RoundEnded] = field(default_factory=list)
     inspected: list[GuestInspected] = field(default_factory=list)
     yardstick: dict[str, YardstickTaken] = field(default_factory=dict)
 
@@ -134,7 +136,11 @@ class CellTimeline:
             case YardstickTaken():
                 self.yardstick[event.when] = event
             case WorkloadStarted():
+                if event.round > 1:
+                    self.workloads.pop((event.tile, event.workload), None)
                 self._workload(event.tile, event.workload, event.mono).start = event
+            case RoundEnded():
+                self.rounds.append(event)
             case WorkloadEnded():
                 self._workload(event.tile, event.workload, event.mono - event.seconds).end = event
                 self.ended_workloads.append(event)

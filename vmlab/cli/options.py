@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from vmlab.model.quantities import format_seconds, parse_seconds
 from vmlab.model.run import CACHE_MODES
 from vmlab.model.scenario import MOST_TILES, SIZES
+from vmlab.plan.looping import LONGEST_LOOP, USUAL_LOOP
 from vmlab.plan.terms import Overrides
 
 
@@ -45,6 +47,20 @@ def cache_modes(ctx: click.Context, param: click.Parameter, value: str | None) -
     return modes
 
 
+def loop_seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """``10min`` to seconds. Raises BadParameter for anything else, and for what is too long."""
+    if value is None:
+        return None
+    try:
+        seconds = parse_seconds(value)
+    except ValueError as error:
+        hint = f"{value[:40]!r} {error}; --loop stands after the scenario, or has a time, as --loop=10min"
+        raise click.BadParameter(hint, ctx, param) from None
+    if not 0 < seconds <= LONGEST_LOOP:
+        raise click.BadParameter(f"must be more than 0 and at most {format_seconds(LONGEST_LOOP)}", ctx, param)
+    return seconds
+
+
 _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "--size": click.option("--size", type=click.Choice(SIZES), default="demo", help="How much work; demo unless said."),
     "--tiles": click.option("--tiles", metavar="COUNTS", callback=tile_counts, help="Tile counts: 3, 1,3 or 1..3."),
@@ -70,6 +86,14 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     ),
     "--control": click.option(
         "--control", is_flag=True, help="Run one configuration as both sides, to show the host's noise."
+    ),
+    "--loop": click.option(
+        "--loop",
+        metavar="[TIME]",
+        is_flag=False,
+        flag_value=f"{USUAL_LOOP:.0f} s",
+        callback=loop_seconds,
+        help="Start each workload again when it has ended, for TIME (30min) of each cell; for shows, no reading.",
     ),
     "--cold": click.option("--cold", is_flag=True, help="Boot every guest; restore none from a snapshot."),
 }

@@ -18,6 +18,7 @@ from vmlab.model.event import (
     ImageReady,
     Notice,
     PhaseEnded,
+    RoundEnded,
     RunEnded,
     RunStarted,
     WorkloadEnded,
@@ -38,6 +39,7 @@ _SHOWN = (
     ImageReady,
     Notice,
     PhaseEnded,
+    RoundEnded,
     RunEnded,
     RunStarted,
     WorkloadEnded,
@@ -90,7 +92,7 @@ class RunProgress:
                 return f"{sentence.text}, {plural(event.guests, 'guest')}"
             case Notice() | AnotherRunSeen():
                 return f"  {sentence.text}" if sentence.level == "info" else f"  {sentence.level}: {sentence.text}"
-            case PhaseEnded() | WorkloadEnded() | CellEnded():
+            case PhaseEnded() | WorkloadEnded() | RoundEnded() | CellEnded():
                 return f"  {sentence.text}"
             case _:
                 return sentence.text

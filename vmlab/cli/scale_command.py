@@ -44,7 +44,7 @@ _BY_SEVERITY = (ExitCode.PASSED, ExitCode.INVALID, ExitCode.FAILED)
 @click.argument("scenario")
 @click.option("--until-knee", is_flag=True, help="Stop where the tiles no longer deliver what is asked of them.")
 @click.option("--max-tiles", type=click.IntRange(1, MOST_TILES), help="The most tiles to try.")
-@overrides_without("--tiles", "--control")
+@overrides_without("--tiles", "--control", "--loop")
 @click.option("--wait", is_flag=True, help="Wait while another run measures on this host.")
 @click.option("--json", "as_json", is_flag=True, help="Print the document `vmlab.scale/1` at the end, and no curve.")
 def scale(

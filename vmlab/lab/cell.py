@@ -17,6 +17,7 @@ from vmlab.lab.execution import Execution
 from vmlab.lab.guest_set import GuestSet
 from vmlab.lab.host_side import HostSide
 from vmlab.lab.live_cache import LiveCache
+from vmlab.lab.loop import Loop
 from vmlab.lab.snapshot_provider import SnapshotProvider
 from vmlab.lab.surroundings import CellSurroundings
 from vmlab.lab.workload_instance import WorkloadInstance
@@ -57,14 +58,16 @@ class CellRun:
         self._host = HostSide(plan, around.host_tiles)
         self._instances: list[WorkloadInstance] = []
         self._proofs: list[CacheProof] = []
-        self._execution = Execution(plan, around, self._events, self._guests, self.live_cache)
+        self.loop = Loop(plan, self._events, around.plan.loop, self._again)
+        """For viewers, who may end it."""
+        self._execution = Execution(plan, around, self._events, self._guests, self.live_cache, self.loop)
         self._provision = Provision()
         self._began = time.monotonic()
         self._snapshots: dict[str, Snapshot] = {}
 
     async def run(self) -> Outcome:
         """The cell's outcome. Raises CancelledError, after clean-up, when the run is stopped."""
-        self._events.started(self._around.host_settings())
+        self._events.started(self._around.host_settings(), looped=self.loop.on)
         before = None
         try:
             before = await self._yardstick("before")
@@ -198,7 +201,12 @@ class CellRun:
             self._proofs = await self._guests.prove_cache()
         self._events.proofs(self._proofs)
 
-    def _instance(self, index: int) -> WorkloadInstance:
+    def _again(self, before: WorkloadInstance) -> WorkloadInstance:
+        index = self._instances.index(before)
+        self._instances[index] = self._instance(index, before.context.round + 1)
+        return self._instances[index]
+
+    def _instance(self, index: int, number: int = 1) -> WorkloadInstance:
         plan = self.plan.workloads[index]
         context = WorkloadContext(
             workload=plan.name,
@@ -208,9 +216,11 @@ class CellRun:
             source=self._shell(plan.source, plan.tile),
             target=None if plan.target is None else self._target(plan),
             position=index,
+            round=number,
         )
+        workload, emit = kinds()[plan.kind](plan.params), self._around.emit
         return WorkloadInstance(
-            self.plan.index, plan, kinds()[plan.kind](plan.params), context, self._around.emit, self._timing
+            self.plan.index, plan, workload, context, emit, self._timing, looped=self.loop.on and number > 1
         )
 
     def _shell(self, key: str, tile: int) -> Shell:
@@ -227,10 +237,11 @@ class CellRun:
         )
         for instance in self._instances:
             instance.say_ended()
-            self._events.figures(instance)
+            if not self.loop.on:
+                self._events.figures(instance)
             if instance.error is not None:
                 self._events.end_as(Outcome.FAILED, f"{instance.label}: {instance.error}")
-        if all(instance.error is None for instance in self._instances):
+        if not self.loop.on and all(instance.error is None for instance in self._instances):
             for measurement in self._execution.contention(self._instances):
                 self._events.measurement(measurement)
         self._events.raw(self._instances)

@@ -77,12 +77,14 @@ class CellEvents:
         self._outcomes.append(outcome)
         self._reasons.append(reason)
 
-    def started(self, host: Mapping[str, str | int | None]) -> None:
+    def started(self, host: Mapping[str, str | int | None], *, looped: bool = False) -> None:
         """The cell begins, with these settings of the host in force."""
-        plan = self._plan
+        plan, guests = self._plan, len(self._plan.guests)
         settings = {**settings_of(plan), "host": dict(host)}
         self._emit(
-            CellStarted(cell=plan.index, axes=plan.axes, repeat=plan.repeat, guests=len(plan.guests), settings=settings)
+            CellStarted(
+                cell=plan.index, axes=plan.axes, repeat=plan.repeat, guests=guests, settings=settings, looped=looped
+            )
         )
 
     @contextmanager

@@ -12,6 +12,7 @@ from vmlab.lab.contention import Contention
 from vmlab.lab.disturbance import Disturbance
 from vmlab.lab.guest_set import GuestSet
 from vmlab.lab.live_cache import LiveCache
+from vmlab.lab.loop import Loop
 from vmlab.lab.start import StartSkew, start_together
 from vmlab.lab.surroundings import CellSurroundings
 from vmlab.lab.validity import broken_rules
@@ -31,7 +32,13 @@ class Execution:
     """
 
     def __init__(
-        self, plan: CellPlan, around: CellSurroundings, events: CellEvents, guests: GuestSet, live_cache: LiveCache
+        self,
+        plan: CellPlan,
+        around: CellSurroundings,
+        events: CellEvents,
+        guests: GuestSet,
+        live_cache: LiveCache,
+        loop: Loop,
     ) -> None:
         self.skew: StartSkew | None = None
         self.wall_seconds: float | None = None
@@ -40,24 +47,30 @@ class Execution:
         self._events = events
         self._guests = guests
         self._live_cache = live_cache
+        self._loop = loop
         self._contention: Contention | None = None
         self._executed = (math.nan, math.nan)
         self._stood: dict[str, float] = {}
         self._between = Between()
 
     async def run(self, instances: Sequence[WorkloadInstance]) -> None:
-        """Start all of `instances` together and follow each to its end."""
+        """Start all of `instances` together and follow each to its end.
+
+        In a loop, the instance of a workload's next round takes its place in `instances`.
+        """
+        first = tuple(instances)
         stood_before = await self._standstill()
         counters = await self._host_counters()
         with self._events.step(Part.START, "announce the start"):
             start = await start_together(instances, self._around.timing)
         self._contention = Contention.of(self._plan, self._around.hypervisor)
-        following = [asyncio.ensure_future(instance.execute(start.lead)) for instance in instances]
+        following = [asyncio.ensure_future(self._loop.follow(instance, start.lead)) for instance in first]
         try:
             await start.moment()
             began = time.monotonic()
             with self._events.phase(Phase.EXECUTE):
                 self._live_cache.begin()
+                self._loop.begin()
                 await self._contention.measure(following)
                 await asyncio.gather(*following)
                 await self._live_cache.end()
@@ -72,7 +85,7 @@ class Execution:
         for instance in instances:
             # One after another, so that they do not delay each other.
             await instance.compare_clocks()
-        self.skew = start.skew(instances)
+        self.skew = start.skew(first)
         ends = [s.started.host_wall + s.finished.seconds for s in instances if s.started and s.finished]
         if ends and len(ends) == len(instances):
             self.wall_seconds = max(ends) - start.host_wall

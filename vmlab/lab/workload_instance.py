@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -14,7 +15,7 @@ from vmlab.lab.steps import timed_step
 from vmlab.lab.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import VmlabError, WorkloadError
-from vmlab.model.event import Event, WorkloadEnded, WorkloadProgressed, WorkloadStarted
+from vmlab.model.event import Event, RoundEnded, WorkloadEnded, WorkloadProgressed, WorkloadStarted
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import DONE, SETTLING, Outcome, Part
 from vmlab.plan.terms import WorkloadPlan
@@ -45,6 +46,8 @@ class WorkloadInstance:
         context: WorkloadContext,
         emit: Callable[[Event], object],
         timing: Timing = USUAL,
+        *,
+        looped: bool = False,
     ):
         self.plan = plan
         self.context = context
@@ -63,6 +66,7 @@ class WorkloadInstance:
         self._held: HeldClient | None = None
         self._shown = 0.0
         self._host_span: HostSpan | None = None
+        self._looped = looped
 
     @property
     def label(self) -> str:
@@ -98,6 +102,9 @@ class WorkloadInstance:
         self.ready.set()
 
     def _step(self, part: Part, step: str) -> AbstractContextManager[None]:
+        if self._looped:
+            # Steps are of parts of a cell that follow each other, and rounds do not.
+            return contextlib.nullcontext()
         return timed_step(self._emit, self._cell, part, step, self.plan.tile, self.plan.name)
 
     async def _prepare(self) -> None:
@@ -138,6 +145,19 @@ class WorkloadInstance:
         except VmlabError as error:
             self._fail(error)
 
+    async def run_again(self) -> None:
+        """A round after the first: make both sides ready, hold the client, and `execute` it, started by itself."""
+        try:
+            await self._workload.renew(self.context)
+            await self._hold()
+            await self.measure_clock()
+            lead = self._timing.lead_of(1)
+            await self.start_at(time.time() + lead)
+        except VmlabError as error:
+            self._fail(error)
+        else:
+            await self.execute(lead)
+
     def _check_status(self, finished: Finished) -> None:
         if finished.status != 0:
             lines = (finished.stderr.strip() or finished.stdout.strip()).splitlines()
@@ -156,6 +176,7 @@ class WorkloadInstance:
                 benchmark=self.plan.kind,
                 late_ms=start.late * 1e3,
                 uncertainty_ms=start.uncertainty * 1e3,
+                round=self.context.round,
             )
         )
 
@@ -185,14 +206,35 @@ class WorkloadInstance:
             self._fail(error)
 
     async def collect(self) -> None:
-        """Verify and take the figures; errors are kept, not raised."""
-        if self.error is None and self.finished is not None:
+        """Verify and take the figures, once; errors are kept, not raised."""
+        if self.error is None and self.finished is not None and self.collected is None:
             try:
                 with self._step(Part.COLLECT, "verify"):
                     self.collected = await self._workload.collect(self.context, self.finished)
                 self.readings = self._workload.readings(self.collected)
             except VmlabError as error:
                 self._fail(error)
+
+    def say_round_ended(self) -> None:
+        """Emit RoundEnded with the figures that were collected."""
+        values = {reading.metric: reading.value for reading in self.readings}
+        kind = self._workload
+        self._emit(
+            RoundEnded(
+                cell=self._cell,
+                workload=self.plan.name,
+                tile=self.plan.tile,
+                guest=self.context.source.name,
+                round=self.context.round,
+                outcome=Outcome.PASSED if self.error is None else Outcome.FAILED,
+                seconds=self.finished.seconds if self.finished else 0.0,
+                values=values,
+                units={reading.metric: reading.unit for reading in self.readings},
+                throughput=kind.throughput if kind.throughput in values else "run_time",
+                latency=kind.latency if kind.latency in values else "run_time",
+                reason=str(self.error) if self.error else "",
+            )
+        )
 
     def say_ended(self, outcome: Outcome | None = None) -> None:
         """Emit WorkloadEnded with what is known; the outcome is passed or failed unless given."""

@@ -117,13 +117,17 @@ class SnapshotProgressed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellStarted(Event):
-    """A cell begins; `index` counts from 1. `settings` are in `show --json` as they are here."""
+    """A cell begins; `index` counts from 1. `settings` are in `show --json` as they are here.
+
+    In a `looped` cell each workload starts again when it has ended and verified itself.
+    """
 
     cell: int
     axes: Axes
     repeat: int
     guests: int
     settings: Settings = field(default_factory=dict)
+    looped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +234,7 @@ class CacheSwitched(Event):
 class WorkloadStarted(Event):
     """A workload has started. `late_ms` is its true start minus the broadcast one, in host time, ± `uncertainty_ms`.
 
-    `benchmark` is the workload's kind in the scenario.
+    `benchmark` is the workload's kind in the scenario; `round` is how often it has started in this cell.
     """
 
     cell: int
@@ -240,6 +244,7 @@ class WorkloadStarted(Event):
     benchmark: str
     late_ms: float
     uncertainty_ms: float
+    round: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +270,28 @@ class WorkloadEnded(Event):
     guest: str
     outcome: str
     seconds: Reading
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundEnded(Event):
+    """A workload of a looped cell ended its `round`, and was verified; its client took `seconds`.
+
+    `values` are its figures by metric, in `units`; none where it failed, for `reason`. `throughput` and `latency` are
+    the metrics that a loop shows for them, ``run_time`` for lack of a better one.
+    """
+
+    cell: int
+    workload: str
+    tile: int
+    guest: str
+    round: int
+    outcome: str
+    seconds: Reading
+    values: dict[str, Reading]
+    units: dict[str, str]
+    throughput: str
+    latency: str
     reason: str = ""
 
 

@@ -107,6 +107,8 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
         )
     if overrides.repeats is not None:
         document = _set_plain(document, "repeats", overrides.repeats, Origin(option="--repeats"))
+    if overrides.loop is not None:
+        document = _once(document)
     for key, value, option in (
         (("seed",), overrides.seed, "--seed"),
         (("allow", "memory_overcommit"), overrides.allow_overcommit or None, "--allow-overcommit"),
@@ -117,6 +119,12 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
         if value is not None:
             document = document.assigned([key], value, Origin(option=option))
     return document
+
+
+def _once(document: Document) -> Document:
+    """One repeat of each cell, and no warm-up: a loop is no reading, and lasts as long as it is told."""
+    document = _set_plain(document, "repeats", 1, Origin(option="--loop"))
+    return document.without("warm_up")
 
 
 def _typed(option: str, values: Iterable[object]) -> str:

@@ -9,7 +9,7 @@ from vmlab.model.names import HOST_PLACE, guest_key
 from vmlab.model.run import AxisValue
 from vmlab.model.scenario import Guest, Scenario
 from vmlab.model.table import Table
-from vmlab.model.units import format_bytes
+from vmlab.model.units import format_bytes, format_seconds
 from vmlab.plan.axes import PlacedAxis, Point, absent_values, points
 from vmlab.plan.changes import apply_overrides, apply_size
 from vmlab.plan.checking import Checked, read_cell, read_scenario
@@ -19,6 +19,7 @@ from vmlab.plan.estimate import cell_disk, cell_seconds, footprint
 from vmlab.plan.hosting import check_fit, read_host_facts
 from vmlab.plan.images import on_this_host
 from vmlab.plan.loading import ScenarioFile
+from vmlab.plan.looping import looped
 from vmlab.plan.memory import memory_needed
 from vmlab.plan.ordering import ordered
 from vmlab.plan.placing import place_axes
@@ -62,6 +63,7 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
     if overrides.control:
         scenario, axes = controlled(document, scenario, axes, overrides.least_repeats)
     cells = _cells(document, scenario, axes, host, cold=scenario.provision == "cold")
+    cells = cells if overrides.loop is None else looped(cells, overrides)
     table = _table(scenario, axes)
     plan = Plan(
         scenario=scenario.model_copy(update={"table": table}),
@@ -76,6 +78,7 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         notes=(),
         absent=tuple(AbsentPoint(*found) for found in absent_values(axes)),
         control=overrides.control,
+        loop=overrides.loop,
     )
     return replace(plan, notes=tuple(_notes(plan, overrides, host)))
 
@@ -192,6 +195,8 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
         )
     if plan.scenario.allow.noise:
         yield "cells count whatever else the host does, which was asked for: it is told, and makes none invalid"
+    if plan.loop is not None:
+        yield f"workloads start again for {format_seconds(plan.loop)} of each cell: a loop is a show, and no reading"
     if plan.added_images:
         names = ", ".join(plan.added_images)
         yield f"guests of an added image ({names}) are not frozen: where there is one, all guests of the cell boot"

@@ -24,7 +24,8 @@ class Overrides:
     """What the command line changes of a scenario. None keeps the scenario's value.
 
     `sets` holds assignments as they were typed, such as ``workloads.web.requests=500``. `control` makes it a control
-    run, which has `least_repeats` or more unless a number is asked for. `assets` are as typed, ``NAME=PATH``.
+    run, which has `least_repeats` or more unless a number is asked for. `assets` are as typed, ``NAME=PATH``. With
+    `loop`, workloads start again for so many seconds of each cell.
     """
 
     size: str = "demo"
@@ -40,6 +41,7 @@ class Overrides:
     control: bool = False
     least_repeats: int | None = None
     assets: tuple[str, ...] = ()
+    loop: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A mapping of JSON values."""
@@ -159,7 +161,8 @@ class Plan:
     `cells_at_least`.
 
     `size` is the one that really runs: ``full`` where the scenario has no such size. `notes` are lines for people
-    that belong on the results, such as memory overcommit. A `control` run has one point on both sides.
+    that belong on the results, such as memory overcommit. A `control` run has one point on both sides. `loop` is for
+    how many seconds the workloads of each cell start again, None where they do not.
     """
 
     scenario: Scenario
@@ -174,6 +177,7 @@ class Plan:
     notes: tuple[str, ...]
     absent: tuple[AbsentPoint, ...] = ()
     control: bool = False
+    loop: float | None = None
 
     @property
     def repeats_at_least(self) -> int:

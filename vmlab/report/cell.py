@@ -15,6 +15,7 @@ from vmlab.report.grid import WIDTH, Column, grid, paragraph, shorten
 from vmlab.report.heading import heading
 from vmlab.report.host_rows import mean_text, row_label
 from vmlab.report.limits import bound_lines
+from vmlab.report.loops import loop_lines, loop_rows_of
 from vmlab.report.switches import span_lines, switch_lines
 from vmlab.report.targets import verdict_words
 from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, number, plural
@@ -33,6 +34,7 @@ def cell_text(document: RunDocument, cell: CellDocument, width: int = WIDTH) -> 
         lines += paragraph(text, width, "  ")
     for section in (
         _measurements(cell, width),
+        loop_lines(loop_rows_of(cell["loop"]), width),
         [line for text in _remade(cell["remade"]) for line in paragraph(text, width, "  ")],
         _stages(cell, width),
         span_lines(cell, width),

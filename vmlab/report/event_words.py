@@ -20,6 +20,7 @@ from vmlab.model.event import (
     Notice,
     PhaseEnded,
     PhaseStarted,
+    RoundEnded,
     RunEnded,
     RunnerFinished,
     RunStarted,
@@ -29,6 +30,7 @@ from vmlab.model.event import (
 from vmlab.model.ordered import ordered_sentences
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import Outcome
+from vmlab.report.loops import round_words
 from vmlab.report.words import host_words, plural, switch_words
 
 _LEVELS = {Outcome.PASSED: "good", Outcome.INVALID: "warning", Outcome.FAILED: "error", Outcome.ABORTED: "error"}
@@ -88,8 +90,12 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
         case CacheSwitched():
             told = switch_words(event.before, event.after, event.pauses_ms, event.drained_seconds, event.drained_bytes)
             return Sentence("warning", f"cell {event.cell} was switched: {told}")
+        case WorkloadStarted() if event.round > 1:
+            return None
         case WorkloadStarted():
             return _info(f"tile {event.tile} {event.workload} started on {event.guest}, {event.late_ms:.1f} ms late")
+        case RoundEnded():
+            return _ended(event.outcome, round_words(event), event.reason)
         case WorkloadEnded():
             took = format_seconds(event.seconds)
             text = f"tile {event.tile} {event.workload} {event.outcome} after {took}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from vmlab.analysis.shape import CellDocument
+from vmlab.analysis.shape import CellDocument, SpanDocument
 from vmlab.report.grid import Column, grid
 from vmlab.report.host_rows import mean_text, row_label
+from vmlab.report.loops import loop_lines, loop_rows_of
 from vmlab.report.words import NOT_MEASURED, number, switch_words
 from vmlab.telemetry.host_figures import HEADLINES
 
@@ -19,14 +20,28 @@ def switch_lines(cell: CellDocument) -> Iterator[str]:
 
 
 def span_lines(cell: CellDocument, width: int) -> list[str]:
-    """The host's means in each span between switches, a column each; [] without samples."""
-    spans = cell["spans"]
+    """The host's means in each span between switches, a column each, and what a loop did in it; [] without samples."""
+    return [*_host_lines(cell["spans"], width), *_loops(cell["spans"], width)]
+
+
+def _span_words(span: SpanDocument) -> str:
+    return f"{span['cache']}, {number(span['since'])} to {number(span['until'])} s"
+
+
+def _loops(spans: Sequence[SpanDocument], width: int) -> Iterator[str]:
+    """What the workloads of a looped cell did in each span."""
+    for span in spans:
+        if lines := loop_lines(loop_rows_of(span["loop"]), width):
+            yield from ("", _span_words(span), *lines)
+
+
+def _host_lines(spans: Sequence[SpanDocument], width: int) -> list[str]:
     rows = [figure for figure in HEADLINES if any(figure.name in span["host"] for span in spans)]
     if not rows:
         return []
     columns = [
         Column(
-            f"{span['cache']}, {number(span['since'])} to {number(span['until'])} s",
+            _span_words(span),
             [
                 mean_text(figure, span["host"][figure.name]["mean"]) if figure.name in span["host"] else NOT_MEASURED
                 for figure in rows

@@ -67,6 +67,9 @@ def _notes(document: RunDocument, layout: TableLayout, tables: Sequence[ResultTa
     for cell in document["cells"]:
         if cell["repeat"] == WARM_UP:
             yield f"cell {cell['cell']} ({axes_words(cell['axes'])}) is the warm-up and counts in no figure"
+        if cell["looped"]:
+            rounds = plural(len(cell["rounds"]), "round")
+            yield f"cell {cell['cell']} ({axes_words(cell['axes'])}) is a loop of {rounds}, and counts in no figure"
         if cell["outcome"] != Outcome.PASSED:
             yield _doubt(cell)
     yield from absent_notes(document)

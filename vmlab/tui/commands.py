@@ -18,6 +18,7 @@ from vmlab.plan.loading import ScenarioFile
 from vmlab.plan.planning import check_fit, make_plan, read_host_facts
 from vmlab.plan.terms import Overrides
 from vmlab.report.coming import changed_words
+from vmlab.report.loops import loop_ended_words
 from vmlab.report.words import plural, switch_words
 
 ORIGIN = "the console"
@@ -63,6 +64,10 @@ class RunCommands:
         return switch_words(
             done["before"], done["after"], done["pauses_ms"], done["drained_seconds"], done["drained_bytes"]
         )
+
+    def end_loop(self) -> str:
+        """Have no workload of the loop that runs start again; returns what comes of it as a sentence."""
+        return loop_ended_words(ask_for_now(self._folder, ORIGIN, {"end": True})["cell"])
 
     def _set(self, **change: Any) -> str:
         cells = ask_for(self._folder, ORIGIN, change)["cells"]

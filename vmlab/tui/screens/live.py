@@ -153,8 +153,8 @@ class LiveScreen(WatchScreen):
 
     def why_not(self, action: str) -> str:
         """Commands to a run need one."""
-        actions = ("switch_cache", "switch_cache_now", "change_tiles", "edit_coming", "as_planned", "stop_run")
-        if action in actions and self.watched is None:
+        now, to_come = ("switch_cache_now", "end_loop"), ("switch_cache", "change_tiles", "edit_coming", "as_planned")
+        if action in (*now, *to_come, "stop_run") and self.watched is None:
             return "no run is going on; press 2 to start one"
         return ""
 
@@ -233,6 +233,11 @@ class LiveScreen(WatchScreen):
             self._listed.tell(problem)
         elif self._listed is not None:
             self._listed.fill(cells)
+
+    def action_end_loop(self) -> None:
+        """No workload of the loop starts again; what is under way ends."""
+        if not self.is_refused("end_loop"):
+            self._ask("The loop", lambda run: run.end_loop())
 
     def action_stop_run(self) -> None:
         """Ask, and then stop the run that is shown."""

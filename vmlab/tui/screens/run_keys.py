@@ -24,6 +24,7 @@ RUN_KEYS = (
     ),
     Binding("e", "edit_coming", "Coming", tooltip="List the cells to come, to change, skip or put back each"),
     Binding("u", "as_planned", "As planned", show=False, tooltip="Cells to come: undo what was changed of them"),
+    Binding("E", "end_loop", "End the loop", show=False, tooltip="A loop: no workload starts again"),
     Binding("X", "stop_run", "Stop", tooltip="Ask whether to stop the run that is shown"),
 )
 

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.timer import Timer
 
 from vmlab.model.run import RUNNING, Phase
+from vmlab.report.loops import loop_lines
 from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.state.cpu_use import MUCH_PERCENT, outside_share
 from vmlab.tui.state.history import History, guest_figures
@@ -22,6 +23,7 @@ from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.large_strip import LargeStrip
 from vmlab.tui.widgets.scale import clock
 from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip
+from vmlab.tui.widgets.text_board import TextBoard
 
 if TYPE_CHECKING:
     from vmlab.model.event import Event
@@ -60,6 +62,7 @@ class WatchScreen(ConsoleScreen):
         with KeptContainer(id="middle"):
             yield ChartBoard(id="charts").titled("Host")
             yield GuestTable(id="guests").titled("Guests")
+        yield TextBoard(id="loop").titled("Loop: the newest verified round")
         yield EventLog(id="log").titled("Events")
         yield from self.compose_more()
         yield KeyBar(id="keys")
@@ -120,9 +123,17 @@ class WatchScreen(ConsoleScreen):
         charts.show(self.history, run.switched, run.moments, run.ordered)
         self._draw_guests(run)
         self._draw_large(run)
+        self._draw_loop(run)
         self.query_one(EventLog).show(run.log)
         note = f"charts: {charts.span_seconds:.0f} s" if len(self.history) and self.has_class("-short") else ""
         self.query_one(StatusStrip).show(run, self.now(), self.origin(), note, self._outside(run))
+
+    def _draw_loop(self, run: RunView) -> None:
+        """Throughput and latency of a loop's workloads, between guests and log."""
+        board = self.query_one("#loop", TextBoard)
+        self.set_class(bool(run.loop), "-loop")
+        if run.loop:
+            board.show([((f" {line}", "plain"),) for line in loop_lines(run.loop, max(20, self.size.width - 2))])
 
     def _draw_large(self, run: RunView) -> None:
         """On a projector, the little that matters in large letters."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
+from vmlab.analysis.loops import LoopRow, loop_rows
 from vmlab.analysis.timeline import CellTimeline, RunTimeline, WorkloadTimeline
 from vmlab.model.event import (
     CacheSwitched,
@@ -13,6 +14,7 @@ from vmlab.model.event import (
     CellStarted,
     Event,
     PhaseStarted,
+    RoundEnded,
     SnapshotMade,
     SnapshotProgressed,
 )
@@ -58,6 +60,7 @@ class RunState:
         self._log: deque[LogLine] = deque(maxlen=LOG_LINES)
         self._moments: deque[Moment] = deque(maxlen=_MOST_MOMENTS)
         self._freezing: dict[str, FreezingView] = {}
+        self._loop: tuple[LoopRow, ...] = ()
         self._changed: CellsReplanned | None = None
         self._abandoned: tuple[float, str] | None = None
 
@@ -78,6 +81,9 @@ class RunState:
         if moment is not None:
             self._moments.append(moment)
         self._note_freezing(event)
+        if isinstance(event, RoundEnded | CellStarted) and self._timeline.cell is not None:
+            # Made once: a loop may have thousands of rounds, and the screen is drawn four times a second.
+            self._loop = tuple(loop_rows(self._timeline.cell.rounds, newest=1))
         if isinstance(event, CellEnded) and event.cell in self._timeline.cells:
             # Made once: a run may have hundreds of cells, and the screen is drawn four times a second.
             self._ended.append(cell_view(self._timeline.cells[event.cell]))
@@ -117,6 +123,7 @@ class RunState:
             moments=tuple(self._moments),
             next_axes=next_axes,
             freezing=tuple(self._freezing.values()),
+            loop=self._loop,
             coming=next_axes or self._coming(cell),
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from vmlab.analysis.loops import LoopRow
 from vmlab.model.names import guest_key
 from vmlab.model.run import RUNNING, AxisValue
 
@@ -155,6 +156,8 @@ class RunView(NamedTuple):
     moments: tuple[Moment, ...] = ()
     coming: Axes | None = None
     freezing: tuple[FreezingView, ...] = ()
+    loop: tuple[LoopRow, ...] = ()
+    """The newest round of each workload and tile of the cell, where it is looped."""
 
     @property
     def switched(self) -> tuple[float, ...]:

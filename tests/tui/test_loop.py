@@ -1,0 +1,86 @@
+"""A loop on Live: throughput and latency of each workload by tile and over all, and the key that ends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.test_loops import ended
+from tests.tui.conftest import RUN
+from tests.tui.pictures import screen_text
+from tests.tui.test_screens import StillConsole
+from tests.tui.test_switch import FIRST, live_screen, said, samples
+from tests.waiting import until
+from vmlab.model.event import CellStarted, Event, PhaseStarted, RunStarted
+from vmlab.tui.feed.messages import RunArrived, RunFound
+from vmlab.tui.screens import live
+
+
+def begun(*more: Event) -> tuple[Event, ...]:
+    start = {"run": RUN, "scenario": "tile", "size": "smoke", "seed": 1, "cells": 1, "expected_seconds": 60.0}
+    return (
+        RunStarted(wall=0.0, mono=FIRST, **start),  # type: ignore[arg-type]
+        CellStarted(wall=0.0, mono=FIRST, cell=1, axes={"cache": "none"}, repeat=1, guests=4, looped=True),
+        PhaseStarted(wall=0.0, mono=FIRST, cell=1, phase="execute"),
+        *more,
+    )
+
+
+def shown(app: StillConsole) -> list[list[str]]:
+    """The rows of the board, by words; the log has its sentences besides."""
+    rows = [row for row in screen_text(app).splitlines() if "latency_p95" in row and "round" not in row]
+    return [row.split() for row in rows]
+
+
+@pytest.mark.usefixtures("state")
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+async def test_the_newest_round_of_each_tile_and_of_all_together_is_shown(size: tuple[int, int]) -> None:
+    app = StillConsole()
+    async with app.run_test(size=size):
+        screen = await live_screen(app)
+        screen.post_message(RunFound(RUN, {}))
+        screen.post_message(RunArrived(RUN, begun(), samples(4)))
+        await until(lambda: screen.view().cell is not None, "the run is watched")
+        assert "latency_p95" not in screen_text(app)
+        rounds = (ended(1, 1, 10.0), ended(1, 2, 40.0, 0.25), ended(2, 1, 5.0, 2.0))
+        screen.post_message(RunArrived(RUN, tuple(replace(one, mono=FIRST + 1) for one in rounds), ()))
+        await until(lambda: len(shown(app)) == 3, "the rounds are shown")
+        assert [row[:6] for row in shown(app)] == [
+            ["web", "1", "2", "40.0", "1/s", "0.25"],
+            ["web", "2", "1", "5.00", "1/s", "2.00"],
+            ["web", "all", "3", "45.0", "1/s", "2.00"],
+        ]
+
+
+@dataclass
+class Commands:
+    """What `RunCommands` would do."""
+
+    asked: list[str] = field(default_factory=list)
+
+    def of(self, folder: Path) -> Commands:
+        assert folder.name == RUN
+        return self
+
+    def end_loop(self) -> str:
+        self.asked.append("end")
+        return "no workload starts again"
+
+
+@pytest.mark.usefixtures("state")
+async def test_the_key_ends_the_loop_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands()
+    monkeypatch.setattr(live, "run_commands", commands.of)
+    app = StillConsole()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await live_screen(app)
+        await pilot.press("E")
+        assert commands.asked == [], "without a run there is no loop"
+        screen.post_message(RunFound(RUN, {}))
+        screen.post_message(RunArrived(RUN, begun(), samples(4)))
+        await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
+        await pilot.press("E")
+        await until(lambda: said(app) == "The loop: no workload starts again", "the answer is told")
+    assert commands.asked == ["end"]
