@@ -58,7 +58,7 @@ class CompareScreen(ConsoleScreen):
     def compose(self) -> ComposeResult:
         """Bars where there is room, the table, the chart with the phases, the keys."""
         yield SideBars(id="bars").titled("Compare")
-        yield SideTable(id="sides")
+        yield SideTable(id="sides").titled("Compare")
         yield OverlayChart(id="overlay").titled("Over time")
         yield PhaseLines(id="phases")
         yield KeyBar(id="keys")

@@ -27,7 +27,7 @@ from vmlab.tui.state.choices import Choice, choices_of, overrides_of
 from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines
 from vmlab.tui.widgets.choice_form import ChoiceForm
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.painted import Line
+from vmlab.tui.widgets.painted import Line, Painted, Piece
 from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.text_board import TextBoard
 
@@ -35,7 +35,6 @@ _FIRST_SIZE = "demo"
 _ROOMY = 36
 """Rows from which on the publication is told."""
 _MOST_CLAIMS = 4
-_HEADING: Line = [(" Scenarios", "quiet")]
 
 
 class ScenariosScreen(ConsoleScreen):
@@ -56,24 +55,24 @@ class ScenariosScreen(ConsoleScreen):
         self._choices: tuple[Choice, ...] = ()
         self._planned: Planned | None = None
         self._problem = ""
+        self._hint = "Reading them …"
         self._starting = False
         self._is_planning = self._is_wanted = False
 
     def compose(self) -> ComposeResult:
         """List, map, choices, plan, keys."""
         with Container(id="halves"):
-            yield RowList(id="names")
+            yield RowList(id="names").titled("Scenarios")
             with Vertical(id="chosen"):
-                yield TextBoard(id="map")
-                yield ChoiceForm(id="choices")
-                yield TextBoard(id="plan")
+                yield TextBoard(id="map").titled("Chosen")
+                yield ChoiceForm(id="choices").titled("Choices")
+                yield TextBoard(id="plan").titled("What a run costs")
         yield Input(placeholder="path of a scenario file; Esc leaves it", id="file", compact=True)
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:
         """Read the scenarios in a thread."""
         self.query_one(Input).display = False
-        self.query_one(RowList).show(_HEADING, (), ("Reading them …",))
         self.query_one(RowList).focus()
         self._read()
 
@@ -86,9 +85,7 @@ class ScenariosScreen(ConsoleScreen):
 
     def _listed(self, found: Sequence[tuple[str, str]]) -> None:
         self._summaries |= dict(found)
-        # A file of the user's own is known by its path, and listed by its name.
-        rows: list[tuple[str, Line]] = [(name, [(f" {Path(name).name}", "plain")]) for name in self._summaries]
-        self.query_one(RowList).show(_HEADING, rows, ("none is shipped",))
+        self._hint = "none is shipped"
         self._draw()
 
     def action_file(self) -> None:
@@ -198,12 +195,21 @@ class ScenariosScreen(ConsoleScreen):
             self.action_start()
 
     def on_resize(self) -> None:
-        """The map depends on the width."""
+        """The map depends on the width, and the headings on the height."""
         self._draw()
 
+    def _heading(self, part: Painted, tone: str) -> list[Piece]:
+        """The title of a part for a line of it; empty where the screen is high enough for edges, which have it."""
+        return [] if self.has_class("-tall") else [(f"{part.border_title}", tone)]
+
     def _draw(self) -> None:
+        listed = self.query_one(RowList)
+        names: list[tuple[str, Line]] = [(name, [(f" {_shown(name)}", "plain")]) for name in self._summaries]
+        listed.show(self._heading(listed, "quiet"), names, (self._hint,))
         self.query_one(ChoiceForm).show(self._choices)
-        self.query_one("#map", TextBoard).show(self._map_lines())
+        chosen = self.query_one("#map", TextBoard)
+        chosen.border_title = _shown(self._name or "")
+        chosen.show(self._map_lines())
         self.query_one("#plan", TextBoard).show(list(self._plan_lines()))
 
     def _map_lines(self) -> list[Line]:
@@ -239,7 +245,7 @@ class ScenariosScreen(ConsoleScreen):
         lines: list[Line] = []
         made = self._planned
         if made is not None:
-            lines.append([("What a run costs", "title")])
+            lines += filter(None, [self._heading(self.query_one("#plan", TextBoard), "title")])
             accelerator = "if KVM works" if made.host.accelerator_guess == "kvm" else "emulated (TCG)"
             lines.append([("time     ", "quiet"), (f"{about_seconds(made.plan.seconds)}, {accelerator}", "plain")])
             for label, text in plan_lines(made.plan, made.host):
@@ -293,3 +299,8 @@ class ScenariosScreen(ConsoleScreen):
         """What `y` copies: map and plan."""
         boards = (self.query_one("#map", TextBoard), self.query_one(ChoiceForm), self.query_one("#plan", TextBoard))
         return "\n".join(board.text() for board in boards) + "\n"
+
+
+def _shown(name: str) -> str:
+    """The name of a scenario as it is shown: a file of the user's own is known by its path."""
+    return Path(name).name

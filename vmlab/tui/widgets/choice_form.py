@@ -123,10 +123,10 @@ class ChoiceForm(Painted, inherit_bindings=False):
 
     def on_click(self, event: Click) -> None:
         """Choose the value under the pointer."""
-        spans = list(self._spans(self.size.width))
-        if event.y >= len(spans):
+        spans, place = list(self._spans(self.size.width)), event.y - self.styles.gutter.top
+        if not 0 <= place < len(spans):
             return
-        self._row, first, count = spans[event.y]
+        self._row, first, count = spans[place]
         begin = _NAME_WIDTH if first else _name_room(self._choices[self._row])
         for column in range(first, first + count):
             end = begin + _taken(self._values[column])
