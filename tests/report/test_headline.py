@@ -23,6 +23,11 @@ def test_what_is_proven_is_named_and_the_rest_counted(tmp_path: Path) -> None:
     assert told == ("cache writeback is proven to be better at mail (-50.0 %); of 1 other figure nothing is proven")
 
 
+def test_a_figure_that_is_no_run_time_has_its_name(tmp_path: Path) -> None:
+    sides = [picked.side for picked in sides_of([Pick(_store(tmp_path, 8))])]
+    assert "worse at mail mails (-50.0 %)" in headline(compare(sides))
+
+
 @pytest.mark.parametrize("repeats", [1, 3])
 def test_too_few_readings_prove_nothing(tmp_path: Path, repeats: int) -> None:
     told = sentence(_store(tmp_path, repeats))

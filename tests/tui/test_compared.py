@@ -12,6 +12,7 @@ from vmlab.analysis.comparison import INDEX
 from vmlab.report.comparison import comparison_table
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import sides_of
+from vmlab.tui.state.bars import Bar, BarRow
 from vmlab.tui.state.compared import ComparedSides, TableEntry, TableRow, compared_sides
 from vmlab.tui.widgets.side_bars import SideBars
 from vmlab.tui.widgets.side_table import SideTable
@@ -136,3 +137,15 @@ def test_bars_of_one_reading_have_no_interval(tmp_path: Path) -> None:
     lines = _bars(_store(tmp_path, 1))
     assert not any("▒" in line for line in lines)
     assert any("no interval of one reading" in line for line in lines)
+
+
+@pytest.mark.parametrize(("width", "there"), [(160, True), (112, False)])
+def test_a_long_name_of_a_figure_is_whole_where_there_is_room(width: int, *, there: bool) -> None:
+    label = "blocks write_latency_mean (ms)"
+    bars = SideBars()
+    bars.show(["none", "writeback"], [BarRow(label, (Bar("1.0", 1.0), Bar("2.0", 2.0)), 2.0)], "")
+    lines = ["".join(text for text, _ in line) for line in bars.lines(width, 40)]
+    assert any(label in line for line in lines) is there
+    first, second = (line for line in lines if "writeback" in line or "none " in line)
+    assert first.index("█") == second.index("█")
+    assert max(map(len, lines)) <= width

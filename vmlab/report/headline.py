@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from vmlab.analysis.comparison import Comparison, Row
 from vmlab.analysis.difference import Difference
+from vmlab.report.compared_rows import row_name
 from vmlab.report.verdicts import percent_text, untested_words
 from vmlab.report.words import plural
 
@@ -42,6 +43,6 @@ def _why(found: Sequence[tuple[Row, Difference]]) -> str:
 
 
 def _named(proven: Sequence[tuple[Row, Difference]]) -> str:
-    named = [f"{row.workload} ({percent_text(one)})" for row, one in proven[:_MOST_NAMED]]
+    named = [f"{row_name(row)} ({percent_text(one)})" for row, one in proven[:_MOST_NAMED]]
     rest = len(proven) - len(named)
     return ", ".join([*named, *([f"{rest} more"] if rest else [])])

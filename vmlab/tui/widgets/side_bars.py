@@ -11,7 +11,7 @@ from vmlab.tui.widgets.row_list import cut
 from vmlab.tui.widgets.side_table import TONES
 from vmlab.tui.widgets.struck import struck_pieces
 
-_NAME = 20
+_LEAST_NAME = 20
 _SIDE = 20
 _FIGURE = 15
 _DIFFERENCE = 26
@@ -59,11 +59,12 @@ class SideBars(Painted):
         return ("#", "=") if self.glyphs.plain else ("█", "▒")
 
     def _figure(self, row: BarRow, width: int) -> Iterator[list[Piece]]:
-        room = max(_LEAST_BAR, width - _NAME - _SIDE - _FIGURE - _DIFFERENCE - 3)
+        name = max(_LEAST_NAME, min(width // 5, max(len(one.label) for one in self._rows)))
+        room = max(_LEAST_BAR, width - name - _SIDE - _FIGURE - _DIFFERENCE - 3)
         for place, bar in enumerate(row.bars):
             tone = TONES[place % len(TONES)]
             yield [
-                (f"{cut('' if place else row.label, _NAME)} ", "plain"),
+                (f"{cut('' if place else row.label, name)} ", "plain"),
                 (f"{cut(self._labels[place], _SIDE)} ", tone),
                 *self._bar(bar, row.top, room, tone if bar.counts else "rest"),
                 *struck_pieces(f"{bar.text:>{_FIGURE}} ", "plain"),
