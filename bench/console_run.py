@@ -46,7 +46,7 @@ def busy_run(state: Path) -> Iterator[Path]:
     recorder = Recorder(
         1.0,
         SampleWriter(writer),
-        lambda: dict(zip(names, made_up().values(), strict=True)),
+        lambda deliver: deliver(dict(zip(names, made_up().values(), strict=True))),
         None,
         [state],
         scope="process",

@@ -46,6 +46,7 @@ from vmlab.plan.terms import CellPlan, WorkloadPlan
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
 from vmlab.system.marks import make_marked
+from vmlab.telemetry.poller import Deliver
 from vmlab.telemetry.recorder import Recorder
 from vmlab.workloads.registry import kinds
 
@@ -68,8 +69,8 @@ def sampled_here(tiles: int) -> Sample:
         if len(found) == _TRIAL_TICKS:
             enough.set()
 
-    def guests() -> dict[str, dict[str, int]]:
-        return dict(zip(names, made_up().values(), strict=True))
+    def guests(deliver: Deliver) -> None:
+        deliver(dict(zip(names, made_up().values(), strict=True)))
 
     recorder = Recorder(0.2, keep, guests, None, [Path.cwd()], scope="process")
     recorder.start()

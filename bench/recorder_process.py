@@ -74,10 +74,11 @@ def main(
     stand_ins = [subprocess.Popen(["sleep", "infinity"]) for _ in range(guests)]
     writer = RunWriter(store)
     inside = Path("/proc/self").readlink().name == "1"
+    made_up = SyntheticGuests(guests)
     recorder = make(
         interval,
         SampleWriter(writer),
-        SyntheticGuests(guests),
+        lambda deliver: deliver(made_up()),
         None,
         [store.parent],
         scope="namespace" if inside else "process",

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import subprocess
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -33,12 +34,23 @@ ASKING, COUNTERS, STORING = "the guests' source (synthetic)", "guests' counters"
 WHOLE = "whole"
 
 
+class _Now(threading.local):
+    """Of one thread: nanoseconds of the sources that the current one has called, and the current one's name."""
+
+    inside = 0
+    source = ""
+
+
 class Meter:
-    """Adds up the CPU time of each source's thread while it works, or only marks where that begins and ends."""
+    """Adds up the CPU time of each source's thread while it works, or only marks where that begins and ends.
+
+    What a source calls that is a source itself is counted there alone.
+    """
 
     def __init__(self, *, marks: bool) -> None:
         self.marks = marks
         self.nanoseconds: Counter[str] = Counter()
+        self._now = _Now()
         self.ticks = 0
         self._began = 0
 
@@ -58,18 +70,23 @@ class Meter:
         """`call`, counted under `name`."""
 
         def timed(*arguments: Any) -> Any:
+            outside, self._now.inside = self._now.inside, 0
             began = time.thread_time_ns()
             try:
                 return call(*arguments)
             finally:
-                self.nanoseconds[name] += time.thread_time_ns() - began
+                took = time.thread_time_ns() - began
+                self.nanoseconds[name] += took - self._now.inside
+                self._now.inside = outside + took
 
         def marked(*arguments: Any) -> Any:
+            outside, self._now.source = self._now.source, name
             self._mark(name)
             try:
                 return call(*arguments)
             finally:
-                self._mark("")
+                self._now.source = outside
+                self._mark(outside)
 
         return marked if self.marks else timed
 

@@ -6,13 +6,15 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 import pytest
 
 from tests.telemetry.libvirt_stats import domain
 from vmlab.telemetry.guest import METRICS, GuestAnswers, GuestRates, GuestStats
 from vmlab.telemetry.guests import Guests, asked_of_loop
+from vmlab.telemetry.poller import Deliver, GuestPoller
 
 
 def named(rates: GuestRates, stats: GuestStats, mono: float) -> dict[str, float]:
@@ -80,12 +82,17 @@ class Hypervisor:
         self.calls = 0
         self.scale = 0
 
-    def __call__(self) -> dict[str, dict[str, int]]:
+    def __call__(self, deliver: Deliver) -> None:
         self.calls += 1
-        if not self.free.wait(600):
-            raise TimeoutError
-        self.scale += 1
-        return {"web": domain(self.scale)}
+        if self.free.is_set():
+            self._answer(deliver)
+        else:
+            threading.Thread(target=self._answer, args=(deliver,), daemon=True).start()
+
+    def _answer(self, deliver: Deliver) -> None:
+        if self.free.wait(600):
+            self.scale += 1
+            deliver({"web": domain(self.scale)})
 
 
 @pytest.fixture
@@ -93,12 +100,6 @@ def hypervisor() -> Iterator[Hypervisor]:
     source = Hypervisor()
     yield source
     source.free.set()
-
-
-def asking(source: Callable[[], GuestStats], interval: float = 0.06) -> Guests:
-    guests = Guests(source, interval)
-    guests.start(time.monotonic() + interval)
-    return guests
 
 
 def tick(guests: Guests) -> dict[str, float]:
@@ -114,7 +115,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def test_a_source_that_hangs_delays_no_tick_and_comes_back(hypervisor: Hypervisor) -> None:
-    guests = asking(hypervisor)
+    guests = Guests(hypervisor, 0.06)
     until(lambda: tick(guests).get("guest_cpu_percent[web]", 0) > 0)
     hypervisor.free.clear()
     until(lambda: math.isnan(tick(guests)["guest_cpu_percent[web]"]))
@@ -124,14 +125,13 @@ def test_a_source_that_hangs_delays_no_tick_and_comes_back(hypervisor: Hyperviso
     assert time.monotonic() - began < 300
     hypervisor.free.set()
     until(lambda: not math.isnan(tick(guests)["guest_cpu_percent[web]"]))
-    guests.stop()
 
 
 def test_a_question_that_hangs_is_left_behind_and_asked_again(
     hypervisor: Hypervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("vmlab.telemetry.poller._PATIENCE_SECONDS", 0.05)
-    guests = asking(hypervisor)
+    guests = Guests(hypervisor, 0.06)
     until(lambda: tick(guests).get("guest_cpu_percent[web]", 0) > 0)
     hypervisor.free.clear()
     until(lambda: tick(guests).get("guest_questions_stuck") == 4)
@@ -143,24 +143,54 @@ def test_a_question_that_hangs_is_left_behind_and_asked_again(
     until(lambda: tick(guests)["guest_questions_stuck"] == 0)
     until(lambda: tick(guests)["guest_cpu_percent[web]"] > 0)
     assert hypervisor.calls > asked
-    guests.stop()
+
+
+def test_an_answer_that_is_late_for_its_tick_serves_the_next_one() -> None:
+    asked: list[Deliver] = []
+    poller = GuestPoller(asked.append)
+    assert poller.answer(0.0) is None
+    asked[0]({"web": domain(3)})
+    given_at = time.monotonic()
+    late = poller.answer(0.0)
+    assert len(asked) == 2, "the next tick asks too, and gets what is there"
+    assert late is not None
+    assert late.counters == GuestAnswers().counters({"web": domain(3)})
+    assert late.mono <= given_at, "its rates are over the time between answers"
+    asked[1]({"web": domain(4)})
+    newest = poller.answer(0.0)
+    assert newest is not None
+    assert newest.counters == GuestAnswers().counters({"web": domain(4)})
+
+
+def test_a_question_under_way_is_not_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vmlab.telemetry.poller._PATIENCE_SECONDS", 600.0)
+    asked: list[Deliver] = []
+    poller = GuestPoller(asked.append)
+    assert [poller.answer(0.0) for _ in range(3)] == [None, None, None]
+    assert len(asked) == 1
+    assert poller.stuck == 0
 
 
 def test_a_source_that_fails_says_why() -> None:
-    def broken() -> GuestStats:
-        raise RuntimeError("the connection is gone")
-
-    asked = threading.Event()
-
-    def noted() -> GuestStats:
-        asked.set()
-        return broken()
-
-    guests = asking(noted)
-    assert asked.wait(120)
     with pytest.raises(ValueError, match="the connection is gone"):
-        until(lambda: not tick(guests))
-    guests.stop()
+        tick(Guests(lambda deliver: deliver(RuntimeError("the connection is gone")), 0.06))
+
+    def broken(deliver: Deliver) -> None:
+        raise RuntimeError("the loop has ended")
+
+    with pytest.raises(ValueError, match="the loop has ended"):
+        tick(Guests(broken, 0.06))
+
+
+async def answered(
+    statistics: Callable[[], Coroutine[Any, Any, GuestStats]], deadline: float = 30.0
+) -> GuestStats | Exception:
+    """What this test's loop delivers for one question that another thread puts."""
+    found: asyncio.Queue[GuestStats | Exception] = asyncio.Queue()
+    ask = asked_of_loop(statistics, asyncio.get_running_loop(), deadline)
+    await asyncio.to_thread(ask, found.put_nowait)
+    async with asyncio.timeout(120):
+        return await found.get()
 
 
 async def test_a_coroutine_is_asked_without_holding_its_loop() -> None:
@@ -168,8 +198,34 @@ async def test_a_coroutine_is_asked_without_holding_its_loop() -> None:
         await asyncio.sleep(0)
         return {"web": domain()}
 
-    source = asked_of_loop(domain_stats, asyncio.get_running_loop())
-    assert await asyncio.to_thread(source) == {"web": domain()}
+    assert await answered(domain_stats) == {"web": domain()}
+
+
+async def test_what_goes_wrong_with_a_coroutine_is_delivered() -> None:
+    async def broken() -> GuestStats:
+        raise OSError("no such domain")
+
+    async def hangs() -> GuestStats:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def given_up() -> GuestStats:
+        raise asyncio.CancelledError
+
+    assert isinstance(await answered(broken), OSError)
+    assert isinstance(await answered(hangs, deadline=0.01), TimeoutError)
+    assert "given up" in str(await answered(given_up))
+
+
+def test_a_loop_that_has_ended_is_told() -> None:
+    async def domain_stats() -> GuestStats:
+        return {}
+
+    loop = asyncio.new_event_loop()
+    ask = asked_of_loop(domain_stats, loop)
+    loop.close()
+    with pytest.raises(ValueError, match="closed"):
+        tick(Guests(ask, 0.06))
 
 
 def test_a_whole_answer_gives_what_each_value_gives_apart() -> None:

@@ -25,7 +25,9 @@ def recorded_names(host: RecordedHost) -> set[str]:
     seen: list[Sample] = []
     ordered = ordered_group(host.roots.proc.parent / "ordered")
     guests = {"web": domain()}
-    recorder = Recorder(0.02, seen.append, lambda: guests, roots=host.roots, apart=os.getpid(), ordered=ordered)
+    recorder = Recorder(
+        0.02, seen.append, lambda deliver: deliver(guests), roots=host.roots, apart=os.getpid(), ordered=ordered
+    )
     recorder.start()
     while not seen or "guest_cpu_percent[web]" not in seen[-1].layout.names:
         time.sleep(0.01)

@@ -1,119 +1,101 @@
-"""Asks for the guests' figures in a separate thread, so that a guest that hangs delays nothing else."""
+"""Asks for the guests' figures at each tick, and waits for an answer only for a while: a guest may hang."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
-from vmlab.telemetry.clock import HostClocks
-from vmlab.telemetry.guest import GuestCounters
-from vmlab.telemetry.priority import take_precedence
+from vmlab.telemetry.guest import GuestAnswers, GuestCounters, GuestStats
 
 _MOST_STUCK = 4
 _PATIENCE_SECONDS = 1.0
 
+Deliver = Callable[[GuestStats | Exception], None]
+"""Takes the answer to one question, or its error, in any thread."""
+Ask = Callable[[Deliver], None]
+"""Puts one question to the hypervisor and returns at once. The answer may come before it returns, later, or never."""
+
 
 class Answer(NamedTuple):
-    """The answer of the guests' source at `mono`, or its error."""
+    """The answer to a question, given at `mono`, or its error."""
 
-    worker: int
+    question: int
     mono: float
     counters: GuestCounters | None
     error: Exception | None
 
 
 class GuestPoller:
-    """Asks once when it starts and then at ``first + n * interval``; `answer` returns what has arrived.
+    """Asks each time that `answer` is called. All but what `ask` is given to deliver with is for one thread.
 
-    A call that has not returned after a second is abandoned in its thread, and a new thread asks again: libvirt's
-    NOWAIT then skips the guest that blocks the first call. At most four calls are abandoned; then there are no figures
-    until one of them returns.
+    A question without an answer after a second is left behind, and the next tick asks again: libvirt's NOWAIT then
+    skips the guest that holds up the first one. At most four are left behind; then there are no figures until one of
+    them is answered.
     """
 
-    def __init__(self, source: Callable[[], GuestCounters], interval: float) -> None:
-        self._source = source
-        self._interval = interval
-        self._first = 0.0
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._figures = GuestAnswers()
         self._answers: SimpleQueue[Answer] = SimpleQueue()
-        self._clocks = HostClocks()
-        self._worker = 0
+        self._question = 0
         self._asked_at: float | None = None
         self._stuck: set[int] = set()
 
-    def start(self, first: float) -> None:
-        """Start; `first` is when to ask for the first tick, on the monotonic clock."""
-        self._first = first
-        self._start_worker()
-
-    def stop(self) -> None:
-        """End the thread as soon as its call returns."""
-        self._clocks.stop()
-
     @property
     def stuck(self) -> int:
-        """How many calls were abandoned and have not returned."""
+        """How many questions were left behind and have no answer yet."""
         return len(self._stuck)
 
     def answer(self, seconds: float) -> Answer | None:
         """The newest answer that was not returned before; waits up to `seconds` for one, None where none came."""
-        newest = None
+        late = None
         # This thread alone takes answers, so one that is there stays; an empty queue would cost an exception.
         while not self._answers.empty():
-            answer = self._answers.get()
-            newest = answer if self._is_wanted(answer) else newest
-        if newest is not None:
-            return newest
-        asked_at = self._asked_at
-        if asked_at is None or time.monotonic() - asked_at < _PATIENCE_SECONDS:
-            return self._take(seconds)
-        if len(self._stuck) < _MOST_STUCK:
-            self._stuck.add(self._worker)
-            self._start_worker()
-        return None
+            late = self._wanted(self._answers.get()) or late
+        if self._asked_at is not None:
+            if time.monotonic() - self._asked_at < _PATIENCE_SECONDS:
+                return self._wait(seconds)
+            self._stuck.add(self._question)
+            self._asked_at = None
+        if len(self._stuck) >= _MOST_STUCK:
+            return late
+        self._question += 1
+        self._asked_at = time.monotonic()
+        try:
+            self._ask(partial(self._deliver, self._question))
+        except Exception as error:  # noqa: BLE001 - whatever the source raises is told by the recorder
+            self._deliver(self._question, error)
+        return self._wait(seconds) or late
 
-    def _take(self, seconds: float) -> Answer | None:
+    def _wait(self, seconds: float) -> Answer | None:
         until = time.monotonic() + seconds
         while True:
             try:
                 answer = self._answers.get(timeout=max(0.0, until - time.monotonic()))
             except Empty:
                 return None
-            if self._is_wanted(answer):
+            if self._wanted(answer):
                 return answer
 
-    def _is_wanted(self, answer: Answer) -> bool:
-        """Whether nobody has given up waiting for it."""
-        self._stuck.discard(answer.worker)
-        return answer.worker == self._worker
+    def _wanted(self, answer: Answer) -> Answer | None:
+        """The answer, where nobody has given up waiting for it."""
+        self._stuck.discard(answer.question)
+        if answer.question != self._question:
+            return None
+        self._asked_at = None
+        return answer
 
-    def _start_worker(self) -> None:
-        self._worker += 1
-        self._asked_at = time.monotonic()
-        threading.Thread(
-            target=self._work, args=(self._worker,), name=f"guest-figures-{self._worker}", daemon=True
-        ).start()
-
-    def _work(self, worker: int) -> None:
-        take_precedence()
-        while True:
-            answer = self._ask(worker)
-            if worker == self._worker:
-                self._asked_at = None
-            self._answers.put(answer)
-            if worker != self._worker or self._clocks.sleep(self._until_next()):
-                return
-            self._asked_at = time.monotonic()
-
-    def _ask(self, worker: int) -> Answer:
+    def _deliver(self, question: int, found: GuestStats | Exception) -> None:
+        """Keep what came of a `question`, cut down in the thread that has its hundreds of objects in its cache."""
+        mono = time.monotonic()
+        if isinstance(found, Exception):
+            self._answers.put(Answer(question, mono, None, found))
+            return
         try:
-            counters = self._source()
-        except Exception as error:  # noqa: BLE001 - whatever the source raises is told by the recorder
-            return Answer(worker, time.monotonic(), None, error)
-        return Answer(worker, time.monotonic(), counters, None)
-
-    def _until_next(self) -> float:
-        ahead = self._first - time.monotonic()
-        return ahead if ahead > 0 else ahead % self._interval
+            answer = Answer(question, mono, self._figures.counters(found), None)
+        except Exception as error:  # noqa: BLE001 - a form that nobody expected is told by the recorder too
+            answer = Answer(question, mono, None, error)
+        self._answers.put(answer)

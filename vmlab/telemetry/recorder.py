@@ -11,11 +11,11 @@ from queue import SimpleQueue
 from vmlab.model.names import BRIDGE
 from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
 from vmlab.telemetry.clock import Clocks, HostClocks, Tick, Ticker
-from vmlab.telemetry.guest import GuestStats
 from vmlab.telemetry.guests import Guests
 from vmlab.telemetry.host import Notify, Readings, host_groups
 from vmlab.telemetry.lab_cpu import Scope
 from vmlab.telemetry.ordered_host import GroupFiles
+from vmlab.telemetry.poller import Ask
 from vmlab.telemetry.priority import take_precedence
 from vmlab.telemetry.source import Roots
 
@@ -27,19 +27,19 @@ _FASTEST, _SLOWEST = 0.02, 3600.0
 class Recorder:
     """Calls `sink` with a `Sample` every `interval` seconds (0.02 to 3600) between `start` and `stop`.
 
-    `sink` runs in a thread of its own, in order, and may be slow; it gets each sample within 0.2 s. `guests` gives
-    libvirt's bulk statistics and may hang. `network` is the lab's bridge, `disks` are the folders of the lab's disk
-    files. `scope` defines the CPU time of the lab: that of all processes of this PID namespace, or of this process
-    alone. The process `apart`, of an emulated disk, is counted by itself. `ordered` is the ordered host, if there is
-    one. `notify` gets one line for each group that cannot be read; any thread may call it. Raises ValueError for an
-    interval outside these bounds.
+    `sink` runs in a thread of its own, in order, and may be slow; it gets each sample within 0.2 s. `guests` asks for
+    libvirt's bulk statistics; it returns at once, and the answer may never come. `network` is the lab's bridge, `disks`
+    are the folders of the lab's disk files. `scope` defines the CPU time of the lab: that of all processes of this PID
+    namespace, or of this process alone. The process `apart`, of an emulated disk, is counted by itself. `ordered` is
+    the ordered host, if there is one. `notify` gets one line for each group that cannot be read; any thread may call
+    it. Raises ValueError for an interval outside these bounds.
     """
 
     def __init__(
         self,
         interval: float,
         sink: Callable[[Sample], None],
-        guests: Callable[[], GuestStats] | None = None,
+        guests: Ask | None = None,
         network: str | None = BRIDGE,
         disks: Sequence[Path] = (),
         *,
@@ -61,10 +61,8 @@ class Recorder:
         self._hand_over_at = 0.0
         self._loss_reported = False
         groups = host_groups(roots or Roots(), disks, network, scope, notify, apart, ordered)
-        self._guests = None
         if guests is not None:
-            self._guests = Guests(guests, interval)
-            groups.append(self._guests)
+            groups.append(Guests(guests, interval))
         self._readings = Readings(groups, notify)
         self._parts: list[tuple[str, ...]] = []
         self._layout = SampleNames((), ())
@@ -98,7 +96,7 @@ class Recorder:
             if refusal is not None:
                 self._notify(refusal)
             ticker = Ticker(self._interval, self._clocks)
-            self._prime(ticker)
+            self._prime()
             while (tick := ticker.wait()) is not None:
                 self._fresh.append(self._sample(tick))
                 if tick.moment.mono >= self._hand_over_at:
@@ -106,8 +104,6 @@ class Recorder:
                     self._hand_over_at = tick.moment.mono + _HAND_OVER_SECONDS
         finally:
             self._hand_over()
-            if self._guests is not None:
-                self._guests.stop()
             self._ready.put(None)
 
     def _hand_over(self) -> None:
@@ -128,11 +124,9 @@ class Recorder:
             self._loss_reported = True
             self._notify(f"a sample was lost: {error}")
 
-    def _prime(self, ticker: Ticker) -> None:
+    def _prime(self) -> None:
         """Take the readings from which the first tick's differences are counted."""
         self._cpu_before = time.thread_time()
-        if self._guests is not None:
-            self._guests.start(ticker.deadline)
         self._readings.read(self._clocks.now().mono, self._interval)
 
     def _sample(self, tick: Tick) -> Sample:
