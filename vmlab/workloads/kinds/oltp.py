@@ -151,7 +151,7 @@ class Oltp(Workload[OltpParams]):
         (answer,) = await _sql(context.peer, DATABASE, extension, blocks, deadline=deadline)
         having, read = (_whole("count of blocks", count) for count in answer.split("|"))
         demand_equal("blocks of the tables that were read", read, having)
-        await context.peer.write(_commits_file(context.workload), f"{await _commits(context.peer)}\n".encode())
+        await _keep_commits(context.peer, context.workload)
 
     def client(self, context: WorkloadContext) -> Client:
         """As many events as transactions; no end by time."""
