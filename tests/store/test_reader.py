@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,30 @@ def test_samples_between_two_moments(story: Story) -> None:
         assert reader.sample_layouts()[layout].names == ("a",)
     assert [row.mono for row in rows] == [float(number) for number in range(100, 1300)]
     assert rows[0].body == (100).to_bytes(4, "little")
+
+
+def test_samples_from_a_moment_on_are_found_where_rows_are_missing(story: Story) -> None:
+    layout = story.writer.sample_layout(["a"], ["s"])
+    for number in range(40):
+        story.writer.sample(layout, WALL, number / 2, b"body")
+    path = story.end()
+    with closing(sqlite3.connect(path)) as changed, changed:
+        changed.execute("DELETE FROM samples WHERE id % 7 = 3 OR id BETWEEN 20 AND 29")
+    with RunReader(path) as reader:
+        kept = list(reader.sample_rows())
+        assert 20 < len(kept) < 30
+        for since in (-1.0, *(number / 4 for number in range(82))):
+            for after in (0, 1, 3, 18, 24, 40, 99):
+                wanted = [row.id for row in kept if row.mono >= since and row.id > after]
+                assert [row.id for row in reader.sample_rows(since, after=after)] == wanted, (since, after)
+                assert [row for row, _, _ in reader.sample_slices(layout, 0, 4, since, 99.0, after)] == wanted
+
+
+def test_a_store_with_the_index_of_earlier_ones_is_read(story: Story) -> None:
+    layout = story.writer.sample_layout(["a"], ["s"])
+    story.writer.sample(layout, WALL, 1.0, b"body")
+    path = story.end()
+    with closing(sqlite3.connect(path)) as changed:
+        changed.execute("CREATE INDEX samples_mono ON samples (mono)")
+    with RunReader(path) as reader:
+        assert [row.mono for row in reader.sample_rows(since=0.5)] == [1.0]

@@ -24,7 +24,7 @@ from vmlab.store.schema import APPLICATION_ID, VERSION
 _PAGE = 1000
 _OF_ANY_KIND = f"SELECT id, body FROM events WHERE id > ? ORDER BY id LIMIT {_PAGE}"
 _OF_KIND = f"SELECT id, body FROM events WHERE id > ? AND kind = ? AND id <= ? ORDER BY id LIMIT {_PAGE}"
-# The plus keeps SQLite from collecting rows by the index on time and sorting them, bodies and all.
+# The plus keeps SQLite from collecting rows by the index on time of older stores, and sorting them, bodies and all.
 _SPAN = "id > ? AND +mono <= ?"
 
 
@@ -167,7 +167,7 @@ class RunReader:
     ) -> Iterator[SampleRow]:
         """Samples taken from `since` to `until` on the monotonic clock, ends included, and after row `after`."""
         statement = f"SELECT id, layout, wall, mono, body FROM samples WHERE {_SPAN} ORDER BY id LIMIT {_PAGE}"
-        after = max(after, self._row_before(since))
+        after = self._row_before(since, after)
         while rows := self._rows(statement, after, until):
             for row in rows:
                 yield self._sample(*row)
@@ -185,15 +185,27 @@ class RunReader:
         The span is as for `sample_rows`. Reading one series of many ticks takes a millisecond or two.
         """
         statement = f"SELECT id, mono, substr(body, ?, ?) FROM samples WHERE {_SPAN} AND layout = ? ORDER BY id"
-        after = max(after, self._row_before(since))
+        after = self._row_before(since, after)
         rows = self._rows(statement, offset + 1, size, after, until, layout)
         with self._store_errors():
             return [(row, number(mono), packed(body, size)) for row, mono, body in rows]
 
-    def _row_before(self, since: float) -> int:
-        """The row before the first sample from `since` on. Rows are in order of time, so the index is asked once."""
-        found = self._rows("SELECT id FROM samples WHERE mono >= ? ORDER BY mono LIMIT 1", since)
-        return int(found[0][0]) - 1 if found else 2**62
+    def _row_before(self, since: float, after: int) -> int:
+        """The row before the first sample from `since` on, but not before `after`.
+
+        It is found by halves: rows are in order of time, and so no index is written at every tick.
+        """
+        if since == float("-inf"):
+            return after
+        before, beyond = after, (self._rows("SELECT max(id) FROM samples")[0][0] or 0) + 1
+        while beyond - before > 1:
+            middle = (before + beyond) // 2
+            # Where a row is missing, the next one that is there stands for it.
+            found = self._rows("SELECT mono FROM samples WHERE id >= ? ORDER BY id LIMIT 1", middle)
+            with self._store_errors():
+                early = any(number(mono) < since for (mono,) in found)
+            before, beyond = (middle, beyond) if early else (before, middle)
+        return before
 
     def copy(self, target: Path) -> None:
         """Make a store at `target` with all that this one has, its log included. Raises StoreError."""

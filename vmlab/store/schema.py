@@ -39,10 +39,10 @@ CREATE TABLE samples (
     mono   REAL NOT NULL,
     body   BLOB NOT NULL
 );
-CREATE INDEX samples_mono ON samples (mono);
 CREATE TABLE documents (
     name TEXT PRIMARY KEY,
     body TEXT NOT NULL
 );
 """
-"""``raw_outputs.body`` is zlib-compressed UTF-8; ``layouts.names`` and ``units`` are JSON lists of equal length."""
+"""Samples are stored in order of time, so they need no index on it: stores of before that have one are read as well.
+``raw_outputs.body`` is zlib-compressed UTF-8; ``layouts.names`` and ``units`` are JSON lists of equal length."""
