@@ -59,6 +59,8 @@ class Execution:
         In a loop, the instance of a workload's next round takes its place in `instances`.
         """
         first = tuple(instances)
+        # A short client may have ended before this process hears of the common start.
+        self._loop.begin()
         stood_before = await self._standstill()
         counters = await self._host_counters()
         with self._events.step(Part.START, "announce the start"):
@@ -70,7 +72,6 @@ class Execution:
             began = time.monotonic()
             with self._events.phase(Phase.EXECUTE):
                 self._live_cache.begin()
-                self._loop.begin()
                 await self._contention.measure(following)
                 await asyncio.gather(*following)
                 await self._live_cache.end()

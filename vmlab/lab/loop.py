@@ -34,7 +34,7 @@ class Loop:
         self._until = -math.inf
 
     def begin(self) -> None:
-        """The workloads run now."""
+        """The workloads are about to start."""
         self._until = time.monotonic() + self._seconds
 
     @property
