@@ -17,7 +17,15 @@ from vmlab.analysis.scores import scores_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.timeline import RunTimeline
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CacheSwitched, CellStarted, PhaseEnded, PhaseStarted, RoundEnded, WorkloadStarted
+from vmlab.model.event import (
+    CacheSwitched,
+    CellStarted,
+    PhaseEnded,
+    PhaseStarted,
+    RoundEnded,
+    TilesChanged,
+    WorkloadStarted,
+)
 from vmlab.report.cell import cell_text
 from vmlab.report.event_words import event_sentence
 from vmlab.report.loops import loop_lines
@@ -165,6 +173,36 @@ def test_the_record_has_each_round_and_the_rates_of_each_span(document: RunDocum
     text = cell_text(document, cell, 120)
     assert "writeback, 0.00 to 5.00 s\nloop" in text
     assert "none, 5.00 to 10.0 s\nloop" in text
+
+
+def test_a_tile_that_was_added_divides_the_record_into_spans(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run" / "run.sqlite").begin({"cache": ["writeback"]})
+    number = story.start_cell({"cache": "writeback", "tiles": 1}, looped=True)
+    story.writer.append(PhaseStarted(**story.now(0), cell=number, phase="execute"))
+    for second, busy in enumerate((80.0, 80.0, 20.0, 20.0)):
+        story.sample(1.0, {"disk_util_percent": busy})
+        story.writer.append(replace(ended(1, second + 1, 10.0), mono=story.mono))
+        if second == 1:
+            story.writer.append(
+                TilesChanged(wall=0.0, mono=story.mono, cell=number, origin="vmlab set", before=1, after=2)
+            )
+    story.writer.append(PhaseEnded(**story.now(0), cell=number, phase="execute", seconds=4.0))
+    story.end_cell("invalid", ["tiles"], wall=4.0)
+    with RunReader(story.end("invalid", 4)) as reader:
+        document = run_document(reader)
+    (cell,) = document["cells"]
+    (change,) = cell["tile_changes"]
+    assert (change["seconds"], change["before"], change["after"], change["origin"]) == (2.0, 1, 2, "vmlab set")
+    assert [(one["since"], one["until"], one["tiles"], one["cache"]) for one in cell["spans"]] == [
+        (0.0, 2.0, 1, "writeback"),
+        (2.0, 4.0, 2, "writeback"),
+    ]
+    assert [one["host"]["disk_util_percent"]["mean"] for one in cell["spans"]] == [80.0, 20.0]
+    assert [one["loop"][0]["rounds"] for one in cell["spans"]] == [2, 2]
+    assert cell["host"] == {}
+    text = cell_text(document, cell, 120)
+    assert "2.00 s after the start, as vmlab set asked: tile 2 was added" in text
+    assert "writeback, 2 tiles, 2.00 to 4.00 s" in text
 
 
 def test_a_loop_counts_in_no_figure(tmp_path: Path) -> None:

@@ -117,6 +117,21 @@ def test_the_loop_that_runs_is_ended(run: Answering, said: Said) -> None:
     assert run.asked == [("set", {"end": True, "now": True, "origin": "vmlab set"})]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (1, 2, "cell 3: tile 2 is being added; the cell counts for nothing\n"),
+        (2, 1, "cell 3: tile 2 is retired when its rounds have ended; the cell counts for nothing\n"),
+    ],
+)
+def test_a_tile_of_the_loop_is_added_or_retired(
+    before: int, after: int, words: str, run: Answering, said: Said
+) -> None:
+    run.answer = {"cell": 3, "before": before, "after": after}
+    assert said("last", f"tiles={after}", "--now") == (0, words, "")
+    assert run.asked == [("set", {"tiles": after, "now": True, "origin": "vmlab set"})]
+
+
 def test_end_is_for_what_runs_alone(run: Answering, said: Said) -> None:
     code, _, err = said("last", "end")
     assert code == 2 and "say end --now, or `vmlab stop` for the whole run" in err
@@ -178,7 +193,6 @@ def test_an_empty_list_is_a_sentence(run: Answering, said: Said) -> None:
         (["--list", "cache=none"], "--list shows the cells to come and changes nothing"),
         (["--list", "--cell", "3"], "--list shows the cells to come and changes nothing"),
         (["cache=none", "--json"], "--json is for the list of the cells to come"),
-        (["tiles=2", "--now"], "tiles cannot be changed while guests run"),
         (["ksm=on", "--now"], "ksm cannot be changed while guests run"),
         (["cache=none", "tiles=2", "--now"], "tiles cannot be changed while guests run"),
         (["ksm=on"], "cannot be given another ksm; cache and tiles can"),

@@ -62,6 +62,9 @@ class Commands:
     def switch_cache(self, mode: CacheMode) -> str:
         return f"cache to {mode}"
 
+    def change_tiles(self, count: int) -> str:
+        return f"{count} tiles"
+
     def end_loop(self) -> str:
         return "no workload starts again"
 

@@ -13,9 +13,10 @@ from tests.tui.pictures import screen_text
 from tests.tui.test_screens import StillConsole
 from tests.tui.test_switch import FIRST, live_screen, said, samples
 from tests.waiting import until
-from vmlab.model.event import CellStarted, Event, PhaseStarted, RunStarted
+from vmlab.model.event import CellStarted, Event, GuestStateChanged, PhaseStarted, RunStarted, TilesChanged
 from vmlab.tui.feed.messages import RunArrived, RunFound
 from vmlab.tui.screens import live
+from vmlab.tui.state.run_state import RunState
 
 
 def begun(*more: Event) -> tuple[Event, ...]:
@@ -58,11 +59,15 @@ async def test_the_newest_round_of_each_tile_and_of_all_together_is_shown(size: 
 class Commands:
     """What `RunCommands` would do."""
 
-    asked: list[str] = field(default_factory=list)
+    asked: list[str | int] = field(default_factory=list)
 
     def of(self, folder: Path) -> Commands:
         assert folder.name == RUN
         return self
+
+    def change_tiles(self, count: int) -> str:
+        self.asked.append(count)
+        return f"{count} tiles"
 
     def end_loop(self) -> str:
         self.asked.append("end")
@@ -70,7 +75,7 @@ class Commands:
 
 
 @pytest.mark.usefixtures("state")
-async def test_the_key_ends_the_loop_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_keys_end_the_loop_and_change_its_tiles_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = Commands()
     monkeypatch.setattr(live, "run_commands", commands.of)
     app = StillConsole()
@@ -83,4 +88,26 @@ async def test_the_key_ends_the_loop_and_says_so(monkeypatch: pytest.MonkeyPatch
         await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
         await pilot.press("E")
         await until(lambda: said(app) == "The loop: no workload starts again", "the answer is told")
-    assert commands.asked == ["end"]
+        await pilot.press(">")
+        await until(lambda: said(app) == "The loop: 2 tiles", "the answer is told")
+        changed = TilesChanged(wall=0.0, mono=FIRST + 2, cell=1, origin="test", before=1, after=2)
+        screen.post_message(RunArrived(RUN, (changed,), ()))
+        await until(lambda: screen.view().cell is not None and screen.view().switched == (FIRST + 2,), "it is marked")
+        await pilot.press("<")
+        await until(lambda: said(app) == "The loop: 1 tiles", "the answer is told")
+    assert commands.asked == ["end", 2, 1]
+
+
+def test_a_retired_tile_is_no_longer_shown() -> None:
+    state = RunState()
+    place = {"cell": 1, "guest": "front", "role": "web"}
+    gone = GuestStateChanged(mono=9.0, tile=2, state="gone", **place)  # type: ignore[arg-type]
+    here = [GuestStateChanged(mono=1.0, tile=tile, state="connected", **place) for tile in (1, 2)]  # type: ignore[arg-type]
+    for event in begun(*here, ended(1, 1, 10.0), ended(2, 1, 5.0)):
+        state.apply(event)
+    assert {row.tile for row in state.snapshot().loop} == {1, 2, None}
+    for event in (TilesChanged(mono=8.0, cell=1, origin="test", before=2, after=1), gone):
+        state.apply(event)
+    view = state.snapshot()
+    assert {row.tile for row in view.loop} == {1, None}
+    assert [guest.tile for guest in view.guests] == [1]

@@ -19,7 +19,7 @@ from vmlab.analysis.shape import (
     WorkloadDocument,
 )
 from vmlab.analysis.statistics import finite
-from vmlab.analysis.switches import switch_documents
+from vmlab.analysis.switches import switch_documents, tile_change_documents
 from vmlab.analysis.timeline import CellTimeline
 from vmlab.analysis.yardstick import yardstick_document
 from vmlab.model.event import CacheProved, GuestInspected, MeasurementTaken, WorkloadEnded
@@ -57,6 +57,7 @@ def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> C
         "bound_by": None,
         "stages": [],
         "switches": switch_documents(cell),
+        "tile_changes": tile_change_documents(cell),
         "spans": [],
         "looped": cell.start.looped,
         "loop": loop_documents(cell.rounds),

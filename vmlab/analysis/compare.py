@@ -68,10 +68,10 @@ class Side:
         cells = [c for c in in_written_order(document) if cell is None or c["cell"] == cell]
         if cell is not None and cells and cells[0]["repeat"] == WARM_UP:
             raise UsageError(f"{label}: cell {cell} is the warm-up, which is never counted")
-        if cell is not None and cells and was_switched(cells[0]):
-            raise UsageError(f"{label}: the cache mode of cell {cell} changed while it ran: it is a reading of neither")
         if cell is not None and cells and cells[0].get("looped"):
             raise UsageError(f"{label}: cell {cell} is a loop, which is no reading")
+        if cell is not None and cells and was_switched(cells[0]):
+            raise UsageError(f"{label}: the cache mode of cell {cell} changed while it ran: it is a reading of neither")
         cells = [c for c in cells if c["repeat"] != WARM_UP and not c.get("looped")]
         if not cells:
             raise UsageError(f"{label}: has no cell" + (f" {cell}" if cell is not None else " yet"))

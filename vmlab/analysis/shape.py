@@ -288,6 +288,16 @@ class SwitchDocument(TypedDict):
     drained_bytes: int | None
 
 
+class TileChangeDocument(TypedDict):
+    """A tile was added to a looped cell, or retired, `seconds` after the start."""
+
+    at: str | None
+    seconds: float
+    origin: str
+    before: int
+    after: int
+
+
 class RoundFigure(TypedDict):
     """A figure of one round."""
 
@@ -323,14 +333,17 @@ class LoopDocument(TypedDict):
 
 
 class SpanDocument(TypedDict):
-    """The host between two switches, `since` and `until` in seconds after the start; `cache` was in force.
+    """The host between two changes, `since` and `until` in seconds after the start; `cache` was in force.
+
+    `tiles` worked, None where the cell's axes do not tell, and `cache` is None where guests differ in it.
 
     `loop` has the rounds that were verified meanwhile, of a looped cell.
     """
 
     since: float
     until: float
-    cache: str
+    cache: str | None
+    tiles: int | None
     host: dict[str, AggregateDocument]
     loop: list[LoopDocument]
 
@@ -404,6 +417,7 @@ class CellDocument(TypedDict):
     bound_by: BoundDocument | None
     stages: list[StageDocument]
     switches: list[SwitchDocument]
+    tile_changes: list[TileChangeDocument]
     spans: list[SpanDocument]
     looped: bool
     loop: list[LoopDocument]

@@ -1,4 +1,4 @@
-"""Cells whose cache mode was switched while their workloads ran: when, and the host in each span between."""
+"""Cells whose cache mode or tiles changed while their workloads ran: when, and the host in each span between."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.host import host_of
 from vmlab.analysis.loop_documents import loop_documents
-from vmlab.analysis.shape import SpanDocument, SwitchDocument
+from vmlab.analysis.shape import SpanDocument, SwitchDocument, TileChangeDocument
 from vmlab.analysis.statistics import finite
 from vmlab.analysis.timeline import CellTimeline
+from vmlab.model.event import CacheSwitched, TilesChanged
 from vmlab.model.moments import time_of_day
 from vmlab.model.sample import Sample
 
@@ -32,20 +33,54 @@ def switch_documents(cell: CellTimeline) -> list[SwitchDocument]:
     ]
 
 
-def span_documents(cell: CellTimeline, samples: Sequence[Sample]) -> Iterator[SpanDocument]:
-    """The spans before, between and after the switches of a cell that executed, with the host's figures in each.
+def tile_change_documents(cell: CellTimeline) -> list[TileChangeDocument]:
+    """The tiles that were added and retired, in order."""
+    began = cell.executed[0] if cell.executed else cell.start.mono
+    return [
+        {
+            "at": time_of_day(one.wall),
+            "seconds": one.mono - began,
+            "origin": one.origin,
+            "before": one.before,
+            "after": one.after,
+        }
+        for one in cell.tile_changes
+    ]
 
-    A sample in which a switch lies counts in both spans, for its part in each.
+
+def span_documents(cell: CellTimeline, samples: Sequence[Sample]) -> Iterator[SpanDocument]:
+    """The spans before, between and after the changes of a cell that executed, with the host's figures in each.
+
+    A sample in which a change lies counts in both spans, for its part in each.
     """
     since, until = cell.execution or (0.0, 0.0)
-    edges = [since, *(min(max(since, one.mono), until) for one in cell.switches), until]
-    modes = [*(one.before for one in cell.switches), *(one.after for one in cell.switches[-1:])]
-    for (begin, end), mode in zip(itertools.pairwise(edges), modes, strict=True):
+    changes = sorted([*cell.switches, *cell.tile_changes], key=lambda one: one.mono)
+    edges = [since, *(min(max(since, one.mono), until) for one in changes), until]
+    cache, tiles = _at_first(cell)
+    for place, (begin, end) in enumerate(itertools.pairwise(edges)):
+        if place:
+            match changes[place - 1]:
+                case CacheSwitched(after=mode):
+                    cache = mode
+                case TilesChanged(after=count):
+                    tiles = count
         rounds = [one for one in cell.rounds if begin < one.mono <= end]
         yield {
             "since": begin - since,
             "until": end - since,
-            "cache": mode,
+            "cache": cache,
+            "tiles": tiles,
             "host": host_of(samples, begin, end),
             "loop": loop_documents(rounds),
         }
+
+
+def _at_first(cell: CellTimeline) -> tuple[str | None, int | None]:
+    """The cache mode and the number of tiles before the first change."""
+    said = {**cell.start.settings, **cell.start.axes}
+    cache, tiles = said.get("cache"), said.get("tiles")
+    if cell.switches:
+        cache = cell.switches[0].before
+    if cell.tile_changes:
+        tiles = cell.tile_changes[0].before
+    return cache if isinstance(cache, str) else None, tiles if isinstance(tiles, int) else None

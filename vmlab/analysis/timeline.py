@@ -33,6 +33,7 @@ from vmlab.model.event import (
     RunEnded,
     RunnerFinished,
     RunStarted,
+    TilesChanged,
     WorkloadEnded,
     WorkloadProgressed,
     WorkloadStarted,
@@ -102,6 +103,7 @@ class CellTimeline:
     remade: list[FiguresRemade] = field(default_factory=list)
     proofs: list[CacheProved] = field(default_factory=list)
     switches: list[CacheSwitched] = field(default_factory=list)
+    tile_changes: list[TilesChanged] = field(default_factory=list)
     rounds: list[RoundEnded] = field(default_factory=list)
     inspected: list[GuestInspected] = field(default_factory=list)
     yardstick: dict[str, YardstickTaken] = field(default_factory=dict)
@@ -113,6 +115,10 @@ class CellTimeline:
             return None
         since, until = self.executed
         return since, self.last_mono if until is None else until
+
+    def is_retired(self, tile: int) -> bool:
+        """Whether this tile was retired while the others worked."""
+        return bool(self.tile_changes) and tile > self.tile_changes[-1].after
 
     def apply(self, event: Event) -> None:
         """Apply the next event of this cell."""
@@ -131,12 +137,15 @@ class CellTimeline:
                 self.proofs.append(event)
             case CacheSwitched():
                 self.switches.append(event)
+            case TilesChanged():
+                self.tile_changes.append(event)
             case GuestInspected():
                 self.inspected.append(event)
             case YardstickTaken():
                 self.yardstick[event.when] = event
             case WorkloadStarted():
-                if event.round > 1:
+                known = self.workloads.get((event.tile, event.workload))
+                if known is not None and (event.round > 1 or known.end is not None):
                     self.workloads.pop((event.tile, event.workload), None)
                 self._workload(event.tile, event.workload, event.mono).start = event
             case RoundEnded():

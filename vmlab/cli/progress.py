@@ -21,6 +21,7 @@ from vmlab.model.event import (
     RoundEnded,
     RunEnded,
     RunStarted,
+    TilesChanged,
     WorkloadEnded,
 )
 from vmlab.model.units import about_seconds, format_seconds
@@ -42,6 +43,7 @@ _SHOWN = (
     RoundEnded,
     RunEnded,
     RunStarted,
+    TilesChanged,
     WorkloadEnded,
 )
 """The events that get a line; of images only those that were built."""

@@ -11,7 +11,7 @@ from vmlab.lab.asking import ask_for, ask_for_now, coming_of
 from vmlab.lab.folder import RunFolder
 from vmlab.model.errors import UsageError
 from vmlab.report.coming import changed_words, coming_text
-from vmlab.report.loops import loop_ended_words
+from vmlab.report.loops import loop_ended_words, tile_asked_words
 from vmlab.report.words import switch_words
 from vmlab.store.runs import resolve_run
 
@@ -27,14 +27,15 @@ _WORDS = {"skip": "skip", "planned": "as_planned", "end": "end"}
 @click.option("--cell", type=int, metavar="N", help="Only the cell to come with this number, as --list has it.")
 @click.option("--list", "as_list", is_flag=True, help="List the cells to come, and change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="With --list: print JSON.")
-@click.option("--now", is_flag=True, help="Change what runs: cache=none or cache=writeback; or end its loop.")
+@click.option("--now", is_flag=True, help="Change what runs: cache=none or cache=writeback; a loop's tiles; or end it.")
 def set_command(run: str, changes: tuple[str, ...], cell: int | None, as_list: bool, as_json: bool, now: bool) -> None:
     """Change RUN, which goes on: `cache=MODE` or `tiles=COUNT` of the cells to come, or `planned`, as they were.
 
     With --cell it is one of them, which can also be left out (`skip`) and put back (`planned`); --list shows them.
 
     With --now the disks of the running guests are switched between the cache modes none and writeback. The cell is a
-    reading of neither then, and counts for nothing. `end --now` ends its loop (`run --loop`): no workload starts again.
+    reading of neither then, and counts for nothing. In a loop (`run --loop`) `tiles=COUNT --now` adds a tile or
+    retires the newest while the others work, and `end --now` ends the loop: no workload starts again.
     """
     if as_list and (changes or cell is not None or now):
         raise UsageError("--list shows the cells to come and changes nothing; leave out the change")
@@ -61,9 +62,10 @@ def _wanted(changes: tuple[str, ...], cell: int | None, *, now: bool) -> dict[st
         raise UsageError("--cell is for a cell to come; --now is for the one that runs")
     if words == ["end"] and not now:
         raise UsageError("end is for the loop that runs; say end --now, or `vmlab stop` for the whole run")
-    if now and wanted.keys() not in ({"cache"}, {"end"}):
+    if now and wanted.keys() not in ({"cache"}, {"tiles"}, {"end"}):
         other = " and ".join(words or sorted(wanted.keys() - {"cache"}))
-        raise UsageError(f"{other} cannot be changed while guests run; --now is for the cache mode, and end for a loop")
+        what = "--now is for the cache mode, or for the tiles or the end of a loop"
+        raise UsageError(f"{other} cannot be changed while guests run; {what}")
     if not words and not now and (unknown := sorted(wanted.keys() - set(_KNOWN))):
         raise UsageError(f"the cells to come cannot be given another {', '.join(unknown)}; {' and '.join(_KNOWN)} can")
     if words == ["skip"] and cell is None:
@@ -94,6 +96,8 @@ def _now(folder: RunFolder, wanted: dict[str, Any]) -> str:
     done = ask_for_now(folder, _ORIGIN, wanted)
     if "end" in wanted:
         return loop_ended_words(done["cell"])
+    if "tiles" in wanted:
+        return tile_asked_words(done["cell"], done["before"], done["after"])
     told = switch_words(
         done["before"], done["after"], done["pauses_ms"], done["drained_seconds"], done["drained_bytes"]
     )

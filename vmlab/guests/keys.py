@@ -21,10 +21,13 @@ class RunKeys:
     @classmethod
     def generate(cls, guests: Iterable[str]) -> RunKeys:
         """Ed25519 for all: quick to check under emulation."""
-        return cls(
-            client=asyncssh.generate_private_key("ssh-ed25519", comment="vmlab"),
-            hosts={guest: asyncssh.generate_private_key("ssh-ed25519") for guest in guests},
-        )
+        keys = cls(client=asyncssh.generate_private_key("ssh-ed25519", comment="vmlab"), hosts={})
+        keys.add(guests)
+        return keys
+
+    def add(self, guests: Iterable[str]) -> None:
+        """Host keys for further guests."""
+        self.hosts.update({guest: asyncssh.generate_private_key("ssh-ed25519") for guest in guests})
 
     def authorized_line(self) -> str:
         """The line for the guests' ``authorized_keys``."""

@@ -225,8 +225,11 @@ class EmulatedDisk:
 
     @contextlib.asynccontextmanager
     async def covering(self, files: Iterable[Path]) -> AsyncIterator[None]:
-        """The files are on the disk while the block runs. Raises as `cover` and `uncover` do."""
-        wanted = sorted({*files})
+        """The files are on the disk while the block runs. Raises as `cover` and `uncover` do.
+
+        Those that are on it already stay as long as whoever put them there wants.
+        """
+        wanted = sorted({*files}.difference(self._mounted))
         try:
             for file in wanted:
                 await self.cover(file)

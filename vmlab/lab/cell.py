@@ -17,6 +17,7 @@ from vmlab.lab.execution import Execution
 from vmlab.lab.guest_set import GuestSet
 from vmlab.lab.host_side import HostSide
 from vmlab.lab.live_cache import LiveCache
+from vmlab.lab.live_tiles import LiveTiles
 from vmlab.lab.loop import Loop
 from vmlab.lab.snapshot_provider import SnapshotProvider
 from vmlab.lab.surroundings import CellSurroundings
@@ -56,11 +57,17 @@ class CellRun:
         self.live_cache = LiveCache(plan, self._guests, self._events, self._timing.drain)
         """For viewers, who may switch the cache mode while the workloads run."""
         self._host = HostSide(plan, around.host_tiles)
-        self._instances: list[WorkloadInstance] = []
         self._proofs: list[CacheProof] = []
         self.loop = Loop(plan, self._events, around.plan.loop, self._again)
         """For viewers, who may end it."""
         self._execution = Execution(plan, around, self._events, self._guests, self.live_cache, self.loop)
+        self._instances: list[WorkloadInstance] = []
+        make = self._instance
+        self.live_tiles = LiveTiles(
+            plan, around, self._events, self._guests, self._caches, self._execution, self._instances, make
+        )
+        """For viewers, who may add a tile and retire it while a loop goes on."""
+        self._execution.end_tiles = self.live_tiles.end
         self._provision = Provision()
         self._began = time.monotonic()
         self._snapshots: dict[str, Snapshot] = {}
@@ -111,11 +118,26 @@ class CellRun:
 
     async def _until_guest_lost(self) -> NoReturn:
         try:
-            await self._around.hypervisor.until_lost(self._guests.names)
+            while True:
+                await self._until_guests_changed()
         except GuestLost as lost:
             # Calls that wait for the lost guest would go on waiting while they are cancelled.
             await self._guests.disconnect([lost.guest])
             raise
+
+    async def _until_guests_changed(self) -> None:
+        """Watch the guests there are, until there are others. Raises GuestLost."""
+        self._guests.changed.clear()
+        waiting = asyncio.ensure_future(self._guests.changed.wait())
+        lost = asyncio.ensure_future(self._around.hypervisor.until_lost(self._guests.names))
+        try:
+            await asyncio.wait([waiting, lost], return_when=asyncio.FIRST_COMPLETED)
+            if lost.done():
+                lost.result()
+        finally:
+            for task in (waiting, lost):
+                task.cancel()
+            await asyncio.gather(waiting, lost, return_exceptions=True)
 
     async def _break_off(self, outcome: Outcome, reason: str) -> None:
         """Record why the cell was cancelled, and what is known. The clients in the guests are not closed one by one."""
@@ -173,7 +195,7 @@ class CellRun:
 
     async def _prepare(self, *, staged: bool) -> None:
         self._host.make()
-        self._instances = [self._instance(index) for index in range(len(self.plan.workloads))]
+        self._instances[:] = [self._instance(one, place) for place, one in enumerate(self.plan.workloads)]
         # What is frozen was staged and rehearsed before; the host never is.
         await run_all(instance.stage(host_alone=staged) for instance in self._instances)
         if self._around.snapshot_provider is not None:
@@ -203,11 +225,10 @@ class CellRun:
 
     def _again(self, before: WorkloadInstance) -> WorkloadInstance:
         index = self._instances.index(before)
-        self._instances[index] = self._instance(index, before.context.round + 1)
+        self._instances[index] = self._instance(before.plan, before.context.position, before.context.round + 1)
         return self._instances[index]
 
-    def _instance(self, index: int, number: int = 1) -> WorkloadInstance:
-        plan = self.plan.workloads[index]
+    def _instance(self, plan: WorkloadPlan, position: int, number: int = 1) -> WorkloadInstance:
         context = WorkloadContext(
             workload=plan.name,
             tile=plan.tile,
@@ -215,7 +236,7 @@ class CellRun:
             seed=self._around.plan.seed,
             source=self._shell(plan.source, plan.tile),
             target=None if plan.target is None else self._target(plan),
-            position=index,
+            position=position,
             round=number,
         )
         workload, emit = kinds()[plan.kind](plan.params), self._around.emit
@@ -268,6 +289,7 @@ class CellRun:
             await self._cleared("closing the clients", self._close_instances())
             # Even if closing the clients failed, no guest keeps running in the next cell.
             await self._cleared("destroying the guests", self._guests.destroy())
+            await self._cleared("letting go of the snapshots of added tiles", self.live_tiles.close())
             await self._cleared("removing the files on the host", self._host.remove())
 
     async def _close_instances(self) -> None:

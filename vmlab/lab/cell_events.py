@@ -25,6 +25,7 @@ from vmlab.model.event import (
     Notice,
     PhaseEnded,
     PhaseStarted,
+    TilesChanged,
     YardstickTaken,
 )
 from vmlab.model.results import CacheProof, Drained, Measurement, RawOutput
@@ -64,8 +65,8 @@ class CellEvents:
         self._raw = raw
         self._reasons: list[str] = []
         self._outcomes: list[Outcome] = []
-        self._switches: list[str] = []
-        self._of_switches = ""
+        self._changes: dict[str, list[str]] = {}
+        self._of_changes: dict[str, str] = {}
 
     @property
     def outcome(self) -> Outcome:
@@ -137,13 +138,23 @@ class CellEvents:
                 drained_bytes=drained.written_bytes,
             )
         )
-        self._switches.append(f"from {before} to {after}")
-        often = "" if len(self._switches) == 1 else f" {len(self._switches)} times, first"
-        change = f"the cache mode changed{often} {self._switches[0]} while it ran"
-        if self._of_switches in self._reasons:
-            self._reasons.remove(self._of_switches)
-        self._of_switches = f"{change}: it is a reading of neither, and counts for nothing"
-        self.end_as(Outcome.INVALID, self._of_switches)
+        self._changed("the cache mode", before, after)
+
+    def tiles_changed(self, before: int, after: int, origin: str) -> None:
+        """A tile was added or retired while the others worked, which makes the cell invalid."""
+        self._emit(TilesChanged(cell=self._plan.index, origin=origin, before=before, after=after))
+        self._changed("the number of tiles", before, after)
+
+    def _changed(self, what: str, before: object, after: object) -> None:
+        """The cell is a reading of neither; one reason for all changes of the same."""
+        changes = self._changes.setdefault(what, [])
+        changes.append(f"from {before} to {after}")
+        often = "" if len(changes) == 1 else f" {len(changes)} times, first"
+        if (known := self._of_changes.get(what)) in self._reasons:
+            self._reasons.remove(str(known))
+        change = f"{what} changed{often} {changes[0]} while it ran"
+        self._of_changes[what] = f"{change}: it is a reading of neither, and counts for nothing"
+        self.end_as(Outcome.INVALID, self._of_changes[what])
 
     def warn(self, text: str) -> None:
         """A line for people."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from vmlab.lab.cell_events import CellEvents
 from vmlab.lab.contention import Contention
@@ -13,7 +13,7 @@ from vmlab.lab.disturbance import Disturbance
 from vmlab.lab.guest_set import GuestSet
 from vmlab.lab.live_cache import LiveCache
 from vmlab.lab.loop import Loop
-from vmlab.lab.start import StartSkew, start_together
+from vmlab.lab.start import CommonStart, StartSkew, start_together
 from vmlab.lab.surroundings import CellSurroundings
 from vmlab.lab.validity import broken_rules
 from vmlab.lab.workload_instance import WorkloadInstance
@@ -22,6 +22,10 @@ from vmlab.model.results import CacheProof, Measurement
 from vmlab.model.run import Outcome, Part, Phase
 from vmlab.plan.terms import CellPlan
 from vmlab.telemetry.host_counters import Between, HostCounters
+
+
+async def _nothing() -> None:
+    """Where nothing changes the tiles."""
 
 
 class Execution:
@@ -40,6 +44,8 @@ class Execution:
         live_cache: LiveCache,
         loop: Loop,
     ) -> None:
+        self.end_tiles: Callable[[], Awaitable[None]] = _nothing
+        """Ends what changes the tiles."""
         self.skew: StartSkew | None = None
         self.wall_seconds: float | None = None
         self._plan = plan
@@ -47,7 +53,10 @@ class Execution:
         self._events = events
         self._guests = guests
         self._live_cache = live_cache
-        self._loop = loop
+        self.loop = loop
+        self.running = False
+        """Whether the clients work, so that a tile may be added."""
+        self._following: dict[asyncio.Task[None], int] = {}
         self._contention: Contention | None = None
         self._executed = (math.nan, math.nan)
         self._stood: dict[str, float] = {}
@@ -60,29 +69,34 @@ class Execution:
         """
         first = tuple(instances)
         # A short client may have ended before this process hears of the common start.
-        self._loop.begin()
+        self.loop.begin()
         stood_before = await self._standstill()
         counters = await self._host_counters()
         with self._events.step(Part.START, "announce the start"):
             start = await start_together(instances, self._around.timing)
         self._contention = Contention.of(self._plan, self._around.hypervisor)
-        following = [asyncio.ensure_future(self._loop.follow(instance, start.lead)) for instance in first]
+        self._follow(first, start)
         try:
             await start.moment()
             began = time.monotonic()
             with self._events.phase(Phase.EXECUTE):
                 self._live_cache.begin()
-                await self._contention.measure(following)
-                await asyncio.gather(*following)
-                await self._live_cache.end()
+                self.running = True
+                await self._contention.measure(list(self._following))
+                await self._all_ended()
+                await self._end_changes()
+                # A tile may have joined while the changes were ended.
+                await self._all_ended()
             self._executed = (began, time.monotonic())
-            self._stood = {name: all - stood_before[name] for name, all in (await self._standstill()).items()}
+            stood = await self._standstill()
+            # Guests that were added since were stopped while they were restored.
+            self._stood = {name: stood[name] - before for name, before in stood_before.items() if name in stood}
             self._between = counters.until(await self._host_counters())
         finally:
-            await shielded(self._live_cache.end())
-            for task in following:
+            await shielded(self._end_changes())
+            for task in self._following:
                 task.cancel()
-            await asyncio.gather(*following, return_exceptions=True)
+            await asyncio.gather(*self._following, return_exceptions=True)
         for instance in instances:
             # One after another, so that they do not delay each other.
             await instance.compare_clocks()
@@ -90,6 +104,36 @@ class Execution:
         ends = [s.started.host_wall + s.finished.seconds for s in instances if s.started and s.finished]
         if ends and len(ends) == len(instances):
             self.wall_seconds = max(ends) - start.host_wall
+
+    def _follow(self, instances: Sequence[WorkloadInstance], start: CommonStart) -> None:
+        for instance in instances:
+            task = asyncio.ensure_future(self.loop.follow(instance, start.lead))
+            self._following[task] = instance.plan.tile
+
+    async def _all_ended(self, tile: int | None = None) -> None:
+        """All clients of one tile, or of all, those that joined meanwhile too. Raises what following one raised."""
+        while waiting := [one for one, of in self._following.items() if tile in (None, of) and not one.done()]:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in self._following:
+            if task.done():
+                task.result()
+
+    async def _end_changes(self) -> None:
+        self.running = False
+        await self._live_cache.end()
+        await self.end_tiles()
+
+    async def join(self, instances: Sequence[WorkloadInstance]) -> None:
+        """Start the clients of a further tile together, and follow them as the others."""
+        start = await start_together(instances, self._around.timing)
+        for instance in instances:
+            self.loop.join(instance.plan.tile)
+        self._follow(instances, start)
+
+    async def leave(self, tile: int) -> None:
+        """No workload of a tile starts again; returns when those under way have ended."""
+        self.loop.leave(tile)
+        await self._all_ended(tile)
 
     async def _standstill(self) -> dict[str, float]:
         return await self._around.hypervisor.standstill(self._guests.names)

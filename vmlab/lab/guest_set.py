@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -63,10 +63,13 @@ class GuestSet:
         helper: bool = True,
         added: AddedGuests | None = None,
     ) -> None:
+        self.guests: list[GuestPlan] = []
+        """In the order of the plan, those that were added last."""
+        self.changed = asyncio.Event()
+        """Set when guests were added or retired; whoever watches `names` clears it."""
         self._run = run
         self._open_shell = connect
         self._timing = timing
-        self._cell = cell
         self._hypervisor = hypervisor
         self._image = image
         self._on_state = on_state
@@ -74,24 +77,34 @@ class GuestSet:
         self._on_notice = on_notice
         self._helper = helper
         self._added = added or AddedGuests(cell, {}, SshShell.log_in, timing)
-        self._keys = RunKeys.generate(guest.key for guest in cell.guests)
-        self._addresses = addresses(cell.guests)
-        self._macs = macs(cell.guests)
+        self._keys = RunKeys.generate(())
+        self._addresses: dict[str, str] = {}
         self.shells: dict[str, GuestShell] = {}
-        self.specs = [self._spec(guest) for guest in cell.guests]
+        self.specs: list[DomainSpec] = []
+        self._take(cell.guests)
 
     @property
     def names(self) -> list[str]:
         """Domain names, in the order of the plan."""
         return [spec.name for spec in self.specs]
 
-    def _spec(self, guest: GuestPlan) -> DomainSpec:
+    def _take(self, guests: Sequence[GuestPlan]) -> list[DomainSpec]:
+        """Give guests of new tiles their keys and addresses, which depend on their own tile alone."""
+        self._keys.add(guest.key for guest in guests)
+        self._addresses |= addresses(guests)
+        cards = macs(guests)
+        specs = [self._spec(guest, cards[guest.key]) for guest in guests]
+        self.guests += guests
+        self.specs += specs
+        return specs
+
+    def _spec(self, guest: GuestPlan, mac: str) -> DomainSpec:
         return DomainSpec(
             name=guest.key,
             guest=guest.guest,
             tile=guest.tile,
             resources=guest.resources,
-            mac=self._macs[guest.key],
+            mac=mac,
             image=self._added.boot_image(guest),
             address=None if guest.resources.is_labs else self._addresses[guest.key],
         )
@@ -100,26 +113,53 @@ class GuestSet:
         """Start all guests; afterwards each has an SSH connection and its roles' services run."""
         await self._hypervisor.create(self._image, self.specs)
         self._all_are("created")
-        await run_all(self._connect(guest) for guest in self._cell.guests)
-        labs = [guest for guest in self._cell.guests if guest.resources.is_labs]
+        await run_all(self._connect(guest) for guest in self.guests)
+        labs = [guest for guest in self.guests if guest.resources.is_labs]
         await run_all(wait_for_boot(self.shells[guest.key], guest.resources.boot) for guest in labs)
         await self._added.make_ready(self.shells, self._hosts())
-        await self._add_data_disks()
+        await self._add_data_disks(self.guests, self.specs)
         await run_all(install_start_line(shell) for shell in self.shells.values())
-        await run_all(self._start_role(guest) for guest in self._cell.guests)
+        await run_all(self._start_role(guest) for guest in self.guests)
 
     async def restore(self, frozen: Mapping[str, SavedGuest]) -> None:
         """As `boot`, but from the snapshots in `frozen`, by guest key; the guests are as prepared as those were.
 
         Raises SnapshotError when one of them does not load; none of the guests is left then.
         """
-        await self._hypervisor.restore(self._image, self.specs, frozen)
-        self._all_are("restored")
-        await run_all(self._connect(guest, helper=self._helper) for guest in self._cell.guests)
-        await self._add_data_disks()
+        await self._restore(self.guests, self.specs, frozen)
 
-    def _all_are(self, state: str) -> None:
-        for guest in self._cell.guests:
+    async def _restore(
+        self, guests: Sequence[GuestPlan], specs: list[DomainSpec], frozen: Mapping[str, SavedGuest]
+    ) -> None:
+        await self._hypervisor.restore(self._image, specs, frozen)
+        self._all_are("restored", guests)
+        await run_all(self._connect(guest, helper=self._helper) for guest in guests)
+        await self._add_data_disks(guests, specs)
+
+    def announce(self, guests: Sequence[GuestPlan]) -> list[DomainSpec]:
+        """Guests of a further tile are to come; their domains, which `add` starts and `retire` ends."""
+        return self._take(guests)
+
+    async def add(self, guests: Sequence[GuestPlan], frozen: Mapping[str, SavedGuest]) -> None:
+        """Restore guests that were announced beside those that run. Raises as `restore`; they may be left then."""
+        keys = {guest.key for guest in guests}
+        await self._restore(guests, [spec for spec in self.specs if spec.name in keys], frozen)
+        self.changed.set()
+
+    async def retire(self, guests: Sequence[GuestPlan]) -> None:
+        """End these guests, and nobody watches them any more; guests that never started are no error."""
+        keys = [guest.key for guest in guests]
+        self.guests = [guest for guest in self.guests if guest.key not in keys]
+        self.specs = [spec for spec in self.specs if spec.name not in keys]
+        self.changed.set()
+        await self.disconnect(keys)
+        for key in keys:
+            self.shells.pop(key, None)
+        await self._hypervisor.destroy(keys)
+        self._all_are("gone", guests)
+
+    def _all_are(self, state: str, guests: Sequence[GuestPlan] | None = None) -> None:
+        for guest in self.guests if guests is None else guests:
             self._on_state(guest, state)
 
     async def _connect(self, guest: GuestPlan, *, helper: bool = False) -> None:
@@ -130,7 +170,7 @@ class GuestSet:
         call: AgentCall = partial(self._hypervisor.agent, guest.key)
         helped = await self._helped(guest) if helper else None
         if helped is None:
-            await wait_for_agent(call, guest.key, self._timing.boot_of(len(self._cell.guests)))
+            await wait_for_agent(call, guest.key, self._timing.boot_of(len(self.guests)))
         else:
             self.shells[guest.key] = helped
             call = helped.as_agent()
@@ -158,11 +198,11 @@ class GuestSet:
             self._on_notice(f"{guest.key}: its helper does not answer; its programs are started over SSH")
         return helped
 
-    async def _add_data_disks(self) -> None:
+    async def _add_data_disks(self, guests: Sequence[GuestPlan], specs: list[DomainSpec]) -> None:
         """Give each guest its data disk, once its kernel runs: a data disk is not part of a snapshot."""
-        having = [guest for guest in self._cell.guests if guest.resources.data_bytes is not None]
+        having = [guest for guest in guests if guest.resources.data_bytes is not None]
         if having:
-            await self._hypervisor.plug_data_disks(self.specs)
+            await self._hypervisor.plug_data_disks(specs)
             await run_all(self._mount_data(guest) for guest in having)
 
     async def _mount_data(self, guest: GuestPlan) -> None:
@@ -184,7 +224,7 @@ class GuestSet:
         return "".join(f"{address} {key}\n" for key, address in self._addresses.items())
 
     async def _start_role(self, guest: GuestPlan) -> None:
-        deadline = self._timing.services_of(len(self._cell.guests), os.cpu_count() or 1)
+        deadline = self._timing.services_of(len(self.guests), os.cpu_count() or 1)
         shell = self.shells[guest.key]
         if not guest.resources.is_labs:
             await self._added.set_up(shell, guest, deadline)
@@ -193,7 +233,7 @@ class GuestSet:
 
     async def boot_faults(self) -> list[str]:
         """Check what each guest has booted into; a reason for each that differs from what was asked for."""
-        looks = [self._boot_fault(guest) for guest in self._cell.guests]
+        looks = [self._boot_fault(guest) for guest in self.guests]
         return [fault for fault in await asyncio.gather(*looks) if fault is not None]
 
     async def _boot_fault(self, guest: GuestPlan) -> str | None:
@@ -205,9 +245,9 @@ class GuestSet:
         fault = seen.fault()
         return None if fault is None else f"{guest.guest}: {fault}"
 
-    async def prove_cache(self) -> list[CacheProof]:
-        """The cache mode of every disk file, as QEMU's descriptors and QMP show it."""
-        return await self._hypervisor.prove_cache(self.specs)
+    async def prove_cache(self, specs: list[DomainSpec] | None = None) -> list[CacheProof]:
+        """The cache mode of every disk file of all guests, or of some, as QEMU's descriptors and QMP show it."""
+        return await self._hypervisor.prove_cache(self.specs if specs is None else specs)
 
     async def drain_disks(self, deadline: float) -> Drained:
         """Have the host write the dirty pages of all disks, within `deadline` seconds; see the hypervisor's."""

@@ -44,6 +44,16 @@ class LiveCache:
         self._task: asyncio.Task[dict[str, Any]] | None = None
         self._can_be_called_off = False
 
+    @property
+    def mode(self) -> CacheMode | None:
+        """The cache mode of all guests now; None where they differ."""
+        return next(iter(self._modes)) if len(self._modes) == 1 else None
+
+    @property
+    def busy(self) -> bool:
+        """Whether they are being switched."""
+        return self._task is not None and not self._task.done()
+
     def begin(self) -> None:
         """The workloads run now."""
         self._open = True
@@ -91,7 +101,7 @@ class LiveCache:
             raise UsageError(f"{cell} has cache {mode} already")
         if not self._open:
             raise UsageError(f"the workloads of {cell} do not run now; it can be switched while they do")
-        if self._task is not None and not self._task.done():
+        if self.busy:
             raise UsageError(f"{cell} is being switched already")
         return mode  # type: ignore[no-any-return]  # one of CACHE_MODES
 

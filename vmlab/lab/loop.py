@@ -32,6 +32,15 @@ class Loop:
         self._seconds = seconds or 0.0
         self._again = again
         self._until = -math.inf
+        self._leaving: set[int] = set()
+
+    def leave(self, tile: int) -> None:
+        """No workload of this tile starts again."""
+        self._leaving.add(tile)
+
+    def join(self, tile: int) -> None:
+        """The workloads of this tile start again."""
+        self._leaving.discard(tile)
 
     def begin(self) -> None:
         """The workloads are about to start."""
@@ -64,7 +73,8 @@ class Loop:
             instance.say_round_ended()
             if instance.error is not None:
                 self._until = -math.inf
-            if not self.goes_on or instance.context.round >= MOST_ROUNDS:
+            over = not self.goes_on or instance.plan.tile in self._leaving
+            if over or instance.context.round >= MOST_ROUNDS:
                 return
             await self._close(instance)
             instance = self._again(instance)

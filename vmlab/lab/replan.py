@@ -9,10 +9,12 @@ from typing import Any
 from vmlab.lab.folder import RunFolder, RunRequest
 from vmlab.lab.prepared import host_of
 from vmlab.model.axes import axes_words
-from vmlab.model.errors import UsageError
+from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.run import CACHE_MODES
+from vmlab.model.units import format_bytes
 from vmlab.plan.loading import load
-from vmlab.plan.planning import check_fit, make_plan
+from vmlab.plan.memory import guest_memory
+from vmlab.plan.planning import check_fit, make_plan, read_host_facts
 from vmlab.plan.terms import CellPlan, Overrides
 
 
@@ -34,6 +36,26 @@ def replanned(folder: RunFolder, planned: Sequence[CellPlan], change: dict[str, 
     by_place = {_place(cell, kept): cell for cell in plan.cells}
     found = [by_place.get(_place(cell, kept)) for cell in planned]
     return [cell and replace(cell, index=before.index) for before, cell in zip(planned, found, strict=True)]
+
+
+def widened(folder: RunFolder, cell: CellPlan, tiles: int) -> CellPlan:
+    """The running cell with more tiles, which must fit beside what runs.
+
+    Raises UsageError where it cannot have so many, and RefusedError where the host's memory or disk cannot hold them:
+    all of them by what the host had before the run, and the new ones by what it has now.
+    """
+    (plan,) = replanned(folder, [cell], {"tiles": tiles})
+    if plan is None:
+        raise UsageError(f"the scenario has no such cell with {tiles} tiles")
+    new = [guest for guest in plan.guests if guest.tile > cell.tiles]
+    needed, now = sum(guest_memory(guest.resources, host_of(folder)) for guest in new), read_host_facts(folder.disks)
+    if needed > now.memory_available_bytes:
+        room = format_bytes(now.memory_available_bytes)
+        raise RefusedError(f"tile {tiles} needs {format_bytes(needed)} of memory and the host has {room} free now")
+    if (written := plan.disk_bytes - cell.disk_bytes) > now.disk_free_bytes:
+        room = format_bytes(now.disk_free_bytes)
+        raise RefusedError(f"tile {tiles} will write {format_bytes(written)} and the disk has {room} free now")
+    return plan
 
 
 def _changed(overrides: Overrides, change: dict[str, Any]) -> Overrides:

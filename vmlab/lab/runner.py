@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from vmlab.lab.parts import REAL, RunnerParts
 from vmlab.lab.prepared import PreparedRun, read_prepared
 from vmlab.lab.recording import HostRecording
 from vmlab.lab.repeating import Repeating
+from vmlab.lab.replan import widened
 from vmlab.lab.signals import STOPPING, released
 from vmlab.lab.snapshot_provider import SnapshotProvider
 from vmlab.lab.surroundings import CellSurroundings
@@ -226,7 +228,11 @@ class Runner:
             if self._prepared.plan.control:
                 raise UsageError("a control run has one configuration on both sides, and keeps it")
             now = arguments.pop("now", False)
-            return await change_now(self._cell, arguments) if now else self._coming.change(arguments)
+            return (
+                await change_now(self._cell, arguments, partial(widened, self._folder))
+                if now
+                else self._coming.change(arguments)
+            )
         if command != "stop":
             raise UsageError(f"this runner does not know the command {command!r}")
         name = arguments.get("signal")

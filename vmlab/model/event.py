@@ -231,6 +231,19 @@ class CacheSwitched(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TilesChanged(Event):
+    """A looped cell had `before` tiles and has `after` now, as `origin` asked.
+
+    A tile that is added counts from the start of its workloads, one that is retired until its last round was verified.
+    """
+
+    cell: int
+    origin: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadStarted(Event):
     """A workload has started. `late_ms` is its true start minus the broadcast one, in host time, ± `uncertainty_ms`.
 

@@ -16,7 +16,7 @@ from vmlab.report.heading import heading
 from vmlab.report.host_rows import mean_text, row_label
 from vmlab.report.limits import bound_lines
 from vmlab.report.loops import loop_lines, loop_rows_of
-from vmlab.report.switches import span_lines, switch_lines
+from vmlab.report.switches import span_lines, switch_lines, tile_change_lines
 from vmlab.report.targets import verdict_words
 from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, number, plural
 from vmlab.report.yardsticks import yardstick_words
@@ -62,6 +62,7 @@ def _facts(cell: CellDocument) -> Iterator[str]:
     if cell["wall_seconds"] is not None:
         yield f"total wall clock {number(cell['wall_seconds'])} s"
     yield from switch_lines(cell)
+    yield from tile_change_lines(cell)
     if cell["targets"]:
         yield f"targets: {verdict_words(cell)}"
     yield from bound_lines(cell)

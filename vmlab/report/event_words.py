@@ -24,6 +24,7 @@ from vmlab.model.event import (
     RunEnded,
     RunnerFinished,
     RunStarted,
+    TilesChanged,
     WorkloadEnded,
     WorkloadStarted,
 )
@@ -31,7 +32,7 @@ from vmlab.model.ordered import ordered_sentences
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import Outcome
 from vmlab.report.loops import round_words
-from vmlab.report.words import host_words, plural, switch_words
+from vmlab.report.words import host_words, plural, switch_words, tiles_words
 
 _LEVELS = {Outcome.PASSED: "good", Outcome.INVALID: "warning", Outcome.FAILED: "error", Outcome.ABORTED: "error"}
 
@@ -90,6 +91,8 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
         case CacheSwitched():
             told = switch_words(event.before, event.after, event.pauses_ms, event.drained_seconds, event.drained_bytes)
             return Sentence("warning", f"cell {event.cell} was switched: {told}")
+        case TilesChanged():
+            return Sentence("warning", f"cell {event.cell}: {tiles_words(event.before, event.after)}")
         case WorkloadStarted() if event.round > 1:
             return None
         case WorkloadStarted():

@@ -35,6 +35,13 @@ def loop_ended_words(cell: int) -> str:
     return f"cell {cell}: no workload starts again; the cell ends when those under way have ended"
 
 
+def tile_asked_words(cell: int, before: int, after: int) -> str:
+    """What a viewer hears whose wish for one tile more or fewer is being done."""
+    if after > before:
+        return f"cell {cell}: tile {after} is being added; the cell counts for nothing"
+    return f"cell {cell}: tile {before} is retired when its rounds have ended; the cell counts for nothing"
+
+
 def loop_rows_of(documents: Sequence[LoopDocument]) -> list[LoopRow]:
     """The rows as they stand in ``vmlab.run/1``."""
     return [

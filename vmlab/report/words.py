@@ -110,3 +110,8 @@ def switch_words(
     amount = "" if written is None else f" ({format_bytes(written)})"
     drained = "" if seconds is None else f"; dirty pages written before in {format_seconds(seconds)}{amount}"
     return f"cache {before} to {after}{longest}{drained}"
+
+
+def tiles_words(before: int, after: int) -> str:
+    """``tile 3 was added``, or ``tile 3 was retired``."""
+    return f"tile {max(before, after)} was {'added' if after > before else 'retired'}"

@@ -18,7 +18,7 @@ from vmlab.plan.loading import ScenarioFile
 from vmlab.plan.planning import check_fit, make_plan, read_host_facts
 from vmlab.plan.terms import Overrides
 from vmlab.report.coming import changed_words
-from vmlab.report.loops import loop_ended_words
+from vmlab.report.loops import loop_ended_words, tile_asked_words
 from vmlab.report.words import plural, switch_words
 
 ORIGIN = "the console"
@@ -64,6 +64,11 @@ class RunCommands:
         return switch_words(
             done["before"], done["after"], done["pauses_ms"], done["drained_seconds"], done["drained_bytes"]
         )
+
+    def change_tiles(self, count: int) -> str:
+        """Have the loop that runs go on with `count` tiles, one more or fewer; returns what is done as a sentence."""
+        done = ask_for_now(self._folder, ORIGIN, {"tiles": count})
+        return tile_asked_words(done["cell"], done["before"], done["after"])
 
     def end_loop(self) -> str:
         """Have no workload of the loop that runs start again; returns what comes of it as a sentence."""

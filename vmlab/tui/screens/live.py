@@ -153,7 +153,8 @@ class LiveScreen(WatchScreen):
 
     def why_not(self, action: str) -> str:
         """Commands to a run need one."""
-        now, to_come = ("switch_cache_now", "end_loop"), ("switch_cache", "change_tiles", "edit_coming", "as_planned")
+        now = ("switch_cache_now", "change_tiles_now", "end_loop")
+        to_come = ("switch_cache", "change_tiles", "edit_coming", "as_planned")
         if action in (*now, *to_come, "stop_run") and self.watched is None:
             return "no run is going on; press 2 to start one"
         return ""
@@ -233,6 +234,15 @@ class LiveScreen(WatchScreen):
             self._listed.tell(problem)
         elif self._listed is not None:
             self._listed.fill(cells)
+
+    def action_change_tiles_now(self, step: int) -> None:
+        """Add a tile to the loop that goes on, or retire its newest."""
+        if self.is_refused("change_tiles_now"):
+            return
+        cell = self.view().cell
+        tiles = cell.tiles if cell is not None else None
+        count = (tiles if isinstance(tiles, int) else 1) + step
+        self._ask("The loop", lambda run: run.change_tiles(count))
 
     def action_end_loop(self) -> None:
         """No workload of the loop starts again; what is under way ends."""

@@ -9,6 +9,8 @@ from textual.binding import Binding
 NOW = "Guests that run: cache writeback or none, at once; this cell is a reading of neither then"
 MORE_TILES = "Cells to come: one tile more"
 FEWER_TILES = "Cells to come: one tile fewer"
+TILE_NOW = "A loop: one tile more while the others work; this cell counts for nothing"
+TILE_AWAY = "A loop: retire the newest tile when its rounds have ended"
 
 RUN_KEYS = (
     Binding("b", "switch_cache", "Cache", key_display="bB", tooltip="Cells to come: cache writeback or none"),
@@ -24,6 +26,8 @@ RUN_KEYS = (
     ),
     Binding("e", "edit_coming", "Coming", tooltip="List the cells to come, to change, skip or put back each"),
     Binding("u", "as_planned", "As planned", show=False, tooltip="Cells to come: undo what was changed of them"),
+    Binding("greater_than_sign", "change_tiles_now(1)", "Tile now", key_display="<>", show=False, tooltip=TILE_NOW),
+    Binding("less_than_sign", "change_tiles_now(-1)", "Tile away", key_display="<", show=False, tooltip=TILE_AWAY),
     Binding("E", "end_loop", "End the loop", show=False, tooltip="A loop: no workload starts again"),
     Binding("X", "stop_run", "Stop", tooltip="Ask whether to stop the run that is shown"),
 )
@@ -32,4 +36,7 @@ RUN_KEYS = (
 def refused_keys(action: str) -> Iterator[Binding]:
     """The same keys, out of sight and for `action`, for a screen on which there is nothing to change."""
     for binding in RUN_KEYS:
+        if "change_tiles_now" in binding.action:
+            # A replay has these keys for its speed.
+            continue
         yield Binding(binding.key, action, binding.description, show=False, tooltip=binding.tooltip)

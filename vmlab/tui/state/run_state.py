@@ -17,6 +17,7 @@ from vmlab.model.event import (
     RoundEnded,
     SnapshotMade,
     SnapshotProgressed,
+    TilesChanged,
 )
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import RUNNING, Outcome
@@ -81,9 +82,10 @@ class RunState:
         if moment is not None:
             self._moments.append(moment)
         self._note_freezing(event)
-        if isinstance(event, RoundEnded | CellStarted) and self._timeline.cell is not None:
+        if isinstance(event, RoundEnded | TilesChanged | CellStarted) and self._timeline.cell is not None:
             # Made once: a loop may have thousands of rounds, and the screen is drawn four times a second.
-            self._loop = tuple(loop_rows(self._timeline.cell.rounds, newest=1))
+            cell = self._timeline.cell
+            self._loop = tuple(loop_rows((one for one in cell.rounds if not cell.is_retired(one.tile)), newest=1))
         if isinstance(event, CellEnded) and event.cell in self._timeline.cells:
             # Made once: a run may have hundreds of cells, and the screen is drawn four times a second.
             self._ended.append(cell_view(self._timeline.cells[event.cell]))
@@ -164,7 +166,10 @@ class RunState:
         for workload in cell.workloads.values():
             view = self._workload_view(workload, cell)
             own.setdefault((view.tile, view.guest), []).append(view)
-        places = {*cell.guests, *(place for place in own if place[1])}
+        there = {
+            place for place, guest in cell.guests.items() if guest.state != "gone" or not cell.is_retired(place[0])
+        }
+        places = {*there, *(place for place in own if place[1] and not cell.is_retired(place[0]))}
         return tuple(self._guest_view(cell, *place, tuple(own.get(place, ()))) for place in sorted(places))
 
     def _guest_view(self, cell: CellTimeline, tile: int, guest: str, workloads: tuple[WorkloadView, ...]) -> GuestView:
@@ -203,6 +208,8 @@ def _moment(event: Event) -> Moment | None:
             return Moment(event.mono, "changed", "warning")
         case CacheSwitched():
             return Moment(event.mono, f"cache {event.after}", "warning")
+        case TilesChanged():
+            return Moment(event.mono, f"tiles {event.after}", "warning")
         case _:
             return None
 
@@ -234,4 +241,5 @@ def cell_view(cell: CellTimeline) -> CellView:
         wall_seconds=end.wall_seconds if end else None,
         settings=cell.start.settings,
         switches=tuple((one.mono, one.after) for one in cell.switches),
+        tile_changes=tuple((one.mono, one.after) for one in cell.tile_changes),
     )

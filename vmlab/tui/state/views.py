@@ -113,6 +113,14 @@ class CellView(NamedTuple):
     switches: tuple[tuple[float, str], ...] = ()
     """When its cache mode was switched while it ran, on the monotonic clock, and to which."""
 
+    tile_changes: tuple[tuple[float, int], ...] = ()
+    """When tiles were added or retired while it ran, and how many there were then."""
+
+    @property
+    def tiles(self) -> AxisValue | None:
+        """How many tiles it has at present."""
+        return self.tile_changes[-1][1] if self.tile_changes else self.axis("tiles")
+
     @property
     def cache(self) -> AxisValue | None:
         """The cache mode of its guests at present; None where they differ."""
@@ -161,9 +169,9 @@ class RunView(NamedTuple):
 
     @property
     def switched(self) -> tuple[float, ...]:
-        """When running guests were switched, on the monotonic clock, in order."""
+        """When running guests were switched, or tiles added and retired, on the monotonic clock, in order."""
         cells = self.cells if self.cell is None else (*self.cells, self.cell)
-        return tuple(sorted({moment for cell in cells for moment, _ in cell.switches}))
+        return tuple(sorted({moment for cell in cells for moment, _ in (*cell.switches, *cell.tile_changes)}))
 
     def elapsed(self, now: float) -> float:
         """Seconds since the run began, or how long it took."""
