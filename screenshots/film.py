@@ -6,12 +6,12 @@ Every picture in it is the console's own export of the recording that comes with
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from pathlib import Path
 
 from textual.pilot import Pilot
 
+from screenshots.make import same_terminal
 from screenshots.moving import moving
 from vmlab.report.demo.chapters import Demo, load_demo
 from vmlab.tui.app import Console
@@ -77,9 +77,7 @@ async def pictures(demo: Demo) -> list[str]:
 
 def main() -> None:
     """Write the picture."""
-    # The picture is the same from whatever terminal it is made.
-    os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LANG="C.UTF-8")
-    os.environ.pop("NO_COLOR", None)
+    same_terminal()
     demo = load_demo()
     taken = asyncio.run(pictures(demo))
     titles = [demo.chapters[number].title for number, _ in moments(demo)]

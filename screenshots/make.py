@@ -1,12 +1,14 @@
-"""Pictures of the console from a run that was really recorded: ``python -m screenshots.make [RUN]``.
+"""Pictures of the console from runs that were really recorded: ``python -m screenshots.make [RUN [COMPARED]]``.
 
-RUN is as in ``vmlab show``; without one it is the newest tile run of two cells or more. Nothing is made up: the Live
-screen is shown as Replay shows it, and says that it is a recording.
+Both are as in ``vmlab show``. Without them, RUN is the newest tile run of two cells or more, and COMPARED, for the
+Compare screen with its intervals, the newest of `copies.yaml`, or RUN where there is none. Nothing is made up: the
+Live screen is shown as Replay shows it, and says that it is a recording.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,12 +32,29 @@ SETTLE_SECONDS = 2.5
 PATIENCE_SECONDS = 120.0
 
 
-def newest_tile_run() -> Path:
-    """The store of the newest tile run that passed with two cells or more. Raises UsageError."""
+COMPARED = "copies"
+"""The scenario beside this file: eight readings of each side, as intervals take them."""
+
+
+def same_terminal() -> None:
+    """Pictures are the same from whatever terminal they are made."""
+    os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LANG="C.UTF-8")
+    os.environ.pop("NO_COLOR", None)
+
+
+def newest_run(scenario: str, cells: int = 2) -> Path | None:
+    """The store of the newest run of a scenario that passed with so many cells or more; None where there is none."""
     for run in list_runs():
-        if run.scenario == "tile" and run.outcome == "passed" and run.cells_done >= 2:
+        if run.scenario == scenario and run.outcome == "passed" and run.cells_done >= cells:
             return runs_folder() / run.id / STORE
-    raise UsageError("there is no tile run with two cells that passed; `vmlab run tile --size smoke` makes one")
+    return None
+
+
+def shown_run() -> Path:
+    """The store of the newest tile run. Raises UsageError where there is none."""
+    if (found := newest_run("tile")) is None:
+        raise UsageError("there is no tile run with two cells that passed; `vmlab run tile --size smoke` makes one")
+    return found
 
 
 async def shows(app: App[Any], pilot: Pilot[Any], words: str) -> None:
@@ -52,7 +71,7 @@ async def picture(app: App[Any], pilot: Pilot[Any], name: str) -> None:
     app.save_screenshot(f"{name}-{columns}x{rows}.svg", str(FOLDER))
 
 
-async def pictures(store: Path, size: tuple[int, int]) -> None:
+async def pictures(store: Path, compared: Path, size: tuple[int, int]) -> None:
     """All screens at one size."""
     app = Console()
     async with app.run_test(size=size) as pilot:
@@ -79,17 +98,19 @@ async def pictures(store: Path, size: tuple[int, int]) -> None:
         await pilot.pause(SETTLE_SECONDS)
         screen = app.screen
         assert isinstance(screen, CompareScreen)
-        screen.compare([Pick(store)])
+        screen.compare([Pick(compared)])
         await shows(app, pilot, "since the workloads started")
         await picture(app, pilot, "compare")
 
 
 def main(arguments: list[str]) -> None:
     """Write all pictures."""
-    store = resolve_run(arguments[0]) if arguments else newest_tile_run()
+    same_terminal()
+    store = resolve_run(arguments[0]) if arguments else shown_run()
+    compared = resolve_run(arguments[1]) if arguments[1:] else newest_run(COMPARED) or store
     for size in SIZES:
-        asyncio.run(pictures(store, size))
-    sys.stderr.write(f"{store.parent.name}: pictures are in {FOLDER}\n")
+        asyncio.run(pictures(store, compared, size))
+    sys.stderr.write(f"{store.parent.name}, {compared.parent.name}: pictures are in {FOLDER}\n")
 
 
 if __name__ == "__main__":
