@@ -202,14 +202,14 @@ def bars(
         return _svg(figure, prefix)
 
 
-def timeline(drawn: Timeline, prefix: str) -> etree._Element:
-    """Phases and workloads above, and below them the tracks, all over the same seconds."""
+def timeline(drawn: Timeline, prefix: str, width: float = _WIDTH) -> etree._Element:
+    """Phases and workloads above, and below them the tracks, all over the same seconds; `width` is in inches."""
     rows = list(dict.fromkeys(span.row for span in drawn.spans))
     heights = [0.45 + 0.16 * len(rows), *([1.0] * len(drawn.tracks))]
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(_WIDTH, sum(heights) + 0.5), layout="constrained")
+        figure = Figure(figsize=(width, sum(heights) + 0.5), layout="constrained")
         strips = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)
-        _spans(strips[0][0], rows, drawn.spans)
+        _spans(strips[0][0], rows, drawn.spans, round(_LONGEST * width / _WIDTH))
         for axes, track in zip((strip[0] for strip in strips[1:]), drawn.tracks, strict=True):
             _track(axes, track)
         for moment, words in drawn.marks:
@@ -221,7 +221,7 @@ def timeline(drawn: Timeline, prefix: str) -> etree._Element:
         return _svg(figure, prefix)
 
 
-def _spans(axes: Axes, rows: Sequence[str], spans: Sequence[Span]) -> None:
+def _spans(axes: Axes, rows: Sequence[str], spans: Sequence[Span], longest: int) -> None:
     for place, row in enumerate(rows):
         own = [(span.since, span.until - span.since) for span in spans if span.row == row]
         color = _color(2 if place else 0)
@@ -230,7 +230,7 @@ def _spans(axes: Axes, rows: Sequence[str], spans: Sequence[Span]) -> None:
             middle, low = (span.since + span.until) / 2, number % 2
             axes.annotate(span.text, (middle, -0.45 - 0.55 * low), ha="center", va="bottom", fontsize=7, color=INK)
             axes.axvline(span.until, color=LINE, linewidth=0.8)
-    axes.set_yticks(range(len(rows)), [_cut(row) for row in rows], fontsize=7)
+    axes.set_yticks(range(len(rows)), [_cut(row, longest) for row in rows], fontsize=7)
     axes.set_ylim(len(rows) - 0.5, -1.9)
     axes.grid(axis="y", visible=False)
 
@@ -307,5 +307,5 @@ def _color(number: int) -> str:
     return SERIES[number % len(SERIES)]
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+def _cut(text: str, longest: int = _LONGEST) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
