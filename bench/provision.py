@@ -2,8 +2,9 @@
 
 ``python -m bench.provision`` prints Markdown tables: 1, 4 and 12 guests, the three ways in turn within every round, so
 that all see the same host, and medians over rounds. ``--engine`` adds whole cells of the tile at smoke size, where
-seconds run to the moment at which all workloads are ready to start. ``--ksm`` adds what the kernel's same-page merging
-makes of restored and of booted guests; it switches KSM on for a minute or two and puts its settings back.
+seconds run to the moment at which all workloads are ready to start, and what a cell takes beyond its execute phase.
+``--ksm`` adds what the kernel's same-page merging makes of restored and of booted guests; it switches KSM on for a
+minute or two and puts its settings back.
 
 Needs root. For the usual way see `usual_image`; ``--skip usual`` does without.
 """
