@@ -198,7 +198,7 @@ class LiveScreen(WatchScreen):
         elif not self.is_refused("edit_coming"):
             self._listed = coming_list()
             self.add_class("-coming")
-            await self.mount(self._listed.titled("Cells to come"), before="#log")
+            await self.mount_all([self._listed.titled("Cells to come")], before="#log")
             self._listed.focus()
             self._list_coming()
 
