@@ -2,147 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import importlib
+import pkgutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input
 
-from tests.tui.conftest import RECORDED
 from tests.tui.pictures import screen_text
-from tests.tui.test_coming import Commands
-from tests.tui.test_screens import ROOMY, TIGHT, StillConsole, replayed, shown_live
+from tests.tui.states import STATES, Place, State, replay
+from tests.tui.test_screens import StillConsole, living
 from tests.waiting import until
-from vmlab.model.places import runs_folder
-from vmlab.report.demo.chapters import load_demo
+from vmlab.tui import screens
 from vmlab.tui.app import Console
-from vmlab.tui.feed.picks import Pick
-from vmlab.tui.feed.recorded_run import RecordedRun
-from vmlab.tui.screens.compare import CompareScreen
-from vmlab.tui.screens.demo import DemoScreen
-from vmlab.tui.screens.help import HelpModal, help_lines
+from vmlab.tui.screens.help import help_lines
 from vmlab.tui.screens.live import LiveScreen
-from vmlab.tui.screens.results import ResultsScreen
+from vmlab.tui.widgets.choice_form import ChoiceForm
+from vmlab.tui.widgets.row_list import RowList
 
-MOVES = ("move", "row", "value", "scroll_up", "scroll_down", "scroll_home", "scroll_end", "page_up", "page_down")
-"""What a cursor or a pane does at its end is seen and need not be said."""
-LEAVES = ("quit", "app.quit")
-Made = Callable[[Console, pytest.MonkeyPatch], Awaitable[None]]
+__all__ = ["living"]
 
-
-async def live_empty(app: Console, patch: pytest.MonkeyPatch) -> None:
-    await until(lambda: "No guests" in screen_text(app), "the hint")
-
-
-async def live_running(app: Console, patch: pytest.MonkeyPatch) -> None:
-    recording = RecordedRun(RECORDED)
-    await shown_live(app, recording.events, recording.began + recording.executions()[0][0] + 8)
-    await until(lambda: "cell 1/2" in screen_text(app), "the run")
+FAR = 100_000
+FORWARD = ("move", "row", "value", "scroll_down", "scroll_end", "page_down")
+BACK = ("scroll_up", "scroll_home", "page_up")
+"""Actions that move a cursor or a pane; those of a cursor go back where they are told a step below 0."""
+LEAVES = ("quit",)
 
 
-async def live_coming(app: Console, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("vmlab.tui.screens.live.run_commands", Commands().of)
-    await live_running(app, patch)
-    assert isinstance(app.screen, LiveScreen)
-    await app.screen.action_edit_coming()
-    await until(lambda: "skipped" in screen_text(app), "the list")
+@pytest.fixture
+def made(
+    request: pytest.FixtureRequest, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[StillConsole], Place]:
+    """What makes the place of a state, in the folder that it asks for."""
+    wanted: State = request.param
+    if wanted.folder:
+        request.getfixturevalue(wanted.folder)
+    return lambda app: Place(app, monkeypatch)
 
 
-async def runs(app: Console, patch: pytest.MonkeyPatch) -> None:
-    await app.switch_mode("runs")
-    wanted = "✓ passed" if any(runs_folder().glob("*")) else "No runs yet"
-    await until(lambda: wanted in screen_text(app), "the list")
+EACH = pytest.mark.parametrize(
+    ("made", "wanted"), [(one, one) for one in STATES], ids=[one.name for one in STATES], indirect=["made"]
+)
 
 
-async def scenarios(app: Console, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("vmlab.tui.feed.planner.shipped_names", lambda: ["cpu-overhead", "tile"])
-    patch.setattr("vmlab.tui.feed.planner.read_host_facts", lambda folder: ROOMY)
-    patch.setattr("vmlab.tui.screens.scenarios.start", lambda file, overrides: runs_folder() / "none")
-    await app.switch_mode("scenarios")
-    await until(lambda: "Press s to start it" in screen_text(app), "a plan")
+def test_every_screen_is_among_them() -> None:
+    modules = [
+        importlib.import_module(f"{screens.__name__}.{one.name}") for one in pkgutil.iter_modules(screens.__path__)
+    ]
+    bare = {"ConsoleScreen", "WatchScreen"}
+    known = {
+        found.__name__
+        for module in modules
+        for found in vars(module).values()
+        if isinstance(found, type) and issubclass(found, Screen) and found.__module__ == module.__name__
+    }
+    assert known - bare <= {one.screen.__name__ for one in STATES}
 
 
-async def choices(app: Console, patch: pytest.MonkeyPatch) -> None:
-    await scenarios(app, patch)
-    app.screen.query_one("#choices").focus()
-
-
-async def refused(app: Console, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("vmlab.tui.feed.planner.shipped_names", lambda: ["tile"])
-    patch.setattr("vmlab.tui.feed.planner.read_host_facts", lambda folder: TIGHT)
-    await app.switch_mode("scenarios")
-    await until(lambda: "MORE than" in screen_text(app), "the refusal")
-
-
-async def compare_empty(app: Console, patch: pytest.MonkeyPatch) -> None:
-    await app.switch_mode("compare")
-    await until(lambda: "Nothing to compare" in screen_text(app), "the hint")
-
-
-async def compare(app: Console, patch: pytest.MonkeyPatch) -> None:
-    await app.switch_mode("compare")
-    assert isinstance(app.screen, CompareScreen)
-    store = next(runs_folder().iterdir()) / "run.sqlite"
-    app.screen.compare([Pick(store, 1), Pick(store, 2)])
-    await until(lambda: "since the workloads started" in screen_text(app), "the chart")
-
-
-async def replay(app: Console, patch: pytest.MonkeyPatch) -> None:
-    await app.switch_mode("runs")
-    screen = await replayed(app, next(runs_folder().iterdir()) / "run.sqlite")
-    screen.seek_to(60.0)
-    await until(lambda: "RECORDING paused" in screen_text(app), "it stands still")
-
-
-async def replay_at_its_end(app: Console, patch: pytest.MonkeyPatch) -> None:
-    await replay(app, patch)
-    app.screen.seek_to(1e9)  # type: ignore[attr-defined]
-    await until(lambda: "at its end" in screen_text(app), "the end")
-
-
-async def results(app: Console, patch: pytest.MonkeyPatch) -> None:
-    await app.push_screen(ResultsScreen(next(runs_folder().iterdir()) / "run.sqlite"))
-    await until(lambda: "filecopy" in screen_text(app), "the tables")
-
-
-async def demo(app: Console, patch: pytest.MonkeyPatch) -> None:
-    screen = DemoScreen(load_demo())
-    await app.push_screen(screen)
-    await until(lambda: screen.playback is not None, "the recording is read")
-    assert screen.playback is not None
-    screen.playback.paused = True
-    screen.seek_to(screen.demo.chapters[1].position)
-    await until(lambda: "RECORDING paused" in screen_text(app) and "2/" in screen_text(app), "it stands still")
-
-
-async def help_shown(app: Console, patch: pytest.MonkeyPatch) -> None:
-    app.action_help()
-    await until(lambda: isinstance(app.screen, HelpModal), "the help")
-
-
-async def question(app: Console, patch: pytest.MonkeyPatch) -> None:
-    app.ask_to_stop(runs_folder() / "none")
-    await until(lambda: "Let it run" in screen_text(app), "the question")
-
-
-EMPTY: tuple[Made, ...] = (live_empty, runs, compare_empty, scenarios, choices, refused, help_shown, question, demo)
-RECORDED_ONCE: tuple[Made, ...] = (live_running, live_coming, runs, compare, replay, replay_at_its_end, results)
-STATES = [*((made, False) for made in EMPTY), *((made, True) for made in RECORDED_ONCE)]
-
-
-@pytest.mark.parametrize(("made", "with_run"), STATES, ids=lambda value: getattr(value, "__name__", f"{value}"))
-async def test_every_key_does_something_or_says_why_not(
-    made: Made, with_run: bool, state: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if with_run:
-        request.getfixturevalue("recorded")
+@EACH
+async def test_every_key_does_something_or_says_why_not(made: Callable[[StillConsole], Place], wanted: State) -> None:
     tried: set[str] = set()
     while True:
         app = StillConsole()
-        async with app.run_test(size=(80, 24)) as pilot:
-            await made(app, monkeypatch)
+        async with app.run_test(size=wanted.size) as pilot:
+            await wanted.make(made(app))
             base, mode, focused = app.screen, app.current_mode, app.focused
+            assert isinstance(base, wanted.screen)
             for key, active in list(base.active_bindings.items()):
-                if key in tried or active.binding.action.partition("(")[0] in (*MOVES, *LEAVES):
+                if key in tried or (active.node is app.focused and isinstance(active.node, Input)):
+                    continue  # A field edits its text by the framework's own keys.
+                if active.binding.action.partition("(")[0] in (*FORWARD, *BACK, *LEAVES):
                     continue
                 tried.add(key)
                 app.say_nothing()
@@ -159,13 +91,68 @@ async def test_every_key_does_something_or_says_why_not(
                 while app.screen is not base:
                     await app.pop_screen()
                 base.set_focus(focused)
+                if app.focused is not focused:
+                    break  # What had the focus is out of sight.
             else:
                 return
 
 
+@EACH
+async def test_every_key_that_moves_does_so_wherever_there_is_room(
+    made: Callable[[StillConsole], Place], wanted: State
+) -> None:
+    app = StillConsole()
+    async with app.run_test(size=wanted.size) as pilot:
+        await wanted.make(made(app))
+        base = app.screen
+        for pane in base.focus_chain:
+            # What the moves before began, such as a plan of another scenario, is over: it may set a cursor back.
+            await until(lambda: all(one.is_finished for one in app.workers), "nothing is being made")
+            base.set_focus(pane)
+            own = {key: one.binding.action for key, one in base.active_bindings.items() if one.node is pane}
+            moves = {key: action for key, action in own.items() if action.partition("(")[0] in (*FORWARD, *BACK)}
+            for key, action in moves.items():
+                if has_room(pane, action):
+                    await make_room(pane, action)
+                    before = where(pane)
+                    await pilot.press(key)
+                    await until(lambda: where(pane) != before, f"{key} ({action}) moves in {pane}")  # noqa: B023
+
+
+def has_room(pane: Widget, action: str) -> bool:
+    """Whether there is anything that this action could move to."""
+    if isinstance(pane, RowList):
+        return len(pane._keys) > 1
+    if isinstance(pane, ChoiceForm):
+        return len(pane._choices if action.startswith("row") else pane._values) > 1
+    return pane.max_scroll_y > 0
+
+
+async def make_room(pane: Widget, action: str) -> None:
+    """Go to where the action has something to move to."""
+    name, _, step = action.partition("(")
+    back = name in BACK or step.startswith("-")
+    if isinstance(pane, RowList | ChoiceForm):
+        await pane.run_action(f"{name}({FAR if back else -FAR})")
+        return
+    target = pane.max_scroll_y if back else 0
+    pane.scroll_to(y=target, animate=False, immediate=True)
+    await until(lambda: pane.scroll_offset.y == target == pane.scroll_target_y, "it stands at an end")
+
+
+def where(pane: Widget) -> tuple[object, ...]:
+    """Where a cursor or a pane stands."""
+    if isinstance(pane, RowList):
+        return (pane.key,)
+    if isinstance(pane, ChoiceForm):
+        return (pane._row, pane._column)
+    return (pane.scroll_offset,)
+
+
 def seen(app: Console) -> tuple[object, ...]:
     """All that a user could notice."""
-    return app.screen, app.focused, app.said, screen_text(app)
+    fields = [(one.value, one.has_focus) for one in app.screen.query(Input)]
+    return app.screen, app.focused, app.said, screen_text(app), fields
 
 
 async def test_help_tells_no_key_of_the_framework(state: Path) -> None:
@@ -191,7 +178,7 @@ async def test_a_command_without_a_run_says_so_and_asks_nothing(state: Path) -> 
 async def test_the_key_of_the_runs_leaves_a_recording_that_was_opened_there(recorded: Path) -> None:
     app = StillConsole()
     async with app.run_test(size=(80, 24)) as pilot:
-        await replay(app, pytest.MonkeyPatch())
+        await replay(Place(app, pytest.MonkeyPatch()))
         await pilot.press("1")
         await until(lambda: isinstance(app.screen, LiveScreen), "Live")
         await pilot.press("3")

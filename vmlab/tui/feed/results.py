@@ -27,7 +27,11 @@ class ResultText:
     @classmethod
     def of_problem(cls, problem: str) -> ResultText:
         """One line with the reason why there is nothing to show."""
-        return cls(lambda width: problem, lambda width: problem)
+
+        def text(width: int) -> str:
+            return problem
+
+        return cls(text, text)
 
 
 def results_of(store: Path) -> ResultText:

@@ -57,8 +57,18 @@ class ResultsScreen(ConsoleScreen):
         if self._results is not None:
             self.query_one(ResultBoard).show(self._results.published if self._published else self._results.tables)
 
+    def why_not(self, action: str) -> str:
+        """There is one text alone where nothing could be read, and none before."""
+        if action != "published":
+            return ""
+        if self._results is None:
+            return "the run is still being read"
+        return "this is all that can be read of the run" if self._results.published == self._results.tables else ""
+
     def action_published(self) -> None:
         """The run's own tables, or the publication's with ours beside."""
+        if self.is_refused("published"):
+            return
         self._published = not self._published
         self._draw()
 
