@@ -21,7 +21,6 @@ from vmlab.model.printed import printed_number
 from vmlab.model.reference import PublishedFigure, Reference
 from vmlab.model.units import format_bytes
 from vmlab.plan.loading import ScenarioFile, load, shipped_names
-from vmlab.plan.validating import validate_all
 from vmlab.report.grid import paragraph
 from vmlab.report.reference import EMULATED, answer_words, error_notes, printed_tables
 from vmlab.report.tables import absent_notes
@@ -32,7 +31,6 @@ README = DOCS.parent / "README.md"
 _LIST = re.compile(r"(<!-- scenarios -->\n).*?(<!-- end -->)", re.DOTALL)
 _WIDTH = 118
 NOT_RUN = "not run yet"
-_PUBLISHED_ONLY = "published only"
 
 _PREFACE = """\
 # Experiments
@@ -158,7 +156,7 @@ def _printed_place(figure: PublishedFigure) -> tuple[object, ...]:
 def _ours(file: ScenarioFile, record: Mapping[str, Any] | None) -> str:
     """Size, accelerator, date and machine of the run, and whether it compares."""
     if record is None:
-        return f"{_unrun(file)}."
+        return f"{NOT_RUN}."
     beside, machine = record["beside"], record["machine"]
     run = beside["run"]
     parts = [f"size {run['size']}", f"accelerator {run['accelerator']}", str(run["started"])[:10], *_machine(machine)]
@@ -175,10 +173,6 @@ def _machine(machine: Mapping[str, Any]) -> Iterator[str]:
 _VERSIONS = {"kernel": "Linux", "qemu": "QEMU", "libvirt": "libvirt"}
 
 
-def _unrun(file: ScenarioFile) -> str:
-    return NOT_RUN if any(validate_all(file).cells.values()) else _PUBLISHED_ONLY
-
-
 def _claims(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[str]:
     claims = _reference(file).claims
     if not claims:
@@ -186,7 +180,7 @@ def _claims(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[st
     answers = {body["say"]: _answer(record, body) for body in (record["beside"]["claims"] if record else ())}
     yield from ("| claim | answer | repeats at least |", "| --- | --- | --- |")
     for claim in claims:
-        yield f"| {claim.say} | {answers.get(claim.say, _unrun(file))} | {readings_needed(claim.comparisons)} |"
+        yield f"| {claim.say} | {answers.get(claim.say, NOT_RUN)} | {readings_needed(claim.comparisons)} |"
     yield ""
 
 

@@ -21,6 +21,7 @@ from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
 from vmlab.analysis.published import BesideReference, beside_reference, published_alone
 from vmlab.analysis.shape import RunDocument
+from vmlab.model.errors import RefusedError
 from vmlab.plan.loading import load
 from vmlab.report.grid import UNCUT
 from vmlab.report.reference import reference_text
@@ -42,7 +43,7 @@ def _told(name: str) -> tuple[RunDocument, BesideReference]:
         return run_document(reader), beside_reference(reader)
 
 
-@pytest.mark.parametrize("name", [name for name in published_names() if name != "disk-shared"])
+@pytest.mark.parametrize("name", published_names())
 def test_a_run_that_measured_everything_has_no_fault(name: str) -> None:
     document, beside = _told(name)
     assert list(faults_of_run(document)) == []
@@ -107,6 +108,24 @@ def _checked(names: list[str], asked: Asked, state: Path, printed: Printed) -> l
     check_all(names, asked, state, report)
     report.total()
     return printed.readouterr().out.splitlines()
+
+
+def test_without_its_pool_a_scenario_is_checked_for_what_is_published_alone(
+    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: Printed
+) -> None:
+    asked = []
+
+    def refuse(pool: str) -> None:
+        asked.append(pool)
+        raise RefusedError("no cluster")
+
+    monkeypatch.setattr(run_all, "require_pool", refuse)
+    lines = _checked(["disk-shared"], Asked(command=TOLD), state, capsys)
+    assert (lines[0].split()[0], asked) == ("ok", ["rbd"])
+    monkeypatch.setattr(run_all, "require_pool", asked.append)
+    assert _checked(["disk-shared"], Asked(command=TOLD), state, capsys)[0].split()[0] == "ok"
+    told = (state / "output/disk-shared.log").read_text().splitlines()
+    assert [line.split()[2] for line in told if line.startswith("$ vmlab ")] == ["show", "show", "run", "show", "show"]
 
 
 def test_a_line_each_a_failure_does_not_end_it_and_what_passed_is_kept(

@@ -1,6 +1,7 @@
 """A proof is read from open descriptors; here they are this process's own, and QMP's words are scripted."""
 
 import contextlib
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 from vmlab.hypervisor import loop
 from vmlab.hypervisor.cache_proof import Qemu, direct_flags
-from vmlab.hypervisor.data_disks import DataDisk
+from vmlab.hypervisor.data_disks import DataDisk, PoolDisk
+from vmlab.hypervisor.rbd import PoolImage
 from vmlab.model.cache import CACHE_FLAGS, CacheFlags
 from vmlab.model.results import CacheProof
 from vmlab.model.run import CACHE_MODES, CacheMode
@@ -138,3 +140,46 @@ def test_below_a_block_device_the_hosts_cache_is_part_of_the_proof(
     assert of_device.agrees is (mode == "writeback"), "the descriptor that keeps the device is seen as well"
     assert (of_file.agrees, of_file.o_direct) == (direct_below, direct_below)
     assert "below loop" in of_file.expected
+
+
+class PoolMonitor:
+    """QMP's answers for images in a pool, as QEMU 7.2 gives them: without a path, the options stand as JSON."""
+
+    def __init__(self, flags: CacheFlags, *images: str) -> None:
+        self._flags = flags
+        self._images = images
+
+    def _node(self, image: str, driver: str) -> dict[str, Any]:
+        opened = {"pool": "lab", "image": image, "conf": "/etc/ceph/ceph.conf", "driver": "rbd"}
+        options = opened if driver == "rbd" else {"driver": driver, "file": opened}
+        # The write cache of a node is on in every mode; that of its device is what was asked for.
+        writeback = driver == "rbd" or self._flags.writeback
+        cache = {"writeback": writeback, "direct": self._flags.direct, "no-flush": self._flags.no_flush}
+        return {"file": f"json:{json.dumps(options)}", "drv": driver, "cache": cache}
+
+    def __call__(self, command: str) -> Any:
+        if command == "query-named-block-nodes":
+            return [self._node(image, driver) for image in self._images for driver in ("raw", "rbd")]
+        return [{"device": ""}, *({"device": "", "inserted": self._node(image, "raw")} for image in self._images)]
+
+
+DISK = PoolDisk(PoolImage("lab", "vmlab.run.vm", Path("/etc/ceph/ceph.conf")))
+
+
+@pytest.mark.parametrize("mode", CACHE_MODES)
+@pytest.mark.parametrize("really", CACHE_MODES)
+def test_an_image_in_a_pool_is_proved_by_what_qmp_says(mode: CacheMode, really: CacheMode) -> None:
+    monitor = PoolMonitor(CACHE_FLAGS[really], "vmlab.run.vm", "foreign")
+    (proof,) = Qemu("web", os.getpid(), monitor).prove_data(mode, DISK)
+    assert proof.agrees is (mode == really)
+    assert (proof.file, proof.host_file) == ("rbd:lab/vmlab.run.vm", None)
+    assert proof.expected.startswith(f"rbd, {mode}: ")
+    found = CACHE_FLAGS[really]
+    assert (proof.o_direct, proof.direct, proof.no_flush) == (found.direct, found.direct, found.no_flush)
+    assert proof.writeback is found.writeback
+
+
+def test_an_image_that_qemu_does_not_have_open_is_not_proved() -> None:
+    for mode in CACHE_MODES:
+        (proof,) = Qemu("web", os.getpid(), PoolMonitor(CACHE_FLAGS[mode], "foreign")).prove_data(mode, DISK)
+        assert not proof.agrees

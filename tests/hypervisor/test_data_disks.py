@@ -7,7 +7,8 @@ import pytest
 
 from tests.hypervisor.conftest import spec
 from vmlab.hypervisor import loop
-from vmlab.hypervisor.data_disks import DataDisks
+from vmlab.hypervisor.contract import DomainSpec
+from vmlab.hypervisor.data_disks import DataDisk, DataDisks
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.sweep import sweep
 from vmlab.model.errors import HypervisorError, RefusedError
@@ -26,9 +27,15 @@ def open_entries(folder: Path) -> list[JournalEntry]:
     return Journal(folder / "journal.jsonl").open_entries()
 
 
+def made(disks: DataDisks, of: DomainSpec) -> DataDisk:
+    disk = disks.make(of)
+    assert isinstance(disk, DataDisk)
+    return disk
+
+
 def test_a_thin_disk_takes_no_room_and_a_full_one_all_of_it(disks: DataDisks, tmp_path: Path) -> None:
-    thin = disks.make(spec("a", data_bytes=SIZE)).file.stat()
-    full = disks.make(spec("b", data_bytes=SIZE, allocation="full")).file.stat()
+    thin = made(disks, spec("a", data_bytes=SIZE)).file.stat()
+    full = made(disks, spec("b", data_bytes=SIZE, allocation="full")).file.stat()
     assert thin.st_size == full.st_size == SIZE
     assert thin.st_blocks * 512 < 2**20
     assert full.st_blocks * 512 >= SIZE
@@ -39,7 +46,7 @@ def test_a_thin_disk_takes_no_room_and_a_full_one_all_of_it(disks: DataDisks, tm
 
 @needs_root
 def test_a_block_device_has_direct_io_below_it_whatever_the_mode(disks: DataDisks, tmp_path: Path) -> None:
-    disk = disks.make(spec("a", "writeback", data_bytes=SIZE, backing="block"))
+    disk = made(disks, spec("a", "writeback", data_bytes=SIZE, backing="block"))
     assert disk.device is not None and disk.source.block
     assert disk.source.path == disk.device
     assert loop.is_direct(disk.device) and loop.file_of(disk.device) == str(disk.file)
@@ -55,7 +62,7 @@ def test_a_block_device_has_direct_io_below_it_whatever_the_mode(disks: DataDisk
 
 @needs_root
 def test_what_a_killed_runner_leaves_is_swept(disks: DataDisks, tmp_path: Path) -> None:
-    disk = disks.make(spec("a", data_bytes=SIZE, backing="block", allocation="full"))
+    disk = made(disks, spec("a", data_bytes=SIZE, backing="block", allocation="full"))
     assert disk.device is not None
     os.close(disk.held)
     sweep(tmp_path / "journal.jsonl", tmp_path / "disks", "test")

@@ -18,6 +18,7 @@ from vmlab.hypervisor.domain_xml import (
     domain_xml,
     nic_xml,
 )
+from vmlab.hypervisor.rbd import PoolImage
 from vmlab.model.run import CACHE_MODES, Accelerator, CacheMode
 
 SCHEMA = Path("/usr/share/libvirt/schemas/domain.rng")
@@ -32,6 +33,7 @@ FILES = DomainFiles(
 FROZEN = replace(FILES, frozen=Path("/snapshots/web-1/disk.qcow2"))
 ON_FILE = DiskSource(Path("/run1/web-1.data.raw"))
 ON_BLOCK = DiskSource(Path("/dev/loop7"), block=True)
+IN_POOL = PoolImage("lab", "vmlab.run1.web-1", Path("/etc/ceph/ceph.conf"))
 DATA: dict[str, Any] = {"data_bytes": 2**30, "data_queues": 4, "data_cache": "writethrough"}
 TCG = Platform("tcg", "/usr/bin/qemu-system-x86_64", "pc-q35-7.2")
 
@@ -74,9 +76,13 @@ def test_a_kernel_may_come_without_an_initial_ram_disk() -> None:
 
 @pytest.mark.parametrize(
     ("name", "source", "more"),
-    [("file", ON_FILE, {}), ("block", ON_BLOCK, {"allocation": "full", "backing": "block"})],
+    [
+        ("file", ON_FILE, {}),
+        ("block", ON_BLOCK, {"allocation": "full", "backing": "block"}),
+        ("pool", IN_POOL, {"backing": "rbd:lab"}),
+    ],
 )
-def test_the_data_disk_is_the_one_on_record(name: str, source: DiskSource, more: dict[str, Any]) -> None:
+def test_the_data_disk_is_the_one_on_record(name: str, source: DiskSource | PoolImage, more: dict[str, Any]) -> None:
     text = data_disk_xml(spec(**DATA, **more), source)
     assert text + "\n" == (GOLDEN.parent / f"data-disk-on-{name}.xml").read_text()
 
@@ -90,9 +96,9 @@ def test_a_data_disk_has_the_cache_mode_of_the_first_one_unless_it_has_its_own()
 
 
 @pytest.mark.skipif(not SCHEMA.exists(), reason="libvirt's schemas are not installed")
-@pytest.mark.parametrize("source", [ON_FILE, ON_BLOCK])
+@pytest.mark.parametrize("source", [ON_FILE, ON_BLOCK, IN_POOL])
 @pytest.mark.parametrize("mode", CACHE_MODES)
-def test_libvirts_schema_takes_a_data_disk(mode: CacheMode, source: DiskSource) -> None:
+def test_libvirts_schema_takes_a_data_disk(mode: CacheMode, source: DiskSource | PoolImage) -> None:
     schema = etree.RelaxNG(etree.parse(SCHEMA))
     domain = etree.fromstring(domain_xml(spec(), "run1", IMAGE, FILES, TCG))
     devices = domain.find("devices")

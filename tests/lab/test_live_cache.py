@@ -78,6 +78,11 @@ async def test_a_mode_that_changes_what_guests_were_promised_is_refused(mode: st
     ("before", "after", "words"),
     [
         ("memory: 128 MiB, cpu_shares: 200", "memory: 128 MiB, cpu_shares: 200, cache: none", "differ in cache mode"),
+        (
+            "memory: 128 MiB, cpu_shares: 200",
+            "memory: 128 MiB, cpu_shares: 200, data: 1 GiB, backing: 'rbd:lab'",
+            "is in a Ceph pool, and keeps the mode it was opened with",
+        ),
         ("memory: 128 MiB", "memory: 128 MiB, cache: none", "cell 1 has cache none already"),
         ("memory: 128 MiB", "memory: 128 MiB, cache: directsync", "cache directsync promises"),
     ],

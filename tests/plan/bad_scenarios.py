@@ -79,6 +79,18 @@ BAD = [
         ":3:67: guests.a.allocation: must be 'thin' or 'full', not 'thick'",
     ),
     changed(
+        "a pool without a name",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, backing: 'rbd:'",
+        ":3:64: guests.a.backing: needs file, block, or rbd:POOL with the name of a pool of a Ceph cluster, not 'rbd:'",
+    ),
+    changed(
+        "an image in a pool that is allocated before",
+        "memory: 512 MiB",
+        "memory: 512 MiB, data: 1 GiB, backing: 'rbd:lab', allocation: full",
+        ":3:86: an image in pool lab is allocated by Ceph as it is written; use thin, or another backing",
+    ),
+    changed(
         "read-ahead between pages",
         "memory: 512 MiB",
         "memory: 512 MiB, data: 1 GiB, read_ahead: 5 kB",

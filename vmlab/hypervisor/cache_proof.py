@@ -10,6 +10,7 @@ and QMP reports its write cache as on in every mode, so that flag is compared fo
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.hypervisor import loop
-from vmlab.hypervisor.data_disks import DataDisk
+from vmlab.hypervisor.data_disks import DataDisk, PoolDisk
+from vmlab.hypervisor.rbd import PoolImage
 from vmlab.model.cache import CACHE_FLAGS, CacheFlags
 from vmlab.model.results import CacheProof
 from vmlab.model.run import CacheMode
@@ -50,8 +52,10 @@ class Qemu:
             *(self._proof(mode, file, nodes.get(file), None) for file in below),
         ]
 
-    def prove_data(self, mode: CacheMode, disk: DataDisk) -> list[CacheProof]:
+    def prove_data(self, mode: CacheMode, disk: DataDisk | PoolDisk) -> list[CacheProof]:
         """The proof for a data disk; for a block device two, as the loop device's own flag counts as well."""
+        if isinstance(disk, PoolDisk):
+            return [self._in_pool(mode, disk.source)]
         if disk.device is None:
             return self.prove(mode, [disk.file])
         return [*self.prove(mode, [disk.device]), self._below(disk.device, disk.file)]
@@ -68,6 +72,31 @@ class Qemu:
             no_flush=False,
             expected=f"block, below {device.name}: o_direct=yes",
             agrees=direct and loop.file_of(device) == str(file.resolve()),
+        )
+
+    def _in_pool(self, mode: CacheMode, image: PoolImage) -> CacheProof:
+        """By QMP's flags alone: there is no file of the host, and so no descriptor to read O_DIRECT from.
+
+        QEMU's driver switches Ceph's own cache in QEMU's memory off for `direct` and on otherwise.
+        """
+        nodes = (node for node in self.query("query-named-block-nodes") if node["drv"] == "rbd")
+        opened = [node["cache"] for node in nodes if _is_in_pool(node["file"], image)]
+        devices = (device.get("inserted") for device in self.query("query-block"))
+        written = [one["cache"]["writeback"] for one in devices if one and _is_in_pool(one["file"], image)]
+        found = CacheFlags(
+            writeback=bool(written) and all(written),
+            direct=bool(opened) and all(cache["direct"] for cache in opened),
+            no_flush=bool(opened) and all(cache["no-flush"] for cache in opened),
+        )
+        return CacheProof(
+            guest=self.guest,
+            file=str(image),
+            o_direct=found.direct,
+            writeback=found.writeback,
+            direct=found.direct,
+            no_flush=found.no_flush,
+            expected=f"rbd, {_words(mode, backing=False)}",
+            agrees=len(opened) == len(written) == 1 and found == CACHE_FLAGS[mode],
         )
 
     def _proof(
@@ -135,6 +164,15 @@ def _file_nodes(nodes: Iterable[Mapping[str, Any]]) -> dict[Path, CacheFlags]:
         for node in nodes
         if node["drv"] in OPENING
     }
+
+
+def _is_in_pool(place: str, image: PoolImage) -> bool:
+    """Whether a node's ``file`` names `image`; QEMU writes the options of what has no path as JSON."""
+    if not place.startswith("json:"):
+        return False
+    options = json.loads(place.removeprefix("json:"))
+    opened = options if options.get("driver") == "rbd" else options.get("file")
+    return isinstance(opened, dict) and (opened.get("pool"), opened.get("image")) == (image.pool, image.image)
 
 
 def _device_write_cache(devices: Iterable[Mapping[str, Any]], overlay: Path) -> bool | None:

@@ -1,4 +1,4 @@
-"""Guests' data disks: files without a backing file below them, or loop devices on such files.
+"""Guests' data disks: files without a backing file below them, loop devices on such files, or images in a Ceph pool.
 
 A disk is plugged into a running guest and goes with it, so nothing of it is part of a snapshot. `full` reserves every
 block by fallocate, which gives the longest extents that the file system has and takes no time; writing zeros gave more
@@ -13,19 +13,20 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import libvirt
 
-from vmlab.hypervisor import loop
+from vmlab.hypervisor import loop, rbd
 from vmlab.hypervisor.calls import call
 from vmlab.hypervisor.contract import DomainSpec
 from vmlab.hypervisor.disks import require_direct
 from vmlab.hypervisor.domain_xml import DiskSource, data_disk_xml
 from vmlab.hypervisor.journal import Journal, JournalEntry
+from vmlab.hypervisor.rbd import PoolImage
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.model.guest import GuestResources
@@ -48,17 +49,31 @@ class DataDisk:
         """What QEMU opens."""
         return DiskSource(self.file) if self.device is None else DiskSource(self.device, block=True)
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files of the host that QEMU opens."""
+        return (self.source.path,)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolDisk:
+    """A data disk that is an image in a pool of a Ceph cluster; QEMU opens no file of the host."""
+
+    source: PoolImage
+    paths: tuple[Path, ...] = ()
+
 
 class DataDisks:
     """The data disks of one lab's guests, by the guest's name; their files lie in `folder`."""
 
     def __init__(self, folder: Path, lab: str, journal: Journal) -> None:
         self._folder = folder
+        self._lab = lab
         self._mark = loop.mark_of(lab)
         self._journal = journal
-        self._disks: dict[str, DataDisk] = {}
+        self._disks: dict[str, DataDisk | PoolDisk] = {}
 
-    def of(self, name: str) -> DataDisk | None:
+    def of(self, name: str) -> DataDisk | PoolDisk | None:
         """The data disk of guest `name`; None where it has none at present."""
         return self._disks.get(name)
 
@@ -73,7 +88,7 @@ class DataDisks:
         plugging = f"{spec.name}: plugging in its data disk"
         await shielded(call(plugging, _PLUG, lambda: lookup(spec.name).attachDeviceFlags(text, live)))
 
-    def make(self, spec: DomainSpec) -> DataDisk:
+    def make(self, spec: DomainSpec) -> DataDisk | PoolDisk:
         """Make the data disk of `spec`, after entering it in the journal; blocks.
 
         Raises RefusedError where the disk is full or O_DIRECT is missing, HypervisorError where it cannot be made.
@@ -81,6 +96,8 @@ class DataDisks:
         size = spec.resources.data_bytes
         if size is None or spec.name in self._disks:
             raise HypervisorError(f"{spec.name}: has {'no data disk' if size is None else 'its data disk already'}")
+        if spec.resources.pool is not None:
+            return self._made_in_pool(spec.name, spec.resources.pool, size)
         require_direct(self._folder, spec.resources.data_mode)
         file = self._file(spec.name)
         self._journal.add(JournalEntry("file", str(file)))
@@ -95,21 +112,41 @@ class DataDisks:
             raise HypervisorError(f"cannot make the data disk of {spec.name}: {error}") from error
         return self._disks[spec.name]
 
+    def _made_in_pool(self, name: str, pool: str, size: int) -> PoolDisk:
+        image = rbd.image_of(pool, self._lab, name)
+        entry = JournalEntry("rbd", str(image))
+        self._journal.add(entry)
+        try:
+            rbd.create(image, size)
+        except FileExistsError as error:
+            self._journal.strike(entry)
+            raise HypervisorError(f"cannot make the data disk of {name}: {image}: {error.strerror}") from error
+        disk = self._disks[name] = PoolDisk(image)
+        return disk
+
     def _attached(self, file: Path) -> DataDisk:
         self._journal.add(JournalEntry("loop", self._mark))
         held = loop.attach(file, self._mark, writable=True, direct=True)
         return DataDisk(file, Path(f"/proc/self/fd/{held}").readlink(), held)
 
     def release(self, name: str) -> None:
-        """Remove the data disk of a guest that has ended; does nothing without one. Raises OSError."""
+        """Remove the data disk of a guest that has ended; does nothing without one. Raises OSError, HypervisorError."""
         disk = self._disks.pop(name, None)
         if disk is None:
+            return
+        if isinstance(disk, PoolDisk):
+            rbd.remove(disk.source)
+            self._journal.strike(JournalEntry("rbd", str(disk.source)))
             return
         if disk.device is not None:
             loop.detach(disk.held)
             self._journal.strike(JournalEntry("loop", self._mark))
         remove_file(disk.file)
         self._journal.strike(JournalEntry("file", str(disk.file)))
+
+    def seconds_to_release(self, names: Iterable[str]) -> float:
+        """How much longer the release of these may take than that of files."""
+        return rbd.REMOVE_SECONDS if any(isinstance(self._disks.get(name), PoolDisk) for name in names) else 0.0
 
     def _file(self, name: str) -> Path:
         return self._folder / f"{name}.data.raw"

@@ -8,6 +8,7 @@ from pathlib import Path
 from lxml import etree
 
 from vmlab.hypervisor.contract import BootImage, DomainSpec
+from vmlab.hypervisor.rbd import PoolImage
 from vmlab.model.guest import Boot
 from vmlab.model.names import BRIDGE, DATA_SERIAL, HELPER_CHANNEL
 from vmlab.model.run import Accelerator, CacheMode
@@ -201,17 +202,27 @@ def _nic(spec: DomainSpec) -> etree._Element:
     return nic
 
 
-def data_disk_xml(spec: DomainSpec, source: DiskSource) -> str:
+def data_disk_xml(spec: DomainSpec, source: DiskSource | PoolImage) -> str:
     """The guest's data disk alone, to be plugged in; the guest knows it by its serial number."""
-    disk = etree.Element("disk", type="block" if source.block else "file", device="disk")
+    disk = etree.Element("disk", type=_disk_type(source), device="disk")
     given = spec.resources
     # A file that was allocated before stays so: what the guest discards would punch holes into it.
     discard = "unmap" if given.allocation == "thin" else "ignore"
     _driver(disk, kind="raw", cache=given.data_mode, discard=discard, queues=given.data_queues)
-    _child(disk, "source", **{"dev" if source.block else "file": str(source.path)})
+    if isinstance(source, PoolImage):
+        network = _child(disk, "source", protocol="rbd", name=f"{source.pool}/{source.image}")
+        _child(network, "config", file=str(source.conf))
+    else:
+        _child(disk, "source", **{"dev" if source.block else "file": str(source.path)})
     _child(disk, "target", dev="vdb", bus="virtio")
     _text(disk, "serial", DATA_SERIAL)
     return etree.tostring(disk, encoding="unicode")
+
+
+def _disk_type(source: DiskSource | PoolImage) -> str:
+    if isinstance(source, PoolImage):
+        return "network"
+    return "block" if source.block else "file"
 
 
 def _disk(devices: etree._Element, spec: DomainSpec, image: BootImage, files: DomainFiles) -> None:

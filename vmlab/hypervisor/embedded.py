@@ -21,6 +21,7 @@ from vmlab.hypervisor.dhcp import AddressServer
 from vmlab.hypervisor.disks import BackingFormat, make_overlay, require_direct
 from vmlab.hypervisor.domain_watch import DomainWatch
 from vmlab.hypervisor.domain_xml import DomainFiles, Platform, domain_name, domain_xml, nic_xml
+from vmlab.hypervisor.host_network import require_host_network
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt_root import LibvirtRoot, root_folder
 from vmlab.hypervisor.namespace import require_isolation
@@ -29,6 +30,7 @@ from vmlab.hypervisor.opening import known_capabilities, open_libvirt
 from vmlab.hypervisor.ordered_host import OrderedHost
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
 from vmlab.hypervisor.ram_state import read_state, write_state
+from vmlab.hypervisor.rbd import REMOVE_SECONDS
 from vmlab.hypervisor.running_disks import RunningDisks
 from vmlab.hypervisor.statistics import DomainStatistics
 from vmlab.hypervisor.sweep import sweep
@@ -158,11 +160,15 @@ class EmbeddedHypervisor:
         await call(f"{spec.name}: making its disk", _START, make_overlay, below[0], files.overlay, size, below[1])
         weighted = replace(spec, resources=spec.resources.with_cpu_shares(self._weights[spec.name]))
         partition = None if self._ordered is None else self._ordered.partition
+        if spec.resources.pool is not None:
+            platform = await self._platform_facts.reaching()
         text = domain_xml(weighted, self._lab, image, files, platform, partition)
         flags = libvirt.VIR_DOMAIN_START_VALIDATE | (0 if disk is None else libvirt.VIR_DOMAIN_START_PAUSED)
         domain = await call(f"{spec.name}: starting", _START, self._connection.createXML, text, flags)
         if self._ordered is not None:
             self._ordered.require_inside(self._domain_watch.pid_of(spec.name, domain))
+        if spec.resources.pool is not None:
+            require_host_network(self._domain_watch.pid_of(spec.name, domain), spec.name)
         return domain
 
     async def _thaw(self, image: BootImage, spec: DomainSpec, platform: Platform, saved: SavedGuest) -> None:
@@ -284,8 +290,9 @@ class EmbeddedHypervisor:
         """Stop domains at once and delete their overlays; guests that have ended already are ignored."""
         for name in names:
             self._domain_watch.leave(name)
+        deadline = _STOP + self._data_disks.seconds_to_release(names)
         results = await asyncio.gather(
-            *(call(f"{name}: stopping", _STOP, self._destroy, name) for name in names), return_exceptions=True
+            *(call(f"{name}: stopping", deadline, self._destroy, name) for name in names), return_exceptions=True
         )
         for result in results:
             if isinstance(result, BaseException):
@@ -323,7 +330,9 @@ class EmbeddedHypervisor:
             await call("removing the bridge", _ASK, remove_bridge)
         if self._ordered is not None:
             self._ordered.close()
-        await call("clearing up", _STOP, sweep, self.journal.path, self._disks, self._lab)
+        # Images in a pool are left here only where their guests could not be ended in order.
+        patience = _STOP + (REMOVE_SECONDS if self._platform_facts.reaches else 0)
+        await call("clearing up", patience, sweep, self.journal.path, self._disks, self._lab)
 
     def _remember(self) -> None:
         try:

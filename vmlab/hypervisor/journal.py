@@ -16,15 +16,15 @@ from typing import Literal
 
 from vmlab.model.errors import StoreError
 
-Kind = Literal["cgroups", "partition", "loop", "folder", "file", "setting"]
+Kind = Literal["cgroups", "partition", "loop", "folder", "file", "setting", "rbd"]
 
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
     """One thing that was made, or a setting of the host that was changed.
 
-    `what` identifies it: a cgroup name's prefix, a loop device's mark, a path, a setting's file below /sys. A setting
-    also has the value that it `was` before the run, and `ours`, which the run gave it.
+    `what` identifies it: a cgroup name's prefix, a loop device's mark, a path, an image in a pool of Ceph, a setting's
+    file below /sys. A setting also has the value that it `was` before the run, and `ours`, which the run gave it.
     """
 
     kind: Kind

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from lxml import etree
 from vmlab.hypervisor import frozen, kvm_probe
 from vmlab.hypervisor.calls import call
 from vmlab.hypervisor.domain_xml import Platform
+from vmlab.hypervisor.host_network import provide_emulator
 from vmlab.hypervisor.kvm_probe import EMULATOR
 from vmlab.model.errors import DeadlineExceeded, HypervisorError
 from vmlab.model.places import cache_folder
@@ -28,6 +31,8 @@ class PlatformFacts:
         self._notice = notice
         self._accelerator: Accelerator | None = None
         self._platform: Platform | None = None
+        self._reaching: Platform | None = None
+        self._making = asyncio.Lock()
         self._facts: dict[str, Any] | None = None
 
     async def accelerator(self) -> Accelerator:
@@ -78,6 +83,21 @@ class PlatformFacts:
             machine = await call("domain capabilities", _OPEN, self._machine_type, accelerator)
             self._platform = Platform(accelerator, EMULATOR, machine)
         return self._platform
+
+    @property
+    def reaches(self) -> bool:
+        """Whether `reaching` was asked for."""
+        return self._reaching is not None
+
+    async def reaching(self) -> Platform:
+        """The same with a QEMU that reaches the host's network; see `host_network`. Raises HypervisorError, OSError."""
+        platform = await self.platform()
+        async with self._making:
+            if self._reaching is None:
+                making = "making a QEMU that reaches the host's network"
+                emulator = await call(making, _OPEN, provide_emulator, platform.emulator)
+                self._reaching = replace(platform, emulator=emulator)
+        return self._reaching
 
     def _machine_type(self, accelerator: Accelerator) -> str:
         """The versioned name behind QEMU's alias ``q35``, which is the newest one it has."""

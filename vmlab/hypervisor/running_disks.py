@@ -66,7 +66,7 @@ class RunningDisks:
     def _files_of(self, name: str) -> Iterator[Path]:
         yield from self._chain_of(name)
         if (data := self._data_disks.of(name)) is not None:
-            yield data.source.path
+            yield from data.paths
 
     async def switch(
         self, specs: Sequence[DomainSpec], mode: CacheMode, describe: Callable[[DomainSpec], str]

@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from vmlab.hypervisor import cgroups, loop
+from vmlab.hypervisor import cgroups, loop, rbd
 from vmlab.hypervisor.host_settings import Tell, put_back
 from vmlab.hypervisor.journal import Journal, Kind
-from vmlab.model.errors import CleanupIncomplete, StoreError
+from vmlab.model.errors import CleanupIncomplete, HypervisorError, StoreError
 from vmlab.system.marks import opened
 from vmlab.system.removal import remove_empty_folder, remove_file_beneath, remove_tree
 from vmlab.telemetry.source import THE_HOST, Roots
@@ -28,8 +28,8 @@ def sweep(
     Gives what was removed, as paths; `tell` takes a line for each setting that is not as it was before the run.
 
     Files go if they lie directly in the folder `disks`, folders beside the record if `owner` has marked them, see
-    `system.marks`, and loop devices that carry its mark. Anything else in the journal is not the lab's: it stays, and
-    its entry is closed. Only for runs whose processes are gone.
+    `system.marks`, loop devices that carry its mark, and images in Ceph pools whose names begin with it. Anything else
+    in the journal is not the lab's: it stays, and its entry is closed. Only for runs whose processes are gone.
 
     Raises CleanupIncomplete, naming what could not be removed, after everything else was.
     """
@@ -38,6 +38,7 @@ def sweep(
         "partition": _remove_partition,
         "folder": lambda path: [] if Path(path) == disks.parent else _remove_folder(Path(path), owner, disks),
         "file": lambda path: _remove_file(Path(path), disks),
+        "rbd": lambda words: _remove_image(words, owner),
         "loop": lambda mark: loop.clear_marked(mark) if mark == loop.mark_of(owner) else [],
     }
     journal = Journal(journal_path)
@@ -53,7 +54,7 @@ def sweep(
             else:
                 removed += removers[entry.kind](entry.what)
             journal.strike(entry)
-        except StoreError as error:
+        except (StoreError, HypervisorError) as error:
             failed.append(str(error))
         except OSError as error:
             where = f" ({error.filename})" if error.filename and error.filename != entry.what else ""
@@ -66,6 +67,11 @@ def sweep(
 def _remove_partition(path: str) -> list[str]:
     known = Path(path) in cgroups.partitions(cgroups.hierarchies(), ordered=True)
     return [path] if known and cgroups.remove_partition(Path(path)) else []
+
+
+def _remove_image(words: str, owner: str) -> list[str]:
+    image = rbd.named(words, owner)
+    return [str(image)] if image is not None and rbd.remove(image) else []
 
 
 def _remove_folder(folder: Path, owner: str, disks: Path) -> list[str]:

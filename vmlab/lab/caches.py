@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from vmlab.lab.guest_set import GuestSet
 from vmlab.model.errors import VmlabError, in_one_line
+from vmlab.model.results import CacheProof
 from vmlab.plan.terms import GuestPlan
 
 
@@ -42,6 +43,11 @@ class Caches:
         as nobody's memory in an ordered host. Also where the cell starts warm.
         """
         self.faults += await emptied(files)
+
+
+def host_files(proofs: Iterable[CacheProof]) -> Iterator[Path]:
+    """The files of the host that the proofs are of: what lies in a pool of Ceph, the host has no pages of."""
+    return (proof.host_file for proof in proofs if proof.host_file is not None)
 
 
 async def emptied(files: Iterable[Path]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from vmlab.guests.snapshots import DISK, Snapshot
 from vmlab.lab.added_guests import AddedGuests
-from vmlab.lab.caches import Caches
+from vmlab.lab.caches import Caches, host_files
 from vmlab.lab.cell_events import CellEvents, Provision
 from vmlab.lab.execution import Execution
 from vmlab.lab.guest_set import GuestSet
@@ -208,7 +208,7 @@ class CellRun:
             ]
         )
         with self._events.step(Part.PREPARE, "empty the host's caches"):
-            await self._caches.empty_host([*(Path(proof.file) for proof in self._proofs), *await self._host.files()])
+            await self._caches.empty_host([*host_files(self._proofs), *await self._host.files()])
 
     async def _drop_caches(self, guest: GuestPlan) -> None:
         """Empty one guest's caches as soon as nothing more is asked of it."""

@@ -27,9 +27,10 @@ def start_run(
     """Start a run that is independent of this process; returns as soon as its launcher runs.
 
     The plan must have been checked for fit. Raises AnotherMeasures where a run measures on this host already, unless
-    `concurrent`, and RefusedError when the state folder or the runtime folder cannot be written, and for a concurrent
-    run that changes settings of the host.
+    `concurrent`, and RefusedError when the state folder or the runtime folder cannot be written, when a pool for data
+    disks cannot be had, and for a concurrent run that changes settings of the host.
     """
+    _require_pools(plan)
     if concurrent and plan.host_settings:
         names = ", ".join(f"host.{name}" for name in plan.host_settings)
         raise RefusedError(f"the scenario sets {names}, which another run would be measured under", remedy="run --wait")
@@ -46,6 +47,14 @@ def start_run(
     finally:
         os.close(measuring)
     return folder
+
+
+def _require_pools(plan: Plan) -> None:
+    if plan.pools:
+        from vmlab.hypervisor.rbd import require_pool
+
+        for pool in plan.pools:
+            require_pool(pool)
 
 
 def spawn_launcher(folder: RunFolder, lock: int, measuring: int) -> int:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 from vmlab.hypervisor.cache_switch import DrainTooLong, SwitchBrokenOff
-from vmlab.lab.caches import emptied
+from vmlab.lab.caches import emptied, host_files
 from vmlab.lab.cell_events import CellEvents
 from vmlab.lab.guest_set import GuestSet
 from vmlab.model.cache import CACHE_FLAGS, SWITCHABLE
@@ -95,6 +94,8 @@ class LiveCache:
             if one not in SWITCHABLE:
                 only = f"only {' and '.join(SWITCHABLE)} can be switched while guests run"
                 raise UsageError(f"cache {one} promises the guests another write cache or other flushes; {only}")
+        if in_pools := [guest.key for guest in self._plan.guests if guest.resources.pool is not None]:
+            raise UsageError(f"the data disk of {in_pools[0]} is in a Ceph pool, and keeps the mode it was opened with")
         if len(self._modes) > 1:
             raise UsageError(f"the disks of {cell} differ in cache mode and keep theirs")
         if self._modes == {mode}:
@@ -144,5 +145,5 @@ class LiveCache:
                 raise CommandFailed(f"{proof.guest}: {proof.file} was switched, and is not in cache mode {mode}")
         if CACHE_FLAGS[mode].direct:
             # Clean pages stay in the host's cache, where nobody reads them any more.
-            for fault in await emptied(Path(proof.file) for proof in proofs):
+            for fault in await emptied(host_files(proofs)):
                 self._events.warn(fault)

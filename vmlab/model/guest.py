@@ -74,7 +74,20 @@ ImageName = Annotated[
 ]
 Boot = Literal["lab", "normal", "rescue"]
 Allocation = Literal["thin", "full"]
-Backing = Literal["file", "block"]
+_IN_POOL = re.compile(r"rbd:([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})", re.ASCII)
+
+
+def _backing(value: object) -> object:
+    if value in ("file", "block") or (isinstance(value, str) and _IN_POOL.fullmatch(value)):
+        return value
+    raise ValueError("needs file, block, or rbd:POOL with the name of a pool of a Ceph cluster")
+
+
+Backing = Annotated[
+    str,
+    BeforeValidator(_backing),
+    WithJsonSchema({"anyOf": [{"enum": ["file", "block"]}, {"type": "string", "pattern": f"^{_IN_POOL.pattern}$"}]}),
+]
 Cache = Annotated[CacheMode, SeenAs("write_cache", has_write_cache)]
 
 
@@ -106,7 +119,7 @@ class GuestAttributes(ScenarioPart):
     allocation: Annotated[Allocation, NOT_SEEN, OF_DATA_DISK] = "thin"
     """Whether room on the host is allocated as the disk is written (thin), or all of it before (full)."""
     backing: Annotated[Backing, NOT_SEEN, OF_DATA_DISK] = "file"
-    """What QEMU opens as the data disk: a file, or a block device, which is a loop device on such a file."""
+    """The data disk is a file (file), a loop device on one (block), or an image in a pool of your Ceph (rbd:POOL)."""
     read_ahead_bytes: Annotated[
         Bytes | None, Field(alias="read_ahead", ge=0, le=2**30, multiple_of=4096), NOT_SEEN, OF_DATA_DISK
     ] = None
@@ -128,6 +141,12 @@ class GuestAttributes(ScenarioPart):
     def cache_modes(self) -> tuple[CacheMode, ...]:
         """The cache modes of all its disks."""
         return (self.cache,) if self.data_bytes is None else (self.cache, self.data_mode)
+
+    @property
+    def pool(self) -> str | None:
+        """The pool of a Ceph cluster that its data disk lies in."""
+        found = None if self.data_bytes is None else _IN_POOL.fullmatch(self.backing)
+        return None if found is None else found[1]
 
     def without_data_disk(self) -> tuple[str, ...]:
         """The scenario's keys that are given for a data disk, when the guest has no data disk."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class RawOutput:
 class CacheProof:
     """What QEMU's open file shows of the cache mode, against what was asked.
 
-    `o_direct` is the flag in ``/proc/PID/fdinfo``; `writeback`, `direct` and `no_flush` are QMP's cache flags.
+    `o_direct` is the flag in ``/proc/PID/fdinfo``; `writeback`, `direct` and `no_flush` are QMP's cache flags. An image
+    in a pool of Ceph is no open file, and `o_direct` is `direct` once more.
     """
 
     guest: str
@@ -43,6 +45,11 @@ class CacheProof:
     no_flush: bool
     expected: str
     agrees: bool
+
+    @property
+    def host_file(self) -> Path | None:
+        """The file on the host; None for an image in a pool of Ceph, ``rbd:POOL/IMAGE``."""
+        return None if self.file.startswith("rbd:") else Path(self.file)
 
 
 @dataclass(frozen=True, slots=True)

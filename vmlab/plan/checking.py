@@ -95,6 +95,11 @@ def _data_disks(scenario: Scenario) -> Iterator[Problem]:
         for key in guest.without_data_disk():
             message = f"{key} is of a data disk, which guest {name} does not have; give it one, such as data: 10 GiB"
             yield Problem(("guests", name, key), message, True)
+        if guest.pool is not None and guest.allocation == "full":
+            message = (
+                f"an image in pool {guest.pool} is allocated by Ceph as it is written; use thin, or another backing"
+            )
+            yield Problem(("guests", name, "allocation"), message)
 
 
 def _sides(scenario: Scenario, name: str, entry: WorkloadEntry, kind: type[AnyWorkload]) -> Iterator[Problem]:

@@ -195,6 +195,12 @@ class Plan:
         return tuple(dict.fromkeys(name for cell in self.cells for name in cell.added_images))
 
     @property
+    def pools(self) -> tuple[str, ...]:
+        """The pools of a Ceph cluster that any guest has its data disk in."""
+        guests = (guest for cell in self.cells for guest in cell.guests)
+        return tuple(dict.fromkeys(guest.resources.pool for guest in guests if guest.resources.pool is not None))
+
+    @property
     def assets(self) -> dict[str, Asset]:
         """The users' own copies of suites that any workload has, by name."""
         used = [workload.asset for cell in self.cells for workload in cell.workloads]
