@@ -8,6 +8,7 @@ import pytest
 from tests.hypervisor.conftest import Start
 from vmlab.hypervisor.far_host import far_host_network
 from vmlab.hypervisor.network import make_bridge, remove_bridge
+from vmlab.hypervisor.overlay import overlay_network
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.model.names import BRIDGE
 
@@ -42,8 +43,19 @@ def test_the_host_answers_itself_over_a_cable_and_nothing_of_it_stays(isolated: 
     }
 
 
+def test_frames_cross_the_tunnel_whole_and_nothing_of_it_stays(isolated: Start) -> None:
+    program = isolated("overlay")
+    out, complaints = program.communicate(timeout=240)
+    assert program.returncode == 0, complaints
+    said = json.loads(out)
+    assert said["during"] == ["lo", "vmlab0", "vmlab3", "vmlab4", "vmlab6", "vmlab7"]
+    assert said["got"] == 2**20
+    assert said["over"] > 2**20, "what the station got came over the cable, with headers around it"
+    assert said["after"] == ["lo", "vmlab0"]
+
+
 def test_the_hosts_own_network_is_never_touched() -> None:
-    for action in (make_bridge, remove_bridge, far_host_network().__enter__):
+    for action in (make_bridge, remove_bridge, far_host_network().__enter__, overlay_network().__enter__):
         with pytest.raises(HypervisorUnavailable, match="vmlab run"):
             action()
     assert BRIDGE not in psutil.net_if_addrs()

@@ -32,7 +32,7 @@ def far_host_network() -> Iterator[int]:
     # Only a thread that leaves its namespace can open the new one without a name; the thread ends with the set-up.
     # pyroute2 runs an event loop of its own, so the near end is plugged in by another thread.
     with ThreadPoolExecutor(1) as inside, ThreadPoolExecutor(1) as outside:
-        namespace = inside.submit(_fresh).result()
+        namespace = inside.submit(fresh_namespace).result()
         try:
             with _refusals():
                 outside.submit(_plug_in, namespace).result()
@@ -58,8 +58,12 @@ def _refusals() -> Iterator[None]:
         raise HypervisorUnavailable(f"no second network for the host: {error}", remedy="modprobe veth") from error
 
 
-def _fresh() -> int:
-    """Leave the thread's network namespace for a fresh one; a descriptor of that."""
+def fresh_namespace() -> int:
+    """Leave the thread's network namespace for a fresh one; a descriptor of that.
+
+    For a thread of its own, which ends with what it sets up. Raises HypervisorUnavailable on the host's own network.
+    """
+    require_isolation()
     kernel.unshare(kernel.CLONE_NEWNET)
     return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 

@@ -15,6 +15,14 @@ FAR_HOST_ADDRESS = str(NETWORK[2])
 """The host's second address, in a network namespace of its own that a veth pair joins to the bridge."""
 FAR_HOST_CABLE = ("vmlab1", "vmlab2")
 """The ends of the veth pair: at the bridge, and in the second namespace."""
+FAR_BRIDGE = "vmlab3"
+"""A second bridge in the lab's network namespace, which a tunnel joins to the first."""
+OVERLAY_CABLE = ("vmlab4", "vmlab5")
+"""The ends of the veth pair that the tunnel runs over: in the lab's namespace, and in a second one."""
+OVERLAY_ADDRESSES = ("192.0.2.1", "192.0.2.2")
+"""The addresses of these ends, of a range that is kept for documentation (RFC 5737): no guest can have them."""
+TUNNEL = ("vmlab6", "vmlab7")
+"""The ends of the tunnel: ports of the first bridge and of the second."""
 DATA_FOLDER = "/data"
 """Where workloads keep their files, in a guest or on the host: the guest's data disk where it has one."""
 IN_MEMORY = ("tmpfs", "ramfs")
