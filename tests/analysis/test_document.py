@@ -75,6 +75,25 @@ def test_a_cell_has_what_other_programs_rely_on(story: Story) -> None:
     assert cell["cache_proof"][0]["file"] == "/run/file-a.qcow2"
 
 
+def test_what_networks_carried_stands_with_its_bounds(story: Story) -> None:
+    story.start_cell({"cache": "none"})
+    story.carry("tunnel", 9, least=10)
+    story.carry("limit", 9, most=9, guest="t1-far", direction="to")
+    story.end_cell()
+    (cell,) = _document(story.end())["cells"]
+    tunnel, limit = cell["network_proof"]
+    assert tunnel == {
+        "device": "tunnel",
+        "guest": "",
+        "direction": "both",
+        "carried_bytes": 9,
+        "least_bytes": 10,
+        "most_bytes": None,
+        "agrees": False,
+    }
+    assert (limit["guest"], limit["direction"], limit["most_bytes"], limit["agrees"]) == ("t1-far", "to", 9, True)
+
+
 def test_what_was_seen_in_a_guest_stands_together(story: Story) -> None:
     disk = {"device": "/dev/vdb", "bytes": 2**30, "queues": 2, "read_ahead_bytes": 2**17, "write_cache": True}
     boot = {"mode": "lab", "state": "running", "target": "vmlab.target", "units": ["vmlab.target"], "failed": []}

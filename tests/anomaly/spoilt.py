@@ -23,7 +23,7 @@ from vmlab.lab.folder import RunFolder
 from vmlab.lab.host_side import HostTiles
 from vmlab.lab.yardstick import Yardstick, YardstickError
 from vmlab.model.errors import DeadlineExceeded, GuestError, HypervisorError
-from vmlab.model.results import CacheProof, Drained
+from vmlab.model.results import CacheProof, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.workloads.contract import RUN_DEADLINE, Completed, Shell
 
@@ -84,6 +84,10 @@ class SpoiltHypervisor:
     async def prove_cache(self, specs: list[DomainSpec]) -> list[CacheProof]:
         await self._point("prove_cache")
         return await self._inner.prove_cache(specs)
+
+    async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
+        await self._point("network_counts")
+        return await self._inner.network_counts(specs)
 
     async def drain_disks(self, specs: list[DomainSpec], deadline: float) -> Drained:
         await self._point("drain_disks")

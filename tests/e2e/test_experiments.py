@@ -69,3 +69,21 @@ def test_a_preallocated_data_disk_is_written_beside_the_host_s_own_folder(home: 
     proofs = [proof for proof in guest["cache_proof"] if ".data." in proof["file"]]
     assert proofs and all(proof["agrees"] and proof["o_direct"] for proof in proofs)
     assert guest["settings"]["allocation"] == "full"
+
+
+def test_guests_reach_each_other_through_a_tunnel_and_within_a_limit(home: Home) -> None:
+    document = _ran(home, "network-vpc", "--set", "guests.far.bandwidth=30 Mbit/s")
+    host, guests = document["cells"]
+    assert (host["axes"]["path"], host["network_proof"]) == ("host-to-host", [])
+    figures, proofs = _figures(guests), guests["network_proof"]
+    assert [(proof["device"], proof["direction"]) for proof in proofs] == [
+        ("tunnel", "both"),
+        ("cable", "both"),
+        ("limit", "to"),
+        ("limit", "from"),
+        ("limit", "both"),
+    ]
+    assert all(proof["agrees"] for proof in proofs)
+    tunnel, cable, to, by, _ = (proof["carried_bytes"] for proof in proofs)
+    assert min(tunnel, cable, to) > figures["bytes"] > by
+    assert 8 * figures["throughput"] < 1.1 * 30e6

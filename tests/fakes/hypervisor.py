@@ -15,7 +15,7 @@ from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.losses import Losses
 from vmlab.hypervisor.sweep import sweep
 from vmlab.model.errors import HypervisorError, SnapshotError, VmlabError
-from vmlab.model.results import CacheProof, Drained
+from vmlab.model.results import CacheProof, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.system.marks import make_marked
 
@@ -53,9 +53,10 @@ class FakeHypervisor:
 
     `lose` is how a guest dies; `stopped` holds the seconds for which guests' QEMUs stood still so far.
 
-    `lying` names guests whose files are not open as their cache mode says. `calls` remembers methods in order. Where
-    the folder `disks` exists, guests have empty disk files in it. With a `journal` these are written down there, and
-    so is a folder of `lab` in `runtime`, as by the real one.
+    `lying` names guests whose files are not open as their cache mode says. `calls` remembers methods in order.
+    `counts` are what networks have carried, one after the other for each time that they are asked. Where the folder
+    `disks` exists, guests have empty disk files in it. With a `journal` these are written down there, and so is a
+    folder of `lab` in `runtime`, as by the real one.
     """
 
     agent_answer: AgentAnswer = obliging_agent
@@ -78,6 +79,7 @@ class FakeHypervisor:
     """Set when dirty pages are being written."""
     drain_fault: VmlabError | None = None
     switch_fault: VmlabError | None = None
+    counts: list[NetworkCounts] = field(default_factory=list)
     helpers: dict[str, Path] = field(default_factory=dict)
     files_of_its_own: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered whenever it touches a file that is not the journal."""
@@ -197,6 +199,13 @@ class FakeHypervisor:
             expected=spec.resources.cache,
             agrees=honest and running.resources.cache == spec.resources.cache,
         )
+
+    async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
+        """As the test says, one after the other; at last, and where it says nothing, no bytes anywhere."""
+        self._called("network_counts")
+        for spec in specs:
+            self._running(spec.name)
+        return self.counts.pop(0) if self.counts else NetworkCounts(None, None, {})
 
     async def drain_disks(self, specs: list[DomainSpec], deadline: float) -> Drained:
         """At once, or when the test lets it; a thousand bytes for each guest."""

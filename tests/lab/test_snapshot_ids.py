@@ -40,10 +40,13 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "backing": lambda draw: draw.choice(["file", "block", "rbd:one", "rbd:other"]),
     "read_ahead": lambda draw: f"{4 * draw.randint(0, 2**18)} KiB",
     "data_cache": lambda draw: draw.choice(CACHE_MODES),
+    "network": lambda draw: draw.choice(["plain", "vxlan"]),
+    "bandwidth": lambda draw: f"{draw.randint(1, 10**4)} Mbit/s",
 }
 """Values of each attribute as a scenario says them; two that differ mean different things."""
-UNSEEN = {"cpu_shares", "cpu_quota", "data", "data_queues", "allocation", "backing", "read_ahead", "data_cache"}
-"""What a guest that is saved knows nothing of; a data disk is plugged in afterwards."""
+OF_DATA_DISK = {"data", "data_queues", "allocation", "backing", "read_ahead", "data_cache"}
+UNSEEN = {"cpu_shares", "cpu_quota", "network", "bandwidth", *OF_DATA_DISK}
+"""What a guest that is saved knows nothing of; data disk and network card are plugged in afterwards."""
 WITHOUT_CACHE = {"writethrough", "directsync"}
 """Modes in which the guest sees a disk without a write cache; it cannot tell one of the others from another."""
 

@@ -227,7 +227,7 @@ BAD = [
         "axes: {colour: [red]}",
         ":7:8: axis colour: needs `sets`, such as sets: workloads.NAME.KEY "
         "(axes without `sets` are tiles, vcpus, memory, disk, queues, cpu_shares, cpu_quota, cache, "
-        "boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, "
+        "boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, network, bandwidth, "
         "host.ksm, host.thp, host.read_ahead)",
     ),
     added(

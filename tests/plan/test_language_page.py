@@ -19,11 +19,16 @@ def test_the_tables_are_those_of_the_models() -> None:
 
 
 JOB = "name: job\nguests: {vm: {memory: 512 MiB}}\nworkloads: {job: {kind: cpu, on: vm, threads: 1}}\n"
+FLOW = (
+    "name: flow\nguests: {near: {memory: 512 MiB}, far: {memory: 512 MiB}}\n"
+    "workloads: {flow: {kind: iperf3, from: near, to: far}}\n"
+)
 
 
 def test_the_examples_are_scenarios() -> None:
-    example, points, host, disk, small, size, *_ = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    example, way, points, host, disk, small, size, *_ = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert validate_all(read(Path("page"), example + size)).cells == {"full": 4, "demo": 2}
+    assert validate_all(read(Path("page"), FLOW + way)).cells == {"full": 3}
     assert validate_all(read(Path("page"), JOB + points)).cells == {"full": 5}
     assert validate_all(read(Path("page"), JOB + host)).cells == {"full": 2}
     assert validate_all(read(Path("page"), JOB + disk)).cells == {"full": 1}

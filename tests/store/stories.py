@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from vmlab.model.event import (
     GuestInspected,
     HostProbed,
     MeasurementTaken,
+    NetworkProved,
     Notice,
     PhaseEnded,
     PhaseStarted,
@@ -24,7 +26,7 @@ from vmlab.model.event import (
     WorkloadStarted,
     YardstickTaken,
 )
-from vmlab.model.results import RawOutput
+from vmlab.model.results import NetworkProof, RawOutput
 from vmlab.model.run import AxisValue
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.plan.settings import settings_of
@@ -216,6 +218,11 @@ class Story:
             agrees=True,
         )
         self.writer.append(proved)
+
+    def carry(self, device: str, carried: int, least: int | None = None, most: int | None = None, **of: str) -> None:
+        """The proof of a tunnel, or of the limit of a guest, in a `direction`."""
+        proof = NetworkProof(device, of.get("guest", ""), of.get("direction", "both"), carried, least, most)
+        self.writer.append(NetworkProved(**self.now(), cell=self.cells, **asdict(proof), agrees=proof.agrees))  # type: ignore[arg-type]
 
     def look_inside(self, guest: str, **seen: dict[str, Any]) -> None:
         """What was found inside of a guest."""

@@ -31,6 +31,7 @@ ALLOWED = {
         "hypervisor/kvm_probe.py",
         "hypervisor/rbd.py",
         "hypervisor/serial_watch.py",
+        "lab/host_networks.py",
         "lab/yardstick.py",
         "workloads/unixbench_build.py",
     },

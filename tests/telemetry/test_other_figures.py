@@ -176,6 +176,19 @@ def test_a_port_that_comes_counts_from_the_next_tick_on(host: RecordedHost) -> N
     assert read(group)["network_receive_bytes_per_second"] == 500
 
 
+def test_what_passes_a_tunnel_or_a_limit_is_counted_at_its_guest_alone(host: RecordedHost) -> None:
+    """Ends of the cable to the second host are ports as those of guests are."""
+    none = " 0 0 0 0 0 0 0 7000000 70 0 0 0 0 0 0\n"
+    names = ("vmlab3", "vmlab4", "vmlab6", "vmlab7", "limit-010b")
+    before = NET_DEV + "".join(f"{name}: 7000000{none}" for name in (*names, "vmlab1"))
+    host.proc("net/dev", before)
+    group = BridgeTraffic(host.roots, "vmlab0")
+    read(group)
+    host.proc("net/dev", before.replace(": 7000000", ": 7000500"))
+    got = read(group)
+    assert (got["network_receive_bytes_per_second"], got["network_ports"]) == (500, 3)
+
+
 def test_without_a_bridge_there_is_no_traffic_to_tell(host: RecordedHost) -> None:
     group = BridgeTraffic(host.roots, "other0")
     assert all(math.isnan(value) for value in read(group).values())

@@ -13,6 +13,7 @@ from vmlab.analysis.shape import (
     CellDocument,
     DataDiskDocument,
     MeasurementDocument,
+    NetworkProofDocument,
     ProofDocument,
     ProvisionDocument,
     SeenDocument,
@@ -22,7 +23,7 @@ from vmlab.analysis.statistics import finite
 from vmlab.analysis.switches import switch_documents, tile_change_documents
 from vmlab.analysis.timeline import CellTimeline
 from vmlab.analysis.yardstick import yardstick_document
-from vmlab.model.event import CacheProved, GuestInspected, MeasurementTaken, WorkloadEnded
+from vmlab.model.event import CacheProved, GuestInspected, MeasurementTaken, NetworkProved, WorkloadEnded
 from vmlab.model.run import WARM_UP
 
 
@@ -63,6 +64,7 @@ def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> C
         "loop": loop_documents(cell.rounds),
         "rounds": round_documents(cell),
         "cache_proof": [_proof(proved) for proved in cell.proofs],
+        "network_proof": [_network_proof(proved) for proved in cell.network],
         "seen_in_guests": _seen(cell.inspected),
     }
 
@@ -116,6 +118,18 @@ def _proof(proved: CacheProved) -> ProofDocument:
         "direct": proved.direct,
         "no_flush": proved.no_flush,
         "expected": proved.expected,
+        "agrees": proved.agrees,
+    }
+
+
+def _network_proof(proved: NetworkProved) -> NetworkProofDocument:
+    return {
+        "device": proved.device,
+        "guest": proved.guest,
+        "direction": proved.direction,
+        "carried_bytes": proved.carried_bytes,
+        "least_bytes": proved.least_bytes,
+        "most_bytes": proved.most_bytes,
         "agrees": proved.agrees,
     }
 

@@ -384,6 +384,18 @@ class TargetDocument(TypedDict):
     met: bool | None
 
 
+class NetworkProofDocument(TypedDict):
+    """What a tunnel, the cable below it, or a guest's limit carried while the workloads ran, and its bounds."""
+
+    device: str
+    guest: str
+    direction: str
+    carried_bytes: int
+    least_bytes: int | None
+    most_bytes: int | None
+    agrees: bool
+
+
 class CellDocument(TypedDict):
     """One point of the axes, one repeat; `settings` spells out what it is configured as.
 
@@ -423,6 +435,7 @@ class CellDocument(TypedDict):
     loop: list[LoopDocument]
     rounds: list[RoundDocument]
     cache_proof: list[ProofDocument]
+    network_proof: list[NetworkProofDocument]
     seen_in_guests: list[SeenDocument]
 
 

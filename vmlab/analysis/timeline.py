@@ -25,6 +25,7 @@ from vmlab.model.event import (
     HostProbed,
     ImageReady,
     MeasurementTaken,
+    NetworkProved,
     Notice,
     PhaseEnded,
     PhaseStarted,
@@ -102,6 +103,7 @@ class CellTimeline:
     measurements: list[MeasurementTaken] = field(default_factory=list)
     remade: list[FiguresRemade] = field(default_factory=list)
     proofs: list[CacheProved] = field(default_factory=list)
+    network: list[NetworkProved] = field(default_factory=list)
     switches: list[CacheSwitched] = field(default_factory=list)
     tile_changes: list[TilesChanged] = field(default_factory=list)
     rounds: list[RoundEnded] = field(default_factory=list)
@@ -135,6 +137,8 @@ class CellTimeline:
                 self._remake(event)
             case CacheProved():
                 self.proofs.append(event)
+            case NetworkProved():
+                self.network.append(event)
             case CacheSwitched():
                 self.switches.append(event)
             case TilesChanged():

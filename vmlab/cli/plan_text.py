@@ -11,7 +11,7 @@ from vmlab.model.disk_profiles import DISK_PROFILES
 from vmlab.model.guest import LAB_IMAGE
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
 from vmlab.model.repetition import Until
-from vmlab.model.units import about_seconds, format_bytes
+from vmlab.model.units import about_seconds, format_bit_rate, format_bytes
 from vmlab.model.visible import visible_line
 from vmlab.plan.control import SIDE, SIDES
 from vmlab.plan.disk_room import disk_needed
@@ -265,6 +265,10 @@ def _guest_line(guest: GuestPlan, width: int, *, alike: bool) -> str:
         words.append(f"CPU shares {given.cpu_shares}")
     if given.cpu_quota is not None:
         words.append(f"CPU quota {given.cpu_quota:g} %")
+    if given.network != "plain":
+        words.append(f"behind {given.network}")
+    if given.bandwidth is not None:
+        words.append(f"network {format_bit_rate(given.bandwidth)}")
     if given.queues != 1:
         words.append(f"{given.queues} queues")
     if not alike:

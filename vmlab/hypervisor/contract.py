@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Protocol
 
 from vmlab.integrity import FileDigests
 from vmlab.model.guest import GuestResources
-from vmlab.model.results import CacheProof, Drained
+from vmlab.model.results import CacheProof, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 
 
@@ -126,6 +126,10 @@ class Hypervisor(Protocol):
         may have stood still. Raises RefusedError where a disk's file system has no O_DIRECT, and SwitchBrokenOff when a
         disk cannot be switched; the others are put back then, and the message says whether that went well.
         """
+        ...
+
+    async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
+        """What the tunnel and the limits of these guests, which run, have carried until now."""
         ...
 
     async def agent(

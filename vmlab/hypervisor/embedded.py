@@ -21,6 +21,7 @@ from vmlab.hypervisor.dhcp import AddressServer
 from vmlab.hypervisor.disks import BackingFormat, make_overlay, require_direct
 from vmlab.hypervisor.domain_watch import DomainWatch
 from vmlab.hypervisor.domain_xml import DomainFiles, Platform, domain_name, domain_xml, nic_xml
+from vmlab.hypervisor.guest_networks import GuestNetworks
 from vmlab.hypervisor.host_network import require_host_network
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt_root import LibvirtRoot, root_folder
@@ -36,7 +37,7 @@ from vmlab.hypervisor.statistics import DomainStatistics
 from vmlab.hypervisor.sweep import sweep
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, HypervisorUnavailable, SnapshotError
-from vmlab.model.results import CacheProof, Drained
+from vmlab.model.results import CacheProof, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.system.removal import remove_file
 
@@ -74,6 +75,7 @@ class EmbeddedHypervisor:
         self._notice = on_notice or (lambda _words: None)
         self._platform_facts = PlatformFacts(lambda: self._connection, self._notice, kernel)
         self._addresses = AddressServer()
+        self._networks = GuestNetworks(self._lookup)
         self._data_disks = DataDisks(disks, lab, self.journal)
         self._running_disks = RunningDisks(self._root, self._data_disks, self._lookup, self._chain_of)
         self._images: dict[str, BootImage] = {}
@@ -130,6 +132,7 @@ class EmbeddedHypervisor:
             require_direct(self._disks, mode)
             for folder in {(spec.image or image).disk.parent for spec in specs}:
                 require_direct(folder, mode)
+        await call("making the guests' networks", _START, self._networks.make, specs)
         shares = {spec.name: spec.resources.cpu_shares for spec in specs}
         self._weights |= cgroups.weights(shares, cgroups.hierarchies())
         return await self._platform_facts.platform()
@@ -144,6 +147,7 @@ class EmbeddedHypervisor:
     async def _boot(self, image: BootImage, spec: DomainSpec, platform: Platform) -> None:
         domain = await self._start(image, spec, platform, None)
         self._domain_watch.watch(spec.name, domain, self._domain_watch.pid_of(spec.name, domain))
+        await self._limit(spec)
 
     async def _start(self, image: BootImage, spec: DomainSpec, platform: Platform, disk: Path | None) -> Any:
         """Start one domain, which is returned; on a saved `disk` it stays paused and waits for its state."""
@@ -190,6 +194,11 @@ class EmbeddedHypervisor:
         if spec.network:
             live = libvirt.VIR_DOMAIN_AFFECT_LIVE
             await call(f"{spec.name}: plugging in its network", _ASK, domain.attachDeviceFlags, nic_xml(spec), live)
+            await self._limit(spec)
+
+    async def _limit(self, spec: DomainSpec) -> None:
+        if spec.network and spec.resources.bandwidth is not None:
+            await call(f"{spec.name}: limiting its bandwidth", _START, self._networks.limit, spec)
 
     async def _resume(self, spec: DomainSpec) -> None:
         await call(f"{spec.name}: resuming", _ASK, lambda: self._lookup(spec.name).resume())
@@ -248,6 +257,10 @@ class EmbeddedHypervisor:
             return domain_xml(spec, self._lab, self._images[spec.name], self._files[spec.name], platform)
 
         return await self._running_disks.switch(specs, mode, describe)
+
+    async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
+        """Read from the kernel's counters of the tunnel, the taps and the limits' devices."""
+        return await call("counting the guests' networks", _STOP, self._networks.counts, specs)
 
     def _chain_of(self, name: str) -> list[Path]:
         files = self._files[name]
@@ -313,6 +326,7 @@ class EmbeddedHypervisor:
             remove_file(file)
             self.journal.strike(JournalEntry("file", str(file)))
         self._data_disks.release(name)
+        self._networks.release(name)
 
     async def close(self) -> None:
         """Destroy what still runs, undo everything that the journal names, close the connection.
@@ -327,6 +341,7 @@ class EmbeddedHypervisor:
             self._domain_watch.end()
             await call("closing libvirt", _ASK, self._connection.close)
             self._connection = None
+            await call("removing the tunnel", _ASK, self._networks.close)
             await call("removing the bridge", _ASK, remove_bridge)
         if self._ordered is not None:
             self._ordered.close()

@@ -16,15 +16,18 @@ from __future__ import annotations
 import os
 import select
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from vmlab.hypervisor.children import CHILDREN
 from vmlab.hypervisor.init import ATTENDED, FORWARDED, attend
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.system import kernel
+
+T = TypeVar("T")
 
 HOST_PID = "VMLAB_HOST_PID"
 INIT_PID = "VMLAB_INIT_PID"
@@ -85,6 +88,20 @@ def require_isolation(env: Mapping[str, str] = os.environ) -> None:
                 "the lab belongs in namespaces of its own, and this process is in the host's",
                 remedy="start it through `vmlab run`",
             )
+
+
+def in_fresh_network(function: Callable[[], T]) -> T:
+    """What `function` returns in a thread of its own, in an empty network that ends with that thread.
+
+    Raises OSError where namespaces are not allowed, and what `function` raises.
+    """
+
+    def inside() -> T:
+        kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWNET)
+        return function()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(inside).result()
 
 
 def run_isolated(argv: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> int:

@@ -22,13 +22,14 @@ from vmlab.model.event import (
     GuestInspected,
     GuestStateChanged,
     MeasurementTaken,
+    NetworkProved,
     Notice,
     PhaseEnded,
     PhaseStarted,
     TilesChanged,
     YardstickTaken,
 )
-from vmlab.model.results import CacheProof, Drained, Measurement, RawOutput
+from vmlab.model.results import CacheProof, Drained, Measurement, NetworkProof, RawOutput
 from vmlab.model.run import Outcome, Part, Phase, worst
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
@@ -118,6 +119,10 @@ class CellEvents:
         """The cache mode was proved."""
         for proof in proofs:
             self._emit(CacheProved(cell=self._plan.index, **asdict(proof)))
+
+    def network_proof(self, proof: NetworkProof) -> None:
+        """It was found out what the tunnel or a limit has carried."""
+        self._emit(NetworkProved(cell=self._plan.index, **asdict(proof), agrees=proof.agrees))
 
     def asked(self, command: str, origin: str) -> None:
         """A viewer asked for something that concerns this cell."""

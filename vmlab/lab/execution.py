@@ -13,6 +13,7 @@ from vmlab.lab.disturbance import Disturbance
 from vmlab.lab.guest_set import GuestSet
 from vmlab.lab.live_cache import LiveCache
 from vmlab.lab.loop import Loop
+from vmlab.lab.network_proof import NetworkCheck, fault_of
 from vmlab.lab.start import CommonStart, StartSkew, start_together
 from vmlab.lab.surroundings import CellSurroundings
 from vmlab.lab.validity import broken_rules
@@ -61,6 +62,7 @@ class Execution:
         self._executed = (math.nan, math.nan)
         self._stood: dict[str, float] = {}
         self._between = Between()
+        self._network = NetworkCheck(around.hypervisor, guests.specs)
 
     async def run(self, instances: Sequence[WorkloadInstance]) -> None:
         """Start all of `instances` together and follow each to its end.
@@ -72,6 +74,7 @@ class Execution:
         self.loop.begin()
         stood_before = await self._standstill()
         counters = await self._host_counters()
+        await self._network.begin()
         with self._events.step(Part.START, "announce the start"):
             start = await start_together(instances, self._around.timing)
         self._contention = Contention.of(self._plan, self._around.hypervisor)
@@ -88,6 +91,7 @@ class Execution:
                 # A tile may have joined while the changes were ended.
                 await self._all_ended()
             self._executed = (began, time.monotonic())
+            await self._network.end(start.host_wall)
             stood = await self._standstill()
             # Guests that were added since were stopped while they were restored.
             self._stood = {name: stood[name] - before for name, before in stood_before.items() if name in stood}
@@ -153,6 +157,10 @@ class Execution:
         scenario = self._around.plan.scenario
         for reason in broken_rules(scenario.limits, instances, proofs, self.skew, self._stood):
             self._events.end_as(Outcome.INVALID, reason)
+        for proof in self._network.proofs(instances):
+            self._events.network_proof(proof)
+            if (fault := fault_of(proof)) is not None:
+                self._events.end_as(Outcome.INVALID, fault)
         disturbance = Disturbance.of(self._around.host_mean, self._executed, self._between)
         for finding in disturbance.findings(scenario.limits, scenario.allow, self.wall_seconds):
             if finding.breaks:

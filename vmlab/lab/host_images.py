@@ -1,4 +1,4 @@
-"""What users have given to vmlab, among the facts that a plan is made from: added images, and assets."""
+"""What a plan is made from beside the host's size: added images, assets, and what the kernel lacks for networks."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from vmlab.guests.image.added import disk_sizes
+from vmlab.lab.host_networks import LACKING
 from vmlab.plan.terms import HostFacts
 from vmlab.workloads.assets import read_assets
 
 
 def with_images(host: HostFacts, assets: Sequence[str] = ()) -> HostFacts:
-    """The host with the added images that are there now, and with `assets` as they were typed.
+    """The host with the added images that are there now, what its kernel lacks, and `assets` as they were typed.
 
     Raises what `read_assets` raises.
     """
-    return replace(host, images=disk_sizes(), assets=read_assets(assets))
+    return replace(host, images=disk_sizes(), assets=read_assets(assets), lacking=LACKING)

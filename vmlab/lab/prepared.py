@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from vmlab.guests.image import added
 from vmlab.guests.image.added import AddedImage
 from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.folder import RunFolder, RunRequest
+from vmlab.lab.host_networks import Lacking
 from vmlab.model.asset import Asset
 from vmlab.plan.loading import load
 from vmlab.plan.planning import HostFacts, Plan, make_plan
@@ -53,7 +55,13 @@ def write_request(folder: RunFolder, request: RunRequest, scenario_text: str, ho
     """Store the request and the host's facts before anything starts. Raises OSError."""
     _keep(folder.scenario, scenario_text)
     _keep(folder.request, request.to_json())
-    _keep(folder.path / _HOST, json.dumps(asdict(host)))
+    _keep(folder.path / _HOST, json.dumps(_host_document(host)))
+
+
+def _host_document(host: HostFacts) -> dict[str, Any]:
+    # What no guest of this plan needs is not tried out for it.
+    known = host.lacking.found if isinstance(host.lacking, Lacking) else dict(host.lacking)
+    return asdict(replace(host, lacking=known))
 
 
 def write_image(folder: RunFolder, image: BootImage) -> None:

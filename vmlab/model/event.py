@@ -214,6 +214,20 @@ class CacheProved(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkProved(Event):
+    """What a tunnel, its cable or a guest's limit carried; fields as in `results.NetworkProof`."""
+
+    cell: int
+    device: str
+    guest: str
+    direction: str
+    carried_bytes: int
+    least_bytes: int | None
+    most_bytes: int | None
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSwitched(Event):
     """All disks of a cell's running guests were switched from the cache mode `before` to `after`, as `origin` asked.
 

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from vmlab.model.cache import has_write_cache
 from vmlab.model.run import CacheMode
 from vmlab.model.scenario_part import ScenarioPart
-from vmlab.model.units import Bytes
+from vmlab.model.units import BitRate, Bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,7 @@ Backing = Annotated[
     BeforeValidator(_backing),
     WithJsonSchema({"anyOf": [{"enum": ["file", "block"]}, {"type": "string", "pattern": f"^{_IN_POOL.pattern}$"}]}),
 ]
+Network = Literal["plain", "vxlan"]
 Cache = Annotated[CacheMode, SeenAs("write_cache", has_write_cache)]
 
 
@@ -126,6 +127,10 @@ class GuestAttributes(ScenarioPart):
     """How far the guest reads ahead on its data disk, such as 4 MiB; the kernel's own choice where it is left out."""
     data_cache: Annotated[CacheMode | None, NOT_SEEN, OF_DATA_DISK] = None
     """Cache mode of the data disk; that of the first disk where it is left out."""
+    network: Annotated[Network, NOT_SEEN] = "plain"
+    """How others reach it: over the lab's bridge (plain), or through a tunnel to a second bridge (vxlan)."""
+    bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN] = None
+    """The most that it gets from the network, and as much that it sends, with headers, such as 30 Mbit/s."""
 
     @property
     def is_labs(self) -> bool:

@@ -23,6 +23,8 @@ OVERLAY_ADDRESSES = ("192.0.2.1", "192.0.2.2")
 """The addresses of these ends, of a range that is kept for documentation (RFC 5737): no guest can have them."""
 TUNNEL = ("vmlab6", "vmlab7")
 """The ends of the tunnel: ports of the first bridge and of the second."""
+LIMITER_PREFIX = "limit-"
+"""Begins the name of each device that what a guest with limited bandwidth sends is led through."""
 DATA_FOLDER = "/data"
 """Where workloads keep their files, in a guest or on the host: the guest's data disk where it has one."""
 IN_MEMORY = ("tmpfs", "ramfs")
@@ -65,3 +67,8 @@ def guest_address(tile: int, position: int) -> str:
 def guest_mac(tile: int, position: int) -> str:
     """The MAC address of the same guest."""
     return f"{_PREFIX_OF_MACS}:12:{tile:02x}:{_FIRST_GUEST + position:02x}"
+
+
+def limiter_of(mac: str) -> str:
+    """The name of the device that limits what the guest with this MAC address sends."""
+    return LIMITER_PREFIX + "".join(mac.split(":")[-2:])

@@ -65,6 +65,12 @@ def parse_bit_rate(text: object) -> int:
     return int(value)
 
 
+def format_bit_rate(rate: int) -> str:
+    """Bits in a second for people, as scenarios have them: ``30 Mbit/s``."""
+    unit, size = max((one for one in _BIT_RATES.items() if one[1] <= rate), key=lambda one: one[1])
+    return f"{rate / size:.4g} {unit}"
+
+
 def parse_pace(text: object) -> float:
     """``"5/s"`` or ``"30/min"`` to operations in a second. Raises ValueError, with what would be right."""
     words = text.strip() if isinstance(text, str) and len(text) < 40 else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,3 +59,38 @@ class Drained:
 
     seconds: float = 0.0
     written_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkCounts:
+    """Bytes that devices of the lab's network have carried since they were made.
+
+    `tunnel` and the `cable` below it count both directions together, and are None where there is no tunnel. `limited`
+    has for each guest with limited bandwidth, by its key, what went to it and what came from it.
+    """
+
+    tunnel: int | None
+    cable: int | None
+    limited: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkProof:
+    """What a device of the lab's network carried while the workloads ran, against what it must or may have carried.
+
+    `device` is ``tunnel``, ``cable`` or ``limit``, `guest` the key of the guest whose limit it is, `direction` ``to``
+    it, ``from`` it, or ``both``. It agrees with at `least` and at `most` so many bytes, None for no such bound.
+    """
+
+    device: str
+    guest: str
+    direction: str
+    carried_bytes: int
+    least_bytes: int | None
+    most_bytes: int | None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether it is within its bounds."""
+        least, most = self.least_bytes, self.most_bytes
+        return (least is None or least <= self.carried_bytes) and (most is None or self.carried_bytes <= most)

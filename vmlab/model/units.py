@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 
 from vmlab.model.quantities import (
     about_seconds,
+    format_bit_rate,
     format_bytes,
     format_seconds,
     parse_bit_rate,
@@ -24,6 +25,7 @@ __all__ = [
     "Percent",
     "Seconds",
     "about_seconds",
+    "format_bit_rate",
     "format_bytes",
     "format_seconds",
     "parse_bytes",
@@ -41,13 +43,18 @@ def _bytes(value: object, validation: ValidationInfo) -> object:
     return value if validation.mode == "python" and type(value) is int else parse_bytes(value)
 
 
+def _bit_rate(value: object, validation: ValidationInfo) -> object:
+    """As `_bytes`."""
+    return value if validation.mode == "python" and type(value) is int else parse_bit_rate(value)
+
+
 Bytes = Annotated[int, BeforeValidator(_bytes), _AS_TEXT]
 """A field of a model that a scenario writes as a size, such as ``670 MB``; an int of bytes in the program."""
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), _AS_TEXT]
 """A field of a model that a scenario writes as a duration, such as ``1.5 s``; a float of seconds in the program."""
 
-BitRate = Annotated[int, BeforeValidator(parse_bit_rate), _AS_RATE]
+BitRate = Annotated[int, BeforeValidator(_bit_rate), _AS_RATE]
 """A field of a model that a scenario writes as a rate, such as ``100 Mbit/s``; an int of bits in a second."""
 
 Pace = Annotated[float, BeforeValidator(parse_pace), _AS_PACE]

@@ -13,6 +13,7 @@ from vmlab.model.scenario import Scenario, WorkloadEntry
 from vmlab.plan.document import Document
 from vmlab.plan.images import of_added_images
 from vmlab.plan.keys import known_keys
+from vmlab.plan.lacking import unused_tunnels
 from vmlab.plan.problems import Place, Problem, meant, shorten
 from vmlab.plan.targets import check_targets
 from vmlab.plan.wording import problems_of
@@ -68,6 +69,7 @@ def read_cell(document: Document) -> Checked:
     problems.extend(_unsafe(scenario))
     problems.extend(_data_disks(scenario))
     problems.extend(of_added_images(scenario))
+    problems.extend(unused_tunnels(scenario))
     document.raise_problems(problems)
     return Checked(scenario, params)
 

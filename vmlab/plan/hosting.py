@@ -14,6 +14,7 @@ from vmlab.model.run import Accelerator
 from vmlab.model.units import format_bytes
 from vmlab.plan.disk_room import disk_needed
 from vmlab.plan.estimate import footprint
+from vmlab.plan.lacking import lacked_by
 from vmlab.plan.memory import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
 from vmlab.telemetry.host_settings import unsettable
@@ -80,6 +81,9 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
     for name in plan.host_settings:
         if name in host.unsettable:
             raise RefusedError(f"the scenario sets host.{name}, and {host.unsettable[name]}", remedy="vmlab doctor")
+    for cell in plan.cells:
+        if (reason := lacked_by(cell, host)) is not None:
+            raise RefusedError(reason)
     _check_assets(plan, host)
     _check_disk_of_host(plan, host)
     needed = memory_needed(plan, host)

@@ -18,6 +18,7 @@ from vmlab.plan.document import Document
 from vmlab.plan.estimate import cell_disk, cell_seconds, footprint
 from vmlab.plan.hosting import check_fit, read_host_facts
 from vmlab.plan.images import on_this_host
+from vmlab.plan.lacking import without_lacking
 from vmlab.plan.loading import ScenarioFile
 from vmlab.plan.looping import looped
 from vmlab.plan.memory import memory_needed
@@ -59,7 +60,7 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         # A figure needs its configuration, so even a scenario that varies nothing shows its cache mode.
         document = document.assigned([("axes",)], _only_point(scenario), ())
         scenario = read_scenario(document)
-    axes = place_axes(document, scenario)
+    axes = without_lacking(place_axes(document, scenario), host)
     if overrides.control:
         scenario, axes = controlled(document, scenario, axes, overrides.least_repeats)
     cells = _cells(document, scenario, axes, host, cold=scenario.provision == "cold")

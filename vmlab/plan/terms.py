@@ -65,7 +65,7 @@ class HostFacts:
     `unsettable` has, for each host setting that cannot be changed here, the reason. `in_memory` is the file system of
     the guests' disks where that is in memory, such as ``tmpfs``. `images` has the bytes of each added image's disk, by
     its name; `assets` the user's own copies of suites, by theirs. None where they are not known, and then every name
-    passes.
+    passes. `lacking` has the reason for what guests' networks cannot have here: ``vxlan``, ``bandwidth``.
     """
 
     memory_available_bytes: int
@@ -77,6 +77,7 @@ class HostFacts:
     in_memory: str | None = None
     images: Mapping[str, int] | None = None
     assets: Mapping[str, Asset] | None = None
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class GuestPlan:
     @property
     def machine(self) -> tuple[str, bool]:
         """What its snapshot depends on besides its work: the resources that a saved state has in it."""
-        kept = self.resources.model_dump_json(exclude={"cache", "cpu_shares"})
+        kept = self.resources.model_dump_json(exclude={"cache", "cpu_shares", "network", "bandwidth"})
         return kept, has_write_cache(self.resources.cache)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from vmlab.model.units import format_bytes, format_seconds
+from vmlab.model.units import format_bit_rate, format_bytes, format_seconds
 from vmlab.plan.problems import Place, Problem, dotted, meant, shorten
 
 KnownKeys = Callable[[Place], Iterable[str]]
@@ -102,6 +102,8 @@ def _bound(bound: float, given: object) -> str:
         return str(bound)
     if given.rstrip().endswith("%"):
         return f"{bound:g} %"
+    if given.rstrip().endswith("bit/s"):
+        return format_bit_rate(round(bound))
     return format_bytes(bound) if given.rstrip().endswith("B") else format_seconds(bound)
 
 

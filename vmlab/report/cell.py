@@ -18,7 +18,7 @@ from vmlab.report.limits import bound_lines
 from vmlab.report.loops import loop_lines, loop_rows_of
 from vmlab.report.switches import span_lines, switch_lines, tile_change_lines
 from vmlab.report.targets import verdict_words
-from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, number, plural
+from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, plural
 from vmlab.report.yardsticks import yardstick_words
 from vmlab.telemetry.host_figures import HEADLINES
 
@@ -40,6 +40,7 @@ def cell_text(document: RunDocument, cell: CellDocument, width: int = WIDTH) -> 
         span_lines(cell, width),
         _host(cell, width),
         list(_proofs(cell, width)),
+        [shorten(network_words(proof), width) for proof in cell["network_proof"]],
         list(_seen(cell, width)),
     ):
         lines += ["", *section] if section else []

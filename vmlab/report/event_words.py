@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.event import (
@@ -17,6 +17,7 @@ from vmlab.model.event import (
     GuestStateChanged,
     HostProbed,
     ImageReady,
+    NetworkProved,
     Notice,
     PhaseEnded,
     PhaseStarted,
@@ -32,7 +33,7 @@ from vmlab.model.ordered import ordered_sentences
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import Outcome
 from vmlab.report.loops import round_words
-from vmlab.report.words import host_words, plural, switch_words, tiles_words
+from vmlab.report.words import host_words, network_words, plural, switch_words, tiles_words
 
 _LEVELS = {Outcome.PASSED: "good", Outcome.INVALID: "warning", Outcome.FAILED: "error", Outcome.ABORTED: "error"}
 
@@ -88,6 +89,8 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
             return _info(f"tile {event.tile} {event.guest} is {event.state}")
         case CacheProved(agrees=False):
             return Sentence("error", f"{event.guest}: {event.file} is not in cache mode {event.expected}")
+        case NetworkProved(agrees=False):
+            return Sentence("error", f"cell {event.cell}: {network_words(asdict(event))}")
         case CacheSwitched():
             told = switch_words(event.before, event.after, event.pauses_ms, event.drained_seconds, event.drained_bytes)
             return Sentence("warning", f"cell {event.cell} was switched: {told}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.model.run import AS_WRITTEN
@@ -115,3 +115,16 @@ def switch_words(
 def tiles_words(before: int, after: int) -> str:
     """``tile 3 was added``, or ``tile 3 was retired``."""
     return f"tile {max(before, after)} was {'added' if after > before else 'retired'}"
+
+
+def network_words(proof: Mapping[str, Any]) -> str:
+    """What a tunnel, its cable or a guest's limit carried, from a `NetworkProofDocument` or the fields of its event."""
+    way = "both ways" if proof["direction"] == "both" else f"{proof['direction']} it"
+    of = f"limit of {proof['guest']}, {way}" if proof["guest"] else proof["device"]
+    bounds = [
+        f"{word} {format_bytes(bound)}"
+        for word, bound in (("at least", proof["least_bytes"]), ("at most", proof["most_bytes"]))
+        if bound is not None
+    ]
+    verdict = "as it must be" if proof["agrees"] else "NOT as it must be"
+    return f"{of}: {format_bytes(proof['carried_bytes'])} carried, {verdict} ({', '.join(bounds)})"

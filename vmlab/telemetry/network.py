@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import itemgetter, sub
 
+from vmlab.model.names import FAR_BRIDGE, LIMITER_PREFIX, OVERLAY_CABLE, TUNNEL
 from vmlab.telemetry.counter import NAN, growths
 from vmlab.telemetry.figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
 _LOOPBACK = b"lo:"
+_BETWEEN = tuple(f"{name}:".encode() for name in (FAR_BRIDGE, *OVERLAY_CABLE, *TUNNEL))
+_LIMITERS = LIMITER_PREFIX.encode()
 # Columns after the colon: rx bytes, packets, errs, drop, 4 more; tx bytes, packets, errs, drop, …
 _WANTED = (0, 1, 3, 8, 9, 11)
 _WORDS = 17
@@ -25,7 +28,7 @@ class BridgeTraffic:
     """What guests sent to the bridge and what the bridge delivered to them, added up over its ports.
 
     A bridge's own counters miss what it forwards from guest to guest, so the counters of its ports are used: every
-    interface of the lab's namespace except the loopback and the bridge. Received is what guests sent.
+    interface of the lab's namespace except the loopback, bridges, tunnels and limits. Received is what guests sent.
     """
 
     title = "the lab's network"
@@ -74,7 +77,9 @@ class BridgeTraffic:
         if not all(line.endswith(b":") for line in lines):
             raise ValueError("/proc/net/dev has another form than expected")
         self._lines = lines
-        places = [place for place, line in enumerate(lines) if line not in (_LOOPBACK, self._bridge)]
+        # What passes a tunnel or a limit has been counted at the port of its guest.
+        no_ports = (_LOOPBACK, self._bridge, *_BETWEEN)
+        places = [place for place, line in enumerate(lines) if line not in no_ports and not line.startswith(_LIMITERS)]
         self._ports = [lines[place] for place in places]
         wanted = [place * _WORDS + 1 + column for column in _WANTED for place in places]
         self._pick = itemgetter(*wanted) if wanted else None

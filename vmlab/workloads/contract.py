@@ -218,6 +218,12 @@ class Workload(ABC, Generic[P]):
     loops: ClassVar[bool] = False
     """Whether it can run again in the same guests, after `renew`."""
 
+    arrived: ClassVar[str] = ""
+    """The metric with the bytes that arrived over the network, without headers; empty where none is known.
+
+    What tunnels and limits have carried is held against it.
+    """
+
     paced: ClassVar[str] = ""
     """What a ``pace`` of it counts in a second, such as ``requests``; empty for a kind that takes no pace.
 

@@ -45,7 +45,7 @@ from vmlab.report.page.elements import Part, chart_figure, chart_grid, el, marke
 from vmlab.report.page.gathered import Gathered
 from vmlab.report.scores import TITLE, score_notes, score_tables
 from vmlab.report.tables import table_lines
-from vmlab.report.words import plural
+from vmlab.report.words import network_words, plural
 
 MOST_BYTES = 2_000_000
 """The largest report; what does not fit of timelines and raw output is left out, and the page says so."""
@@ -235,6 +235,9 @@ def _configuration(run: Gathered) -> Iterator[etree._Element]:
         proofs = [f"{one['guest']}: {one['file']}: {_proof(one)}" for one in cell["cache_proof"]]
         if proofs:
             yield _folded(f"Cache modes proved in cell {cell['cell']}", "\n".join(proofs))
+        if cell["network_proof"]:
+            carried = "\n".join(map(network_words, cell["network_proof"]))
+            yield _folded(f"Networks proved in cell {cell['cell']}", carried)
     if run.scenario:
         yield _folded("Scenario", run.scenario)
     yield _folded("All tables as text", "\n".join(table_lines(document, UNCUT)))

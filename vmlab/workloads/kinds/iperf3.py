@@ -96,6 +96,7 @@ class Iperf3(Workload[Iperf3Params]):
         loss=Metric("1", "less", "part of the UDP packets that was lost"),
     )
     throughput = "throughput"
+    arrived = "bytes"
 
     def footprint(self, accelerator: str) -> Footprint:
         """The time is given; nothing is written but some kilobytes in memory."""

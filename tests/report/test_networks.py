@@ -1,0 +1,47 @@
+"""What networks carried, in words: on a cell's own page, in the report and in the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.report.test_page import gathered
+from tests.store.stories import Story
+from vmlab.model.event import NetworkProved
+from vmlab.report.cell import cell_text
+from vmlab.report.event_words import event_sentence
+from vmlab.report.page.html import html_report
+
+TUNNEL = "tunnel: 9 B carried, NOT as it must be (at least 10 B)"
+LIMIT = "limit of t1-far, to it: 9 B carried, as it must be (at most 1 KiB)"
+BOTH = "limit of t1-far, both ways: 9 B carried, as it must be (at least 9 B)"
+
+
+def test_every_view_has_the_same_sentence(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run.sqlite").begin({"cache": ["none"]}, {"columns": "cache", "rows": "workloads"})
+    story.start_cell({"cache": "none"})
+    story.carry("tunnel", 9, least=10)
+    story.carry("limit", 9, most=1024, guest="t1-far", direction="to")
+    story.carry("limit", 9, least=9, guest="t1-far")
+    story.end_cell()
+    run = gathered(story.end())
+    text = cell_text(run.document, run.document["cells"][0])
+    page = html_report([run]).decode()
+    for words in (TUNNEL, LIMIT, BOTH):
+        assert words in text
+        assert words in page
+
+
+def test_the_log_has_what_does_not_agree() -> None:
+    what = {"device": "tunnel", "guest": "", "direction": "both", "least_bytes": 10, "most_bytes": None}
+    for carried, level in ((9, "error"), (10, None)):
+        event = NetworkProved(
+            wall=0.0,
+            mono=0.0,
+            cell=3,
+            carried_bytes=carried,
+            agrees=carried >= 10,
+            **what,  # type: ignore[arg-type]
+        )
+        sentence = event_sentence(event)
+        assert (sentence and sentence.level) == level
+        assert sentence is None or sentence.text == f"cell 3: {TUNNEL}"

@@ -1,0 +1,95 @@
+"""What guests need of the network beside the lab's bridge: the tunnel and limits of bandwidth, in its namespace."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lxml import etree
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
+
+from vmlab.hypervisor.contract import DomainSpec
+from vmlab.hypervisor.limits import carried, counters, put_limit
+from vmlab.hypervisor.namespace import require_isolation
+from vmlab.hypervisor.overlay import overlay_network
+from vmlab.model.errors import HypervisorError
+from vmlab.model.names import OVERLAY_CABLE, TUNNEL, limiter_of
+from vmlab.model.results import NetworkCounts
+
+
+class GuestNetworks:
+    """The tunnel for as long as guests need it, and a limiter for each guest that has a limit.
+
+    Every method blocks. `lookup` gives libvirt's domain of a guest by its name.
+    """
+
+    def __init__(self, lookup: Callable[[str], Any]) -> None:
+        self._lookup = lookup
+        self._tunnel = contextlib.ExitStack()
+        self._is_open = False
+        self._limited: dict[str, tuple[str, str]] = {}
+
+    def make(self, specs: Sequence[DomainSpec]) -> None:
+        """Make the tunnel where one of these guests needs it, else take away one that is left from other guests.
+
+        Raises HypervisorUnavailable where the kernel has no such tunnel.
+        """
+        if not any(spec.network for spec in specs):
+            return
+        wanted = any(spec.resources.network == "vxlan" for spec in specs)
+        if wanted and not self._is_open:
+            self._tunnel.enter_context(overlay_network())
+            self._is_open = True
+        elif not wanted:
+            self.close()
+
+    def limit(self, spec: DomainSpec) -> None:
+        """Limit the bandwidth of a guest that runs and has its network card. Raises HypervisorError."""
+        require_isolation()
+        rate = spec.resources.bandwidth
+        if rate is None:
+            return
+        tap, limiter = _tap(self._lookup(spec.name).XMLDesc(0), spec), limiter_of(spec.mac)
+        self._limited[spec.name] = tap, limiter
+        try:
+            put_limit(tap, limiter, rate)
+        except (NetlinkError, OSError) as error:
+            raise HypervisorError(f"{spec.name}: its bandwidth cannot be limited: {error}") from error
+
+    def counts(self, specs: Sequence[DomainSpec]) -> NetworkCounts:
+        """What tunnel and limits have carried. Raises HypervisorError where one of them has gone."""
+        try:
+            with IPRoute() as route:
+                tunnel, cable = (
+                    sum(counters(route, name)[key] for key in ("rx_bytes", "tx_bytes")) if self._is_open else None
+                    for name in (TUNNEL[0], OVERLAY_CABLE[0])
+                )
+            names = [spec.name for spec in specs if spec.name in self._limited]
+            return NetworkCounts(tunnel, cable, {name: carried(*self._limited[name]) for name in names})
+        except (NetlinkError, OSError) as error:
+            raise HypervisorError(f"the guests' networks cannot be counted: {error}") from error
+
+    def release(self, name: str) -> None:
+        """Remove the limiter of a guest that has ended; what was at its tap went with that."""
+        _, limiter = self._limited.pop(name, ("", ""))
+        if limiter:
+            require_isolation()
+            with IPRoute() as route:
+                for index in route.link_lookup(ifname=limiter):
+                    route.link("del", index=index)
+
+    def close(self) -> None:
+        """Remove the tunnel, if there is one. Raises HypervisorUnavailable where the kernel refuses."""
+        self._is_open = False
+        self._tunnel.close()
+
+
+def _tap(xml: str, spec: DomainSpec) -> str:
+    """The guest's end on the host, which libvirt has named."""
+    for card in etree.fromstring(xml).iterfind("devices/interface"):
+        mac, target = card.find("mac"), card.find("target")
+        if mac is not None and target is not None and mac.get("address") == spec.mac:
+            return str(target.get("dev"))
+    raise HypervisorError(f"{spec.name} has no network card with the address {spec.mac}")
