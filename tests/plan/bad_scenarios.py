@@ -88,7 +88,7 @@ BAD = [
         "an image in a pool that is allocated before",
         "memory: 512 MiB",
         "memory: 512 MiB, data: 1 GiB, backing: 'rbd:lab', allocation: full",
-        ":3:86: an image in pool lab is allocated by Ceph as it is written; use thin, or another backing",
+        ":3:87: an image in pool lab is allocated by Ceph as it is written; use thin, or another backing",
     ),
     changed(
         "read-ahead between pages",
