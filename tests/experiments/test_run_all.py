@@ -120,12 +120,15 @@ def test_without_its_pool_a_scenario_is_checked_for_what_is_published_alone(
         raise RefusedError("no cluster")
 
     monkeypatch.setattr(run_all, "require_pool", refuse)
-    lines = _checked(["disk-shared"], Asked(command=TOLD), state, capsys)
-    assert (lines[0].split()[0], asked) == ("ok", ["rbd"])
+
+    def commands(folder: Path) -> list[str]:
+        assert _checked(["disk-shared"], Asked(command=TOLD), folder, capsys)[0].split()[0] == "ok"
+        told = (folder / "output/disk-shared.log").read_text().splitlines()
+        return [line.split()[2] for line in told if line.startswith("$ vmlab ")]
+
+    assert commands(state / "without") == ["show", "show"] and asked == ["rbd"]
     monkeypatch.setattr(run_all, "require_pool", asked.append)
-    assert _checked(["disk-shared"], Asked(command=TOLD), state, capsys)[0].split()[0] == "ok"
-    told = (state / "output/disk-shared.log").read_text().splitlines()
-    assert [line.split()[2] for line in told if line.startswith("$ vmlab ")] == ["show", "show", "run", "show", "show"]
+    assert commands(state / "with") == ["run", "show", "show"]
 
 
 def test_a_line_each_a_failure_does_not_end_it_and_what_passed_is_kept(
