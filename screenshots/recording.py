@@ -1,9 +1,9 @@
 """Makes the recording that `vmlab demo` plays: ``python -m screenshots.recording [RUN | OPTION…]``, as root.
 
-Without RUN it runs one tile and two, in two cache modes, on this host, and switches the guests of the last cell while
-they work; further options, such as ``--allow-noise``, are those of ``vmlab run``. RUN, as in ``vmlab show``, is a run
-that was recorded so already. The store is taken as it is, but for the names of folders: those of the checkout and of
-the runs become those of an installation by root.
+Without RUN it runs one tile to three, in two cache modes, on an emulated disk and an ordered host, and switches the
+guests of the third cell while they work; further options, such as ``--allow-noise``, are those of ``vmlab run``. RUN,
+as in ``vmlab show``, is a run that was recorded so already. The store is taken as it is, but for the names of folders:
+those of the checkout and of the runs become those of an installation by root.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import STORE, resolve_run
 
 VMLAB = [sys.executable, "-m", "vmlab"]
-RUN = ["run", "tile", "--size", "smoke", "--tiles", "1,2", "--cache", "none,writeback", "--wait", "--detach"]
-SWITCHED_CELL = 4
-SWITCH_AFTER_SECONDS = 12.0
+RUN = ["run", "consolidation", "--size", "demo", "--tiles", "1,2,3", "--wait", "--detach"]
+SWITCHED_CELL = 3
+"""Three tiles with cache none; they get the other mode while they work."""
+SWITCHED_TO = "writeback"
+SWITCH_AFTER_SECONDS = 30.0
 PATIENCE_SECONDS = 1800.0
 
 
@@ -41,7 +43,7 @@ def record(options: list[str]) -> Path:
             raise UsageError(f"{store}: is not over after {PATIENCE_SECONDS:.0f} s")
         if not switched and _works(store):
             time.sleep(SWITCH_AFTER_SECONDS)
-            subprocess.run([*VMLAB, "set", store.parent.name, "cache=none", "--now"], check=True)
+            subprocess.run([*VMLAB, "set", store.parent.name, f"cache={SWITCHED_TO}", "--now"], check=True)
             switched = True
         time.sleep(0.5)
     return store

@@ -169,8 +169,8 @@ def test_one_run_with_growing_tiles_tells_how_many_it_carries(tmp_path: Path) ->
     document = one_run(tmp_path, [{"none": [0.2], "writeback": [0.2]}, {"none": [0.9], "writeback": [0.3]}])
     climb = climb_of(document)
     assert climb is not None
-    none, writeback = "1 tile with cache none, where the disk ran out first", "at least 2 tiles with cache writeback"
-    assert brief(climb) == f"this host carries {none}, and {writeback}"
+    none, writeback = "1 tile with cache none (the disk ran out first)", "at least 2 tiles with cache writeback"
+    assert brief(climb) == f"this host carries {none}, {writeback}"
     told = " ".join(" ".join(carried_lines(document, 80)).split())
     assert "1 tile with cache none (one repeat, no spread known), where the disk ran out first" in told
     assert "at least 2 tiles with cache writeback (one repeat, no spread known), the most that were tried" in told

@@ -111,7 +111,7 @@ def sentence(ascent: Ascent) -> str:
 
 def brief(ascent: Ascent) -> str:
     """The same without its evidence, for a line or two."""
-    return visible_line(f"this host carries {', and '.join(_brief_words(place) for place in ascent.places)}")
+    return visible_line(f"this host carries {', '.join(_brief_words(place) for place in ascent.places)}")
 
 
 def scale_document(ascent: Ascent) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def _brief_words(place: Carried) -> str:
     if place.at_least:
         return f"at least {_tiles(place.tiles)} with {place.label}"
     bound = place.ran_out
-    first = f", where the {resource_word(bound['resource'])} ran out first" if bound and bound["where"] else ""
+    first = f" (the {resource_word(bound['resource'])} ran out first)" if bound and bound["where"] else ""
     return f"{_tiles(place.tiles)} with {place.label}{first}"
 
 

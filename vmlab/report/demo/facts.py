@@ -7,16 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vmlab.analysis.compare import compare, sides_by_axis
+from vmlab.analysis.carried import nearest
 from vmlab.analysis.document import run_document
-from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS
 from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.targets import delivered
+from vmlab.analysis.throughput import tiles_of
 from vmlab.model.axes import axis_word
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CacheProved, CacheSwitched
+from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
 from vmlab.model.quantities import format_seconds
+from vmlab.report.scale import brief, climb_of
+from vmlab.report.targets import missed_words
 from vmlab.report.words import NOT_MEASURED, host_number, number, plural
 from vmlab.store.reader import RunReader
+
+_DELIVERS = {True: "delivers", False: "misses", None: "is no reading"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +30,7 @@ class SwitchFacts:
     """The first switch of a cell's cache mode.
 
     `pause` is the longest that any guest may have stood still, such as ``6.21 ms``. `files` are those that guests have
-    open after it, and `direct` so many of these pass the host's cache.
+    open after it, and `direct` so many of these pass the host's cache. `busy_before` says how busy the disk was before.
     """
 
     before: str
@@ -32,22 +38,27 @@ class SwitchFacts:
     pause: str
     files: int
     direct: int
+    busy_before: str
 
 
 @dataclass(frozen=True, slots=True)
 class CellFacts:
     """One cell: its guests and cache mode, how long its workloads took, how busy CPUs and disk were meanwhile.
 
-    Figures have their units. `other` is the share of the CPUs that other work than the lab's took. `switch` is None for
-    a cell whose mode stayed as it was.
+    Figures have their units. `other` is the share of the CPUs that other work than the lab's took. `nearest` is the
+    target of which most was taken, with its limit, and `delivers` says whether all were met. `switch` is None for a
+    cell whose mode stayed as it was.
     """
 
+    tiles: str
     guests: int
     cache: str
     seconds: str
     cpu: str
     disk: str
     other: str
+    delivers: str
+    nearest: str
     switch: SwitchFacts | None
 
 
@@ -55,7 +66,8 @@ class CellFacts:
 class Facts:
     """A recording: when and where it was made, its `cells` by number, and the command that does the same.
 
-    `guests` says how they ran: ``emulated (TCG)`` or ``on KVM``. `verdict` is what is proven of the cache modes.
+    `guests` says how they ran: ``emulated (TCG)`` or ``on KVM``; `place` what of the host is not its own, such as ``an
+    emulated disk hdd-7200``. `carried` is how many tiles each cache mode carries, and what ran out first.
     """
 
     date: str
@@ -63,7 +75,8 @@ class Facts:
     guests: str
     cpus: int
     cells: Mapping[int, CellFacts]
-    verdict: str
+    place: str
+    carried: str
     command: str
 
 
@@ -79,20 +92,25 @@ def facts_of(reader: RunReader) -> Facts:
         guests="emulated (TCG)" if run["accelerator"] == "tcg" else f"on {(run['accelerator'] or '?').upper()}",
         cpus=int(host.get("cpus") or 0),
         cells={cell["cell"]: _cell(cell, proofs.get(cell["cell"], ())) for cell in document["cells"]},
-        verdict=_verdict(document),
+        place=_place(document),
+        carried=_carried(document),
         command=_command(document),
     )
 
 
 def _cell(cell: CellDocument, proofs: Sequence[CacheProved]) -> CellFacts:
     evidence = cell["bound_by"]["evidence"] if cell["bound_by"] else {}
+    target = nearest([cell])
     return CellFacts(
+        tiles=plural(tiles_of(cell), "tile"),
         guests=cell["provision"]["guests"],
         cache=_axis(cell, "cache"),
         seconds=NOT_MEASURED if cell["wall_seconds"] is None else format_seconds(cell["wall_seconds"]),
         cpu=_percent(evidence, "cpu_busy_percent"),
         disk=_percent(evidence, "disk_busy_percent"),
         other=_percent(evidence, "cpu_other_work_percent"),
+        delivers=_DELIVERS[delivered(cell)],
+        nearest=NOT_MEASURED if target is None else missed_words(target),
         switch=_switch(cell, proofs),
     )
 
@@ -105,7 +123,10 @@ def _axis(cell: CellDocument, name: str) -> str:
 def _percent(evidence: Mapping[str, float], name: str) -> str:
     if name not in evidence:
         return NOT_MEASURED
-    share = evidence[name]
+    return _share(evidence[name])
+
+
+def _share(share: float) -> str:
     return f"{share:.0f} %" if share >= 10 else f"{host_number(share)} %"
 
 
@@ -132,21 +153,28 @@ def _switch(cell: CellDocument, proofs: Sequence[CacheProved]) -> SwitchFacts | 
         pause=f"{number(max(pauses))} ms" if pauses else NOT_MEASURED,
         files=len(proofs),
         direct=sum(proof.o_direct for proof in proofs),
+        busy_before=_disk_busy_before(cell),
     )
 
 
-def _verdict(document: RunDocument) -> str:
-    """How many differences of run times between the sides of the run are proven, and why not more."""
-    try:
-        comparison = compare(sides_by_axis(document))
-    except UsageError as error:
-        return str(error)
-    timed = [row.differences[0] for row in comparison.rows if row.metric in (RUN_TIME, WALL_SECONDS)]
-    found = [one for one in timed if one.percent is not None]
-    proven = f"{sum(one.proven for one in found)} of {plural(len(found), 'difference')} in run time proven"
-    widest = max((one for one in found if one.obstacle), key=lambda one: one.family, default=None)
-    why = "" if widest is None else f"; {widest.obstacle}: it takes {plural(widest.needed or 0, 'repeat')} at least"
-    return f"{' against '.join(comparison.labels[:2])}: {proven}{why}"
+def _disk_busy_before(cell: CellDocument) -> str:
+    spans = cell["spans"]
+    found = spans[0]["host"].get("disk_util_percent") if spans else None
+    return NOT_MEASURED if found is None else _share(found["mean"])
+
+
+def _place(document: RunDocument) -> str:
+    """What guests have in place of the host's own, or that they have the host's own."""
+    host: Any = document["run"]["host"]
+    disk, ordered = host.get("disk") or {}, host.get("ordered") or {}
+    found = [f"an {EMULATED_DISK} {disk['profile']}"] if disk.get("emulated") else []
+    found += [f"an {ORDERED_HOST} of {size_words(ordered['cpus'], ordered['memory_bytes'])}"] if ordered else []
+    return " and ".join(found) or "the host's own disk and memory"
+
+
+def _carried(document: RunDocument) -> str:
+    climb = climb_of(document)
+    return "nothing is known of how many tiles the host carries" if climb is None else brief(climb)
 
 
 def _command(document: RunDocument) -> str:
