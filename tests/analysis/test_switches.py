@@ -16,7 +16,7 @@ from vmlab.analysis.lookup import Lookup
 from vmlab.analysis.scores import scores_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CacheSwitched, MeasurementTaken, PhaseEnded, PhaseStarted, WorkloadEnded
+from vmlab.model.event import CacheSwitched, KsmSwitched, MeasurementTaken, PhaseEnded, PhaseStarted, WorkloadEnded
 from vmlab.report.cell import cell_text
 from vmlab.report.tables import run_table
 from vmlab.store.reader import RunReader
@@ -127,7 +127,7 @@ def test_beside_repeats_that_count_it_is_left_out_of_comparison_and_scores(story
 
 def test_alone_it_is_no_side_of_a_comparison(story: Story) -> None:
     switched_cell(story, seconds=10.0, repeat=1)
-    with pytest.raises(UsageError, match="the cache mode of cell 1 changed while it ran: it is a reading of neither"):
+    with pytest.raises(UsageError, match="cell 1 was switched while it ran: it is a reading of neither"):
         Side.of("last", documents(story)[1], 1)
 
 
@@ -140,3 +140,40 @@ def test_its_page_tells_the_switches_and_the_spans(story: Story) -> None:
     assert "stood still for at most 6.50 ms; dirty pages written before in 1.2" in told
     row = next(line for line in text.splitlines() if line.startswith("disk util"))
     assert [word for word in row.split() if word[0].isdigit()] == ["80.0", "20.0", "60.0"]
+
+
+def test_spans_have_what_was_in_force_of_cache_and_ksm(story: Story) -> None:
+    """KSM goes on after one second of three, the cache mode to none after two."""
+    number = story.start_cell({"cache": "writeback"}, settings={"cache": "writeback", "host": {"ksm": "off"}})
+    story.writer.append(PhaseStarted(**story.now(), cell=number, phase="execute"))
+    story.sample(1.0, {"ksm_saved_bytes": 0.0})
+    story.writer.append(KsmSwitched(**story.now(0), cell=number, origin="test", before="off", after="on"))
+    story.sample(1.0, {"ksm_saved_bytes": 2.0**30})
+    story.writer.append(
+        CacheSwitched(
+            **story.now(0),
+            cell=number,
+            origin="test",
+            before="writeback",
+            after="none",
+            pauses_ms={"t1-web": 6.5},
+            drained_seconds=1.25,
+            drained_bytes=None,
+        )
+    )
+    story.sample(1.0, {"ksm_saved_bytes": 2.0**30})
+    story.writer.append(PhaseEnded(**story.now(0), cell=number, phase="execute", seconds=3.0))
+    story.end_cell("invalid", [REASON], wall=3.0)
+    document = documents(story)[0]
+    (cell,) = document["cells"]
+    assert [(one["what"], one["before"], one["after"]) for one in cell["switches"]] == [
+        ("ksm", "off", "on"),
+        ("cache", "writeback", "none"),
+    ]
+    assert (cell["switches"][0]["pauses_ms"], cell["switches"][0]["drained_seconds"]) == ({}, None)
+    found = [(span["cache"], span["ksm"]) for span in cell["spans"]]
+    assert found == [("writeback", "off"), ("writeback", "on"), ("none", "on")]
+    assert [span["host"]["ksm_saved_bytes"]["mean"] for span in cell["spans"]] == [0.0, 2.0**30, 2.0**30]
+    told = " ".join(cell_text(document, cell, 140).split())
+    assert "switched 1.00 s after the start, as test asked: ksm off to on" in told
+    assert "ksm / cache off / writeback, 0.00 to 1.00 s on / writeback, 1.00 to 2.00 s on / none, 2.00 to" in told

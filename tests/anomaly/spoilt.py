@@ -97,6 +97,10 @@ class SpoiltHypervisor:
         await self._point("switch_cache")
         return await self._inner.switch_cache(specs, mode)
 
+    async def make_mergeable(self, names: list[str], mergeable: bool) -> dict[str, float]:
+        await self._point("make_mergeable")
+        return await self._inner.make_mergeable(names, mergeable)
+
     async def agent(
         self, name: str, command: str, arguments: dict[str, Any] | None = None, *, deadline: float = 10.0
     ) -> Any:

@@ -24,6 +24,7 @@ from vmlab.store.life import LOCK
 RUN = "20261121-143000-tile-aaaa"
 SWITCHED = {
     "cell": 3,
+    "what": "cache",
     "before": "writeback",
     "after": "none",
     "pauses_ms": {"t1-web": 4.0, "t1-db": 6.25},
@@ -138,6 +139,12 @@ def test_end_is_for_what_runs_alone(run: Answering, said: Said) -> None:
     assert not run.asked
 
 
+def test_ksm_is_asked_of_the_running_cell_too(run: Answering, said: Said) -> None:
+    run.answer = {"cell": 3, "what": "ksm", "before": "off", "after": "on"}
+    assert said("last", "ksm=on", "--now") == (0, "cell 3: ksm off to on; the cell counts for nothing\n", "")
+    assert run.asked == [("set", {"ksm": "on", "now": True, "origin": "vmlab set"})]
+
+
 def test_without_now_it_is_the_cells_to_come(run: Answering, said: Said) -> None:
     run.answer = COMING
     code, out, _ = said(RUN, "cache=none", "tiles=3")
@@ -193,8 +200,12 @@ def test_an_empty_list_is_a_sentence(run: Answering, said: Said) -> None:
         (["--list", "cache=none"], "--list shows the cells to come and changes nothing"),
         (["--list", "--cell", "3"], "--list shows the cells to come and changes nothing"),
         (["cache=none", "--json"], "--json is for the list of the cells to come"),
-        (["ksm=on", "--now"], "ksm cannot be changed while guests run"),
-        (["cache=none", "tiles=2", "--now"], "tiles cannot be changed while guests run"),
+        (["ksm=on", "cache=none", "--now"], "--now changes one thing at a time"),
+        (
+            ["thp=always", "--now"],
+            "thp cannot be changed while guests run; --now is for cache, ksm or tiles, and end for",
+        ),
+        (["cache=none", "tiles=2", "--now"], "--now changes one thing at a time"),
         (["ksm=on"], "cannot be given another ksm; cache and tiles can"),
         (["cache"], "'cache' is no change"),
         (["cache="], "'cache=' is no change"),

@@ -15,6 +15,7 @@ from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.cell import CellRun
 from vmlab.lab.host_side import HostTiles
 from vmlab.lab.integrity import Integrity
+from vmlab.lab.live_ksm import HostKsm
 from vmlab.lab.snapshot_provider import SnapshotProvider
 from vmlab.lab.surroundings import CellSurroundings
 from vmlab.lab.timing import USUAL
@@ -68,6 +69,7 @@ class Lab:
         self.snapshot_provider: SnapshotProvider | None = None
         self.integrity: Integrity | None = None
         self.timing = USUAL
+        self.ksm: HostKsm | None = None
         (folder / "disks").mkdir()
         self.hypervisor = FakeHypervisor(disks=folder / "disks")
         self.plan = plan
@@ -109,6 +111,7 @@ class Lab:
             timing=self.timing,
             # What this machine does beside the test is no part of it.
             host_counters=lambda: HostCounters(0.0),
+            ksm=self.ksm,
         )
         return CellRun(self.plan.cells[0], around)
 

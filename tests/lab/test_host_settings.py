@@ -18,6 +18,11 @@ workloads: {primes: {kind: cpu, on: host, threads: 1}}
 host: {thp: never}
 axes: {host.ksm: [on, off]}
 """
+WITH_GUEST = """\
+name: huge
+guests: {vm: {memory: 128 MiB}}
+workloads: {primes: {kind: cpu, on: vm, threads: 1}}
+"""
 
 
 class Dummies:
@@ -102,6 +107,26 @@ def test_a_run_of_which_a_process_is_killed(home: Home, dummies: Dummies, victim
         assert home.run("clean", **{SYS: str(dummies.sys)})[0] == 0
     assert dummies.now() == BEFORE
     assert "nothing to clean" in home.run("clean", **{SYS: str(dummies.sys)})[2]
+
+
+@pytest.mark.parametrize("end", ["by itself", "stopped", "killed"])
+def test_ksm_that_was_switched_under_running_guests(home: Home, dummies: Dummies, end: str) -> None:
+    dummies.scenario.write_text(WITH_GUEST)
+    said = {SYS: str(dummies.sys), CELL_FILE: str(home.folder / "go"), CELL_SECONDS: "0"}
+    home.spawn("run", str(dummies.scenario), **said)
+    until(home.in_a_cell, "a cell")
+    assert dummies.now() == BEFORE
+    code, told, words = home.run("set", "last", "ksm=on", "--now", **{SYS: str(dummies.sys)})
+    assert (code, told) == (0, "cell 1: ksm off to on; the cell counts for nothing\n"), words
+    assert dummies.now() == ("1", "1000", "madvise")
+    if end == "by itself":
+        (home.folder / "go").touch()
+    elif end == "stopped":
+        home.started[0].send_signal(signal.SIGINT)
+    else:
+        os.kill(home.pid("runner_pid"), signal.SIGKILL)
+    over(home)
+    assert dummies.now() == BEFORE
 
 
 def test_what_somebody_else_has_changed_stays_when_the_run_was_killed(home: Home, dummies: Dummies) -> None:

@@ -38,7 +38,7 @@ async def working(folder: Path, changes: Callable[[str], str] = str) -> AsyncIte
 
 async def test_all_guests_are_switched_proved_and_the_cell_is_a_reading_of_neither(tmp_path: Path) -> None:
     async with working(tmp_path) as (lab, cell):
-        answer = await cell.live_cache.switch("none", "test")
+        answer = await cell.live["cache"].switch("none", "test")
         assert {spec.resources.cache for spec in lab.hypervisor.running.values()} == {"none"}
     (switched,) = lab.of(CacheSwitched)
     assert (switched.cell, switched.origin, switched.before, switched.after) == (1, "test", "writeback", "none")
@@ -60,7 +60,7 @@ async def test_all_guests_are_switched_proved_and_the_cell_is_a_reading_of_neith
 async def test_it_can_be_switched_to_and_fro(tmp_path: Path) -> None:
     async with working(tmp_path) as (lab, cell):
         for mode in ("none", "writeback", "none"):
-            await cell.live_cache.switch(mode, "test")
+            await cell.live["cache"].switch(mode, "test")
     assert [event.before for event in lab.of(CacheSwitched)] == ["writeback", "none", "writeback"]
     (reason,) = lab.ended().reasons
     assert reason.startswith("the cache mode changed 3 times, first from writeback to none while it ran: ")
@@ -70,7 +70,7 @@ async def test_it_can_be_switched_to_and_fro(tmp_path: Path) -> None:
 async def test_a_mode_that_changes_what_guests_were_promised_is_refused(mode: str, tmp_path: Path) -> None:
     async with working(tmp_path) as (lab, cell):
         with pytest.raises(UsageError, match=f"cache {mode} promises .* only none and writeback can be switched"):
-            await cell.live_cache.switch(mode, "test")
+            await cell.live["cache"].switch(mode, "test")
     assert lab.ended().outcome == Outcome.PASSED and not lab.of(CommandReceived)
 
 
@@ -90,7 +90,7 @@ async def test_a_mode_that_changes_what_guests_were_promised_is_refused(mode: st
 async def test_guests_that_have_other_modes_keep_them(before: str, after: str, words: str, tmp_path: Path) -> None:
     async with working(tmp_path, lambda text: text.replace(before, after)) as (lab, cell):
         with pytest.raises(UsageError, match=words):
-            await cell.live_cache.switch("none", "test")
+            await cell.live["cache"].switch("none", "test")
         assert "drain_disks" not in lab.hypervisor.calls
     assert lab.ended().outcome == Outcome.PASSED
 
@@ -99,15 +99,15 @@ async def test_nonsense_is_refused(tmp_path: Path) -> None:
     async with working(tmp_path) as (_, cell):
         for mode in ("cold", 3, None, ["none"]):
             with pytest.raises(UsageError, match="there is no cache mode"):
-                await cell.live_cache.switch(mode, "test")
+                await cell.live["cache"].switch(mode, "test")
 
 
 async def test_before_and_after_the_workloads_there_is_nothing_to_switch(tmp_path: Path) -> None:
     async with working(tmp_path) as (lab, cell):
         with pytest.raises(UsageError, match="do not run now"):
-            await lab.cell().live_cache.switch("none", "test")
+            await lab.cell().live["cache"].switch("none", "test")
     with pytest.raises(UsageError, match="do not run now"):
-        await cell.live_cache.switch("none", "test")
+        await cell.live["cache"].switch("none", "test")
     assert "drain_disks" not in lab.hypervisor.calls
 
 
@@ -115,7 +115,7 @@ async def test_dirty_pages_that_take_too_long_change_nothing_and_the_next_cells_
     async with working(tmp_path) as (lab, cell):
         lab.hypervisor.drain_fault = DrainTooLong("the disks have still dirty pages after 30 s of writing")
         with pytest.raises(CommandFailed, match=r"still dirty pages .*; the cells to come can have it") as raised:
-            await cell.live_cache.switch("none", "test")
+            await cell.live["cache"].switch("none", "test")
         assert "switch_cache" not in lab.hypervisor.calls
     assert str(raised.value) in [notice.text for notice in lab.of(Notice)]
     assert lab.ended().outcome == Outcome.PASSED and not lab.of(CacheSwitched)
@@ -125,9 +125,9 @@ async def test_a_switch_that_was_put_back_spoils_the_cell_all_the_same(tmp_path:
     async with working(tmp_path) as (lab, cell):
         lab.hypervisor.switch_fault = SwitchBrokenOff("t1-slow: no; all disks are as they were")
         with pytest.raises(CommandFailed, match="t1-slow: no; all disks are as they were"):
-            await cell.live_cache.switch("none", "test")
+            await cell.live["cache"].switch("none", "test")
         lab.hypervisor.switch_fault = None
-        await cell.live_cache.switch("none", "test")
+        await cell.live["cache"].switch("none", "test")
     assert lab.ended().outcome == Outcome.INVALID
     assert "to none while it ran failed: t1-slow: no" in lab.ended().reasons[0]
 
@@ -136,7 +136,7 @@ async def test_a_disk_without_o_direct_is_refused_and_the_cell_stays_valid(tmp_p
     async with working(tmp_path) as (lab, cell):
         lab.hypervisor.switch_fault = RefusedError("cache=none needs O_DIRECT")
         with pytest.raises(RefusedError, match="needs O_DIRECT"):
-            await cell.live_cache.switch("none", "test")
+            await cell.live["cache"].switch("none", "test")
     assert lab.ended().outcome == Outcome.PASSED
 
 
@@ -144,17 +144,17 @@ async def test_a_disk_that_lies_is_told(tmp_path: Path) -> None:
     async with working(tmp_path) as (lab, cell):
         lab.hypervisor.lying = frozenset({"slow"})
         with pytest.raises(CommandFailed, match=r"slow: .*t1-slow.qcow2 was switched, and is not in cache mode none"):
-            await cell.live_cache.switch("none", "test")
+            await cell.live["cache"].switch("none", "test")
     assert lab.ended().outcome == Outcome.INVALID
 
 
 async def test_workloads_that_end_while_pages_are_written_are_not_switched(tmp_path: Path) -> None:
     async with working(tmp_path) as (lab, cell):
         lab.hypervisor.may_drain.clear()
-        switching = asyncio.ensure_future(cell.live_cache.switch("none", "test"))
+        switching = asyncio.ensure_future(cell.live["cache"].switch("none", "test"))
         await asyncio.wait_for(lab.hypervisor.draining.wait(), 60)
         with pytest.raises(UsageError, match="is being switched already"):
-            await cell.live_cache.switch("none", "test")
+            await cell.live["cache"].switch("none", "test")
     with pytest.raises(CommandFailed, match="ended before; nothing was changed"):
         await switching
     assert "switch_cache" not in lab.hypervisor.calls
@@ -168,7 +168,7 @@ async def test_a_stopped_run_calls_the_switch_off(tmp_path: Path) -> None:
     running = asyncio.ensure_future(cell.run())
     await asyncio.wait_for(lab.begun.wait(), 60)
     lab.hypervisor.may_drain.clear()
-    switching = asyncio.ensure_future(cell.live_cache.switch("none", "test"))
+    switching = asyncio.ensure_future(cell.live["cache"].switch("none", "test"))
     await asyncio.wait_for(lab.hypervisor.draining.wait(), 60)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -17,7 +17,7 @@ from vmlab.model.run import Outcome, Phase
 from vmlab.plan.terms import Overrides
 
 pytestmark = pytest.mark.usefixtures("own_folders")
-ALONE = "of a cell that runs the cache mode or the tiles can be changed, and a loop be ended"
+ALONE = "of a cell that runs cache, ksm or tiles can be changed, one at a time, and a loop be ended"
 ONE = Overrides(size="full", cold=True, sets=("order=as written",))
 
 
@@ -64,10 +64,7 @@ async def test_the_running_guests_are_switched_and_the_cells_to_come_stay_as_the
         ({"end": True}, "cell 1 is no loop"),
         ({"cache": "none"}, "cell 1 has cache none already"),
         ({"tiles": 2}, "cell 1 is no loop; tiles are added and retired in one alone"),
-        (
-            {"cache": "writeback", "ksm": "on"},
-            ALONE,
-        ),
+        ({"cache": "writeback", "ksm": "on"}, ALONE),
         ({}, ALONE),
     ],
 )

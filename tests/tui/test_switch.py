@@ -16,7 +16,7 @@ from tests.tui.pictures import screen_text
 from tests.tui.test_screens import StillConsole
 from tests.waiting import until
 from vmlab.model.errors import CommandFailed
-from vmlab.model.event import CacheSwitched, CellStarted, Event, PhaseStarted, RunStarted
+from vmlab.model.event import CacheSwitched, CellStarted, Event, KsmSwitched, PhaseStarted, RunStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.run import CacheMode
 from vmlab.model.sample import Sample, SampleNames
@@ -119,7 +119,7 @@ async def test_a_switch_before_all_samples_is_not_drawn() -> None:
 class Commands:
     """What `RunCommands` would do, for one run after the other."""
 
-    asked: list[CacheMode] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
     failure: str = ""
 
     def of(self, folder: Path) -> Commands:
@@ -131,6 +131,12 @@ class Commands:
         if self.failure:
             raise CommandFailed(self.failure)
         return f"cache to {mode}"
+
+    def switch_ksm(self, state: str) -> str:
+        self.asked.append(f"ksm {state}")
+        if self.failure:
+            raise CommandFailed(self.failure)
+        return f"ksm to {state}"
 
 
 def said(app: StillConsole) -> str:
@@ -158,6 +164,36 @@ async def test_the_key_switches_to_and_fro_and_says_what_came_of_it(monkeypatch:
         await pilot.press("B")
         await until(lambda: "not changed: still dirty pages" in said(app), "the refusal is told")
     assert commands.asked == ["none", "writeback"]
+
+
+@pytest.mark.usefixtures("state")
+async def test_the_key_for_ksm_begins_with_what_the_host_has_and_says_why_it_does_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commands = Commands()
+    monkeypatch.setattr(live, "run_commands", commands.of)
+    app = StillConsole()
+    async with app.run_test(size=(100, 24)) as pilot:
+        screen = await live_screen(app)
+        await pilot.press("K")
+        assert commands.asked == [], "without a run there is nothing to switch"
+        screen.post_message(RunFound(RUN, {}))
+        first, cell, *more = events()
+        assert isinstance(cell, CellStarted)
+        cell = replace(cell, settings={"host": {"ksm": "on"}})
+        screen.post_message(RunArrived(RUN, (first, cell, *more), samples(4)))
+        await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
+        await pilot.press("K")
+        await until(lambda: said(app) == "The running guests: ksm to off; this cell counts for nothing", "told")
+        off = KsmSwitched(wall=0.0, mono=FIRST + 2, cell=1, origin="the console", before="on", after="off")
+        screen.post_message(RunArrived(RUN, (off, switched(FIRST + 3)), ()))
+        await until(lambda: "now ksm off" in screen_text(app), "the strip tells it")
+        assert "now cache none" in screen_text(app)
+        assert "cell 1 was switched: ksm on to off" in [line.text for line in screen.view().log]
+        commands.failure = "KSM cannot be switched: /sys/kernel/mm/ksm/run is missing"
+        await pilot.press("K")
+        await until(lambda: "not changed: KSM cannot be switched: /sys" in said(app), "the reason is told")
+    assert commands.asked == ["ksm off", "ksm on"]
 
 
 async def test_compare_has_a_line_where_a_side_was_switched(state: Path) -> None:

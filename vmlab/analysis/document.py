@@ -24,9 +24,9 @@ from vmlab.analysis.throughput import throughput_metrics
 from vmlab.analysis.timeline import CellTimeline, RunTimeline
 from vmlab.analysis.traffic import disk_traffic
 from vmlab.model.event import (
+    SWITCHED,
     AnotherRunSeen,
     CacheProved,
-    CacheSwitched,
     CellEnded,
     CellStarted,
     FiguresRemade,
@@ -68,7 +68,7 @@ _KINDS = (
     PhaseEnded,
     CacheProved,
     NetworkProved,
-    CacheSwitched,
+    *SWITCHED,
     TilesChanged,
     WorkloadStarted,
     WorkloadEnded,

@@ -271,21 +271,27 @@ class StageDocument(TypedDict):
     host: dict[str, AggregateDocument]
 
 
-class SwitchDocument(TypedDict):
-    """A switch of all guests' cache mode while the workloads ran, `at` a time of day, `seconds` after their start.
+class SwitchPrice(TypedDict):
+    """What a switch of the cache mode took; empty and None for one of KSM.
 
     `pauses_ms` are by a guest's key how long it may have stood still. The host wrote dirty pages for `drained_seconds`
     before, in all `drained_bytes`, which are None where its kernel does not tell.
     """
 
+    pauses_ms: dict[str, float | None]
+    drained_seconds: float | None
+    drained_bytes: int | None
+
+
+class SwitchDocument(SwitchPrice):
+    """A switch of `what` (``cache``, ``ksm``) under running guests, `at` a time of day, `seconds` after their start."""
+
+    what: str
     at: str | None
     seconds: float
     origin: str
     before: str
     after: str
-    pauses_ms: dict[str, float | None]
-    drained_seconds: float | None
-    drained_bytes: int | None
 
 
 class TileChangeDocument(TypedDict):
@@ -333,9 +339,10 @@ class LoopDocument(TypedDict):
 
 
 class SpanDocument(TypedDict):
-    """The host between two changes, `since` and `until` in seconds after the start; `cache` was in force.
+    """The host between two changes, `since` and `until` in seconds after the start.
 
-    `tiles` worked, None where the cell's axes do not tell, and `cache` is None where guests differ in it.
+    `cache` is the guests' mode in it, None where they differ; `ksm` is that of the host, and `tiles` worked, None where
+    that is not known.
 
     `loop` has the rounds that were verified meanwhile, of a looped cell.
     """
@@ -343,6 +350,7 @@ class SpanDocument(TypedDict):
     since: float
     until: float
     cache: str | None
+    ksm: str | None
     tiles: int | None
     host: dict[str, AggregateDocument]
     loop: list[LoopDocument]

@@ -24,6 +24,7 @@ from vmlab.model.event import (
     GuestStateChanged,
     HostProbed,
     ImageReady,
+    KsmSwitched,
     MeasurementTaken,
     NetworkProved,
     Notice,
@@ -34,6 +35,7 @@ from vmlab.model.event import (
     RunEnded,
     RunnerFinished,
     RunStarted,
+    Switched,
     TilesChanged,
     WorkloadEnded,
     WorkloadProgressed,
@@ -104,7 +106,7 @@ class CellTimeline:
     remade: list[FiguresRemade] = field(default_factory=list)
     proofs: list[CacheProved] = field(default_factory=list)
     network: list[NetworkProved] = field(default_factory=list)
-    switches: list[CacheSwitched] = field(default_factory=list)
+    switches: list[Switched] = field(default_factory=list)
     tile_changes: list[TilesChanged] = field(default_factory=list)
     rounds: list[RoundEnded] = field(default_factory=list)
     inspected: list[GuestInspected] = field(default_factory=list)
@@ -139,7 +141,7 @@ class CellTimeline:
                 self.proofs.append(event)
             case NetworkProved():
                 self.network.append(event)
-            case CacheSwitched():
+            case CacheSwitched() | KsmSwitched():
                 self.switches.append(event)
             case TilesChanged():
                 self.tile_changes.append(event)

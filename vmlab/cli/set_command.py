@@ -17,6 +17,8 @@ from vmlab.store.runs import resolve_run
 
 _ORIGIN = "vmlab set"
 _KNOWN = ("cache", "tiles")
+_NOW = ("cache", "ksm", "tiles")
+"""What can be changed of the cells to come, and under guests that run."""
 _WORDS = {"skip": "skip", "planned": "as_planned", "end": "end"}
 """What is said of cells in one word, and what a run understands by it."""
 
@@ -27,15 +29,16 @@ _WORDS = {"skip": "skip", "planned": "as_planned", "end": "end"}
 @click.option("--cell", type=int, metavar="N", help="Only the cell to come with this number, as --list has it.")
 @click.option("--list", "as_list", is_flag=True, help="List the cells to come, and change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="With --list: print JSON.")
-@click.option("--now", is_flag=True, help="Change what runs: cache=none or cache=writeback; a loop's tiles; or end it.")
+@click.option("--now", is_flag=True, help="Change what runs: cache=none|writeback, ksm=on|off, a loop's tiles; end it.")
 def set_command(run: str, changes: tuple[str, ...], cell: int | None, as_list: bool, as_json: bool, now: bool) -> None:
     """Change RUN, which goes on: `cache=MODE` or `tiles=COUNT` of the cells to come, or `planned`, as they were.
 
     With --cell it is one of them, which can also be left out (`skip`) and put back (`planned`); --list shows them.
 
-    With --now the disks of the running guests are switched between the cache modes none and writeback. The cell is a
-    reading of neither then, and counts for nothing. In a loop (`run --loop`) `tiles=COUNT --now` adds a tile or
-    retires the newest while the others work, and `end --now` ends the loop: no workload starts again.
+    With --now the disks of the running guests are switched between the cache modes none and writeback, or the host's
+    KSM on or off. The cell is a reading of neither then, and counts for nothing. KSM is put back after the cell.
+    In a loop (`run --loop`) `tiles=COUNT --now` adds a tile or retires the newest while the others work, and
+    `end --now` ends the loop: no workload starts again.
     """
     if as_list and (changes or cell is not None or now):
         raise UsageError("--list shows the cells to come and changes nothing; leave out the change")
@@ -62,10 +65,11 @@ def _wanted(changes: tuple[str, ...], cell: int | None, *, now: bool) -> dict[st
         raise UsageError("--cell is for a cell to come; --now is for the one that runs")
     if words == ["end"] and not now:
         raise UsageError("end is for the loop that runs; say end --now, or `vmlab stop` for the whole run")
-    if now and wanted.keys() not in ({"cache"}, {"tiles"}, {"end"}):
-        other = " and ".join(words or sorted(wanted.keys() - {"cache"}))
-        what = "--now is for the cache mode, or for the tiles or the end of a loop"
-        raise UsageError(f"{other} cannot be changed while guests run; {what}")
+    if now and words != ["end"] and (other := words or sorted(wanted.keys() - set(_NOW))):
+        what = "--now is for cache, ksm or tiles, and end for a loop"
+        raise UsageError(f"{' and '.join(other)} cannot be changed while guests run; {what}")
+    if now and len(wanted) > 1:
+        raise UsageError("--now changes one thing at a time")
     if not words and not now and (unknown := sorted(wanted.keys() - set(_KNOWN))):
         raise UsageError(f"the cells to come cannot be given another {', '.join(unknown)}; {' and '.join(_KNOWN)} can")
     if words == ["skip"] and cell is None:
@@ -98,7 +102,4 @@ def _now(folder: RunFolder, wanted: dict[str, Any]) -> str:
         return loop_ended_words(done["cell"])
     if "tiles" in wanted:
         return tile_asked_words(done["cell"], done["before"], done["after"])
-    told = switch_words(
-        done["before"], done["after"], done["pauses_ms"], done["drained_seconds"], done["drained_bytes"]
-    )
-    return f"cell {done['cell']}: {told}; the cell counts for nothing"
+    return f"cell {done['cell']}: {switch_words(done)}; the cell counts for nothing"

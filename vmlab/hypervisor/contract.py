@@ -132,6 +132,14 @@ class Hypervisor(Protocol):
         """What the tunnel and the limits of these guests, which run, have carried until now."""
         ...
 
+    async def make_mergeable(self, names: list[str], mergeable: bool) -> dict[str, float]:
+        """Let the host's KSM merge pages of these guests' memory, as when they started, or have it unmerged.
+
+        Not to be cancelled. Returns for each guest the seconds for which it may have stood still. Raises
+        HypervisorError and DeadlineExceeded; guests may differ then.
+        """
+        ...
+
     async def agent(
         self, name: str, command: str, arguments: dict[str, Any] | None = None, *, deadline: float = 10.0
     ) -> Any:

@@ -21,6 +21,7 @@ from vmlab.hypervisor.dhcp import AddressServer
 from vmlab.hypervisor.disks import BackingFormat, make_overlay, require_direct
 from vmlab.hypervisor.domain_watch import DomainWatch
 from vmlab.hypervisor.domain_xml import DomainFiles, Platform, domain_name, domain_xml, nic_xml
+from vmlab.hypervisor.guest_memory import MERGE_SECONDS, set_mergeable
 from vmlab.hypervisor.guest_networks import GuestNetworks
 from vmlab.hypervisor.host_network import require_host_network
 from vmlab.hypervisor.journal import Journal, JournalEntry
@@ -261,6 +262,16 @@ class EmbeddedHypervisor:
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
         """Read from the kernel's counters of the tunnel, the taps and the limits' devices."""
         return await call("counting the guests' networks", _STOP, self._networks.counts, specs)
+
+    async def make_mergeable(self, names: list[str], mergeable: bool) -> dict[str, float]:
+        """Have QEMU tell the kernel so of all their memory; see `guest_memory`."""
+        return {
+            name: await call(f"{name}: unmerging its memory", MERGE_SECONDS, self._set_mergeable, name, mergeable)
+            for name in names
+        }
+
+    def _set_mergeable(self, name: str, mergeable: bool) -> float:
+        return set_mergeable(self._lookup(name), mergeable)
 
     def _chain_of(self, name: str) -> list[Path]:
         files = self._files[name]

@@ -9,7 +9,16 @@ from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.model.errors import HypervisorError
 from vmlab.model.host_settings import HostSettings
 from vmlab.system.host_setting import is_known, read_setting, write_setting
-from vmlab.telemetry.host_settings import KSM_RUN, InForce, files_of, in_force, still_merged
+from vmlab.telemetry.host_settings import (
+    KSM_RUN,
+    InForce,
+    files_of,
+    full_scans,
+    in_force,
+    merged_bytes,
+    still_merged,
+    why_not,
+)
 from vmlab.telemetry.source import THE_HOST, Roots
 
 Tell = Callable[[str], object]
@@ -69,6 +78,18 @@ class SettingsKeeper:
     def in_force(self) -> InForce:
         """The host's present settings."""
         return in_force(self._folder, self._roots)
+
+    def why_not(self, wanted: HostSettings) -> str:
+        """Why this host cannot follow `wanted`; empty where it can."""
+        return why_not(wanted, self._folder, self._roots)
+
+    def ksm_scans(self) -> int | None:
+        """How often KSM has looked at all memory that may be merged; None where that is not known."""
+        return full_scans(self._roots)
+
+    def merged_bytes(self) -> int:
+        """What KSM saves by sharing; 0 where that is not known."""
+        return merged_bytes(self._roots)
 
     def _set(self, name: str, value: str) -> None:
         current = read_setting(self._roots.sys, name)

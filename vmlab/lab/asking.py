@@ -30,9 +30,9 @@ def coming_of(folder: RunFolder) -> dict[str, Any]:
 
 
 def ask_for_now(folder: RunFolder, origin: str, change: dict[str, Any]) -> dict[str, Any]:
-    """Ask for another ``cache`` mode of the guests that run, or other ``tiles`` or the ``end`` of their loop.
+    """Ask for another ``cache`` or ``ksm`` under the guests that run, or other ``tiles`` or the ``end`` of their loop.
 
-    The answer is as `LiveCache.switch`, `LiveTiles.change` or `Loop.end` gives it.
+    The answer is as `LiveSwitch.switch`, `LiveTiles.change` or `Loop.end` gives it.
 
     Raises UsageError and RefusedError as `ask_for`, and CommandFailed when it did not work.
     """

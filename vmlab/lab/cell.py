@@ -17,6 +17,8 @@ from vmlab.lab.execution import Execution
 from vmlab.lab.guest_set import GuestSet
 from vmlab.lab.host_side import HostSide
 from vmlab.lab.live_cache import LiveCache
+from vmlab.lab.live_ksm import LiveKsm
+from vmlab.lab.live_switch import LiveSwitch
 from vmlab.lab.live_tiles import LiveTiles
 from vmlab.lab.loop import Loop
 from vmlab.lab.snapshot_provider import SnapshotProvider
@@ -55,12 +57,14 @@ class CellRun:
         )
         self._caches = Caches(self._guests, warm=around.plan.scenario.warm)
         self.live_cache = LiveCache(plan, self._guests, self._events, self._timing.drain)
-        """For viewers, who may switch the cache mode while the workloads run."""
+        live_ksm = LiveKsm(plan, self._guests, self._events, around.ksm)
+        self.live: dict[str, LiveSwitch[Any]] = {one.what: one for one in (self.live_cache, live_ksm)}
+        """What viewers may switch while the workloads run."""
         self._host = HostSide(plan, around.host_tiles)
         self._proofs: list[CacheProof] = []
         self.loop = Loop(plan, self._events, around.plan.loop, self._again)
         """For viewers, who may end it."""
-        self._execution = Execution(plan, around, self._events, self._guests, self.live_cache, self.loop)
+        self._execution = Execution(plan, around, self._events, self._guests, self.live, self.loop)
         self._instances: list[WorkloadInstance] = []
         make = self._instance
         self.live_tiles = LiveTiles(

@@ -21,11 +21,13 @@ from vmlab.model.event import (
     Event,
     GuestInspected,
     GuestStateChanged,
+    KsmSwitched,
     MeasurementTaken,
     NetworkProved,
     Notice,
     PhaseEnded,
     PhaseStarted,
+    Switched,
     TilesChanged,
     YardstickTaken,
 )
@@ -35,6 +37,7 @@ from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
 
 Emit = Callable[[Event], object]
+_SWITCHED = {"cache": "the cache mode", "ksm": "the host's KSM"}
 
 
 class KeepsRaw(Protocol):
@@ -132,7 +135,7 @@ class CellEvents:
         self, before: str, after: str, pauses: Mapping[str, float], drained: Drained, origin: str
     ) -> None:
         """All disks were switched while the workloads ran, which makes the cell invalid."""
-        self._emit(
+        self._switched(
             CacheSwitched(
                 cell=self._plan.index,
                 origin=origin,
@@ -143,7 +146,14 @@ class CellEvents:
                 drained_bytes=drained.written_bytes,
             )
         )
-        self._changed("the cache mode", before, after)
+
+    def ksm_switched(self, before: str, after: str, origin: str) -> None:
+        """The host's KSM was switched while the workloads ran, which makes the cell invalid."""
+        self._switched(KsmSwitched(cell=self._plan.index, origin=origin, before=before, after=after))
+
+    def _switched(self, event: Switched) -> None:
+        self._emit(event)
+        self._changed(_SWITCHED[event.what], event.before, event.after)
 
     def tiles_changed(self, before: int, after: int, origin: str) -> None:
         """A tile was added or retired while the others worked, which makes the cell invalid."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from vmlab.lab.cell_events import CellEvents
 from vmlab.lab.contention import Contention
 from vmlab.lab.disturbance import Disturbance
 from vmlab.lab.guest_set import GuestSet
-from vmlab.lab.live_cache import LiveCache
+from vmlab.lab.live_switch import LiveSwitch
 from vmlab.lab.loop import Loop
 from vmlab.lab.network_proof import NetworkCheck, fault_of
 from vmlab.lab.start import CommonStart, StartSkew, start_together
@@ -32,8 +33,8 @@ async def _nothing() -> None:
 class Execution:
     """Starts the clients together, follows them, and judges how they ran.
 
-    `skew` and `wall_seconds` are None until all clients have started and ended. Viewers may switch the cache mode while
-    they work.
+    `skew` and `wall_seconds` are None until all clients have started and ended. Viewers may switch what `live`
+    has while they work.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Execution:
         around: CellSurroundings,
         events: CellEvents,
         guests: GuestSet,
-        live_cache: LiveCache,
+        live: Mapping[str, LiveSwitch[Any]],
         loop: Loop,
     ) -> None:
         self.end_tiles: Callable[[], Awaitable[None]] = _nothing
@@ -53,7 +54,7 @@ class Execution:
         self._around = around
         self._events = events
         self._guests = guests
-        self._live_cache = live_cache
+        self._live = live
         self.loop = loop
         self.running = False
         """Whether the clients work, so that a tile may be added."""
@@ -83,7 +84,8 @@ class Execution:
             await start.moment()
             began = time.monotonic()
             with self._events.phase(Phase.EXECUTE):
-                self._live_cache.begin()
+                for one in self._live.values():
+                    one.begin()
                 self.running = True
                 await self._contention.measure(list(self._following))
                 await self._all_ended()
@@ -124,7 +126,7 @@ class Execution:
 
     async def _end_changes(self) -> None:
         self.running = False
-        await self._live_cache.end()
+        await asyncio.gather(*(one.end() for one in self._live.values()))
         await self.end_tiles()
 
     async def join(self, instances: Sequence[WorkloadInstance]) -> None:

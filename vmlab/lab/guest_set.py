@@ -259,6 +259,10 @@ class GuestSet:
         self.specs = [replace(spec, resources=spec.resources.with_cache(mode)) for spec in self.specs]
         return pauses
 
+    async def make_mergeable(self, mergeable: bool) -> dict[str, float]:
+        """Whether the host may merge pages of the guests' memory; the seconds for which each may have stood still."""
+        return await self._hypervisor.make_mergeable([spec.name for spec in self.specs], mergeable)
+
     async def drop_caches(self, guest: GuestPlan) -> None:
         """Empty a guest's page cache, and its caches of names and inodes."""
         await self.shells[guest.key].run(["sh", "-c", "sync; echo 3 > /proc/sys/vm/drop_caches"], deadline=300)

@@ -5,18 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from vmlab.lab.cell import CellRun
+from vmlab.lab.live_cache import LiveCache
+from vmlab.lab.live_ksm import LiveKsm
 from vmlab.lab.live_tiles import Widened
 from vmlab.model.errors import UsageError
 
+_KNOWN = (LiveCache.what, LiveKsm.what, "tiles")
+
 
 async def change_now(cell: CellRun | None, arguments: dict[str, Any], widened: Widened) -> dict[str, Any]:
-    """Change the cell that runs: its ``cache`` mode, or of a loop the ``tiles``; or ``end`` the loop.
+    """Change the cell that runs: its ``cache`` mode, the host's ``ksm``, or of a loop the ``tiles``; or ``end`` it.
 
     Raises UsageError, RefusedError and CommandFailed.
     """
     origin = str(arguments.pop("origin", "vmlab"))
-    if arguments.keys() not in ({"cache"}, {"tiles"}, {"end"}):
-        raise UsageError("of a cell that runs the cache mode or the tiles can be changed, and a loop be ended")
+    if len(arguments) != 1 or not arguments.keys() <= {*_KNOWN, "end"}:
+        known = f"{', '.join(_KNOWN[:-1])} or {_KNOWN[-1]}"
+        raise UsageError(f"of a cell that runs {known} can be changed, one at a time, and a loop be ended")
     if cell is None:
         raise UsageError("no cell runs now")
     if "end" in arguments:
@@ -24,7 +29,8 @@ async def change_now(cell: CellRun | None, arguments: dict[str, Any], widened: W
     if cell.live_tiles.busy:
         raise UsageError(f"a tile of cell {cell.plan.index} is being added or retired; wait until that is done")
     if "tiles" in arguments:
-        if cell.live_cache.busy:
-            raise UsageError(f"cell {cell.plan.index} is being switched to another cache mode; wait until that is done")
+        if busy := [what for what, one in cell.live.items() if one.busy]:
+            raise UsageError(f"{busy[0]} of cell {cell.plan.index} is being switched; wait until that is done")
         return cell.live_tiles.change(arguments["tiles"], origin, widened, cell.live_cache.mode)
-    return await cell.live_cache.switch(arguments["cache"], origin)
+    ((what, state),) = arguments.items()
+    return await cell.live[what].switch(state, origin)

@@ -10,7 +10,7 @@ from vmlab.analysis.figure import RUN_TIME
 from vmlab.analysis.known import widest_percent
 from vmlab.analysis.timeline import RunTimeline
 from vmlab.model.event import (
-    CacheSwitched,
+    SWITCHED,
     CellEnded,
     CellStarted,
     Event,
@@ -23,7 +23,7 @@ from vmlab.model.event import (
 from vmlab.model.run import Outcome
 from vmlab.plan.terms import Plan
 
-_HEARD = (CellStarted, CacheSwitched, WorkloadStarted, WorkloadEnded, MeasurementTaken, CellEnded)
+_HEARD = (CellStarted, *SWITCHED, WorkloadStarted, WorkloadEnded, MeasurementTaken, CellEnded)
 
 
 class Repeating:

@@ -28,6 +28,8 @@ from vmlab.lab.folder import RunFolder
 from vmlab.lab.host_facts import host_facts, ordered_disk_facts, ordered_host_facts, unfixed_speed
 from vmlab.lab.host_side import HostTiles
 from vmlab.lab.integrity import Integrity
+from vmlab.lab.live_ksm import HostKsm
+from vmlab.lab.measuring import MeasuringRun, others_measuring
 from vmlab.lab.now import change_now
 from vmlab.lab.others import noted_others
 from vmlab.lab.parts import REAL, RunnerParts
@@ -59,7 +61,9 @@ class Runner:
         hypervisor: Hypervisor,
         parts: RunnerParts = REAL,
         ordered: OrderedHost | None = None,
+        others: Callable[[], Sequence[MeasuringRun]] = tuple,
     ) -> None:
+        """`others` gives the runs that measure on this host at the same time."""
         self._folder = folder
         self._prepared = prepared
         self._outbox = outbox
@@ -76,6 +80,7 @@ class Runner:
         self._cell: CellRun | None = None
         self._disk = parts.guest_disk(folder, prepared.plan)
         self._ordered = ordered
+        self._others = others
         self._settings = parts.settings_keeper(folder, _notices(outbox, "info"), _notices(outbox))
 
     async def run(self) -> Verdict:
@@ -196,6 +201,7 @@ class Runner:
             host_counters=self._parts.host_counters,
             yardsticks=Yardsticks(self._parts.yardstick, self._parts.timing.yardstick),
             disk=self._disk,
+            ksm=HostKsm(self._settings, self._others, self._prepared.plan.scenario.host.memory_bytes is not None),
         )
 
     def _why_called_off(self) -> str:
@@ -278,7 +284,8 @@ async def _ran(folder: RunFolder, place: int, parts: RunnerParts, outbox: Outbox
     prepared = read_prepared(folder)
     ordered = parts.ordered_host(folder, prepared.plan)
     hypervisor = parts.hypervisor(folder, prepared.image, _notices(outbox), ordered)
-    runner = Runner(folder, prepared, outbox, hypervisor, parts, ordered)
+    others = partial(others_measuring, place, folder.id)
+    runner = Runner(folder, prepared, outbox, hypervisor, parts, ordered, others)
     loop = asyncio.get_running_loop()
     for number in STOPPING:
         loop.add_signal_handler(number, runner.stop, ExitCode.of_signal(number), signal.Signals(number).name)

@@ -14,6 +14,7 @@ from vmlab.lab.guest_disk import GuestDisk
 from vmlab.lab.guest_set import Connect
 from vmlab.lab.host_side import OpenTiles
 from vmlab.lab.integrity import Integrity
+from vmlab.lab.live_ksm import HostKsm
 from vmlab.lab.snapshot_provider import SnapshotProvider
 from vmlab.lab.timing import USUAL, Timing
 from vmlab.lab.yardsticks import Yardsticks
@@ -30,7 +31,7 @@ class CellSurroundings:
     `why_called_off` gives the reason why a cell was cancelled, `host_settings` those in force. `host_mean` is the mean
     of one host figure over a span of the monotonic clock. Without `snapshot_provider` guests boot, and without
     `integrity` the files below them are not checked, and without `yardsticks` the host's speed is not. `added` has the
-    images that users have added, by name; `disk` is below the guests' files.
+    images that users have added, by name; `disk` is below the guests' files. Without `ksm` no viewer can switch it.
     """
 
     run: str
@@ -53,3 +54,4 @@ class CellSurroundings:
     log_in: LogIn = SshShell.log_in
     added: Mapping[str, AddedImage] = field(default_factory=dict)
     disk: GuestDisk = field(default_factory=GuestDisk)
+    ksm: HostKsm | None = None

@@ -235,6 +235,8 @@ class CacheSwitched(Event):
     wrote dirty pages of the disks for `drained_seconds`, in all `drained_bytes`; None where its kernel does not tell.
     """
 
+    what: ClassVar = "cache"
+
     cell: int
     origin: str
     before: str
@@ -242,6 +244,23 @@ class CacheSwitched(Event):
     pauses_ms: dict[str, Reading]
     drained_seconds: Reading
     drained_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KsmSwitched(Event):
+    """The host's KSM was switched ``on`` or ``off`` under a cell's running guests, as `origin` asked."""
+
+    what: ClassVar = "ksm"
+
+    cell: int
+    origin: str
+    before: str
+    after: str
+
+
+Switched = CacheSwitched | KsmSwitched
+"""What running guests have was changed, so that their cell is a reading of neither; `what` is the scenario's word."""
+SWITCHED = (CacheSwitched, KsmSwitched)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

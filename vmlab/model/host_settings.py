@@ -10,6 +10,7 @@ from vmlab.model.disk_profiles import DiskName
 from vmlab.model.scenario_part import ScenarioPart
 from vmlab.model.units import Bytes
 
+Ksm = Literal["on", "off"]
 _PAGE_BYTES = 4096
 
 
@@ -22,7 +23,7 @@ def _whole_pages(count: int) -> int:
 class HostSettings(ScenarioPart):
     """The settings that a cell needs; the others stay as they are on the host. Aliases are the keys in the scenario."""
 
-    ksm: Literal["on", "off"] | None = None
+    ksm: Ksm | None = None
     """Kernel samepage merging: ``on`` scans 1,000 pages every 20 ms, ``off`` stops merging."""
     thp: Literal["always", "madvise", "never"] | None = None
     """Transparent huge pages for anonymous memory: always, madvise or never."""

@@ -17,6 +17,7 @@ from vmlab.model.event import (
     GuestStateChanged,
     HostProbed,
     ImageReady,
+    KsmSwitched,
     NetworkProved,
     Notice,
     PhaseEnded,
@@ -91,8 +92,8 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
             return Sentence("error", f"{event.guest}: {event.file} is not in cache mode {event.expected}")
         case NetworkProved(agrees=False):
             return Sentence("error", f"cell {event.cell}: {network_words(asdict(event))}")
-        case CacheSwitched():
-            told = switch_words(event.before, event.after, event.pauses_ms, event.drained_seconds, event.drained_bytes)
+        case CacheSwitched() | KsmSwitched():
+            told = switch_words({"what": event.what, **asdict(event)})
             return Sentence("warning", f"cell {event.cell} was switched: {told}")
         case TilesChanged():
             return Sentence("warning", f"cell {event.cell}: {tiles_words(event.before, event.after)}")

@@ -1,8 +1,8 @@
-"""Switches of the cache mode of a running cell, in words and with the host's figures in each span."""
+"""What was switched in a running cell, in words and with the host's figures in each span."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from vmlab.analysis.shape import CellDocument, SpanDocument, TileChangeDocument
 from vmlab.report.grid import Column, grid
@@ -15,8 +15,7 @@ from vmlab.telemetry.host_figures import HEADLINES
 def switch_lines(cell: CellDocument) -> Iterator[str]:
     """A sentence for each switch of a cell."""
     for one in cell["switches"]:
-        told = switch_words(one["before"], one["after"], one["pauses_ms"], one["drained_seconds"], one["drained_bytes"])
-        yield f"switched {number(one['seconds'])} s after the start, as {one['origin']} asked: {told}"
+        yield f"switched {number(one['seconds'])} s after the start, as {one['origin']} asked: {switch_words(one)}"
 
 
 def tile_change_lines(cell: CellDocument) -> Iterator[str]:
@@ -31,35 +30,40 @@ def _counts(one: TileChangeDocument) -> dict[str, int]:
 
 def span_lines(cell: CellDocument, width: int) -> list[str]:
     """The host's means in each span between switches, a column each, and what a loop did in it; [] without samples."""
-    tiles = bool(cell["tile_changes"])
-    return [*_host_lines(cell["spans"], width, tiles=tiles), *_loops(cell["spans"], width, tiles=tiles)]
+    # Where tiles alone changed, the cache mode still says which guests they were.
+    names = list(dict.fromkeys(one["what"] for one in cell["switches"])) or ["cache"]
+    heads = [_span_words(span, names, tiles=bool(cell["tile_changes"])) for span in cell["spans"]]
+    return [*_host_lines(cell["spans"], heads, " / ".join(names), width), *_loops(cell["spans"], heads, width)]
 
 
-def _span_words(span: SpanDocument, *, tiles: bool) -> str:
-    parts = [span["cache"] or "", "" if span["tiles"] is None or not tiles else plural(span["tiles"], "tile")]
-    what = ", ".join(filter(None, parts))
-    return f"{what}, {number(span['since'])} to {number(span['until'])} s"
+def _span_words(span: SpanDocument, names: Iterable[str], *, tiles: bool) -> str:
+    """What was in force in a span of all that was changed, and when."""
+    said = {"cache": span["cache"], "ksm": span["ksm"]}
+    state = " / ".join(filter(None, (said[name] for name in names)))
+    count = "" if span["tiles"] is None or not tiles else plural(span["tiles"], "tile")
+    when = f"{number(span['since'])} to {number(span['until'])} s"
+    return ", ".join(filter(None, (state, count, when)))
 
 
-def _loops(spans: Sequence[SpanDocument], width: int, *, tiles: bool) -> Iterator[str]:
+def _loops(spans: Sequence[SpanDocument], heads: Sequence[str], width: int) -> Iterator[str]:
     """What the workloads of a looped cell did in each span."""
-    for span in spans:
+    for span, head in zip(spans, heads, strict=True):
         if lines := loop_lines(loop_rows_of(span["loop"]), width):
-            yield from ("", _span_words(span, tiles=tiles), *lines)
+            yield from ("", head, *lines)
 
 
-def _host_lines(spans: Sequence[SpanDocument], width: int, *, tiles: bool) -> list[str]:
+def _host_lines(spans: Sequence[SpanDocument], heads: Sequence[str], title: str, width: int) -> list[str]:
     rows = [figure for figure in HEADLINES if any(figure.name in span["host"] for span in spans)]
     if not rows:
         return []
     columns = [
         Column(
-            _span_words(span, tiles=tiles),
+            head,
             [
                 mean_text(figure, span["host"][figure.name]["mean"]) if figure.name in span["host"] else NOT_MEASURED
                 for figure in rows
             ],
         )
-        for span in spans
+        for span, head in zip(spans, heads, strict=True)
     ]
-    return ["host, mean in each span", *grid("cache", list(map(row_label, rows)), columns, width)]
+    return ["host, mean in each span", *grid(title, list(map(row_label, rows)), columns, width)]

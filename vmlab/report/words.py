@@ -101,15 +101,17 @@ def host_words(host: Mapping[str, str | int | None]) -> str:
     return ", ".join(words if ahead is None else [*words, f"read-ahead {format_bytes(int(ahead))}"])
 
 
-def switch_words(
-    before: str, after: str, pauses_ms: Mapping[str, float | None], seconds: float | None, written: int | None
-) -> str:
-    """``cache writeback to none; guests stood still for at most 6 ms; dirty pages written before in 1.2 s``."""
+def switch_words(one: Mapping[str, Any]) -> str:
+    """``cache writeback to none; guests stood still for at most 6 ms; dirty pages written before in 1.2 s``.
+
+    `one` is a switch as a document has it or as a run answers it; of KSM it has ``what``, ``before`` and ``after``.
+    """
+    pauses_ms, seconds, written = one.get("pauses_ms", {}), one.get("drained_seconds"), one.get("drained_bytes")
     known = [pause for pause in pauses_ms.values() if pause is not None]
     longest = f"; guests stood still for at most {number(max(known))} ms" if known else ""
     amount = "" if written is None else f" ({format_bytes(written)})"
     drained = "" if seconds is None else f"; dirty pages written before in {format_seconds(seconds)}{amount}"
-    return f"cache {before} to {after}{longest}{drained}"
+    return f"{one['what']} {one['before']} to {one['after']}{longest}{drained}"
 
 
 def tiles_words(before: int, after: int) -> str:

@@ -58,7 +58,7 @@ _EXAMPLES = {
 
 def unsettable(folder: Path, roots: Roots = THE_HOST) -> dict[str, str]:
     """The keys of a scenario's `host` that this host cannot follow, and why; empty where it can follow all."""
-    found = {name: _why_not(_EXAMPLES[name], folder, roots) for name in HOST_SETTINGS}
+    found = {name: why_not(_EXAMPLES[name], folder, roots) for name in HOST_SETTINGS}
     found["disk"] = why_no_emulated_disk()
     found["cpus"], found["memory"] = why_no_ordered_host("cpuset"), why_no_ordered_host("memory")
     return {name: why for name, why in found.items() if why}
@@ -82,7 +82,8 @@ def why_no_ordered_host(controller: str, mounts: Sequence[Mount] | None = None) 
     return "" if os.access(mount.root, os.W_OK) else f"the cgroups in {mount.root} cannot be written here"
 
 
-def _why_not(wanted: HostSettings, folder: Path, roots: Roots) -> str:
+def why_not(wanted: HostSettings, folder: Path, roots: Roots) -> str:
+    """Why this host cannot follow `wanted`; empty where it can."""
     try:
         files = files_of(wanted, folder, roots)
     except (ValueError, OSError) as error:
@@ -112,6 +113,16 @@ def in_force(folder: Path, roots: Roots = THE_HOST) -> InForce:
 def still_merged(roots: Roots) -> int:
     """The pages that KSM saves by sharing, by its own count; 0 where that is not known."""
     return _number(_text(roots, f"{KSM}/pages_sharing")) or 0
+
+
+def full_scans(roots: Roots) -> int | None:
+    """How often KSM has looked at all memory that may be merged; None where that is not known."""
+    return _number(_text(roots, f"{KSM}/full_scans"))
+
+
+def merged_bytes(roots: Roots) -> int:
+    """The memory that KSM saves by sharing, in bytes."""
+    return still_merged(roots) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _text(roots: Roots, name: str) -> str | None:

@@ -12,6 +12,7 @@ from vmlab.lab.launch import start_run
 from vmlab.lab.ready import check_ready
 from vmlab.lab.stopping import stop_run
 from vmlab.model.event import CellToCome
+from vmlab.model.host_settings import Ksm
 from vmlab.model.places import runs_folder
 from vmlab.model.run import CacheMode
 from vmlab.plan.loading import ScenarioFile
@@ -60,10 +61,14 @@ class RunCommands:
 
         Raises CommandFailed when it did not work.
         """
-        done = ask_for_now(self._folder, ORIGIN, {"cache": mode})
-        return switch_words(
-            done["before"], done["after"], done["pauses_ms"], done["drained_seconds"], done["drained_bytes"]
-        )
+        return switch_words(ask_for_now(self._folder, ORIGIN, {"cache": mode}))
+
+    def switch_ksm(self, state: Ksm) -> str:
+        """Switch the host's KSM ``on`` or ``off`` under the guests that run; returns what came of it as a sentence.
+
+        Raises CommandFailed when it did not work.
+        """
+        return switch_words(ask_for_now(self._folder, ORIGIN, {"ksm": state}))
 
     def change_tiles(self, count: int) -> str:
         """Have the loop that runs go on with `count` tiles, one more or fewer; returns what is done as a sentence."""

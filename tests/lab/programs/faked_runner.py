@@ -15,8 +15,10 @@ from vmlab.hypervisor.emulated_disk import EmulatedDisk
 from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
 from vmlab.hypervisor.journal import Journal
 from vmlab.lab import runner
+from vmlab.lab.cell_events import CellEvents
 from vmlab.lab.folder import RunFolder
 from vmlab.lab.guest_disk import GuestDisk
+from vmlab.lab.live_ksm import LiveKsm
 from vmlab.lab.parts import RunnerParts
 from vmlab.lab.surroundings import CellSurroundings
 from vmlab.model.disk_profiles import DISK_PROFILES
@@ -46,6 +48,10 @@ class Cell:
     def __init__(self, cell: CellPlan, around: CellSurroundings) -> None:
         self._cell = cell
         self._around = around
+        guests: Any = None
+        ksm = LiveKsm(cell, guests, CellEvents(cell, around.emit, around.raw), around.ksm)
+        ksm.begin()
+        self.live = {ksm.what: ksm}
 
     async def run(self) -> Outcome:
         """Begin, wait, end."""

@@ -143,9 +143,9 @@ def _proofs_after_switch(reader: RunReader) -> Mapping[int, Sequence[CacheProved
 
 
 def _switch(cell: CellDocument, proofs: Sequence[CacheProved]) -> SwitchFacts | None:
-    if not cell["switches"]:
+    first = next((one for one in cell["switches"] if one["what"] == "cache"), None)
+    if first is None:
         return None
-    first = cell["switches"][0]
     pauses = [pause for pause in first["pauses_ms"].values() if pause is not None]
     return SwitchFacts(
         before=first["before"],

@@ -92,7 +92,7 @@ def _marks(cell: CellDocument, spans: Sequence[PhaseSpan]) -> Iterator[tuple[flo
     start = _start(spans)
     for one in cell["switches"]:
         if start is not None:
-            yield start + one["seconds"], f"cache {one['after']}"
+            yield start + one["seconds"], f"{one['what']} {one['after']}"
 
 
 def _start(spans: Sequence[PhaseSpan]) -> float | None:

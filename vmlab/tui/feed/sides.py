@@ -12,7 +12,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.timeline import RunTimeline
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CacheSwitched, CellEnded, CellStarted, PhaseEnded, PhaseStarted
+from vmlab.model.event import SWITCHED, CellEnded, CellStarted, PhaseEnded, PhaseStarted
 from vmlab.model.sample import Series
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import series
@@ -80,7 +80,7 @@ def over_time(picked: PickedSide, name: str) -> tuple[list[float], list[float]]:
 def switches_of(picked: PickedSide) -> list[float]:
     """When the running guests of the side's cell were switched, in seconds since its workloads started."""
     with RunReader(picked.store) as reader:
-        kinds = (CellStarted, PhaseStarted, PhaseEnded, CellEnded, CacheSwitched)
+        kinds = (CellStarted, PhaseStarted, PhaseEnded, CellEnded, *SWITCHED)
         cell = RunTimeline.of(event for _, event in reader.events(kinds=kinds)).cells.get(picked.cell)
     if cell is None or cell.execution is None:
         return []

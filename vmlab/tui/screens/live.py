@@ -25,11 +25,24 @@ from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
 
 if TYPE_CHECKING:
     from vmlab.model.event import CellToCome
+    from vmlab.model.host_settings import Ksm
     from vmlab.model.run import AxisValue, CacheMode
     from vmlab.tui.commands import RunCommands
     from vmlab.tui.feed.host import HostFeed
     from vmlab.tui.feed.live import LiveFeed
     from vmlab.tui.widgets.coming_list import ComingList
+
+_OF_A_RUN = (
+    "switch_cache",
+    "switch_cache_now",
+    "switch_ksm_now",
+    "end_loop",
+    "change_tiles",
+    "change_tiles_now",
+    "edit_coming",
+    "as_planned",
+    "stop_run",
+)
 
 
 class LiveScreen(WatchScreen):
@@ -153,9 +166,7 @@ class LiveScreen(WatchScreen):
 
     def why_not(self, action: str) -> str:
         """Commands to a run need one."""
-        now = ("switch_cache_now", "change_tiles_now", "end_loop")
-        to_come = ("switch_cache", "change_tiles", "edit_coming", "as_planned")
-        if action in (*now, *to_come, "stop_run") and self.watched is None:
+        if action in _OF_A_RUN and self.watched is None:
             return "no run is going on; press 2 to start one"
         return ""
 
@@ -174,6 +185,14 @@ class LiveScreen(WatchScreen):
         mode: CacheMode = "writeback" if cell is not None and cell.cache == "none" else "none"
         self.notify(f"to cache {mode}: dirty pages are written first", title="The running guests")
         self._ask("The running guests", lambda run: f"{run.switch_cache(mode)}; this cell counts for nothing")
+
+    def action_switch_ksm_now(self) -> None:
+        """Guests that run: the host's KSM off where it is on, else on. The running cell does not count."""
+        if self.is_refused("switch_ksm_now"):
+            return
+        cell = self.view().cell
+        state: Ksm = "off" if cell is not None and cell.ksm == "on" else "on"
+        self._ask("The running guests", lambda run: f"{run.switch_ksm(state)}; this cell counts for nothing")
 
     def action_change_tiles(self, step: int) -> None:
         """Cells to come: one tile more or fewer. The running cell stays as it is."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from textual.binding import Binding
 
 NOW = "Guests that run: cache writeback or none, at once; this cell is a reading of neither then"
+KSM_NOW = "Guests that run: the host's KSM on or off, at once; this cell is a reading of neither then"
 MORE_TILES = "Cells to come: one tile more"
 FEWER_TILES = "Cells to come: one tile fewer"
 TILE_NOW = "A loop: one tile more while the others work; this cell counts for nothing"
@@ -15,6 +16,7 @@ TILE_AWAY = "A loop: retire the newest tile when its rounds have ended"
 RUN_KEYS = (
     Binding("b", "switch_cache", "Cache", key_display="bB", tooltip="Cells to come: cache writeback or none"),
     Binding("B", "switch_cache_now", "Cache now", show=False, tooltip=NOW),
+    Binding("K", "switch_ksm_now", "KSM now", show=False, tooltip=KSM_NOW),
     Binding("plus,equals_sign", "change_tiles(1)", "Tiles", key_display="+-", tooltip=MORE_TILES),
     Binding(
         "minus",

@@ -13,6 +13,7 @@ from vmlab.model.event import (
     CellsReplanned,
     CellStarted,
     Event,
+    KsmSwitched,
     PhaseStarted,
     RoundEnded,
     SnapshotMade,
@@ -206,8 +207,8 @@ def _moment(event: Event) -> Moment | None:
             return Moment(event.mono, event.phase)
         case CellsReplanned():
             return Moment(event.mono, "changed", "warning")
-        case CacheSwitched():
-            return Moment(event.mono, f"cache {event.after}", "warning")
+        case CacheSwitched() | KsmSwitched():
+            return Moment(event.mono, f"{event.what} {event.after}", "warning")
         case TilesChanged():
             return Moment(event.mono, f"tiles {event.after}", "warning")
         case _:
@@ -240,6 +241,6 @@ def cell_view(cell: CellTimeline) -> CellView:
         reasons=tuple(end.reasons) if end else (),
         wall_seconds=end.wall_seconds if end else None,
         settings=cell.start.settings,
-        switches=tuple((one.mono, one.after) for one in cell.switches),
+        switches=tuple((one.mono, one.what, one.after) for one in cell.switches),
         tile_changes=tuple((one.mono, one.after) for one in cell.tile_changes),
     )

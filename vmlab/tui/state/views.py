@@ -110,8 +110,8 @@ class CellView(NamedTuple):
     reasons: tuple[str, ...] = ()
     wall_seconds: float | None = None
     settings: Mapping[str, Any] = MappingProxyType({})
-    switches: tuple[tuple[float, str], ...] = ()
-    """When its cache mode was switched while it ran, on the monotonic clock, and to which."""
+    switches: tuple[tuple[float, str, str], ...] = ()
+    """When it was switched while it ran, on the monotonic clock, what, and to which state."""
 
     tile_changes: tuple[tuple[float, int], ...] = ()
     """When tiles were added or retired while it ran, and how many there were then."""
@@ -124,7 +124,18 @@ class CellView(NamedTuple):
     @property
     def cache(self) -> AxisValue | None:
         """The cache mode of its guests at present; None where they differ."""
-        return self.switches[-1][1] if self.switches else self.axis("cache")
+        return self.now.get("cache", self.axis("cache"))
+
+    @property
+    def ksm(self) -> str | None:
+        """Whether the host's KSM is ``on`` or ``off`` at present; None where that is not known."""
+        began: str | None = self.settings.get("host", {}).get("ksm")
+        return self.now.get("ksm", began)
+
+    @property
+    def now(self) -> dict[str, str]:
+        """What was switched while it ran, with its present state."""
+        return {what: after for _, what, after in self.switches}
 
     def axis(self, name: str) -> AxisValue | None:
         """The value of one axis, or of the attribute of this name that all guests share; None where there is none."""
@@ -171,7 +182,8 @@ class RunView(NamedTuple):
     def switched(self) -> tuple[float, ...]:
         """When running guests were switched, or tiles added and retired, on the monotonic clock, in order."""
         cells = self.cells if self.cell is None else (*self.cells, self.cell)
-        return tuple(sorted({moment for cell in cells for moment, _ in (*cell.switches, *cell.tile_changes)}))
+        switched = {moment for cell in cells for moment, _, _ in cell.switches}
+        return tuple(sorted(switched | {moment for cell in cells for moment, _ in cell.tile_changes}))
 
     def elapsed(self, now: float) -> float:
         """Seconds since the run began, or how long it took."""

@@ -109,8 +109,8 @@ def _what(run: RunView, width: int) -> list[list[Piece]]:
         planned = max(run.cells_planned, run.cell.number)
         parts.append([("cell ", "quiet"), (f"{run.cell.number}/{planned}", "plain")])
         parts.append([(axes_words(dict(run.cell.axes)), "accent")])
-        if run.cell.switches:
-            parts.append([("now cache ", "quiet"), (str(run.cell.cache), "warning")])
+        for what, state in run.cell.now.items():
+            parts.append([(f"now {what} ", "quiet"), (state, "warning")])
     elif run.cells_planned:
         parts.append([(f"{run.cells_planned} cells", "plain")])
     if run.accelerator:
