@@ -66,7 +66,8 @@ def test_ls_scenarios_names_what_is_shipped(capsys: pytest.CaptureFixture[str]) 
     assert [entry["name"] for entry in listed] == sorted(path.stem for path in shipped_scenarios().glob("*.yaml"))
     assert all(Path(entry["path"]).is_file() and entry["summary"] for entry in listed)
     assert all(entry["sizes"][-1] == "full" for entry in listed)
-    assert [entry["name"] for entry in listed if not entry["source"]] == ["consolidation", "network-overlay"]
+    unsourced = ["consolidation", "memory-sharing", "network-overlay"]
+    assert [entry["name"] for entry in listed if not entry["source"]] == unsourced
     lines = _said(capsys, "ls", "--scenarios").splitlines()
     # Nothing is cut where the list goes to no terminal.
     assert all(any(entry["summary"] in line for line in lines) for entry in listed)

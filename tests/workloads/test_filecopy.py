@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -56,6 +57,21 @@ async def test_the_tree_is_made_alone_and_the_peers_share_is_mounted_after(
     options = json.loads(next(words for words in source.commands if "tree_make.py" in words).split(".py ")[1])
     assert (options["files"], options["bytes"], options["seed"]) == (2, 1000, "7-load")
     assert any(words.startswith("mount -t cifs //198.18.0.12/tree /mnt/load") for words in source.commands)
+
+
+async def test_a_tree_of_its_own_is_made_in_each_tile_and_in_no_snapshot(
+    load: Filecopy, context: WorkloadContext, source: FakeShell
+) -> None:
+    own = Filecopy(load.params.model_copy(update={"contents": "unique"}))
+    source.answers["tree_make.py"] = says(json.dumps(TREE) + "\n")
+    await stage_both(own, context)
+    assert not any("tree_make.py {" in words for words in source.commands)
+    for tile in (1, 2, 2):
+        await own.prepare(replace(context, tile=tile))
+    made = [json.loads(words.split(".py ")[1]) for words in source.commands if "tree_make.py {" in words]
+    assert [one["seed"] for one in made] == ["7-1-load", "7-2-load", "7-2-load"]
+    assert {one["bytes"] for one in made} == {1000}
+    assert own.staged_by() != load.staged_by()
 
 
 async def test_verified_copies_give_figures_without_the_idle_time(prepared: Filecopy, context: WorkloadContext) -> None:

@@ -1,6 +1,7 @@
 """fio against a scripted guest."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,32 @@ async def test_files_are_laid_out_in_full_in_a_folder_of_its_own(alone: Workload
         source.answers["stat -c"] = says(listed)
         with pytest.raises(WorkloadError, match=reason):
             await Fio(READ).prepare(alone)
+
+
+async def layouts(contents: str | None, alone: WorkloadContext, source: FakeShell) -> list[str]:
+    """The options that decide what is in the files of two tiles, and of the first one's second workload."""
+    source.answers["stat -c"] = says(f"{32 * MIB} {32 * MIB // 512} 512\n")
+    params = FioParams.model_validate({"rw": "read", "size": 32 * MIB, "direct": False, "contents": contents})
+    source.commands.clear()
+    for context in (alone, replace(alone, tile=2), replace(alone, workload="other"), replace(alone, seed=2)):
+        await Fio(params).prepare(context)
+    layout = [words.split() for words in source.commands if "--name=layout" in words]
+    return [" ".join(word for word in words if "seed" in word or "refill" in word) for words in layout]
+
+
+async def test_contents_are_those_of_the_run_or_of_each_guest_alone(alone: WorkloadContext, source: FakeShell) -> None:
+    assert await layouts(None, alone, source) == [""] * 4
+    same = await layouts("identical", alone, source)
+    assert same[0] == same[1] == same[2] != same[3]
+    own = await layouts("unique", alone, source)
+    assert len(set(own)) == 4
+    assert all(re.fullmatch(r"--randseed=[1-9]\d* --refill_buffers=1", words) for words in (*same, *own))
+
+
+@pytest.mark.parametrize("other", [{"rw": "write"}, {"rw": "randrw"}, {"rw": "read", "verify": True}])
+def test_contents_of_what_fio_itself_marks_or_writes_are_refused(other: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="contents needs reads, without verify"):
+        FioParams.model_validate({"size": MIB, "contents": "unique", **other})
 
 
 async def test_direct_reads_of_memory_are_refused(alone: WorkloadContext, source: FakeShell) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pydantic import AfterValidator, WithJsonSchema
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER, IN_MEMORY
+from vmlab.workloads.contents import own_seed, tool_seed
 from vmlab.workloads.contract import Shell, WorkloadContext
 from vmlab.workloads.programs import command, last_object
 
@@ -62,8 +62,7 @@ def parse_account(text: str) -> Account:
 
 def draw(context: WorkloadContext) -> int:
     """A seed of 31 bits for a tool, from the run's seed, the tile and the workload's name; never 0."""
-    text = f"{context.seed}-{context.tile}-{context.workload}"
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") % (2**31 - 1) + 1
+    return tool_seed(own_seed(context))
 
 
 def own_folder(folder: str, workload: str) -> str:

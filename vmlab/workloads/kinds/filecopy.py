@@ -13,6 +13,7 @@ from vmlab.model.concurrency import run_all
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import WORKLOADS_FOLDER
 from vmlab.model.units import Bytes, Seconds
+from vmlab.workloads.contents import Contents, own_seed
 from vmlab.workloads.contract import (
     Client,
     Collected,
@@ -50,6 +51,8 @@ class FilecopyParams(WorkloadParams):
     """Pause between the way there and the way back; not part of ``run_time``."""
     back: bool = True
     """Whether the tree is copied back."""
+    contents: Contents = "identical"
+    """What the files hold: the same in all tiles (``identical``), or in each tile its own (``unique``)."""
 
     @model_validator(mode="after")
     def _enough_bytes(self) -> FilecopyParams:
@@ -113,7 +116,9 @@ class Filecopy(Workload[FilecopyParams]):
         )
 
     def staged_by(self) -> dict[str, Any]:
-        """Size and number of the tree's files."""
+        """Size and number of the tree's files; a tree that each tile has of its own is not staged."""
+        if self.params.contents == "unique":
+            return {"contents": "unique"}
         return {"files": self.params.files, "bytes": self.params.bytes}
 
     async def stage(self, context: StagingContext) -> None:
@@ -127,15 +132,19 @@ class Filecopy(Workload[FilecopyParams]):
         await install(context.shell, "tree_make", "tree_digest", "filecopy_client")
         await context.shell.run(["rm", "-rf", places.root], deadline=600)
         await context.shell.run(["mkdir", "-p", places.root, places.mount])
+        if self.params.contents == "identical":
+            await self._make_tree(context.shell, places, f"{context.seed}-{context.workload}")
+
+    async def _make_tree(self, shell: Shell, places: _Places, seed: str) -> None:
         options = {
             "folder": f"{places.root}/tree",
             "manifest": f"{places.root}/manifest",
             "files": self.params.files,
             "bytes": self.params.bytes,
-            "seed": f"{context.seed}-{context.workload}",
+            "seed": seed,
         }
-        made = await ask(context.shell, "tree_make", options, deadline=self._patience())
-        await context.shell.write(f"{places.root}/made", json.dumps(made).encode())
+        made = await ask(shell, "tree_make", options, deadline=self._patience())
+        await shell.write(f"{places.root}/made", json.dumps(made).encode())
 
     async def rehearse(self, context: StagingContext) -> None:
         """Mount the near side's own share and let go of it, so that the kernel's modules are loaded."""
@@ -145,8 +154,11 @@ class Filecopy(Workload[FilecopyParams]):
             await context.shell.run(["umount", places.mount])
 
     async def prepare(self, context: WorkloadContext) -> None:
-        """Mount the far side's share."""
-        await _mount(context.source, context.peer.address, _Places.of(context.workload))
+        """Mount the far side's share, and make a tree that this tile alone has."""
+        places = _Places.of(context.workload)
+        if self.params.contents == "unique":
+            await self._make_tree(context.source, places, own_seed(context))
+        await _mount(context.source, context.peer.address, places)
 
     async def renew(self, context: WorkloadContext) -> None:
         """Remove both copies, the far one over the share: what the near side has cached of it goes with it."""

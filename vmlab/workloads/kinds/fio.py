@@ -20,6 +20,7 @@ from vmlab.workloads.account import (
     parse_account,
     remove_own_folder,
 )
+from vmlab.workloads.contents import Contents, file_seed
 from vmlab.workloads.contract import (
     Client,
     Collected,
@@ -74,6 +75,8 @@ class FioParams(WorkloadParams):
     """Where the files lie, in a folder of the workload's own."""
     verify: bool = False
     """Whether each block carries a checksum that is looked at: while reading, or after all was written."""
+    contents: Contents | None = None
+    """What the files hold: the same in all guests (``identical``), or in each guest its own (``unique``)."""
 
     @model_validator(mode="after")
     def _possible(self) -> FioParams:
@@ -91,6 +94,8 @@ class FioParams(WorkloadParams):
             raise ValueError("verify does not go with a mix of reads and writes")
         if self.verify and self.writes and (self.time or self.bytes > self.size):
             raise ValueError("verify of writes needs bytes, not time, and no more of them than size")
+        if self.contents and (self.verify or self.mixed or self.writes):
+            raise ValueError("contents needs reads, without verify: fio has its own for blocks that it writes or marks")
         return self
 
     @property
@@ -163,6 +168,7 @@ class Fio(Workload[FioParams]):
             *("fio", "--name=layout", "--rw=write", "--ioengine=psync", "--end_fsync=1", "--fallocate=none"),
             *(f"--bs={block}", *self._files(own), "--output-format=json", f"--output={_report(context)}"),
             *(("--verify=crc32c", "--do_verify=0") if params.verify else ()),
+            *((f"--randseed={file_seed(params.contents, context)}", "--refill_buffers=1") if params.contents else ()),
         ]
         patience = 300 + 60 * self.footprint("tcg").seconds
         await shell.run(argv, deadline=patience)
