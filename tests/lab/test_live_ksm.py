@@ -14,45 +14,13 @@ from tests.fakes.scripted_guest import Script
 from tests.lab.one_cell import REPORT, Lab, scenario_plan
 from tests.lab.runs import CACHES, MemoryRun
 from tests.lab.runs import REPORT as SHORT_REPORT
+from tests.lab.sys_folder import BEFORE, KSM, Sys
 from tests.waiting import until
-from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
-from vmlab.hypervisor.journal import Journal
 from vmlab.lab.cell import CellRun
-from vmlab.lab.folder import RunFolder
 from vmlab.lab.live_ksm import HostKsm
 from vmlab.model.errors import CommandFailed, HypervisorError, RefusedError, UsageError
 from vmlab.model.event import CellStarted, Event, KsmSwitched, Notice, PhaseStarted
 from vmlab.model.run import Outcome, Phase
-from vmlab.telemetry.source import Roots
-
-KSM = "kernel/mm/ksm"
-BEFORE = {"run": "0", "pages_to_scan": "100", "sleep_millisecs": "500", "pages_sharing": "0"}
-
-
-class Sys:
-    """A dummy of /sys, and keepers of its settings."""
-
-    def __init__(self, folder: Path) -> None:
-        self.roots = Roots(sys=folder / "sys")
-        self._folder = folder
-        (folder / "sys" / KSM).mkdir(parents=True)
-        for name, value in BEFORE.items():
-            self.write(name, value)
-
-    def write(self, name: str, value: str) -> None:
-        (self.roots.sys / KSM / name).write_text(value)
-
-    def now(self, name: str = "run") -> str:
-        return (self.roots.sys / KSM / name).read_text()
-
-    def ksm(self, **others: Any) -> HostKsm:
-        return HostKsm(self.keeper(Journal(self._folder / "journal.jsonl"), self._folder, list, list), **others)
-
-    def keeper(self, journal: Journal, folder: Path, tell: Tell, warn: Tell) -> SettingsKeeper:
-        return SettingsKeeper(journal, folder, tell, warn, self.roots)
-
-    def of_run(self, folder: RunFolder, tell: Tell, warn: Tell) -> SettingsKeeper:
-        return self.keeper(Journal(folder.journal), folder.disks, tell, warn)
 
 
 @pytest.fixture

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.lab.runs import MemoryRun
+from tests.lab.sys_folder import Sys
+from tests.waiting import until
 from vmlab.lab import replan
 from vmlab.lab.runner import Runner
 from vmlab.model.errors import RefusedError, UsageError, VmlabError
@@ -159,6 +162,59 @@ async def refused(show: Show, count: int, kind: type[VmlabError], words: str) ->
 
     assert await show.shown(steps) == "passed"
     assert not show.of(TilesChanged) and "t2-quick" not in show.hypervisor.running
+
+
+async def test_while_the_cache_mode_or_ksm_is_being_switched_no_tile_is_added(tmp_path: Path) -> None:
+    sys = Sys(tmp_path)
+    # KSM that goes off waits until it has looked at all memory twice.
+    sys.write("run", "1")
+    sys.write("full_scans", "5")
+
+    async def refused_while(show: Show, what: str, switching: asyncio.Future[dict[str, Any]]) -> None:
+        with pytest.raises(UsageError, match=f"{what} of cell 1 is being switched; wait until that is done"):
+            await show.changed(2)
+        assert not switching.done()
+
+    async def steps(show: Show) -> None:
+        show.hypervisor.may_drain.clear()
+        switching = asyncio.ensure_future(show.command("set", cache="none", now=True))
+        await show.hypervisor.draining.wait()
+        await refused_while(show, "cache", switching)
+        show.hypervisor.may_drain.set()
+        await switching
+        switching = asyncio.ensure_future(show.command("set", ksm="off", now=True))
+        await until(lambda: show.hypervisor.unmergeable, "the guests are unmerged")
+        await refused_while(show, "ksm", switching)
+        sys.write("full_scans", "7")
+        await switching
+
+    show = Show(overrides=LOOPED, parts={"settings_keeper": sys.of_run})
+    assert await show.shown(steps) == "invalid"
+    assert not show.of(TilesChanged)
+
+
+async def test_a_tile_that_joined_while_ksm_was_off_is_unmerged_with_the_others(tmp_path: Path) -> None:
+    sys = Sys(tmp_path)
+    sys.write("run", "1")
+    first = {"t1-quick", "t1-slow"}
+    unmerged: list[set[str]] = []
+
+    async def switched(show: Show, state: str) -> None:
+        await show.command("set", ksm=state, now=True)
+        unmerged.append(set(show.hypervisor.unmergeable))
+
+    async def steps(show: Show) -> None:
+        await switched(show, "off")
+        await show.changed(2)
+        await show.heard(of_tile(2), "the second tile does rounds")
+        await switched(show, "on")
+        await switched(show, "off")
+
+    show = Show(overrides=LOOPED, parts={"settings_keeper": sys.of_run})
+    assert await show.shown(steps) == "invalid"
+    assert unmerged == [first, set(), first | {"t2-quick", "t2-slow"}]
+    reasons = show.outcomes()[0][1]
+    assert {reason.split(" changed ")[0] for reason in reasons} == {"the number of tiles", "the host's KSM"}
 
 
 async def test_guests_that_do_not_start_are_cleared_away_and_what_ran_goes_on() -> None:
