@@ -5,6 +5,7 @@ import json
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tests.fakes.hypervisor import FakeHypervisor
@@ -52,6 +53,7 @@ class Cell:
         ksm = LiveKsm(cell, guests, CellEvents(cell, around.emit, around.raw), around.ksm)
         ksm.begin()
         self.live = {ksm.what: ksm}
+        self.live_tiles = SimpleNamespace(busy=False)
 
     async def run(self) -> Outcome:
         """Begin, wait, end."""
