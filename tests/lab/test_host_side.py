@@ -125,7 +125,7 @@ async def test_each_tile_has_its_own_files_and_they_are_cold_at_the_start(
         return await start_together(*arguments)
 
     monkeypatch.setattr(kinds()["cpu"], "prepare", lay_out)
-    monkeypatch.setattr("vmlab.lab.cell.start_together", look)
+    monkeypatch.setattr("vmlab.lab.execution.start_together", look)
     assert await lab.cell().run() is Outcome.PASSED, lab.ended().reasons
     assert before == [True, True]
     assert at_start == [False, False]

@@ -46,14 +46,14 @@ def test_workloads_run_within_the_execute_phase(recorded: RunReader) -> None:
     cell = run_time(recorded)["cells"][0]
     spans = list(worked(recorded, cell))
     execute = next(span for span in spans_of(cell, []) if span.text == "execute")
-    assert {span.row for span in spans} == {f"{name}: run" for name in ("filecopy", "database", "web", "mail")}
+    assert {span.row for span in spans} == {f"{name}: run" for name in ("database", "web", "mail")}
     assert all(execute.since <= span.since < span.until <= execute.until + 1 for span in spans)
 
 
 def test_the_picture_stands_alone_and_names_what_it_shows(recorded: RunReader) -> None:
     root = picture(recorded, 1)
     texts = ["".join(map(str, one.itertext())) for one in root.iter(etree.Element, "{*}text")]
-    assert {"provision", "execute", "collect", "database: verify", "host's CPU %", "guests' CPU %"} <= set(texts)
+    assert {"execute", "database: verify", "host's CPU %", "guests' CPU %"} <= set(texts)
     (style,) = [text for one in root.iter("{*}style") if "--ink" in (text := one.text or "")]
     for name in ("--ink", "--s1", "--line"):
         assert f"{name}:" in style

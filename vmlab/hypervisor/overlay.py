@@ -2,7 +2,7 @@
 
 ::
 
-    guests ── vmlab0 ── vmlab6 ═ VXLAN over vmlab4 ════ vmlab5 in a second namespace ═ vmlab7 ── vmlab3 ── guests
+    guests ── BRIDGE ── vmlab6 ═ VXLAN over vmlab4 ════ vmlab5 in a second namespace ═ vmlab7 ── vmlab3 ── guests
 
 The far end of the tunnel is made in the second namespace and then moved into the lab's: its socket stays where it was
 made, so each frame is packed, crosses the cable, and is unpacked, while all taps stay in one namespace, where libvirt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from vmlab.model.units import format_bytes
+from vmlab.model.quantities import format_bytes
 
 EMULATED_DISK = "emulated disk"
 ORDERED_HOST = "ordered host"

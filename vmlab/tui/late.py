@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from textual.screen import Screen
 
+    from vmlab.analysis.loops import LoopRow
     from vmlab.report.demo.chapters import Demo
     from vmlab.tui.commands import RunCommands
     from vmlab.tui.feed.host import HostFeed
@@ -107,6 +108,13 @@ def coming_list() -> ComingList:
     from vmlab.tui.widgets.coming_list import ComingList
 
     return ComingList(id="coming")
+
+
+def loop_text(rows: Sequence[LoopRow], width: int) -> list[str]:
+    """Throughput and latency of a loop, as lines; see `report.loops.loop_lines`."""
+    from vmlab.report.loops import loop_lines
+
+    return loop_lines(rows, width)
 
 
 def live_feed(post: PostMessage) -> LiveFeed:

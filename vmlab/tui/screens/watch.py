@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.timer import Timer
 
 from vmlab.model.run import RUNNING, Phase
-from vmlab.report.loops import loop_lines
+from vmlab.tui.late import loop_text
 from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.state.cpu_use import MUCH_PERCENT, outside_share
 from vmlab.tui.state.history import History, guest_figures
@@ -133,7 +133,7 @@ class WatchScreen(ConsoleScreen):
         board = self.query_one("#loop", TextBoard)
         self.set_class(bool(run.loop), "-loop")
         if run.loop:
-            board.show([((f" {line}", "plain"),) for line in loop_lines(run.loop, max(20, self.size.width - 2))])
+            board.show([((f" {line}", "plain"),) for line in loop_text(run.loop, max(20, self.size.width - 2))])
 
     def _draw_large(self, run: RunView) -> None:
         """On a projector, the little that matters in large letters."""

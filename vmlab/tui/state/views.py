@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vmlab.analysis.loops import LoopRow
 from vmlab.model.names import guest_key
 from vmlab.model.run import RUNNING, AxisValue
+
+if TYPE_CHECKING:
+    from vmlab.analysis.loops import LoopRow
 
 Axes = tuple[tuple[str, AxisValue], ...]
 """Names and values of a cell's axes in order; hashable."""
