@@ -15,6 +15,7 @@ from tests.tui.test_switch import FIRST, events, live_screen, said, samples
 from tests.waiting import until
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CellsReplanned, CellToCome
+from vmlab.model.host_settings import Ksm
 from vmlab.model.run import CacheMode
 from vmlab.tui.feed.messages import RunArrived, RunFound, RunLost
 from vmlab.tui.feed.recorded_run import RecordedRun
@@ -61,6 +62,9 @@ class Commands:
 
     def switch_cache(self, mode: CacheMode) -> str:
         return f"cache to {mode}"
+
+    def switch_ksm(self, state: Ksm) -> str:
+        return f"KSM {state}"
 
     def change_tiles(self, count: int) -> str:
         return f"{count} tiles"
