@@ -90,7 +90,7 @@ def test_the_figures_in_its_sentences_are_those_of_the_record(events: list[objec
     for place, share in busy.items():
         assert float(demo.facts.cells[place].disk.removesuffix(" %")) == pytest.approx(share, abs=3)
     for words in (
-        f"{started[0].guests} guests are restored, emulated (TCG), with an emulated disk hdd-7200 and an ordered host",
+        f"{started[0].guests} guests, emulated (TCG), on an emulated disk hdd-7200 and an ordered host",
         f"Recorded on {probed_date(events)}",
         f"cache none the disk is {demo.facts.cells[1].disk} busy",
         f"the disk is {demo.facts.cells[4].disk} busy instead of {demo.facts.cells[1].disk}",

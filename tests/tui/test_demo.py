@@ -94,8 +94,8 @@ async def test_the_keys_of_a_replay_work_in_it() -> None:
         play = screen.playback
         assert play is not None
         await pressed(pilot, "right", lambda: play.position > demo.chapters[0].position + 9)
-        await pressed(pilot, "n", lambda: "cell 2/4" in screen_text(app))
-        await pressed(pilot, "p", lambda: "cell 1/4" in screen_text(app))
+        await pressed(pilot, "n", lambda: "cell 2/6" in screen_text(app))
+        await pressed(pilot, "p", lambda: "cell 1/6" in screen_text(app))
         await pressed(pilot, "right_square_bracket", lambda: play.speed > demo.speed)
         await pressed(pilot, "home", lambda: play.position == 0)
         # What is before the first chapter belongs to it.
