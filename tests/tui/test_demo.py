@@ -104,7 +104,7 @@ async def test_the_keys_of_a_replay_work_in_it() -> None:
         await pressed(pilot, "space", lambda: demo.chapters[0].position <= play.position < play.recording.length)
         await pressed(pilot, "space", lambda: play.paused)
         await pressed(pilot, "c", lambda: isinstance(app.screen, CompareScreen))
-        await until(lambda: "cache none (base)" in screen_text(app), "both modes are side by side")
+        await until(lambda: "tiles 1 (base)" in screen_text(app), "one tile and more are side by side")
         await pressed(pilot, "1", lambda: app.screen is screen)
 
 
