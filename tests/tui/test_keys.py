@@ -114,6 +114,8 @@ async def test_every_key_that_moves_does_so_wherever_there_is_room(
             for key, action in moves.items():
                 if has_room(pane, action):
                     await make_room(pane, action)
+                    if not has_room(pane, action):
+                        continue  # The pane was still being laid out, and shows all that it has.
                     before = where(pane)
                     await pilot.press(key)
                     await until(lambda: where(pane) != before, f"{key} ({action}) moves in {pane}")  # noqa: B023
@@ -135,9 +137,13 @@ async def make_room(pane: Widget, action: str) -> None:
     if isinstance(pane, RowList | ChoiceForm):
         await pane.run_action(f"{name}({FAR if back else -FAR})")
         return
-    target = pane.max_scroll_y if back else 0
-    pane.scroll_to(y=target, animate=False, immediate=True)
-    await until(lambda: pane.scroll_offset.y == target == pane.scroll_target_y, "it stands at an end")
+
+    def stands() -> bool:
+        target = pane.max_scroll_y if back else 0
+        pane.scroll_to(y=target, animate=False, immediate=True)
+        return pane.scroll_offset.y == target == pane.scroll_target_y
+
+    await until(stands, f"{pane} stands at an end")
 
 
 def where(pane: Widget) -> tuple[object, ...]:
