@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from vmlab.analysis.figure import RUN_TIME
 from vmlab.model.event import RoundEnded
 from vmlab.model.run import Outcome
-
-_RUN_TIME = "run_time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +71,8 @@ def _row(rounds: Sequence[RoundEnded], count: int) -> LoopRow:
         tile=first.tile,
         rounds=count,
         throughput=len(rates) / sum(1 / rate for rate in rates) if rates else None,
-        unit="1/s" if first.throughput == _RUN_TIME else first.units.get(first.throughput, ""),
-        of_rounds=first.throughput == _RUN_TIME,
+        unit="1/s" if first.throughput == RUN_TIME else first.units.get(first.throughput, ""),
+        of_rounds=first.throughput == RUN_TIME,
         latency=_median(latencies) if latencies else None,
         latency_metric=first.latency,
     )
@@ -82,7 +81,7 @@ def _row(rounds: Sequence[RoundEnded], count: int) -> LoopRow:
 def _rate(one: RoundEnded) -> float | None:
     """What the round did in a second; rounds in a second where only its run time is known."""
     value = one.values.get(one.throughput)
-    if value is None or one.throughput != _RUN_TIME:
+    if value is None or one.throughput != RUN_TIME:
         return value
     return 1 / value if value > 0 else None
 

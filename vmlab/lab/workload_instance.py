@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import cast
 
+from vmlab.analysis.figure import RUN_TIME
 from vmlab.guests.channel import Launching
 from vmlab.guests.held_client import ClockOffset, HeldClient, HostSpan, TrueStart
 from vmlab.lab.steps import timed_step
@@ -230,8 +231,8 @@ class WorkloadInstance:
                 seconds=self.finished.seconds if self.finished else 0.0,
                 values=values,
                 units={reading.metric: reading.unit for reading in self.readings},
-                throughput=kind.throughput if kind.throughput in values else "run_time",
-                latency=kind.latency if kind.latency in values else "run_time",
+                throughput=kind.throughput if kind.throughput in values else RUN_TIME,
+                latency=kind.latency if kind.latency in values else RUN_TIME,
                 reason=str(self.error) if self.error else "",
             )
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -22,6 +22,7 @@ from vmlab.workloads.contract import (
 )
 from vmlab.workloads.jvm_report import parse_suite, seconds_of
 from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.names import EACH_ONCE
 from vmlab.workloads.programs import line_object
 from vmlab.workloads.verdict import demand_success, demand_within
 
@@ -54,7 +55,7 @@ _EMULATED = 20.0
 class JvmParams(WorkloadParams):
     """Amounts of the ``jvm`` workload."""
 
-    members: tuple[Member, ...] = Field(default=_MEMBERS, min_length=1)
+    members: Annotated[tuple[Member, ...], EACH_ONCE] = Field(default=_MEMBERS, min_length=1)
     """Which members run, one after another, in this order; all eight unless said."""
     operations: int = Field(default=20, ge=1, le=100_000)
     """Operations of each member that are timed, of all threads together."""
@@ -67,8 +68,6 @@ class JvmParams(WorkloadParams):
 
     @model_validator(mode="after")
     def _possible(self) -> JvmParams:
-        if len(set(self.members)) != len(self.members):
-            raise ValueError("members must not name one twice")
         if self.heap % _MIB:
             raise ValueError("heap must be a whole number of MiB")
         if self.operations < self.threads:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -21,6 +21,7 @@ from vmlab.workloads.contract import (
 )
 from vmlab.workloads.mbw_report import MethodReport, demand_average, demand_measurable, parse_block, parse_mbw
 from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.names import EACH_ONCE
 from vmlab.workloads.verdict import demand_equal, demand_success, demand_within
 
 Method = Literal["memcpy", "dumb", "mcblock"]
@@ -39,7 +40,7 @@ class MemcpyParams(WorkloadParams):
     """Size of the array that is copied, in whole MiB; a second one of the same size takes the copy."""
     runs: int = Field(default=10, ge=1, le=100_000)
     """Copies with each method."""
-    methods: tuple[Method, ...] = Field(default=("memcpy", "dumb", "mcblock"), min_length=1)
+    methods: Annotated[tuple[Method, ...], EACH_ONCE] = Field(default=("memcpy", "dumb", "mcblock"), min_length=1)
     """``memcpy`` of the C library, ``dumb`` (word by word in a loop), ``mcblock`` (memcpy block by block)."""
     block: Bytes = Field(default=262_144, ge=1, le=2**40)
     """Size of the blocks of ``mcblock``."""
@@ -48,8 +49,6 @@ class MemcpyParams(WorkloadParams):
     def _whole_array(self) -> MemcpyParams:
         if self.array % _MIB:
             raise ValueError("array must be a whole number of MiB")
-        if len(set(self.methods)) != len(self.methods):
-            raise ValueError("methods must not name one twice")
         if self.block > self.array:
             raise ValueError("block must not be larger than array")
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -23,6 +24,7 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.names import EACH_ONCE
 from vmlab.workloads.specjvm_report import GROUPS, figures_of, groups_of, parse_specjvm, score_name
 from vmlab.workloads.verdict import demand_success, demand_within
 
@@ -41,7 +43,7 @@ _RESULT = re.compile(r"/results/SPECjvm2008\.(\d{3})/SPECjvm2008\.\1\.txt$")
 class SpecjvmParams(WorkloadParams):
     """Amounts of the ``specjvm`` workload."""
 
-    benchmarks: tuple[str, ...] = Field(default=_DEFAULT, min_length=1)
+    benchmarks: Annotated[tuple[str, ...], EACH_ONCE] = Field(default=_DEFAULT, min_length=1)
     """Which benchmarks run, by SPEC's names; unless said, those of a published report on Java 17."""
     warmup: Seconds = Field(default=120.0, ge=1, le=3600)
     """Warm-up of each benchmark, in whole seconds."""
@@ -59,8 +61,6 @@ class SpecjvmParams(WorkloadParams):
         for name in self.benchmarks:
             if not re.fullmatch(r"[a-z]+(\.[a-z_]+)*", name) or not groups_of([name]) <= set(GROUPS):
                 raise ValueError(f"benchmarks: {name[:40]!r} is of none of SPECjvm2008's groups: {', '.join(GROUPS)}")
-        if len(set(self.benchmarks)) != len(self.benchmarks):
-            raise ValueError("benchmarks must not name one twice")
         if self.heap % _MIB:
             raise ValueError("heap must be a whole number of MiB")
         if self.warmup % 1 or self.time % 1:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER
@@ -23,6 +23,7 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.names import EACH_ONCE
 from vmlab.workloads.programs import command, install, line_object
 from vmlab.workloads.system_report import (
     BLOCKS,
@@ -55,7 +56,7 @@ _ONE_CODE = "glibc.cpu.hwcaps=-AVX,-AVX2,-FMA,-FMA4"
 class SystemParams(WorkloadParams):
     """Amounts of the ``system`` workload."""
 
-    tests: tuple[Test, ...] = Field(default=("dhrystone", "whetstone", "copy"), min_length=1)
+    tests: Annotated[tuple[Test, ...], EACH_ONCE] = Field(default=("dhrystone", "whetstone", "copy"), min_length=1)
     """Which tests run, one after another, in this order; all three unless said."""
     runs: int = Field(default=200_000_000, ge=10, le=2_000_000_000)
     """Runs of ``dhrystone``."""
@@ -65,13 +66,6 @@ class SystemParams(WorkloadParams):
     """How often ``copy`` copies each of its files, of 2,000 blocks each, with buffers of 256, 1,024 and 4,096 B."""
     folder: Folder = DATA_FOLDER
     """Where the files of ``copy`` lie, in a folder of the workload's own."""
-
-    @field_validator("tests")
-    @classmethod
-    def _each_once(cls, tests: tuple[Test, ...]) -> tuple[Test, ...]:
-        if len(set(tests)) != len(tests):
-            raise ValueError("tests must not name one twice")
-        return tests
 
 
 class System(Workload[SystemParams]):

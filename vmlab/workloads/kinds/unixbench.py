@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
@@ -22,6 +22,7 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.names import EACH_ONCE
 from vmlab.workloads.unixbench_build import built
 from vmlab.workloads.unixbench_report import TESTS, figures_of, parse_unixbench, passes
 from vmlab.workloads.verdict import demand_success, demand_within
@@ -50,7 +51,9 @@ _LARGEST_FILES = 2 * 4096 * 8000
 class UnixbenchParams(WorkloadParams):
     """Amounts of the ``unixbench`` workload."""
 
-    tests: tuple[Test, ...] = Field(default=("dhry2reg", "whetstone-double", "fsdisk"), min_length=1)
+    tests: Annotated[tuple[Test, ...], EACH_ONCE] = Field(
+        default=("dhry2reg", "whetstone-double", "fsdisk"), min_length=1
+    )
     """Which tests of UnixBench's index run, by the names that its Run takes."""
     iterations: int = Field(default=3, ge=1, le=100)
     """Iterations, as `Run -i` takes them: long tests (files, processes, scripts) have a third of them."""
@@ -58,13 +61,6 @@ class UnixbenchParams(WorkloadParams):
     """How many copies of each test run at once, as `Run -c` takes it."""
     folder: Folder = DATA_FOLDER
     """Where the files of the file copies lie, in a folder of the workload's own."""
-
-    @field_validator("tests")
-    @classmethod
-    def _each_once(cls, tests: tuple[Test, ...]) -> tuple[Test, ...]:
-        if len(set(tests)) != len(tests):
-            raise ValueError("tests must not name one twice")
-        return tests
 
 
 class Unixbench(Workload[UnixbenchParams]):
