@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +13,7 @@ from vmlab.analysis.targets import delivered
 from vmlab.analysis.throughput import tiles_of
 from vmlab.model.axes import axis_word
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CacheProved, CacheSwitched
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
-from vmlab.model.quantities import format_seconds
 from vmlab.report.scale import brief, climb_of
 from vmlab.report.targets import missed_words
 from vmlab.report.words import NOT_MEASURED, host_number, number, plural
@@ -29,21 +26,19 @@ _DELIVERS = {True: "delivers", False: "misses", None: "is no reading"}
 class SwitchFacts:
     """The first switch of a cell's cache mode.
 
-    `pause` is the longest that any guest may have stood still, such as ``6.21 ms``. `files` are those that guests have
-    open after it, and `direct` so many of these pass the host's cache. `busy_before` says how busy the disk was before.
+    `pause` is the longest that any guest may have stood still, such as ``6.21 ms``. `busy_before` says how busy the
+    disk was before.
     """
 
     before: str
     after: str
     pause: str
-    files: int
-    direct: int
     busy_before: str
 
 
 @dataclass(frozen=True, slots=True)
 class CellFacts:
-    """One cell: its guests and cache mode, how long its workloads took, how busy CPUs and disk were meanwhile.
+    """One cell: its guests and cache mode, and how busy CPUs and disk were while its workloads ran.
 
     Figures have their units. `other` is the share of the CPUs that other work than the lab's took. `nearest` is the
     target of which most was taken, with its limit, and `delivers` says whether all were met. `switch` is None for a
@@ -53,7 +48,6 @@ class CellFacts:
     tiles: str
     guests: int
     cache: str
-    seconds: str
     cpu: str
     disk: str
     other: str
@@ -73,7 +67,6 @@ class Facts:
     date: str
     host: str
     guests: str
-    cpus: int
     cells: Mapping[int, CellFacts]
     place: str
     carried: str
@@ -82,7 +75,7 @@ class Facts:
 
 def facts_of(reader: RunReader) -> Facts:
     """What the store tells. Raises StoreError for a damaged one, UsageError for one without a host or a cell."""
-    document, proofs = run_document(reader), _proofs_after_switch(reader)
+    document = run_document(reader)
     run, host = document["run"], document["run"]["host"]
     if not host or not document["cells"]:
         raise UsageError(f"{reader.path}: the run was over before its first cell")
@@ -90,28 +83,26 @@ def facts_of(reader: RunReader) -> Facts:
         date=(run["started"] or NOT_MEASURED)[:10],
         host=f"{host.get('cpus')} x {host.get('cpu')}",
         guests="emulated (TCG)" if run["accelerator"] == "tcg" else f"on {(run['accelerator'] or '?').upper()}",
-        cpus=int(host.get("cpus") or 0),
-        cells={cell["cell"]: _cell(cell, proofs.get(cell["cell"], ())) for cell in document["cells"]},
+        cells={cell["cell"]: _cell(cell) for cell in document["cells"]},
         place=_place(document),
         carried=_carried(document),
         command=_command(document),
     )
 
 
-def _cell(cell: CellDocument, proofs: Sequence[CacheProved]) -> CellFacts:
+def _cell(cell: CellDocument) -> CellFacts:
     evidence = cell["bound_by"]["evidence"] if cell["bound_by"] else {}
     target = nearest([cell])
     return CellFacts(
         tiles=plural(tiles_of(cell), "tile"),
         guests=cell["provision"]["guests"],
         cache=_axis(cell, "cache"),
-        seconds=NOT_MEASURED if cell["wall_seconds"] is None else format_seconds(cell["wall_seconds"]),
         cpu=_percent(evidence, "cpu_busy_percent"),
         disk=_percent(evidence, "disk_busy_percent"),
         other=_percent(evidence, "cpu_other_work_percent"),
         delivers=_DELIVERS[delivered(cell)],
         nearest=NOT_MEASURED if target is None else missed_words(target),
-        switch=_switch(cell, proofs),
+        switch=_switch(cell),
     )
 
 
@@ -130,19 +121,7 @@ def _share(share: float) -> str:
     return f"{share:.0f} %" if share >= 10 else f"{host_number(share)} %"
 
 
-def _proofs_after_switch(reader: RunReader) -> Mapping[int, Sequence[CacheProved]]:
-    """The proofs of each cell's files that came after its first switch and before a second one."""
-    found: dict[int, list[CacheProved]] = {}
-    switches: Counter[int] = Counter()
-    for _, event in reader.events(kinds=(CacheSwitched, CacheProved)):
-        if isinstance(event, CacheSwitched):
-            switches[event.cell] += 1
-        elif isinstance(event, CacheProved) and switches[event.cell] == 1:
-            found.setdefault(event.cell, []).append(event)
-    return found
-
-
-def _switch(cell: CellDocument, proofs: Sequence[CacheProved]) -> SwitchFacts | None:
+def _switch(cell: CellDocument) -> SwitchFacts | None:
     first = next((one for one in cell["switches"] if one["what"] == "cache"), None)
     if first is None:
         return None
@@ -151,8 +130,6 @@ def _switch(cell: CellDocument, proofs: Sequence[CacheProved]) -> SwitchFacts | 
         before=first["before"],
         after=first["after"],
         pause=f"{number(max(pauses))} ms" if pauses else NOT_MEASURED,
-        files=len(proofs),
-        direct=sum(proof.o_direct for proof in proofs),
         busy_before=_disk_busy_before(cell),
     )
 
