@@ -1,8 +1,8 @@
 """Everything around one cell, with the fake hypervisor and a stand-in for sysbench."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -130,3 +130,22 @@ def scenario_plan(changes: Callable[[str], str] = str) -> Plan:
 def lab_of(folder: Path, captured: int, script: str | None = None) -> Lab:
     plan = scenario_plan(lambda text: text.replace("events: 10}", f"events: {captured}}}"))
     return Lab(folder, script or f"cat <<'END'\n{REPORT}\nEND", plan)
+
+
+@asynccontextmanager
+async def working(
+    folder: Path, changes: Callable[[str], str] = str, ksm: HostKsm | None = None
+) -> AsyncIterator[tuple[Lab, CellRun]]:
+    """A cell whose workloads run until the block ends; it has ended then."""
+    go = folder / "go"
+    script = f"while [ ! -e {go} ]; do sleep 0.05; done\ncat <<'END'\n{REPORT}\nEND"
+    lab = Lab(folder, script, scenario_plan(lambda text: changes(text.replace("events: 10}", "events: 2500}"))))
+    lab.ksm = ksm
+    cell = lab.cell()
+    running = asyncio.ensure_future(cell.run())
+    try:
+        await asyncio.wait_for(lab.begun.wait(), 60)
+        yield lab, cell
+    finally:
+        go.touch()
+        await asyncio.wait_for(running, 60)

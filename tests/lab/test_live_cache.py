@@ -3,37 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.lab.one_cell import REPORT, Lab, scenario_plan
+from tests.lab.one_cell import Lab, scenario_plan, working
 from vmlab.hypervisor.cache_switch import DrainTooLong, SwitchBrokenOff
-from vmlab.lab.cell import CellRun
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError
 from vmlab.model.event import CacheProved, CacheSwitched, CommandReceived, Notice
 from vmlab.model.run import Outcome
 
 BOTH = {"t1-quick", "t1-slow"}
-
-
-@asynccontextmanager
-async def working(folder: Path, changes: Callable[[str], str] = str) -> AsyncIterator[tuple[Lab, CellRun]]:
-    """A cell whose workloads run until the block ends; it has ended then."""
-    go = folder / "go"
-    script = f"while [ ! -e {go} ]; do sleep 0.05; done\ncat <<'END'\n{REPORT}\nEND"
-    plan = scenario_plan(lambda text: changes(text.replace("events: 10}", "events: 2500}")))
-    lab = Lab(folder, script, plan)
-    cell = lab.cell()
-    running = asyncio.ensure_future(cell.run())
-    try:
-        await asyncio.wait_for(lab.begun.wait(), 60)
-        yield lab, cell
-    finally:
-        go.touch()
-        await asyncio.wait_for(running, 60)
 
 
 async def test_all_guests_are_switched_proved_and_the_cell_is_a_reading_of_neither(tmp_path: Path) -> None:

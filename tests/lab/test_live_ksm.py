@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.fakes.scripted_guest import Script
-from tests.lab.one_cell import REPORT, Lab, scenario_plan
+from tests.lab.one_cell import Lab, working
 from tests.lab.runs import CACHES, MemoryRun
 from tests.lab.runs import REPORT as SHORT_REPORT
 from tests.lab.sys_folder import BEFORE, KSM, Sys
 from tests.waiting import until
-from vmlab.lab.cell import CellRun
-from vmlab.lab.live_ksm import HostKsm
 from vmlab.model.errors import CommandFailed, HypervisorError, RefusedError, UsageError
 from vmlab.model.event import CellStarted, Event, KsmSwitched, Notice, PhaseStarted
 from vmlab.model.run import Outcome, Phase
@@ -28,23 +24,6 @@ def sys(tmp_path: Path) -> Sys:
     return Sys(tmp_path)
 
 
-@asynccontextmanager
-async def working(folder: Path, ksm: HostKsm | None) -> AsyncIterator[tuple[Lab, CellRun]]:
-    """A cell whose workloads run until the block ends; it has ended then."""
-    go = folder / "go"
-    script = f"while [ ! -e {go} ]; do sleep 0.05; done\ncat <<'END'\n{REPORT}\nEND"
-    lab = Lab(folder, script, scenario_plan(lambda text: text.replace("events: 10}", "events: 2500}")))
-    lab.ksm = ksm
-    cell = lab.cell()
-    running = asyncio.ensure_future(cell.run())
-    try:
-        await asyncio.wait_for(lab.begun.wait(), 60)
-        yield lab, cell
-    finally:
-        go.touch()
-        await asyncio.wait_for(running, 60)
-
-
 def warned(lab: Lab) -> str:
     return "\n".join(notice.text for notice in lab.of(Notice) if notice.level == "warning")
 
@@ -52,7 +31,7 @@ def warned(lab: Lab) -> str:
 async def test_it_is_switched_to_and_fro_and_the_guests_memory_is_unmerged_while_it_is_off(
     tmp_path: Path, sys: Sys
 ) -> None:
-    async with working(tmp_path, sys.ksm()) as (lab, cell):
+    async with working(tmp_path, ksm=sys.ksm()) as (lab, cell):
         answer = await cell.live["ksm"].switch("on", "test")
         assert answer == {"cell": 1, "what": "ksm", "before": "off", "after": "on"}
         assert (sys.now(), sys.now("pages_to_scan"), lab.hypervisor.unmergeable) == ("1", "1000", set())
@@ -72,7 +51,7 @@ async def test_it_is_switched_to_and_fro_and_the_guests_memory_is_unmerged_while
 async def test_off_goes_on_until_ksm_has_counted_what_was_unmerged(tmp_path: Path, sys: Sys) -> None:
     sys.write("run", "1")
     sys.write("full_scans", "5")
-    async with working(tmp_path, sys.ksm(recount_seconds=600)) as (lab, cell):
+    async with working(tmp_path, ksm=sys.ksm(recount_seconds=600)) as (lab, cell):
         switching = asyncio.ensure_future(cell.live["ksm"].switch("off", "test"))
         await until(lambda: lab.hypervisor.unmergeable, "the guests are unmerged")
         sys.write("full_scans", "6")
@@ -87,7 +66,7 @@ async def test_off_goes_on_until_ksm_has_counted_what_was_unmerged(tmp_path: Pat
 async def test_off_does_not_wait_for_the_count_beyond_the_end_of_the_workloads(tmp_path: Path, sys: Sys) -> None:
     sys.write("run", "1")
     sys.write("full_scans", "5")
-    async with working(tmp_path, sys.ksm(recount_seconds=600)) as (lab, cell):
+    async with working(tmp_path, ksm=sys.ksm(recount_seconds=600)) as (lab, cell):
         switching = asyncio.ensure_future(cell.live["ksm"].switch("off", "test"))
         await until(lambda: lab.hypervisor.unmergeable, "the guests are unmerged")
     assert (await switching)["after"] == "off"
@@ -95,7 +74,7 @@ async def test_off_does_not_wait_for_the_count_beyond_the_end_of_the_workloads(t
 
 
 async def test_ksm_and_the_cache_mode_are_two_reasons(tmp_path: Path, sys: Sys) -> None:
-    async with working(tmp_path, sys.ksm()) as (lab, cell):
+    async with working(tmp_path, ksm=sys.ksm()) as (lab, cell):
         await cell.live["ksm"].switch("on", "test")
         await cell.live["cache"].switch("none", "test")
     assert [reason.split(" changed ")[0] for reason in lab.ended().reasons] == ["the host's KSM", "the cache mode"]
@@ -110,7 +89,7 @@ async def test_without_room_merged_pages_stay_merged_and_this_is_said(
 ) -> None:
     sys.write("run", "1")
     sys.write("pages_sharing", pages)
-    async with working(tmp_path, sys.ksm(ordered_memory=ordered)) as (lab, cell):
+    async with working(tmp_path, ksm=sys.ksm(ordered_memory=ordered)) as (lab, cell):
         await cell.live["ksm"].switch("off", "test")
         assert sys.now() == "0" and "make_mergeable" not in lab.hypervisor.calls
     assert "KSM is off, and what it merged stays merged until it is written" in warned(lab) and words in warned(lab)
@@ -118,7 +97,7 @@ async def test_without_room_merged_pages_stay_merged_and_this_is_said(
 
 async def test_guests_that_cannot_be_unmerged_are_told_and_ksm_is_off(tmp_path: Path, sys: Sys) -> None:
     sys.write("run", "1")
-    async with working(tmp_path, sys.ksm()) as (lab, cell):
+    async with working(tmp_path, ksm=sys.ksm()) as (lab, cell):
         lab.hypervisor.merge_fault = HypervisorError("qom-set: no")
         await cell.live["ksm"].switch("off", "test")
         assert sys.now() == "0"
@@ -141,7 +120,7 @@ async def test_guests_that_cannot_be_unmerged_are_told_and_ksm_is_off(tmp_path: 
 async def test_what_cannot_be_had_is_refused(
     state: Any, error: type[Exception], words: str, tmp_path: Path, sys: Sys
 ) -> None:
-    async with working(tmp_path, sys.ksm()) as (lab, cell):
+    async with working(tmp_path, ksm=sys.ksm()) as (lab, cell):
         with pytest.raises(error, match=words):
             await cell.live["ksm"].switch(state, "test")
     assert (sys.now(), lab.ended().outcome) == ("0", Outcome.PASSED)
@@ -149,14 +128,14 @@ async def test_what_cannot_be_had_is_refused(
 
 async def test_a_host_without_ksm_says_so(tmp_path: Path, sys: Sys) -> None:
     (sys.roots.sys / KSM / "run").unlink()
-    async with working(tmp_path, sys.ksm()) as (lab, cell):
+    async with working(tmp_path, ksm=sys.ksm()) as (lab, cell):
         with pytest.raises(RefusedError, match="run is missing: this kernel has no such setting"):
             await cell.live["ksm"].switch("on", "test")
     assert lab.ended().outcome == Outcome.PASSED and not lab.of(KsmSwitched)
 
 
 async def test_beside_another_run_and_without_running_workloads_nothing_is_switched(tmp_path: Path, sys: Sys) -> None:
-    async with working(tmp_path, sys.ksm(others=lambda: ["another"])) as (lab, cell):
+    async with working(tmp_path, ksm=sys.ksm(others=lambda: ["another"])) as (lab, cell):
         with pytest.raises(RefusedError, match="another run measures on this host at the same time"):
             await cell.live["ksm"].switch("on", "test")
     lab.ksm = sys.ksm()
