@@ -35,8 +35,9 @@ NOT_RUN = "not run yet"
 _PREFACE = """\
 # Experiments
 
-Each scenario here reproduces an experiment of a publication. `vmlab run NAME` measures it, `vmlab show last
---reference` sets the published figures beside yours, in the shape in which they were printed, and answers the claims.
+Each scenario here, but for those at the end, reproduces an experiment of a publication. `vmlab run NAME` measures it,
+`vmlab show last --reference` sets the published figures beside yours, in the shape in which they were printed, and
+answers the claims.
 `full` has the amounts of the publication, `demo` takes minutes, `smoke` shows that it works: its figures compare with
 nothing. Figures that are wrong in a publication stand as they are printed, marked with `!`, with what its own figures
 give and why. A figure from guests that were emulated has `tcg` behind it: it describes emulation.
@@ -59,6 +60,9 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
         lines += [f"## {title}", ""]
         for file in files:
             lines += _experiment(file, results.get(file.scenario.name))
+    lines += ["## Of our own", "", "No publication has figures of these.", ""]
+    for file in own():
+        lines += _of_our_own(file, results.get(file.scenario.name))
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -66,14 +70,18 @@ def listed(readme: str) -> str:
     """The README with the list of scenarios as they describe themselves."""
     rows = ["| scenario | what it shows |", "| --- | --- |"]
     published = [one for files in publications().values() for one in files]
-    others = [load(name) for name in shipped_names() if name not in published_names()]
-    rows += [f"| `{one.scenario.name}` | {one.scenario.summary} |" for one in (*published, *others)]
+    rows += [f"| `{one.scenario.name}` | {one.scenario.summary} |" for one in (*published, *own())]
     return _LIST.sub(lambda place: "\n".join([place[1] + rows[0], *rows[1:], place[2]]), readme)
 
 
 def published_names() -> list[str]:
     """The shipped scenarios that reproduce a publication, in alphabetical order; others ask something of this host."""
     return [name for name in shipped_names() if load(name).scenario.reference is not None]
+
+
+def own() -> list[ScenarioFile]:
+    """The shipped scenarios that no publication has, in alphabetical order."""
+    return [load(name) for name in shipped_names() if name not in published_names()]
 
 
 def publications() -> dict[str, list[ScenarioFile]]:
@@ -106,6 +114,19 @@ def _experiment(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterato
     yield from _claims(file, record)
 
 
+def _of_our_own(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[str]:
+    yield from (f"### {file.scenario.name}", "", file.scenario.summary, "")
+    if record:
+        yield from ("```text", *_own_tables(record)[1:], "```", "")
+        yield from _paragraph(f"Ours: {_measured(file, record)}.")
+    else:
+        yield from _paragraph(f"Ours: {NOT_RUN}.")
+
+
+def _own_tables(record: Mapping[str, Any]) -> list[str]:
+    return [line for table in record["beside"]["tables"] for line in own_table(record, table)]
+
+
 def _paragraph(text: str) -> Iterator[str]:
     if text:
         yield from (*paragraph(text, _WIDTH), "")
@@ -117,7 +138,7 @@ def _tables(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[st
     lines = printed_tables(figures, _WIDTH, "ours" if record else None)
     if not figures:
         yield from (f"The publication prints no figures of it{'; the table is our own' if record else ''}.", "")
-        lines = [line for table in record["beside"]["tables"] for line in own_table(record, table)] if record else []
+        lines = _own_tables(record) if record else []
     if lines:
         yield from ("```text", *lines[1:], "```", "")
     notes = [*error_notes(figures), *absent_notes(published_alone(file.scenario).document)]
@@ -157,11 +178,16 @@ def _ours(file: ScenarioFile, record: Mapping[str, Any] | None) -> str:
     """Size, accelerator, date and machine of the run, and whether it compares."""
     if record is None:
         return f"{NOT_RUN}."
-    beside, machine = record["beside"], record["machine"]
-    run = beside["run"]
-    parts = [f"size {run['size']}", f"accelerator {run['accelerator']}", str(run["started"])[:10], *_machine(machine)]
-    compares = "It compares" if beside["compares"] else "Amounts differ, so that only relative figures may compare"
-    return f"{', '.join(parts)} ([JSON](experiments/{file.scenario.name}.json)). {compares} with what was published."
+    alike = record["beside"]["compares"]
+    compares = "It compares" if alike else "Amounts differ, so that only relative figures may compare"
+    return f"{_measured(file, record)}. {compares} with what was published."
+
+
+def _measured(file: ScenarioFile, record: Mapping[str, Any]) -> str:
+    run = record["beside"]["run"]
+    machine = _machine(record["machine"])
+    parts = [f"size {run['size']}", f"accelerator {run['accelerator']}", str(run["started"])[:10], *machine]
+    return f"{', '.join(parts)} ([JSON](experiments/{file.scenario.name}.json))"
 
 
 def _machine(machine: Mapping[str, Any]) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """The kept results of experiments: what the program printed of a run beside its publication, and on which machine.
 
 A record is ``{"machine": {…}, "beside": {…}}``. `beside` is exactly ``vmlab show RUN --reference --json``, which has
-the run's accelerator, date and size; `machine` is from ``vmlab show RUN --json``.
+the run's accelerator, date and size; `machine` is from ``vmlab show RUN --json``. Of a scenario that has no publication
+`beside` has the parts `run` and `tables` alone, which are of the same form in ``vmlab show RUN --json``.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from typing import Any
 FOLDER = Path(__file__).parents[2] / "docs" / "experiments"
 _MACHINE = ("cpu", "cpus", "memory_bytes", "kernel", "qemu", "libvirt", "disk")
 """What figures depend on; the name of a host is nobody's business."""
+_RUN = ("id", "scenario", "size", "outcome", "started", "accelerator")
 _LINES = 3
 """Down to this depth every value has a line of its own."""
 
 
-def record_of(document: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of a run, from its documents ``vmlab.run/1`` and ``vmlab.reference/1``."""
-    host = document["run"]["host"]
-    return {"machine": {key: host[key] for key in _MACHINE if key in host}, "beside": dict(beside)}
+def record_of(document: Mapping[str, Any], beside: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The record of a run, from its documents ``vmlab.run/1`` and ``vmlab.reference/1``; None without a publication."""
+    run = document["run"]
+    if beside is None:
+        beside = {"run": {key: run[key] for key in _RUN}, "tables": document["tables"]}
+    return {"machine": {key: run["host"][key] for key in _MACHINE if key in run["host"]}, "beside": dict(beside)}
 
 
 def keep(name: str, record: Mapping[str, Any], folder: Path = FOLDER) -> None:

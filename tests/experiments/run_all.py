@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,42 +74,41 @@ def check_all(names: Sequence[str], asked: Asked, state: Path, report: Checklist
             why = f"not run: the {asked.altogether / _MINUTE:.0f} min for all scenarios are over"
         else:
             try:
-                faults = list(
-                    _faults(load(name), asked, Program(state, output, asked.command), min(asked.longest, left))
-                )
-                why = "; ".join(faults)
+                program = Program(state, output, asked.command)
+                why = "; ".join(_faults(load(name), asked, program, min(asked.longest, left)))
             except (TookTooLong, VmlabError, ValueError, KeyError) as error:
                 why = str(error) or type(error).__name__
         report.line(began, name, output, why[:600])
 
 
-def _faults(file: ScenarioFile, asked: Asked, program: Program, deadline: float) -> Iterator[str]:
+def _faults(file: ScenarioFile, asked: Asked, program: Program, deadline: float) -> list[str]:
     """What is wrong with a scenario; its result is kept where nothing is, and that was asked."""
     name, reference = file.scenario.name, file.scenario.reference
     shown, document = name, None
+    faults: list[str] = []
     if not lacks_its_pool(file, asked.size):
         # At this size no figure is meant to hold up, and the test runs on machines that do much else.
         noise = ("--allow-noise",) if asked.size == "smoke" else ()
         ran = program.call("run", name, "--size", asked.size, *noise, "--json", deadline=deadline)
         if ran.code != ExitCode.PASSED:
-            yield f"exit code {ran.code}, {ran.last_word}"
+            faults.append(f"exit code {ran.code}, {ran.last_word}")
         if not ran.stdout:
-            return
+            return faults
         document = json.loads(ran.stdout)
-        yield from faults_of_run(document)
+        faults += faults_of_run(document)
         shown = document["run"]["id"]
-    if reference is None:
-        return
-    text = program.call("show", shown, "--reference", deadline=_SHOW)
-    body = program.call("show", shown, "--reference", "--json", deadline=_SHOW)
-    if text.code or body.code:
-        yield f"show --reference: {(text if text.code else body).last_word}"
-        return
-    beside = json.loads(body.stdout)
-    faults = list(faults_beside(reference, beside, text.stdout))
-    yield from faults
-    if asked.record and document is not None and not faults and not list(faults_of_run(document)):
+    beside = None
+    if reference is not None:
+        text = program.call("show", shown, "--reference", deadline=_SHOW)
+        body = program.call("show", shown, "--reference", "--json", deadline=_SHOW)
+        if text.code or body.code:
+            faults.append(f"show --reference: {(text if text.code else body).last_word}")
+        else:
+            beside = json.loads(body.stdout)
+            faults += faults_beside(reference, beside, text.stdout)
+    if asked.record and document is not None and not faults:
         keep(name, record_of(document, beside))
+    return faults
 
 
 def _run(names: Sequence[str], asked: Asked) -> ExitCode:
