@@ -14,7 +14,7 @@ import pytest
 from tests.telemetry.libvirt_stats import domain
 from vmlab.telemetry.guest import METRICS, GuestAnswers, GuestRates, GuestStats
 from vmlab.telemetry.guests import Guests, asked_of_loop
-from vmlab.telemetry.poller import Deliver, GuestPoller
+from vmlab.telemetry.poller import Answer, Deliver, GuestPoller
 
 
 def named(rates: GuestRates, stats: GuestStats, mono: float) -> dict[str, float]:
@@ -155,11 +155,27 @@ def test_an_answer_that_is_late_for_its_tick_serves_the_next_one() -> None:
     assert len(asked) == 2, "the next tick asks too, and gets what is there"
     assert late is not None
     assert late.counters == GuestAnswers().counters({"web": domain(3)})
-    assert late.mono <= given_at, "its rates are over the time between answers"
+    assert late.given <= given_at, "its rates are over the time between answers"
     asked[1]({"web": domain(4)})
     newest = poller.answer(0.0)
     assert newest is not None
     assert newest.counters == GuestAnswers().counters({"web": domain(4)})
+
+
+def test_no_rate_is_over_a_time_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer was held up for 0.9 s; the next one came at once, 1 s of the guest's CPU time after it."""
+    times = iter([(10.0, 10.0), (11.0, 11.9), (12.0, 12.0), (13.0, 13.0)])
+    answers = [
+        Answer(number, asked, given, GuestAnswers().counters({"web": domain(number)}), None)
+        for number, (asked, given) in enumerate(times)
+    ]
+    guests = Guests(lambda deliver: None, 1.0)
+    monkeypatch.setattr(guests._poller, "answer", lambda seconds: answers.pop(0))
+    tick(guests)
+    held_up, at_once, usual = (tick(guests)["guest_cpu_percent[web]"] for _ in range(3))
+    assert held_up == pytest.approx(50 / 1.45)
+    assert math.isnan(at_once)
+    assert usual == pytest.approx(100 / 1.55)
 
 
 def test_a_question_under_way_is_not_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from vmlab.telemetry.guest import GuestRates, GuestStats
-from vmlab.telemetry.poller import Ask, Deliver, GuestPoller
+from vmlab.telemetry.poller import Answer, Ask, Deliver, GuestPoller
 
 _LONGEST_WAIT = 0.25
+_MOST_DOUBT = 1 / 3
+"""How much of the time between two answers may be in doubt; a rate over such a time is no further off."""
 
 
 def asked_of_loop(
@@ -57,6 +59,7 @@ class Guests:
     def __init__(self, ask: Ask, interval: float) -> None:
         self._poller = GuestPoller(ask)
         self._rates = GuestRates()
+        self._last: Answer | None = None
         self._patience = min(_LONGEST_WAIT, interval / 3)
         self._guests: tuple[str, ...] | None = None
         self.names: tuple[str, ...] = ()
@@ -66,11 +69,21 @@ class Guests:
         answer = self._poller.answer(self._patience)
         if answer is not None and answer.error is not None:
             raise ValueError(f"the hypervisor gives no figures: {answer.error}") from answer.error
-        if answer is None or answer.counters is None:
+        if answer is None or answer.counters is None or not self._well_timed(answer):
             values = self._rates.unknown()
         else:
-            values = self._rates.rates(answer.counters, answer.mono)
+            values = self._rates.rates(answer.counters, answer.read_at)
+            self._last = answer
         if self._rates.names is not self._guests:
             self._guests = self._rates.names
             self.names = ("guest_questions_stuck", *self._guests)
         return [float(self._poller.stuck), *values]
+
+    def _well_timed(self, answer: Answer) -> bool:
+        """Whether the time between the last answer that was used and this one is known well enough for a rate.
+
+        Where it is not, the next answer's rates are over the time since the last one that was.
+        """
+        if self._last is None:
+            return True
+        return self._last.doubt + answer.doubt <= _MOST_DOUBT * (answer.read_at - self._last.read_at)

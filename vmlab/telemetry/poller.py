@@ -20,12 +20,23 @@ Ask = Callable[[Deliver], None]
 
 
 class Answer(NamedTuple):
-    """The answer to a question, given at `mono`, or its error."""
+    """The answer to a question that was put at `asked` and answered at `given`, or its error."""
 
     question: int
-    mono: float
+    asked: float
+    given: float
     counters: GuestCounters | None
     error: Exception | None
+
+    @property
+    def read_at(self) -> float:
+        """When the counters were read, as well as it is known: in the middle."""
+        return (self.asked + self.given) / 2
+
+    @property
+    def doubt(self) -> float:
+        """Seconds that `read_at` may be wrong by. A guest that is being ended holds up the answer for all others."""
+        return (self.given - self.asked) / 2
 
 
 class GuestPoller:
@@ -65,9 +76,9 @@ class GuestPoller:
         self._question += 1
         self._asked_at = time.monotonic()
         try:
-            self._ask(partial(self._deliver, self._question))
+            self._ask(partial(self._deliver, self._question, self._asked_at))
         except Exception as error:  # noqa: BLE001 - whatever the source raises is told by the recorder
-            self._deliver(self._question, error)
+            self._deliver(self._question, self._asked_at, error)
         return self._wait(seconds) or late
 
     def _wait(self, seconds: float) -> Answer | None:
@@ -88,14 +99,14 @@ class GuestPoller:
         self._asked_at = None
         return answer
 
-    def _deliver(self, question: int, found: GuestStats | Exception) -> None:
+    def _deliver(self, question: int, asked: float, found: GuestStats | Exception) -> None:
         """Keep what came of a `question`, cut down in the thread that has its hundreds of objects in its cache."""
-        mono = time.monotonic()
+        given = time.monotonic()
         if isinstance(found, Exception):
-            self._answers.put(Answer(question, mono, None, found))
+            self._answers.put(Answer(question, asked, given, None, found))
             return
         try:
-            answer = Answer(question, mono, self._figures.counters(found), None)
+            answer = Answer(question, asked, given, self._figures.counters(found), None)
         except Exception as error:  # noqa: BLE001 - a form that nobody expected is told by the recorder too
-            answer = Answer(question, mono, None, error)
+            answer = Answer(question, asked, given, None, error)
         self._answers.put(answer)
