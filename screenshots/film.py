@@ -1,6 +1,6 @@
-"""The moving picture of README, taken from the demo as it plays: ``python -m screenshots.film``.
+"""The moving picture of README, and the moments of the switch and the knee: ``python -m screenshots.film``.
 
-Every picture in it is the console's own export of the recording that comes with the program.
+Every picture is the console's own export of the recording that comes with the program.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from screenshots.make import same_terminal
+from screenshots.make import SIZES, picture, same_terminal
 from screenshots.moving import moving
 from vmlab.report.demo.chapters import Demo, load_demo
 from vmlab.tui.app import Console
+from vmlab.tui.feed.recorded_run import Playback
 from vmlab.tui.screens.compare import CompareScreen
 from vmlab.tui.screens.demo import DemoScreen
 
@@ -30,6 +31,10 @@ SHOWN_SECONDS = 1.5
 LAST_SECONDS = 5.0
 STILL = "The switch"
 """The chapter of which a picture is seen where nothing moves."""
+STILLS = {"switch": STILL, "knee": "The knee"}
+"""The chapters that have pictures of their own, at all sizes of the console's, by the names of these."""
+STILL_STEP = 0.7
+"""The part of its chapter that has passed in a picture of its own."""
 MOST_BYTES = 1_500_000
 
 
@@ -56,9 +61,7 @@ async def pictures(demo: Demo) -> list[str]:
     """The demo at its moments, its end, and the comparison of its run."""
     app = Console(demo=demo)
     async with app.run_test(size=SIZE) as pilot, asyncio.timeout(PATIENCE_SECONDS):
-        while not isinstance(app.screen, DemoScreen) or app.screen.playback is None:
-            await pilot.pause(0.2)
-        screen, playback = app.screen, app.screen.playback
+        screen, playback = await begun(app, pilot)
         found: list[str] = []
         for _, position in moments(demo):
             screen.seek_to(max(0.0, position - LEAD_SECONDS))
@@ -75,10 +78,34 @@ async def pictures(demo: Demo) -> list[str]:
     return found
 
 
+async def begun(app: Console, pilot: Pilot[int]) -> tuple[DemoScreen, Playback]:
+    """The demo, when its recording has been read."""
+    while not isinstance(app.screen, DemoScreen) or app.screen.playback is None:
+        await pilot.pause(0.2)
+    return app.screen, app.screen.playback
+
+
+async def stills(demo: Demo, size: tuple[int, int]) -> None:
+    """Save what stands on the screen in the chapters `STILLS`, at one size."""
+    titles = [chapter.title for chapter in demo.chapters]
+    ends = [*(chapter.position for chapter in demo.chapters[1:]), demo.ending.position]
+    app = Console(demo=demo)
+    async with app.run_test(size=size) as pilot, asyncio.timeout(PATIENCE_SECONDS):
+        screen, playback = await begun(app, pilot)
+        for name, title in STILLS.items():
+            place = titles.index(title)
+            since = demo.chapters[place].position
+            playback.paused = True
+            screen.seek_to(since + STILL_STEP * (ends[place] - since))
+            await picture(app, pilot, name)
+
+
 def main() -> None:
-    """Write the picture."""
+    """Write the pictures."""
     same_terminal()
     demo = load_demo()
+    for size in SIZES:
+        asyncio.run(stills(demo, size))
     taken = asyncio.run(pictures(demo))
     titles = [demo.chapters[number].title for number, _ in moments(demo)]
     still = titles.index(STILL) + len(STEPS) // 2
