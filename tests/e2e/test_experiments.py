@@ -71,9 +71,9 @@ def test_a_preallocated_data_disk_is_written_beside_the_host_s_own_folder(home: 
     assert guest["settings"]["allocation"] == "full"
 
 
-def test_guests_reach_each_other_through_a_tunnel_and_within_a_limit(home: Home) -> None:
+def test_guests_reach_each_other_through_a_tunnel_or_translated_and_within_a_limit(home: Home) -> None:
     document = _ran(home, "network-vpc", "--set", "guests.far.bandwidth=30 Mbit/s")
-    host, guests = document["cells"]
+    host, guests, elastic = document["cells"]
     assert (host["axes"]["path"], host["network_proof"]) == ("host-to-host", [])
     figures, proofs = _figures(guests), guests["network_proof"]
     assert [(proof["device"], proof["direction"]) for proof in proofs] == [
@@ -86,4 +86,14 @@ def test_guests_reach_each_other_through_a_tunnel_and_within_a_limit(home: Home)
     assert all(proof["agrees"] for proof in proofs)
     tunnel, cable, to, by, _ = (proof["carried_bytes"] for proof in proofs)
     assert min(tunnel, cable, to) > figures["bytes"] > by
+    assert 8 * figures["throughput"] < 1.1 * 30e6
+    figures, proofs = _figures(elastic), elastic["network_proof"]
+    assert [(proof["device"], proof["guest"], proof["direction"]) for proof in proofs] == [
+        (device, guest, direction)
+        for device, guest in (("nat", "t1-near"), ("nat", "t1-far"), ("limit", "t1-far"))
+        for direction in ("to", "from", "both")
+    ]
+    assert all(proof["agrees"] for proof in proofs)
+    (back, there, _), (to, by, _) = ([proof["carried_bytes"] for proof in proofs[at : at + 3]] for at in (0, 3))
+    assert min(there, to) > figures["bytes"] > max(back, by) > 0, "each packet is translated twice, and so are answers"
     assert 8 * figures["throughput"] < 1.1 * 30e6

@@ -59,10 +59,9 @@ async def checked(
 
 @pytest.mark.parametrize(("short", "device"), [("tunnel", "tunnel"), ("cable", "cable"), ("", None)])
 async def test_the_tunnel_and_its_cable_carry_at_least_what_arrived(short: str, device: str | None) -> None:
-    grown = {name: 70 + MOVED - (name == short) for name in ("tunnel", "cable")}
-    proofs = await checked(
-        [guest("near"), guest("far", "vxlan")], NetworkCounts(70, 70, {}), NetworkCounts(**grown, limited={})
-    )
+    tunnel, cable = (70 + MOVED - (name == short) for name in ("tunnel", "cable"))
+    grown = NetworkCounts(tunnel, cable, {})
+    proofs = await checked([guest("near"), guest("far", "vxlan")], NetworkCounts(70, 70, {}), grown)
     assert [(one.device, one.least_bytes, one.most_bytes) for one in proofs] == [
         ("tunnel", MOVED, None),
         ("cable", MOVED, None),
@@ -83,6 +82,56 @@ async def test_what_stays_on_one_side_is_not_expected_in_the_tunnel() -> None:
     specs = [guest("near"), guest("far", "vxlan"), guest("other", "vxlan")]
     (tunnel, _) = await checked(specs, NetworkCounts(0, 0, {}), NetworkCounts(MOVED, MOVED, {}), 1.0, beside, FLOW)
     assert tunnel.least_bytes == MOVED
+
+
+NEAR, FAR = "t1-near", "t1-far"
+
+
+def translations(**carried: tuple[int, int]) -> NetworkCounts:
+    """What rules have counted to and from each guest of tile 1."""
+    return NetworkCounts(None, None, {}, {f"t1-{guest}": ends for guest, ends in carried.items()})
+
+
+@pytest.mark.parametrize(
+    ("near", "far", "faults"),
+    [
+        ((5 + 9, 6 + MOVED - 9), (5 + MOVED - 9, 6 + 9), []),
+        ((5 + 9, 6 + MOVED - 10), (5 + MOVED - 9, 6 + 9), [(NEAR, "both")]),
+        ((5, 6 + MOVED), (5 + MOVED, 6 + 1), [(NEAR, "to")]),
+        ((5 + 1, 6 + MOVED), (5 + MOVED, 6), [(FAR, "from")]),
+    ],
+)
+async def test_what_goes_between_elastic_addresses_is_translated_at_both_ends_and_both_ways(
+    near: tuple[int, int], far: tuple[int, int], faults: list[tuple[str, str]]
+) -> None:
+    specs = [guest("near", "nat"), guest("far", "nat")]
+    proofs = await checked(specs, translations(near=(5, 6), far=(5, 6)), translations(near=near, far=far))
+    assert [(one.device, one.guest, one.direction, one.least_bytes, one.most_bytes) for one in proofs] == [
+        ("nat", guest, direction, least, None)
+        for guest in (NEAR, FAR)
+        for direction, least in (("to", 1), ("from", 1), ("both", MOVED))
+    ]
+    assert [(one.guest, one.direction) for one in proofs if not one.agrees] == faults
+
+
+async def test_only_a_guest_with_an_elastic_address_must_have_been_translated_and_only_if_it_was_used() -> None:
+    specs = [guest("near"), guest("far", "nat"), guest("idle", "nat")]
+    nothing = translations(far=(0, 0), idle=(0, 0))
+    proofs = await checked(specs, nothing, nothing)
+    assert [(one.guest, one.agrees) for one in proofs] == [(FAR, False)] * 3
+    assert [fault_of(one) for one in proofs] == [
+        "t1-far: 0 B had its address translated, to it, while workloads moved 1 B",
+        "t1-far: 0 B had its address translated, from it, while workloads moved 1 B",
+        "t1-far: 0 B had its address translated, both ways, while workloads moved 1000 B",
+    ]
+    gone = await checked(specs, NetworkCounts(None, None, {}), NetworkCounts(None, None, {}))
+    assert not any(one.agrees for one in gone)
+
+
+async def test_a_workload_of_one_side_needs_no_translation() -> None:
+    alone = Moved("cpu", FAR, None, {"run_time": 1.0})
+    nothing = translations(far=(0, 0))
+    assert await checked([guest("far", "nat")], nothing, nothing, 1.0, alone) == []
 
 
 @pytest.mark.parametrize("direction", ["to", "from"])

@@ -40,7 +40,7 @@ DRAWS: dict[str, Callable[[random.Random], str]] = {
     "backing": lambda draw: draw.choice(["file", "block", "rbd:one", "rbd:other"]),
     "read_ahead": lambda draw: f"{4 * draw.randint(0, 2**18)} KiB",
     "data_cache": lambda draw: draw.choice(CACHE_MODES),
-    "network": lambda draw: draw.choice(["plain", "vxlan"]),
+    "network": lambda draw: draw.choice(["plain", "vxlan", "nat"]),
     "bandwidth": lambda draw: f"{draw.randint(1, 10**4)} Mbit/s",
 }
 """Values of each attribute as a scenario says them; two that differ mean different things."""
@@ -78,8 +78,8 @@ async def test_a_snapshot_fits_guests_that_see_the_same(tmp_path: Path, changed:
     draw = random.Random(changed)
     for _ in range(20):
         one = {name: another(draw) for name, another in DRAWS.items()}
-        # The ways to boot are those of vmlab's own image.
-        one |= {"boot": "lab"} if changed == "image" else {"image": "debian"}
+        # Ways to boot and elastic addresses are of guests of vmlab's own image.
+        one |= {"boot": "lab", "network": "plain"} if changed == "image" else {"image": "debian"}
         # An image in a pool is allocated by Ceph as it is written.
         one |= {"allocation": "thin"} if changed == "backing" else {"backing": "file"}
         other = dict(one)

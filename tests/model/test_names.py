@@ -10,6 +10,7 @@ from vmlab.model.names import (
     HOST_PLACE,
     NETWORK,
     PREFIX,
+    elastic_address,
     guest_address,
     guest_key,
     guest_mac,
@@ -21,8 +22,8 @@ PLACES = [(tile, position) for tile in range(1, MOST_TILES + 1) for position in 
 
 
 def test_every_guest_of_the_largest_cell_has_addresses_of_its_own() -> None:
-    given = [guest_address(*place) for place in PLACES]
-    assert len({HOST_ADDRESS, *given}) == 1 + len(PLACES)
+    given = [address(*place) for place in PLACES for address in (guest_address, elastic_address)]
+    assert len({HOST_ADDRESS, *given}) == 1 + 2 * len(PLACES)
     assert all(IPv4Address(address) in NETWORK for address in given)
     assert len({BRIDGE_MAC, *(guest_mac(*place) for place in PLACES)}) == 1 + len(PLACES)
 
@@ -33,6 +34,7 @@ def test_names_and_addresses_are_those_on_record() -> None:
         "198.18.1.10",
         "52:54:00:12:03:0c",
     )
+    assert elastic_address(1, 0) == "198.19.1.10"
     assert BRIDGE_MAC == "52:54:00:c6:12:01"
     assert (guest_of(guest_key(12, "file-a")), guest_of(HOST_PLACE)) == ("file-a", "host")
     assert f"{HOST_ADDRESS}/{PREFIX}" == "198.18.0.1/15"

@@ -14,7 +14,7 @@ from vmlab.plan.loading import load, read
 from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan
 
 FACTS = HostFacts(2**36, 2**36, 2**40, 4, "tcg")
-LACKING = replace(FACTS, lacking={"vxlan": "no tunnels here", "bandwidth": "no limits here"})
+LACKING = replace(FACTS, lacking={"vxlan": "no tunnels here", "bandwidth": "no limits here", "nat": "no rules here"})
 FLOW = """\
 name: flow
 guests:
@@ -33,6 +33,7 @@ def planned(far: str = "disk: 8 GiB", more: str = "", facts: HostFacts = FACTS) 
 def test_a_plan_says_what_is_behind_a_tunnel_and_what_is_limited() -> None:
     text = plan_text(planned("network: vxlan, bandwidth: 1500 kbit/s"), FACTS)
     assert "far   1 vCPU  512 MiB  no role  behind vxlan  network 1.5 Mbit/s" in text
+    assert "far   1 vCPU  512 MiB  no role  elastic address" in plan_text(planned("network: nat"), FACTS)
     assert "network" not in plan_text(planned(), FACTS)
 
 
@@ -57,6 +58,7 @@ def test_an_attribute_that_is_an_axis_is_absent_where_it_lacks() -> None:
     ("far", "why"),
     [
         ("network: vxlan", "guest far has network: vxlan, but no tunnels here"),
+        ("network: nat", "guest far has network: nat, but no rules here"),
         ("bandwidth: 2 Mbit/s", "guest far has bandwidth: 2000000, but no limits here"),
     ],
 )
@@ -88,9 +90,13 @@ def test_a_plan_with_plain_networks_asks_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("far", "why"),
     [
-        ("network: nat", r":4:36: guests\.far\.network: must be 'plain' or 'vxlan'"),
+        ("network: bridged", r":4:36: guests\.far\.network: must be 'plain', 'vxlan' or 'nat'"),
         ("bandwidth: 100", r":4:38: guests\.far\.bandwidth: needs a number and a unit, such as 100 Mbit/s"),
         ("bandwidth: 10 kbit/s", r":4:38: guests\.far\.bandwidth: must be at least 1 Mbit/s"),
+        (
+            "network: nat, image: mine",
+            ":4:36: guest far of an added image asks for its address on the lab's bridge, and cannot have nat",
+        ),
         ("bandwidth: 20 Gbit/s", r":4:38: guests\.far\.bandwidth: must be at most 10 Gbit/s"),
     ],
 )
@@ -104,6 +110,17 @@ def test_a_tunnel_that_no_workload_goes_through_is_told() -> None:
     with pytest.raises(ScenarioError, match="4:36: guest far is behind a tunnel, and no workload goes through it"):
         make_plan(read(Path("flow.yaml"), both), Overrides(size="full"), FACTS)
     make_plan(read(Path("flow.yaml"), both.replace("from: near", "from: host")), Overrides(size="full"), FACTS)
+
+
+def test_the_published_ways_are_a_tunnel_and_two_elastic_addresses() -> None:
+    plan = make_plan(load("network-vpc"), Overrides(size="smoke"), FACTS)
+    ways = {cell.axes["path"]: [guest.resources.network for guest in cell.guests] for cell in plan.cells}
+    assert ways == {"host-to-host": [], "vm-to-vm": ["plain", "vxlan"], "eip-to-eip": ["nat", "nat"]}
+    absent = make_plan(load("network-vpc"), Overrides(size="smoke"), LACKING).absent
+    assert [(one.value, one.reason) for one in absent] == [
+        ("vm-to-vm", "no tunnels here"),
+        ("eip-to-eip", "no rules here"),
+    ]
 
 
 def test_the_shipped_scenario_takes_every_way_with_and_without_a_limit() -> None:

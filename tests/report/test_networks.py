@@ -13,6 +13,7 @@ from vmlab.report.page.html import html_report
 
 TUNNEL = "tunnel: 9 B carried, NOT as it must be (at least 10 B)"
 LIMIT = "limit of t1-far, to it: 9 B carried, as it must be (at most 1 KiB)"
+RULES = "translated address of t1-far, from it: 9 B carried, as it must be (at least 1 B)"
 BOTH = "limit of t1-far, both ways: 9 B carried, as it must be (at least 9 B)"
 
 
@@ -22,11 +23,12 @@ def test_every_view_has_the_same_sentence(tmp_path: Path) -> None:
     story.carry("tunnel", 9, least=10)
     story.carry("limit", 9, most=1024, guest="t1-far", direction="to")
     story.carry("limit", 9, least=9, guest="t1-far")
+    story.carry("nat", 9, least=1, guest="t1-far", direction="from")
     story.end_cell()
     run = gathered(story.end())
     text = cell_text(run.document, run.document["cells"][0])
     page = html_report([run]).decode()
-    for words in (TUNNEL, LIMIT, BOTH):
+    for words in (TUNNEL, LIMIT, BOTH, RULES):
         assert words in text
         assert words in page
 

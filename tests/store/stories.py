@@ -220,7 +220,7 @@ class Story:
         self.writer.append(proved)
 
     def carry(self, device: str, carried: int, least: int | None = None, most: int | None = None, **of: str) -> None:
-        """The proof of a tunnel, or of the limit of a guest, in a `direction`."""
+        """The proof of a tunnel, or of the rules or the limit of a guest, in a `direction`."""
         proof = NetworkProof(device, of.get("guest", ""), of.get("direction", "both"), carried, least, most)
         self.writer.append(NetworkProved(**self.now(), cell=self.cells, **asdict(proof), agrees=proof.agrees))  # type: ignore[arg-type]
 

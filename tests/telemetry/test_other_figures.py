@@ -176,10 +176,10 @@ def test_a_port_that_comes_counts_from_the_next_tick_on(host: RecordedHost) -> N
     assert read(group)["network_receive_bytes_per_second"] == 500
 
 
-def test_what_passes_a_tunnel_or_a_limit_is_counted_at_its_guest_alone(host: RecordedHost) -> None:
+def test_what_passes_a_tunnel_a_limit_or_a_routed_bridge_is_counted_at_its_guest_alone(host: RecordedHost) -> None:
     """Ends of the cable to the second host are ports as those of guests are."""
     none = " 0 0 0 0 0 0 0 7000000 70 0 0 0 0 0 0\n"
-    names = ("vmlab3", "vmlab4", "vmlab6", "vmlab7", "limit-010b")
+    names = ("vmlab3", "vmlab4", "vmlab6", "vmlab7", "limit-010b", "eip-010b")
     before = NET_DEV + "".join(f"{name}: 7000000{none}" for name in (*names, "vmlab1"))
     host.proc("net/dev", before)
     group = BridgeTraffic(host.roots, "vmlab0")

@@ -393,7 +393,7 @@ class TargetDocument(TypedDict):
 
 
 class NetworkProofDocument(TypedDict):
-    """What a tunnel, the cable below it, or a guest's limit carried while the workloads ran, and its bounds."""
+    """What a tunnel, the cable below it, a guest's rules of translation or its limit carried, and its bounds."""
 
     device: str
     guest: str

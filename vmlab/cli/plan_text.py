@@ -266,7 +266,7 @@ def _guest_line(guest: GuestPlan, width: int, *, alike: bool) -> str:
     if given.cpu_quota is not None:
         words.append(f"CPU quota {given.cpu_quota:g} %")
     if given.network != "plain":
-        words.append(f"behind {given.network}")
+        words.append("elastic address" if given.network == "nat" else f"behind {given.network}")
     if given.bandwidth is not None:
         words.append(f"network {format_bit_rate(given.bandwidth)}")
     if given.queues != 1:

@@ -103,7 +103,7 @@ class HelperShell:
 
     @property
     def address(self) -> str:
-        """IPv4 address on the lab's bridge."""
+        """Its own IPv4 address in the lab's network."""
         return self._address
 
     @classmethod

@@ -27,6 +27,14 @@ class BootImage:
 
 
 @dataclass(frozen=True, slots=True)
+class Translated:
+    """The IPv4 address that a guest has, and the elastic one by which others reach it."""
+
+    own: str
+    elastic: str
+
+
+@dataclass(frozen=True, slots=True)
 class DomainSpec:
     """One guest as the hypervisor needs it. `name` is unique within the lab and safe (``[a-z0-9-]``).
 
@@ -34,7 +42,7 @@ class DomainSpec:
     that will be saved has no `network`: the card and its address would be part of what is saved.
 
     A guest with an `image` of its own starts from that in place of the call's. One with an `address`, IPv4, is given
-    it when it asks by DHCP.
+    it when it asks by DHCP. `translated` is that of a guest with an elastic address.
     """
 
     name: str
@@ -45,6 +53,7 @@ class DomainSpec:
     network: bool = True
     image: BootImage | None = None
     address: str | None = None
+    translated: Translated | None = None
 
 
 class SavedGuest(Protocol):

@@ -10,7 +10,7 @@ from lxml import etree
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.rbd import PoolImage
 from vmlab.model.guest import Boot
-from vmlab.model.names import BRIDGE, DATA_SERIAL, FAR_BRIDGE, HELPER_CHANNEL
+from vmlab.model.names import BRIDGE, DATA_SERIAL, FAR_BRIDGE, HELPER_CHANNEL, routed_bridge_of
 from vmlab.model.run import Accelerator, CacheMode
 
 NAMESPACE = "urn:vmlab:lab:1"
@@ -195,7 +195,8 @@ def nic_xml(spec: DomainSpec) -> str:
 def _nic(spec: DomainSpec) -> etree._Element:
     nic = etree.Element("interface", type="bridge")
     _child(nic, "mac", address=spec.mac)
-    _child(nic, "source", bridge=FAR_BRIDGE if spec.resources.network == "vxlan" else BRIDGE)
+    bridges = {"plain": BRIDGE, "vxlan": FAR_BRIDGE, "nat": routed_bridge_of(spec.mac)}
+    _child(nic, "source", bridge=bridges[spec.resources.network])
     _child(nic, "model", type="virtio")
     # Its option ROM would only cost time: guests boot from a kernel that is handed over.
     _child(nic, "rom", enabled="no")

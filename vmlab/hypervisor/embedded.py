@@ -352,7 +352,7 @@ class EmbeddedHypervisor:
             self._domain_watch.end()
             await call("closing libvirt", _ASK, self._connection.close)
             self._connection = None
-            await call("removing the tunnel", _ASK, self._networks.close)
+            await call("removing the guests' networks", _ASK, self._networks.close)
             await call("removing the bridge", _ASK, remove_bridge)
         if self._ordered is not None:
             self._ordered.close()

@@ -14,9 +14,12 @@ from collections.abc import Callable, Mapping
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
+from vmlab.hypervisor.contract import Translated
 from vmlab.hypervisor.limits import put_limit
 from vmlab.hypervisor.namespace import in_fresh_network
 from vmlab.hypervisor.network import LOOPBACK
+from vmlab.hypervisor.translation import put_translation
+from vmlab.model.names import BRIDGE, elastic_address, guest_address
 
 _RATE = 10**6
 _PORT = "port"
@@ -31,8 +34,15 @@ def _try_limit() -> None:
     put_limit(_PORT, "limit", _RATE)
 
 
+def _try_translation() -> None:
+    with IPRoute() as route:
+        route.link("add", ifname=BRIDGE, kind="bridge")
+    put_translation("translation", "routed", Translated(guest_address(1, 0), elastic_address(1, 0)))
+
+
 _ATTEMPTS: Mapping[str, tuple[Callable[[], None], str]] = {
     "vxlan": (_try_tunnel, "this host's kernel makes no VXLAN tunnels"),
+    "nat": (_try_translation, "this host's kernel translates no addresses (nf_tables, nft_ct, nft_nat, nft_chain_nat)"),
     "bandwidth": (_try_limit, "this host's kernel limits no bandwidth (tbf, ifb, ingress, u32, mirred)"),
 }
 
@@ -48,8 +58,8 @@ def why_not(words: str, attempt: Callable[[], None]) -> str | None:
 
 
 def lacking() -> dict[str, str]:
-    """What guests' networks cannot have here, with the reason: ``vxlan``, ``bandwidth``. Needs root; raises OSError and
-    NetlinkError where not even a veth pair can be made.
+    """What guests' networks cannot have here, with the reason: ``vxlan``, ``nat``, ``bandwidth``. Needs root; raises
+    OSError and NetlinkError where not even a veth pair can be made.
     """
 
     def tried() -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from vmlab.model.names import guest_address, guest_mac
+from vmlab.model.names import elastic_address, guest_address, guest_mac
 from vmlab.plan.terms import GuestPlan
 
 
@@ -24,6 +24,13 @@ def _positions(guests: Iterable[GuestPlan]) -> dict[str, tuple[int, int]]:
 def addresses(guests: Iterable[GuestPlan]) -> dict[str, str]:
     """IPv4 address by guest key."""
     return {key: guest_address(*place) for key, place in _positions(guests).items()}
+
+
+def elastic_addresses(guests: Iterable[GuestPlan]) -> dict[str, str]:
+    """IPv4 address by which others reach a guest whose addresses are translated, by guest key; others have none."""
+    guests = list(guests)
+    translated = {guest.key for guest in guests if guest.resources.network == "nat"}
+    return {key: elastic_address(*place) for key, place in _positions(guests).items() if key in translated}
 
 
 def macs(guests: Iterable[GuestPlan]) -> dict[str, str]:

@@ -240,6 +240,7 @@ class CellRun:
             seed=self._around.plan.seed,
             source=self._shell(plan.source, plan.tile),
             target=None if plan.target is None else self._target(plan),
+            reached=None if plan.target in (None, HOST_PLACE) else self._guests.reached_at(plan.target),
             position=position,
             round=number,
         )

@@ -20,9 +20,9 @@ from vmlab.guests.identity import AgentCall, Identity, identify, wait_for_agent
 from vmlab.guests.keys import RunKeys
 from vmlab.guests.roles import start_services
 from vmlab.guests.ssh import SshShell
-from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor, SavedGuest
+from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor, SavedGuest, Translated
 from vmlab.lab.added_guests import AddedGuests
-from vmlab.lab.addresses import addresses, macs
+from vmlab.lab.addresses import addresses, elastic_addresses, macs
 from vmlab.lab.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all
 from vmlab.model.names import PREFIX
@@ -79,6 +79,7 @@ class GuestSet:
         self._added = added or AddedGuests(cell, {}, SshShell.log_in, timing)
         self._keys = RunKeys.generate(())
         self._addresses: dict[str, str] = {}
+        self._elastic: dict[str, str] = {}
         self.shells: dict[str, GuestShell] = {}
         self.specs: list[DomainSpec] = []
         self._take(cell.guests)
@@ -92,6 +93,7 @@ class GuestSet:
         """Give guests of new tiles their keys and addresses, which depend on their own tile alone."""
         self._keys.add(guest.key for guest in guests)
         self._addresses |= addresses(guests)
+        self._elastic |= elastic_addresses(guests)
         cards = macs(guests)
         specs = [self._spec(guest, cards[guest.key]) for guest in guests]
         self.guests += guests
@@ -99,6 +101,7 @@ class GuestSet:
         return specs
 
     def _spec(self, guest: GuestPlan, mac: str) -> DomainSpec:
+        own, elastic = self._addresses[guest.key], self._elastic.get(guest.key)
         return DomainSpec(
             name=guest.key,
             guest=guest.guest,
@@ -106,8 +109,13 @@ class GuestSet:
             resources=guest.resources,
             mac=mac,
             image=self._added.boot_image(guest),
-            address=None if guest.resources.is_labs else self._addresses[guest.key],
+            address=None if guest.resources.is_labs else own,
+            translated=None if elastic is None else Translated(own, elastic),
         )
+
+    def reached_at(self, key: str) -> str:
+        """The address by which others reach a guest: its elastic one, or its own."""
+        return self._elastic.get(key, self._addresses[key])
 
     async def boot(self) -> None:
         """Start all guests; afterwards each has an SSH connection and its roles' services run."""
@@ -221,7 +229,7 @@ class GuestSet:
 
     def _hosts(self) -> str:
         """Lines of /etc/hosts for all guests."""
-        return "".join(f"{address} {key}\n" for key, address in self._addresses.items())
+        return "".join(f"{self.reached_at(key)} {key}\n" for key in self._addresses)
 
     async def _start_role(self, guest: GuestPlan) -> None:
         deadline = self._timing.services_of(len(self.guests), os.cpu_count() or 1)

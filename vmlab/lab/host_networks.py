@@ -13,7 +13,7 @@ _ENOUGH = 60.0
 
 
 class Lacking(Mapping[str, str]):
-    """The reasons, by ``vxlan`` and ``bandwidth``; empty until somebody asks, and for users who may not try."""
+    """The reasons, by ``vxlan``, ``nat``, ``bandwidth``; empty until somebody asks, and for users who may not try."""
 
     def __init__(self) -> None:
         self._found: dict[str, str] | None = None

@@ -1,9 +1,9 @@
-"""Proof that a cell's traffic took the way that was planned: through the tunnel, and within the guests' limits."""
+"""Proof that a cell's traffic took the way that was planned: through the tunnel, translated, within guests' limits."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from vmlab.hypervisor.contract import DomainSpec, Hypervisor
 from vmlab.hypervisor.limits import bucket_bytes
@@ -24,7 +24,8 @@ class NetworkCheck:
         self._hypervisor = hypervisor
         self._limits = {spec.name: rate for spec in specs if (rate := spec.resources.bandwidth) is not None}
         self._behind = {spec.name for spec in specs if spec.resources.network == "vxlan"}
-        self._specs = [spec for spec in specs if self._limits or self._behind]
+        self._translated = [spec.name for spec in specs if spec.resources.network == "nat"]
+        self._specs = [spec for spec in specs if self._limits or self._behind or self._translated]
         self._before: NetworkCounts | None = None
         self._after: NetworkCounts | None = None
         self._seconds = 0.0
@@ -52,9 +53,16 @@ class NetworkCheck:
             for device in ("tunnel", "cable"):
                 carried = (getattr(after, device) or 0) - (getattr(before, device) or 0)
                 yield NetworkProof(device, "", "both", carried, least, None)
+        for guest in self._translated:
+            touching = [one for one in instances if guest in (one.plan.source, one.plan.target) and one.plan.target]
+            if touching:
+                to, by = _grown(before.translated, after.translated, guest)
+                # Whatever is asked has an answer, so that both directions are translated.
+                yield NetworkProof("nat", guest, "to", to, 1, None)
+                yield NetworkProof("nat", guest, "from", by, 1, None)
+                yield NetworkProof("nat", guest, "both", to + by, max(1, sum(map(moved_bytes, touching))), None)
         for guest, rate in self._limits.items():
-            ends = zip(after.limited.get(guest, (0, 0)), before.limited.get(guest, (0, 0)), strict=True)
-            to, by = (later - earlier for later, earlier in ends)
+            to, by = _grown(before.limited, after.limited, guest)
             most = round(CLOCKS * rate / 8 * self._seconds) + bucket_bytes(rate)
             yield NetworkProof("limit", guest, "to", to, None, most)
             yield NetworkProof("limit", guest, "from", by, None, most)
@@ -63,6 +71,12 @@ class NetworkCheck:
 
     def _crosses(self, plan: WorkloadPlan) -> bool:
         return plan.target is not None and (plan.source in self._behind) is not (plan.target in self._behind)
+
+
+def _grown(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]], guest: str) -> tuple[int, int]:
+    """What went to a guest and came from it in between; nothing where nothing was counted."""
+    (to, by), (to_before, by_before) = after.get(guest, (0, 0)), before.get(guest, (0, 0))
+    return to - to_before, by - by_before
 
 
 def moved_bytes(instance: WorkloadInstance) -> int:
@@ -76,6 +90,9 @@ def fault_of(proof: NetworkProof) -> str | None:
     if proof.agrees:
         return None
     carried, least = format_bytes(proof.carried_bytes), format_bytes(proof.least_bytes or 0)
+    if proof.device == "nat":
+        way = "both ways" if proof.direction == "both" else f"{proof.direction} it"
+        return f"{proof.guest}: {carried} had its address translated, {way}, while workloads moved {least}"
     if proof.device != "limit":
         return f"the {proof.device} carried {carried} while workloads moved {least} over it"
     if proof.most_bytes is None:

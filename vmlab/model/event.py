@@ -215,7 +215,7 @@ class CacheProved(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkProved(Event):
-    """What a tunnel, its cable or a guest's limit carried; fields as in `results.NetworkProof`."""
+    """What a tunnel, its cable, a guest's rules or its limit carried; fields as in `results.NetworkProof`."""
 
     cell: int
     device: str

@@ -88,7 +88,7 @@ Backing = Annotated[
     BeforeValidator(_backing),
     WithJsonSchema({"anyOf": [{"enum": ["file", "block"]}, {"type": "string", "pattern": f"^{_IN_POOL.pattern}$"}]}),
 ]
-Network = Literal["plain", "vxlan"]
+Network = Literal["plain", "vxlan", "nat"]
 Cache = Annotated[CacheMode, SeenAs("write_cache", has_write_cache)]
 
 
@@ -128,7 +128,7 @@ class GuestAttributes(ScenarioPart):
     data_cache: Annotated[CacheMode | None, NOT_SEEN, OF_DATA_DISK] = None
     """Cache mode of the data disk; that of the first disk where it is left out."""
     network: Annotated[Network, NOT_SEEN] = "plain"
-    """How others reach it: over the lab's bridge (plain), or through a tunnel to a second bridge (vxlan)."""
+    """How others reach it: over the lab's bridge (plain), through a tunnel (vxlan), or by an elastic address (nat)."""
     bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN] = None
     """The most that it gets from the network, and as much that it sends, with headers, such as 30 Mbit/s."""
 

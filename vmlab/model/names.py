@@ -23,6 +23,8 @@ OVERLAY_ADDRESSES = ("192.0.2.1", "192.0.2.2")
 """The addresses of these ends, of a range that is kept for documentation (RFC 5737): no guest can have them."""
 TUNNEL = ("vmlab6", "vmlab7")
 """The ends of the tunnel: ports of the first bridge and of the second."""
+ROUTED_PREFIX = "eip-"
+"""Begins the name of each bridge that has a guest with an elastic address for its only port."""
 LIMITER_PREFIX = "limit-"
 """Begins the name of each device that what a guest with limited bandwidth sends is led through."""
 DATA_FOLDER = "/data"
@@ -64,6 +66,11 @@ def guest_address(tile: int, position: int) -> str:
     return str(IPv4Address(int(NETWORK[0]) + tile * _IN_A_TILE + _FIRST_GUEST + position))
 
 
+def elastic_address(tile: int, position: int) -> str:
+    """The elastic address of the same guest, which is in the other half of the lab's network."""
+    return str(IPv4Address(guest_address(tile, position)) + NETWORK.num_addresses // 2)
+
+
 def guest_mac(tile: int, position: int) -> str:
     """The MAC address of the same guest."""
     return f"{_PREFIX_OF_MACS}:12:{tile:02x}:{_FIRST_GUEST + position:02x}"
@@ -71,4 +78,13 @@ def guest_mac(tile: int, position: int) -> str:
 
 def limiter_of(mac: str) -> str:
     """The name of the device that limits what the guest with this MAC address sends."""
-    return LIMITER_PREFIX + "".join(mac.split(":")[-2:])
+    return LIMITER_PREFIX + _end_of(mac)
+
+
+def routed_bridge_of(mac: str) -> str:
+    """The name of the bridge of the guest with this MAC address, where it has an elastic address."""
+    return ROUTED_PREFIX + _end_of(mac)
+
+
+def _end_of(mac: str) -> str:
+    return "".join(mac.split(":")[-2:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -66,20 +66,23 @@ class NetworkCounts:
     """Bytes that devices of the lab's network have carried since they were made.
 
     `tunnel` and the `cable` below it count both directions together, and are None where there is no tunnel. `limited`
-    has for each guest with limited bandwidth, by its key, what went to it and what came from it.
+    has for each guest with limited bandwidth, by its key, what went to it and what came from it; `translated` for each
+    with an elastic address what of that had its address translated.
     """
 
     tunnel: int | None
     cable: int | None
     limited: Mapping[str, tuple[int, int]]
+    translated: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkProof:
     """What a device of the lab's network carried while the workloads ran, against what it must or may have carried.
 
-    `device` is ``tunnel``, ``cable`` or ``limit``, `guest` the key of the guest whose limit it is, `direction` ``to``
-    it, ``from`` it, or ``both``. It agrees with at `least` and at `most` so many bytes, None for no such bound.
+    `device` is ``tunnel``, ``cable``, ``nat`` for the rules that translate a guest's address, or ``limit``; `guest` the
+    key of the guest that has rules or limit, `direction` ``to`` it, ``from`` it, or ``both``. It agrees with at `least`
+    and at `most` so many bytes, None for no such bound.
     """
 
     device: str

@@ -24,6 +24,9 @@ def of_added_images(scenario: Scenario) -> Iterator[Problem]:
         if guest.boot != "lab":
             message = f"boot is of vmlab's own image; guest {name} boots as its image {guest.image} does"
             yield Problem(("guests", name, "boot"), message, True)
+        if guest.network == "nat":
+            message = f"guest {name} of an added image asks for its address on the lab's bridge, and cannot have nat"
+            yield Problem(("guests", name, "network"), message)
         for role in guest.role:
             if role not in SERVED:
                 message = f"a guest of an added image can have the role {' or '.join(SERVED)}, or none; not {role}"

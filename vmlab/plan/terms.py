@@ -65,7 +65,7 @@ class HostFacts:
     `unsettable` has, for each host setting that cannot be changed here, the reason. `in_memory` is the file system of
     the guests' disks where that is in memory, such as ``tmpfs``. `images` has the bytes of each added image's disk, by
     its name; `assets` the user's own copies of suites, by theirs. None where they are not known, and then every name
-    passes. `lacking` has the reason for what guests' networks cannot have here: ``vxlan``, ``bandwidth``.
+    passes. `lacking` has the reason for what guests' networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``.
     """
 
     memory_available_bytes: int

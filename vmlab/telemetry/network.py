@@ -1,18 +1,18 @@
-"""Traffic on the lab's bridge, from /proc/net/dev of the lab's own network namespace."""
+"""Traffic on the lab's bridges, from /proc/net/dev of the lab's own network namespace."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from operator import itemgetter, sub
 
-from vmlab.model.names import FAR_BRIDGE, LIMITER_PREFIX, OVERLAY_CABLE, TUNNEL
+from vmlab.model.names import FAR_BRIDGE, LIMITER_PREFIX, OVERLAY_CABLE, ROUTED_PREFIX, TUNNEL
 from vmlab.telemetry.counter import NAN, growths
 from vmlab.telemetry.figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
 _LOOPBACK = b"lo:"
 _BETWEEN = tuple(f"{name}:".encode() for name in (FAR_BRIDGE, *OVERLAY_CABLE, *TUNNEL))
-_LIMITERS = LIMITER_PREFIX.encode()
+_OF_ONE_GUEST = (LIMITER_PREFIX.encode(), ROUTED_PREFIX.encode())
 # Columns after the colon: rx bytes, packets, errs, drop, 4 more; tx bytes, packets, errs, drop, …
 _WANTED = (0, 1, 3, 8, 9, 11)
 _WORDS = 17
@@ -25,7 +25,7 @@ FIGURES = (
 
 
 class BridgeTraffic:
-    """What guests sent to the bridge and what the bridge delivered to them, added up over its ports.
+    """What guests sent to a bridge and what a bridge delivered to them, added up over its ports.
 
     A bridge's own counters miss what it forwards from guest to guest, so the counters of its ports are used: every
     interface of the lab's namespace except the loopback, bridges, tunnels and limits. Received is what guests sent.
@@ -79,7 +79,8 @@ class BridgeTraffic:
         self._lines = lines
         # What passes a tunnel or a limit has been counted at the port of its guest.
         no_ports = (_LOOPBACK, self._bridge, *_BETWEEN)
-        places = [place for place, line in enumerate(lines) if line not in no_ports and not line.startswith(_LIMITERS)]
+        taps = [line not in no_ports and not line.startswith(_OF_ONE_GUEST) for line in lines]
+        places = [place for place, is_tap in enumerate(taps) if is_tap]
         self._ports = [lines[place] for place in places]
         wanted = [place * _WORDS + 1 + column for column in _WANTED for place in places]
         self._pick = itemgetter(*wanted) if wanted else None

@@ -60,7 +60,7 @@ class Shell(Protocol):
 
     @property
     def address(self) -> str:
-        """IPv4 address on the lab's bridge."""
+        """Its own IPv4 address in the lab's network; see `WorkloadContext.peer_address` for where others reach it."""
         ...
 
     async def run(
@@ -77,7 +77,8 @@ class Shell(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WorkloadContext:
-    """Where one workload of one tile runs. `target` is None for workloads with one side.
+    """Where one workload of one tile runs. `target` is None for workloads with one side. `reached` is the address that
+    others reach the target by, None for its own.
 
     `seed` is the run's; `tile` counts from 1; `cell` too; `position` from 0, over all workloads of the cell, for what
     must be different where several share an address, such as ports. Draw random numbers from ``(seed, tile, workload)``
@@ -93,6 +94,7 @@ class WorkloadContext:
     target: Shell | None = None
     position: int = 0
     round: int = 1
+    reached: str | None = None
 
     @property
     def tag(self) -> str:
@@ -106,6 +108,11 @@ class WorkloadContext:
         if self.target is None:
             raise ValueError(f"workload {self.workload} has no target")
         return self.target
+
+    @property
+    def peer_address(self) -> str:
+        """The IPv4 address that the source reaches the target by, which may not be one that the target has."""
+        return self.reached or self.peer.address
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,7 @@ class Filecopy(Workload[FilecopyParams]):
         places = _Places.of(context.workload)
         if self.params.contents == "unique":
             await self._make_tree(context.source, places, own_seed(context))
-        await _mount(context.source, context.peer.address, places)
+        await _mount(context.source, context.peer_address, places)
 
     async def renew(self, context: WorkloadContext) -> None:
         """Remove both copies, the far one over the share: what the near side has cached of it goes with it."""

@@ -116,7 +116,7 @@ class Http(Workload[HttpParams]):
         return Footprint(disk_bytes=requests * _LOG_BYTES, seconds=3 + alone + idle, idle_seconds=idle)
 
     def _url(self, context: WorkloadContext) -> str:
-        return f"http://{context.peer.address}{self.params.path}"
+        return f"http://{context.peer_address}{self.params.path}"
 
     def staged_by(self) -> dict[str, Any]:
         """The page that is asked for."""
@@ -141,7 +141,7 @@ class Http(Workload[HttpParams]):
 
     async def prepare(self, context: WorkloadContext) -> None:
         """One request over the network must be a whole page of WordPress."""
-        await self._demand_page(context.source, context.peer.address)
+        await self._demand_page(context.source, context.peer_address)
 
     async def renew(self, context: WorkloadContext) -> None:
         """Count the server's queries anew, and ask for a page as before the first round."""
@@ -172,7 +172,7 @@ class Http(Workload[HttpParams]):
         """The client, with a user agent of this cell's own, by which the server's log knows its requests."""
         params = self.params
         if params.pace is not None:
-            options = {"address": context.peer.address, "port": 80, "agent": context.tag, **params.model_dump()}
+            options = {"address": context.peer_address, "port": 80, "agent": context.tag, **params.model_dump()}
             patience = 600 + 10.0 * params.requests + paced_seconds(params.requests, params.pace)
             return Client(command("paced_requests", options), deadline=patience)
         show = ("-v", "2") if self.params.requests < _SILENT_BELOW else ()

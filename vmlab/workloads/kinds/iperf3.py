@@ -121,7 +121,7 @@ class Iperf3(Workload[Iperf3Params]):
         params = self.params
         argv = [
             *_TELL_ALL,
-            *("iperf3", "--client", context.peer.address, "--port", str(_port(context))),
+            *("iperf3", "--client", context.peer_address, "--port", str(_port(context))),
             *("--bind", context.source.address, "--json", "--connect-timeout", "10000"),
             *("--time", f"{params.time:.0f}", "--omit", f"{params.omit:.0f}", "--parallel", str(params.streams)),
         ]
@@ -175,7 +175,7 @@ class Iperf3(Workload[Iperf3Params]):
         if asked.protocol.lower() != params.protocol:
             raise WorkloadError(f"iperf3 ran {asked.protocol}, but {params.protocol} was asked for")
         demand_equal("connections of iperf3", len(near.start.connected), params.streams)
-        ends = (context.source.address, context.peer.address)
+        ends = (context.source.address, context.peer_address)
         for one in near.start.connected:
             if (one.local_host, one.remote_host) != ends:
                 raise WorkloadError(f"iperf3 connected {one.local_host} to {one.remote_host}, not {' to '.join(ends)}")

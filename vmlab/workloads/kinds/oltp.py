@@ -164,7 +164,7 @@ class Oltp(Workload[OltpParams]):
             *(() if self.params.pace is None else (f"--rate={self.params.pace:.0f}",)),
             "run",
         )
-        argv = self._sysbench(context.peer.address, _seed(context.seed, context.tile), *options)
+        argv = self._sysbench(context.peer_address, _seed(context.seed, context.tile), *options)
         # The moments are drawn at random, so that all of them may take longer than they do on average.
         paced = 2 * paced_seconds(self.params.transactions, self.params.pace)
         return Client(argv=argv, deadline=600 + 4.0 * self.params.transactions + paced)

@@ -126,7 +126,7 @@ class Replay(Workload[ReplayParams]):
     def client(self, context: WorkloadContext) -> Client:
         """Both passes in one program, whose connections stay open from one to the other."""
         options = {
-            "address": context.peer.address,
+            "address": context.peer_address,
             "port": _PORT,
             "socket": "",
             "user": _DATABASE,

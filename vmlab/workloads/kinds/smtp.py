@@ -136,7 +136,7 @@ class Smtp(Workload[SmtpParams]):
     def client(self, context: WorkloadContext) -> Client:
         """The sending program."""
         options = {
-            "server": f"{context.peer.address}:25",
+            "server": f"{context.peer_address}:25",
             "sender": f"{LAB_USER}@{MAIL_DOMAIN}",
             "recipient": f"{LAB_USER}@{MAIL_DOMAIN}",
             "subject": context.tag,
@@ -162,7 +162,7 @@ class Smtp(Workload[SmtpParams]):
                 ask(
                     context.source,
                     "clock_difference",
-                    {"address": context.peer.address, "port": _CLOCK_PORT},
+                    {"address": context.peer_address, "port": _CLOCK_PORT},
                     deadline=120,
                 ),
             ]
