@@ -34,7 +34,10 @@ from vmlab.tui.widgets.row_list import Line, Piece, RowList, cut
 _REFRESH_SECONDS = 2.0
 _WIDE = 130
 """Columns from which on a run's line tells more than its summary."""
-_NAME, _CELL, _SPARK = 24, 9, 16
+_NAME, _TOOK, _CELL, _SPARK = 24, 11, 11, 16
+"""Times have room for ``24 min 28 s``."""
+_FIXED = 63
+"""Columns that scenario, what was varied and how it went beside earlier runs leave to the others."""
 EMPTY = ("No runs yet. Press 2 to choose a scenario and start one.",)
 
 
@@ -137,7 +140,7 @@ class RunsScreen(ConsoleScreen):
     @property
     def _room(self) -> int:
         """Columns for the scenario and axes: what the other columns leave."""
-        return max(12, min(_NAME, self.size.width - 62) if self._is_wide else self.size.width - 62)
+        return max(12, min(_NAME, self.size.width - _FIXED) if self._is_wide else self.size.width - _FIXED)
 
     @property
     def _is_wide(self) -> bool:
@@ -146,15 +149,19 @@ class RunsScreen(ConsoleScreen):
 
     @property
     def _varied_room(self) -> int:
-        return max(0, self.size.width - 62 - self._room - _CELL - _SPARK - 3)
+        return max(0, self.size.width - _FIXED - self._room - _CELL - _SPARK - 3)
 
     def _heading(self) -> Line:
-        text = f"  {'outcome':<10} {cut('scenario', self._room)} {'size':<9} {'cells':>6}  {'started':<16} {'took':>10}"
+        text = f"  {'outcome':<10} {cut('scenario', self._room)} {'size':<9} {'cells':>6}"
+        text += f"  {'started':<16} {'took':>{_TOOK}}"
         more = ""
         if self._is_wide:
             spark, varied = cut("and runs before", _SPARK), cut("what it varied", self._varied_room)
-            more = f"  {cut('mean cell', _CELL)} {spark} {varied}"
-        return [(f"{text}{more}  {SORTS[self._sort][0]}"[: self.size.width], "quiet")]
+            more = f"  {'mean cell':>{_CELL}} {spark} {varied}"
+        order = f"  {SORTS[self._sort][0]}"
+        # An order of which only the first letters fit would read as a column.
+        shown = order if len(text) + len(more) + len(order) <= self.size.width else ""
+        return [(f"{text}{more}{shown}"[: self.size.width], "quiet")]
 
     def _line(self, row: RunRow) -> Line:
         glyphs = self.query_one(RowList).glyphs
@@ -166,14 +173,14 @@ class RunsScreen(ConsoleScreen):
         ]
         if row.cell is not None:
             # A cell has neither size nor date of its own, so its axes have their room.
-            return [*left, (f" {cut(row.what, self._room + 26)} {row.cells:>6} {took:>10}", "quiet")]
+            return [*left, (f" {cut(row.what, self._room + 26)} {row.cells:>6} {took:>{_TOOK}}", "quiet")]
         if row.problem:
             # This is the most useful text for the room that is left.
             return [*left, (f" {row.problem.replace(f'{runs_folder()}/', '')}", "bad")]
         return [
             *left,
             (f" {cut(row.what, self._room)} ", "plain"),
-            (f"{cut(row.size, 9)} {row.cells:>6}  {row.started:<16} {took:>10}", "quiet"),
+            (f"{cut(row.size, 9)} {row.cells:>6}  {row.started:<16} {took:>{_TOOK}}", "quiet"),
             *(self._beside(row) if self._is_wide else ()),
         ]
 
