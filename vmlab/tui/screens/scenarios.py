@@ -28,7 +28,7 @@ from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines
 from vmlab.tui.widgets.choice_form import ChoiceForm
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Line, Painted, Piece
-from vmlab.tui.widgets.row_list import RowList
+from vmlab.tui.widgets.row_list import RowList, cut
 from vmlab.tui.widgets.text_board import TextBoard
 
 _FIRST_SIZE = "demo"
@@ -204,7 +204,8 @@ class ScenariosScreen(ConsoleScreen):
 
     def _draw(self) -> None:
         listed = self.query_one(RowList)
-        names: list[tuple[str, Line]] = [(name, [(f" {_shown(name)}", "plain")]) for name in self._summaries]
+        room = max(8, listed.size.width - 1)
+        names: list[tuple[str, Line]] = [(name, [(f" {cut(_shown(name), room)}", "plain")]) for name in self._summaries]
         listed.show(self._heading(listed, "quiet"), names, (self._hint,))
         self.query_one(ChoiceForm).show(self._choices)
         chosen = self.query_one("#map", TextBoard)
