@@ -97,6 +97,17 @@ def test_a_long_warning_is_all_there_on_a_narrow_screen() -> None:
     assert " ".join(line[2:] for line in told) == warning.strip()
 
 
+def test_sides_are_named_above_the_first_figures_and_sentences_leave_room_for_the_scroll_bar() -> None:
+    note = TableRow("no difference is proven " * 8, tone="quiet")
+    figure = TableRow("CPU user %", (TableEntry("76.1"), TableEntry("77.5")))
+    table = SideTable()
+    table.show(["before", "after"], ComparedSides((note, TableRow("Host", tone="title"), figure)))
+    lines = ["".join(text for text, _ in line).rstrip() for line in table.lines(79, 24)]
+    assert lines[-3].split() == ["before", "(base)", "after"]
+    assert lines[-2] == "Host" and lines[-1].startswith("CPU user %")
+    assert max(map(len, lines[:-3])) < 79
+
+
 @pytest.mark.parametrize("width", [80, 100, 160])
 def test_no_figure_of_four_sides_is_cut_off(width: int, tmp_path: Path) -> None:
     modes = ["none", "writeback", "writethrough", "directsync"]

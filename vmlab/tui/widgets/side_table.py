@@ -39,7 +39,10 @@ class SideTable(Painted):
         self.repaint()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
-        """Labels on top, then the rows, then the warnings."""
+        """Labels above the first figures, the rows, then the warnings.
+
+        Sentences leave the last column to the scroll bar, which would cover it.
+        """
         if not self._labels:
             yield from hint_lines(self._hint, width)
             return
@@ -47,15 +50,17 @@ class SideTable(Painted):
         for number, sides in enumerate(self._bands(width - name)):
             widths = self._widths(width - name, sides)
             yield from ([("", "plain")] for _ in range(min(number, 1)))
-            yield self._heading(name, sides, widths)
-            for row in self._rows:
+            figures = next((place for place, row in enumerate(self._rows) if row.entries or row.tone == _TITLE), 0)
+            for place, row in enumerate(self._rows):
+                if place == figures:
+                    yield self._heading(name, sides, widths)
                 if row.entries:
                     yield [(row.label.ljust(name), "plain"), *self._entries(row, sides, widths)]
                 elif number == 0 or row.tone == _TITLE:
-                    yield from ([(line, row.tone)] for line in paragraph(row.label, width, "  "))
+                    yield from ([(line, row.tone)] for line in paragraph(row.label, width - 1, "  "))
         for warning in self._warnings:
             marks = itertools.chain(["! "], itertools.repeat("  "))
-            for mark, text in zip(marks, paragraph(warning, max(20, width - 2)), strict=False):
+            for mark, text in zip(marks, paragraph(warning, max(20, width - 3)), strict=False):
                 yield [(mark, "warning"), (text, "warning")]
 
     def _bands(self, room: int) -> list[list[int]]:
