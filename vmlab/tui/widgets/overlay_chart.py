@@ -65,7 +65,7 @@ class OverlayChart(Painted):
         self.put(
             [
                 self._strip(head, width),
-                *(Strip([_segment(cell, tones, self.ground) for cell in row]) for row in rows),
+                *(Strip([_segment(cell, tones, self.ground) for cell in row]).simplify() for row in rows),
                 self._strip([(foot, "quiet")], width),
             ]
         )
