@@ -165,7 +165,9 @@ async def scenarios(at: Place) -> None:
 
 async def choices(at: Place) -> None:
     await scenarios(at)
-    at.app.screen.query_one("#choices").focus()
+    form = at.app.screen.query_one("#choices")
+    form.focus()
+    await until(lambda: form.has_focus, "the choices have the focus")
 
 
 async def refused(at: Place) -> None:
@@ -268,7 +270,7 @@ async def results_of_what_is_gone(at: Place) -> None:
 
 async def help_shown(at: Place) -> None:
     at.app.action_help()
-    await until(lambda: isinstance(at.app.screen, HelpModal), "the help")
+    await until(lambda: isinstance(at.app.screen, HelpModal) and at.app.focused is not None, "the help")
 
 
 async def question(at: Place) -> None:

@@ -8,16 +8,27 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
+from tests.tui.bound import BACK, LEAVES, MOVES, bound, name_of
 from tests.tui.pictures import screen_text
-from tests.tui.states import STATES, Place, State, replay
+from tests.tui.states import (
+    STATES,
+    Place,
+    State,
+    choices,
+    help_shown,
+    no_run,
+    no_scenario,
+    replay,
+    results,
+    runs,
+)
 from tests.tui.test_screens import StillConsole, living
 from tests.waiting import until
 from vmlab.tui import screens
-from vmlab.tui.app import Console
 from vmlab.tui.screens.help import help_lines
 from vmlab.tui.screens.live import LiveScreen
 from vmlab.tui.widgets.choice_form import ChoiceForm
@@ -26,10 +37,8 @@ from vmlab.tui.widgets.row_list import RowList
 __all__ = ["living"]
 
 FAR = 100_000
-FORWARD = ("move", "row", "value", "scroll_down", "scroll_end", "page_down")
-BACK = ("scroll_up", "scroll_home", "page_up")
-"""Actions that move a cursor or a pane; those of a cursor go back where they are told a step below 0."""
-LEAVES = ("quit",)
+ANOTHER_STATE = ("pause",)
+"""Actions after which all changes by itself."""
 
 
 @pytest.fixture
@@ -74,7 +83,7 @@ async def test_every_key_does_something_or_says_why_not(made: Callable[[StillCon
             for key, active in list(base.active_bindings.items()):
                 if key in tried or (active.node is app.focused and isinstance(active.node, Input)):
                     continue  # A field edits its text by the framework's own keys.
-                if active.binding.action.partition("(")[0] in (*FORWARD, *BACK, *LEAVES):
+                if name_of(active.binding.action) in LEAVES:
                     continue
                 tried.add(key)
                 app.say_nothing()
@@ -84,6 +93,8 @@ async def test_every_key_does_something_or_says_why_not(made: Callable[[StillCon
                 before = seen(app)
                 await pilot.press(key)
                 await until(lambda: seen(app) != before, f"{key} ({active.binding.action}) does something or says why")  # noqa: B023
+                if name_of(active.binding.action) in ANOTHER_STATE:
+                    break
                 if not base.is_attached or (focused is not None and not focused.is_attached):
                     break  # The key has closed the screen or its pane; the others are tried on a new one.
                 if app.current_mode != mode:
@@ -110,7 +121,7 @@ async def test_every_key_that_moves_does_so_wherever_there_is_room(
             await until(lambda: all(one.is_finished for one in app.workers), "nothing is being made")
             base.set_focus(pane)
             own = {key: one.binding.action for key, one in base.active_bindings.items() if one.node is pane}
-            moves = {key: action for key, action in own.items() if action.partition("(")[0] in (*FORWARD, *BACK)}
+            moves = {key: action for key, action in own.items() if name_of(action) in MOVES}
             for key, action in moves.items():
                 if has_room(pane, action):
                     await make_room(pane, action)
@@ -130,10 +141,10 @@ def has_room(pane: Widget, action: str) -> bool:
     return pane.max_scroll_y > 0
 
 
-async def make_room(pane: Widget, action: str) -> None:
-    """Go to where the action has something to move to."""
+async def make_room(pane: Widget, action: str, *, other: bool = False) -> None:
+    """Go to where the action has something to move to; or to the `other` end, where it has nothing."""
     name, _, step = action.partition("(")
-    back = name in BACK or step.startswith("-")
+    back = (name in BACK or step.startswith("-")) is not other
     if isinstance(pane, RowList | ChoiceForm):
         await pane.run_action(f"{name}({FAR if back else -FAR})")
         return
@@ -155,10 +166,46 @@ def where(pane: Widget) -> tuple[object, ...]:
     return (pane.scroll_offset,)
 
 
-def seen(app: Console) -> tuple[object, ...]:
+def seen(app: StillConsole) -> tuple[object, ...]:
     """All that a user could notice."""
     fields = [(one.value, one.has_focus) for one in app.screen.query(Input)]
-    return app.screen, app.focused, app.said, screen_text(app), fields
+    return app.screen, app.focused, app.focused and where(app.focused), len(app.told), screen_text(app), fields
+
+
+@EACH
+async def test_the_keys_are_those_that_the_classes_bind(made: Callable[[StillConsole], Place], wanted: State) -> None:
+    app = StillConsole()
+    async with app.run_test(size=wanted.size):
+        await wanted.make(made(app))
+        panes = [] if app.focused is None else [type(app.focused)]
+        everywhere = [] if isinstance(app.screen, ModalScreen) else [type(app)]
+        known = bound(*panes, type(app.screen), *everywhere)
+        assert {key: one.binding.action for key, one in app.screen.active_bindings.items()}.items() <= known.items()
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [(one, one) for one in STATES if one.make in (no_run, runs, choices, no_scenario, results, help_shown)],
+    indirect=["made"],
+)
+async def test_a_key_that_moves_says_so_where_nothing_lies_further_on(
+    made: Callable[[StillConsole], Place], wanted: State
+) -> None:
+    app = StillConsole()
+    async with app.run_test(size=wanted.size) as pilot:
+        await wanted.make(made(app))
+        for pane in (app.screen.focus_chain)[:2]:
+            app.screen.set_focus(pane)
+            for key, one in list(app.screen.active_bindings.items()):
+                action = one.binding.action
+                turns = action.startswith("row") and len(getattr(pane, "_choices", ())) > 1
+                if one.node is not pane or name_of(action) not in MOVES or turns:
+                    continue  # Behind the last row of choices is the first.
+                await make_room(pane, action, other=True)
+                before, told = where(pane), len(app.told)
+                await pilot.press(key)
+                await until(lambda: len(app.told) > told, f"{key} ({action}) in {pane} says why it moves nothing")  # noqa: B023
+                assert where(pane) == before
 
 
 async def test_help_tells_no_key_of_the_framework(state: Path) -> None:

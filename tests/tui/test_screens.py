@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path, PurePath
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,15 @@ class StillConsole(Console):
     """The console, whose pictures are of nothing but what it is given."""
 
     CSS_PATH = SHEETS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+        """All that was said, also what has made room for the keys again."""
+
+    def notify(self, message: str, **how: Any) -> None:
+        self.told.append(message)
+        super().notify(message, **how)
 
     def get_default_screen(self) -> StillLiveScreen:
         return StillLiveScreen()

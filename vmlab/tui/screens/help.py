@@ -8,11 +8,21 @@ from typing import Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.markup import escape
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
-from vmlab.tui.contract import Explaining
+from vmlab.tui.contract import Explaining, Said, Saying
 from vmlab.tui.widgets.glyphs import glyphs_for
+from vmlab.tui.widgets.scrolling import SCROLL_KEYS, Scrolling
+
+CLOSES = "Esc closes"
+
+
+class HelpText(VerticalScroll, Scrolling, inherit_bindings=False):
+    """The lines, which scroll up and down alone."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*SCROLL_KEYS]
 
 
 class HelpModal(ModalScreen[None], inherit_bindings=False):
@@ -27,12 +37,18 @@ class HelpModal(ModalScreen[None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         """One text that scrolls."""
-        with VerticalScroll(id="help"):
+        with HelpText(id="help"):
             yield Static("\n".join(self._lines), markup=False)
 
     def on_mount(self) -> None:
-        """Arrows scroll at once."""
-        self.query_one(VerticalScroll).focus()
+        """Arrows scroll at once; what is said stands in the lower edge, as the screen below is out of sight."""
+        self.query_one(HelpText).focus()
+        self._say(None)
+        if isinstance(self.app, Saying):
+            self.app.said_changed.subscribe(self, self._say)
+
+    def _say(self, said: Said | None) -> None:
+        self.query_one(HelpText).border_subtitle = CLOSES if said is None else escape(said.text)
 
 
 def help_lines(screen: Screen[Any]) -> Iterator[str]:

@@ -228,7 +228,9 @@ class ReplayScreen(WatchScreen):
         """Faster or slower."""
         if self.is_refused("speed") or self.playback is None:
             return
-        before = self.playback.speed
-        if self.playback.change_speed(step) == before:
+        before, speed = self.playback.speed, self.playback.change_speed(step)
+        if speed == before:
             self.notify(f"{self._multiple}{before:g} is the {'fastest' if step > 0 else 'slowest'} there is")
+        elif self.playback.paused or self.playback.at_end:
+            self.notify(f"{self._multiple}{speed:g} when it plays again")
         self.changed()

@@ -250,7 +250,7 @@ class RunsScreen(ConsoleScreen):
         else:
             self._marked.append(row.key)
         self._draw()
-        self.query_one(RowList).action_move(1)
+        self.query_one(RowList).move(1)
 
     def action_compare(self) -> None:
         """Compare what is marked, or the cells of the run under the cursor."""

@@ -15,6 +15,7 @@ from vmlab.tui.state.choices import Choice
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 
 _NAME_WIDTH = 10
+_EMPTY = "there is nothing to choose"
 
 
 class ChoiceForm(Painted, inherit_bindings=False):
@@ -100,15 +101,23 @@ class ChoiceForm(Painted, inherit_bindings=False):
 
     def action_row(self, step: int) -> None:
         """Another row."""
-        if self._choices:
+        if len(self._choices) < 2:
+            self.notify("there is no other row" if self._choices else _EMPTY)
+        else:
             self._row = (self._row + step) % len(self._choices)
             self._to_chosen()
             self.repaint()
 
     def action_value(self, step: int) -> None:
         """The value beside; at the end of the row the cursor stays, so that no key takes it to the other end."""
-        if self._choices:
-            self._column = min(max(0, self._column + step), len(self._values) - 1)
+        place = max(0, min(self._column + step, len(self._values) - 1))
+        if not self._choices:
+            self.notify(_EMPTY)
+        elif place == self._column:
+            end = "first" if step < 0 else "last"
+            self.notify(f"{self._choices[self._row].name}: this is the {end} value")
+        else:
+            self._column = place
             self.repaint()
 
     def action_choose(self) -> None:
@@ -120,6 +129,8 @@ class ChoiceForm(Painted, inherit_bindings=False):
                 self.notify(f"{choice.name}: at least one value stays chosen" if choice.several else "this is chosen")
             else:
                 self.post_message(self.Toggled(self._row, toggled))
+        else:
+            self.notify(_EMPTY)
 
     def on_click(self, event: Click) -> None:
         """Choose the value under the pointer."""

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -16,6 +16,7 @@ from textual.widget import Widget
 
 from vmlab.model.visible import visible_line
 from vmlab.tui.widgets.glyphs import Glyphs, glyphs_for
+from vmlab.tui.widgets.scrolling import SCROLL_KEYS, Scrolling
 from vmlab.tui.widgets.tones import tones_on
 
 Piece = tuple[str, str]
@@ -32,7 +33,7 @@ def filtered(style: Style, widget: Widget) -> Style:
     return segments[0].style or style
 
 
-class Painted(ScrollView, inherit_bindings=False):
+class Painted(ScrollView, Scrolling, inherit_bindings=False):
     """Lines of pieces, each in one of the `tones`.
 
     A subclass says in `lines` what to draw for a width; `repaint` draws it again. Tones are filtered once, when they
@@ -41,14 +42,7 @@ class Painted(ScrollView, inherit_bindings=False):
     """
 
     can_focus = False
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "scroll_up", "Line up", show=False),
-        Binding("down,j", "scroll_down", "Line down", show=False),
-        Binding("pageup", "page_up", "Page up", show=False),
-        Binding("pagedown", "page_down", "Page down", show=False),
-        Binding("home,g", "scroll_home", "First line", show=False),
-        Binding("end,G", "scroll_end", "Last line", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*SCROLL_KEYS]
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)

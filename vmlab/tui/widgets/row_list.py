@@ -11,6 +11,8 @@ from textual.message import Message
 
 from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
 
+_EMPTY = "nothing is listed here"
+
 
 class RowList(Painted, inherit_bindings=False):
     """Lines by key under a heading. Rows are replaced at will; the cursor stays on its key."""
@@ -106,14 +108,23 @@ class RowList(Painted, inherit_bindings=False):
         elif line >= top + height:
             self.scroll_to(y=line - height + 1, animate=False)
 
+    def move(self, step: int) -> bool:
+        """Move the cursor by `step` rows, or as many as there are; returns whether there was one."""
+        before = self._cursor
+        self._go(before + step)
+        return self._cursor != before
+
     def action_move(self, step: int) -> None:
-        """Move the cursor by `step` rows."""
-        self._go(self._cursor + step)
+        """Move the cursor; where it stays, say why."""
+        if not self._keys:
+            self.notify(_EMPTY)
+        elif not self.move(step):
+            self.notify(f"this is the {'first' if step < 0 else 'last'} row")
 
     def action_choose(self) -> None:
         """Open the row under the cursor."""
         if self.key is None:
-            self.notify("nothing is listed here")
+            self.notify(_EMPTY)
         else:
             self.post_message(self.Chosen(self.key))
 
