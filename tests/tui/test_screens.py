@@ -65,8 +65,8 @@ class StillConsole(Console):
 
     CSS_PATH = SHEETS
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
         self.told: list[str] = []
         """All that was said, also what has made room for the keys again."""
 
