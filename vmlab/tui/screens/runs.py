@@ -294,6 +294,7 @@ class RunsScreen(ConsoleScreen):
     def action_sort(self) -> None:
         """The next order."""
         self._sort = (self._sort + 1) % len(SORTS)
+        self.notify(f"in order: {SORTS[self._sort][0]}")
         self._draw()
 
     def action_clear(self) -> None:
