@@ -55,6 +55,25 @@ async def test_the_newest_round_of_each_tile_and_of_all_together_is_shown(size: 
         ]
 
 
+@pytest.mark.usefixtures("state")
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_the_guests_of_a_loop_stay_in_sight(size: tuple[int, int]) -> None:
+    def guests() -> list[str]:
+        return [row[2:6].strip() for row in screen_text(app).splitlines() if row.startswith("1 ")]
+
+    app = StillConsole()
+    async with app.run_test(size=size):
+        screen = await live_screen(app)
+        screen.post_message(RunFound(RUN, {}))
+        place = {"cell": 1, "tile": 1, "role": "web", "state": "connected"}
+        there = [GuestStateChanged(mono=FIRST, guest=guest, **place) for guest in ("far", "near")]  # type: ignore[arg-type]
+        screen.post_message(RunArrived(RUN, begun(*there), samples(4)))
+        await until(lambda: guests() == ["far", "near"], "the guests are shown")
+        screen.post_message(RunArrived(RUN, (replace(ended(1, 1, 10.0), mono=FIRST + 1),), ()))
+        await until(lambda: len(shown(app)) == 1, "a round is shown")
+        await until(lambda: guests() == ["far", "near"], "the guests are in sight")
+
+
 @dataclass
 class Commands:
     """What `RunCommands` would do."""
