@@ -32,6 +32,7 @@ from vmlab.tui import screens
 from vmlab.tui.screens.help import help_lines
 from vmlab.tui.screens.live import LiveScreen
 from vmlab.tui.widgets.choice_form import ChoiceForm
+from vmlab.tui.widgets.painted import Painted
 from vmlab.tui.widgets.row_list import RowList
 
 __all__ = ["living"]
@@ -206,6 +207,26 @@ async def test_a_key_that_moves_says_so_where_nothing_lies_further_on(
                 await pilot.press(key)
                 await until(lambda: len(app.told) > told, f"{key} ({action}) in {pane} says why it moves nothing")  # noqa: B023
                 assert where(pane) == before
+
+
+@EACH
+async def test_where_there_are_several_panes_the_one_with_the_focus_is_seen(
+    made: Callable[[StillConsole], Place], wanted: State
+) -> None:
+    app = StillConsole()
+    async with app.run_test(size=wanted.size):
+        await wanted.make(made(app))
+        base, panes = app.screen, app.screen.focus_chain
+
+        def has_focus(pane: Widget) -> bool:
+            base.set_focus(pane)
+            return pane.has_focus
+
+        for pane, other in zip(panes, [*panes[1:], panes[0]], strict=True) if len(panes) > 1 else ():
+            if isinstance(pane, Painted):
+                await until(lambda: has_focus(other), f"{other} has the focus")  # noqa: B023
+                before = pane.ground
+                await until(lambda: has_focus(pane) and pane.ground != before, f"{pane} with the focus looks another")  # noqa: B023
 
 
 async def test_help_tells_no_key_of_the_framework(state: Path) -> None:
