@@ -60,3 +60,18 @@ async def test_who_has_scrolled_up_stays_there() -> None:
         assert "event 0." in screen_text(app)
         log.scroll_end(animate=False)
         await until(lambda: "event 20." in screen_text(app), "the new line is there below")
+
+
+async def test_end_leads_to_the_newest_line_also_where_lines_come_meanwhile() -> None:
+    app = _Logs()
+    async with app.run_test(size=(80, 18)) as pilot:
+        log = app.screen.query_one(EventLog)
+        log.show(LINES)
+        log.focus()
+        await until(lambda: "event 19." in screen_text(app), "the end is in sight")
+        await pilot.press("home")
+        await until(lambda: "event 0." in screen_text(app), "the first line is in sight")
+        app.simulate_key("end")
+        await until(lambda: log.scroll_y > 0, "it moves")
+        log.show([*LINES, *(one._replace(text=f"more {number}.") for number, one in enumerate(LINES))])
+        await until(lambda: "more 19." in screen_text(app), "the newest line is in sight")

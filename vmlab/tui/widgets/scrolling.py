@@ -41,8 +41,8 @@ class Scrolling(Widget):
         self._scrolled(-1, self.scroll_home)
 
     def action_scroll_end(self) -> None:
-        """To the last line."""
-        self._scrolled(1, self.scroll_end)
+        """To the last line, at once: what glides there would arrive where the end was."""
+        self._scrolled(1, lambda: self.scroll_end(animate=False, immediate=True))
 
     def _scrolled(self, step: int, scroll: Callable[[], None]) -> None:
         most = self.max_scroll_y
