@@ -18,6 +18,7 @@ from tests.tui.states import (
     STATES,
     Place,
     State,
+    cells_compared,
     choices,
     help_shown,
     no_run,
@@ -29,8 +30,10 @@ from tests.tui.states import (
 from tests.tui.test_screens import StillConsole, living
 from tests.waiting import until
 from vmlab.tui import screens
+from vmlab.tui.screens import compare
 from vmlab.tui.screens.help import help_lines
 from vmlab.tui.screens.live import LiveScreen
+from vmlab.tui.state.compared import compared_sides
 from vmlab.tui.widgets.choice_form import ChoiceForm
 from vmlab.tui.widgets.painted import Painted
 from vmlab.tui.widgets.row_list import RowList
@@ -259,3 +262,15 @@ async def test_the_key_of_the_runs_leaves_a_recording_that_was_opened_there(reco
         await until(lambda: "RECORDING" in screen_text(app), "where one was")
         await pilot.press("3")
         await until(lambda: "✓ passed" in screen_text(app) and "RECORDING" not in screen_text(app), "the list")
+
+
+@pytest.mark.usefixtures("recorded")
+async def test_the_key_for_all_figures_says_so_where_these_are_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "compared_sides", lambda sides, **_: compared_sides(sides))
+    app = StillConsole()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await cells_compared(Place(app, monkeypatch))
+        for _ in range(2):
+            app.told.clear()
+            await pilot.press("a")
+            await until(lambda: app.told == ["there are no other figures to compare"], "it is said")

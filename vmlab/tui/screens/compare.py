@@ -80,7 +80,8 @@ class CompareScreen(ConsoleScreen):
         self._read()
 
     @work(thread=True, exclusive=True, group="compare")
-    def _read(self) -> None:
+    def _read(self, unchanged: str = "") -> None:
+        """Read and compare what was picked; `unchanged` is said where that gives what is shown already."""
         try:
             found = sides_of(self._picks)
             sides, left_out = found[:COLOURS], [one.side.label for one in found[COLOURS:]]
@@ -89,12 +90,17 @@ class CompareScreen(ConsoleScreen):
         except VmlabError as error:
             self.app.call_from_thread(self._sides_received, [], ComparedSides(), str(error))
             return
-        self.app.call_from_thread(self._sides_received, sides, compared, "")
+        self.app.call_from_thread(self._sides_received, sides, compared, "", unchanged)
 
-    def _sides_received(self, sides: list[PickedSide], compared: ComparedSides, problem: str) -> None:
+    def _sides_received(
+        self, sides: list[PickedSide], compared: ComparedSides, problem: str, unchanged: str = ""
+    ) -> None:
+        before = self.table_text()
         self._sides, self._compared = sides, compared
         self._hint = (problem, "", *HINT[1:]) if problem else HINT
         self._draw()
+        if unchanged and self.table_text() == before:
+            self.notify(unchanged)
         self.refresh_bindings()
         self._read_series()
 
@@ -164,7 +170,7 @@ class CompareScreen(ConsoleScreen):
         if self.is_refused("every_metric"):
             return
         self._every_metric = not self._every_metric
-        self._read()
+        self._read(unchanged="there are no other figures to compare")
 
     def action_swap(self) -> None:
         """Turn the sides by one, so that another one is the baseline."""
