@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from textual.screen import Screen
+from textual.widgets import Input
 
 from tests.tui.conftest import RECORDED, RUN
 from tests.tui.pictures import screen_text
@@ -156,6 +157,7 @@ async def filter_being_typed(at: Place) -> None:
     await runs(at)
     assert isinstance(at.app.screen, RunsScreen)
     at.app.screen.action_filter()
+    await _typed_in(at)
 
 
 async def scenarios(at: Place) -> None:
@@ -186,6 +188,12 @@ async def path_being_typed(at: Place) -> None:
     await scenarios(at)
     assert isinstance(at.app.screen, ScenariosScreen)
     at.app.screen.action_file()
+    await _typed_in(at)
+
+
+async def _typed_in(at: Place) -> None:
+    """A field takes the focus when the screen has laid it out, and until then the keys are those of a list."""
+    await until(lambda: isinstance(at.app.focused, Input), "a field has the focus")
 
 
 async def _scenarios(at: Place, *names: str) -> None:
