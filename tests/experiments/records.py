@@ -2,7 +2,7 @@
 
 A record is ``{"machine": {…}, "beside": {…}}``. `beside` is exactly ``vmlab show RUN --reference --json``, which has
 the run's accelerator, date and size; `machine` is from ``vmlab show RUN --json``. Of a scenario that has no publication
-`beside` has the parts `run` and `tables` alone, which are of the same form in ``vmlab show RUN --json``.
+`beside` has the parts `scenario`, `run` and `tables` alone, which are of the same form in ``vmlab show RUN --json``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ def record_of(document: Mapping[str, Any], beside: Mapping[str, Any] | None) -> 
     """The record of a run, from its documents ``vmlab.run/1`` and ``vmlab.reference/1``; None without a publication."""
     run = document["run"]
     if beside is None:
-        beside = {"run": {key: run[key] for key in _RUN}, "tables": document["tables"]}
+        beside = {
+            "scenario": run["scenario"],
+            "run": {key: run[key] for key in _RUN},
+            "tables": document["tables"],
+        }
     return {"machine": {key: run["host"][key] for key in _MACHINE if key in run["host"]}, "beside": dict(beside)}
 
 
