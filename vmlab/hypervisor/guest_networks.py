@@ -111,10 +111,12 @@ class GuestNetworks:
                 raise HypervisorError(f"{name}: its elastic address cannot be removed: {error}") from error
 
     def close(self) -> None:
-        """Remove what is left of all that. Raises HypervisorUnavailable where the kernel refuses."""
-        for name in list(self._routed):
-            self.release(name)
-        self._close_tunnel()
+        """Remove what is left of all that. Raises HypervisorError and HypervisorUnavailable where the kernel refuses."""
+        try:
+            for name in list(self._routed):
+                self.release(name)
+        finally:
+            self._close_tunnel()
 
     def _close_tunnel(self) -> None:
         self._is_open = False
