@@ -33,6 +33,6 @@ check: setup  ## style, types and the walls of the house
 schema: setup  ## the JSON Schema of scenarios, for editors
 	@$(VMLAB) schema > scenarios/schema.json
 
-screenshots: setup  ## pictures of the console, from the newest recorded runs of tile and screenshots/copies.yaml, and the moving one of the demo
+screenshots: setup  ## pictures of the console, from the newest recorded runs of tile and screenshots/copies.yaml, and those of the demo
 	@.venv/bin/python -m screenshots.make
 	@.venv/bin/python -m screenshots.film

@@ -40,12 +40,13 @@ MOST_BYTES = 1_500_000
 
 def moments(demo: Demo) -> list[tuple[int, float]]:
     """The chapter and the position, in seconds, of every picture."""
-    ends = [*(chapter.position for chapter in demo.chapters[1:]), demo.ending.position]
-    return [
-        (number, chapter.position + step * (end - chapter.position))
-        for number, (chapter, end) in enumerate(zip(demo.chapters, ends, strict=True))
-        for step in STEPS
-    ]
+    return [(number, moment(demo, number, step)) for number in range(len(demo.chapters)) for step in STEPS]
+
+
+def moment(demo: Demo, number: int, step: float) -> float:
+    """The position, in seconds, at which this part of a chapter has passed."""
+    since, until = (chapter.position for chapter in (*demo.chapters, demo.ending)[number : number + 2])
+    return since + step * (until - since)
 
 
 async def settled(app: Console, pilot: Pilot[int]) -> str:
@@ -88,15 +89,12 @@ async def begun(app: Console, pilot: Pilot[int]) -> tuple[DemoScreen, Playback]:
 async def stills(demo: Demo, size: tuple[int, int]) -> None:
     """Save what stands on the screen in the chapters `STILLS`, at one size."""
     titles = [chapter.title for chapter in demo.chapters]
-    ends = [*(chapter.position for chapter in demo.chapters[1:]), demo.ending.position]
     app = Console(demo=demo)
     async with app.run_test(size=size) as pilot, asyncio.timeout(PATIENCE_SECONDS):
         screen, playback = await begun(app, pilot)
         for name, title in STILLS.items():
-            place = titles.index(title)
-            since = demo.chapters[place].position
             playback.paused = True
-            screen.seek_to(since + STILL_STEP * (ends[place] - since))
+            screen.seek_to(moment(demo, titles.index(title), STILL_STEP))
             await picture(app, pilot, name)
 
 
