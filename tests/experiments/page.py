@@ -30,7 +30,7 @@ PAGE = DOCS / "experiments.md"
 README = DOCS.parent / "README.md"
 _LIST = re.compile(r"(<!-- scenarios -->\n).*?(<!-- end -->)", re.DOTALL)
 _WIDTH = 118
-NOT_RUN = "not run yet"
+NOT_RUN = "no result is kept yet"
 
 _PREFACE = """\
 # Experiments

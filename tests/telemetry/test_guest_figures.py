@@ -163,7 +163,7 @@ def test_an_answer_that_is_late_for_its_tick_serves_the_next_one() -> None:
 
 
 def test_no_rate_is_over_a_time_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer was held up for 0.9 s; the next one came at once, 1 s of the guest's CPU time after it."""
+    """An answer was held up for 0.9 s, so that the next one seems to follow it closely."""
     times = iter([(10.0, 10.0), (11.0, 11.9), (12.0, 12.0), (13.0, 13.0)])
     answers = [
         Answer(number, asked, given, GuestAnswers().counters({"web": domain(number)}), None)
