@@ -111,7 +111,7 @@ class GuestNetworks:
                 raise HypervisorError(f"{name}: its elastic address cannot be removed: {error}") from error
 
     def close(self) -> None:
-        """Remove what is left of all that. Raises HypervisorError and HypervisorUnavailable where the kernel refuses."""
+        """Remove what is left of all that. Raises HypervisorError or HypervisorUnavailable where the kernel refuses."""
         try:
             for name in list(self._routed):
                 self.release(name)
