@@ -1,7 +1,7 @@
 # The two commands that matter: `make run` and `make test`. Both install what is missing first.
 VMLAB = .venv/bin/vmlab
 
-.PHONY: setup run test test-host test-experiments check unit anomalies schema screenshots
+.PHONY: setup run test test-host test-experiments check unit anomalies walk schema screenshots
 
 setup:  ## Debian packages and .venv; does nothing when nothing is missing
 	@packaging/setup
@@ -23,6 +23,9 @@ unit: setup  ## the tests that boot no guest
 
 anomalies: setup  ## every call of a run fails, hangs or is stopped at once, over fakes; an hour or more, not timed yet
 	@VMLAB_ANOMALIES=$${VMLAB_ANOMALIES:-all} .venv/bin/python -m pytest tests/anomaly -x
+
+walk: setup  ## every key of every screen on a real terminal, over real guests; some minutes, on a machine that does little else
+	@VMLAB_WALK=1 .venv/bin/python -m pytest tests/tui/test_walk.py
 
 check: setup  ## style, types and the walls of the house
 	@.venv/bin/ruff check .

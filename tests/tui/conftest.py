@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -10,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.tui.tmux import Tmux
+from vmlab.lab.folder import RunFolder
 from vmlab.model.places import runs_folder
+from vmlab.store.run_list import list_runs
 
 RECORDED = Path(__file__).parent / "recorded/tile-smoke.sqlite"
 RUN = "20261121-063647-tile-778a"
@@ -42,3 +48,18 @@ def recorded(state: Path) -> Path:
     folder.mkdir(parents=True)
     shutil.copy(RECORDED, folder / "run.sqlite")
     return folder
+
+
+@pytest.fixture
+def tmux(request: pytest.FixtureRequest, state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tmux]:
+    """A terminal, of 80 by 24 or as `request.param` says; what runs when the test ends is stopped."""
+    if shutil.which("tmux") is None or os.geteuid() != 0:
+        pytest.skip("needs tmux and root")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    terminal = Tmux(f"vmlab-test-{os.getpid()}", getattr(request, "param", (80, 24)))
+    yield terminal
+    terminal.kill()
+    for run in list_runs():
+        folder = RunFolder(run.id, runs_folder() / run.id)
+        if folder.alive():
+            subprocess.run([sys.executable, "-m", "vmlab", "stop", run.id], check=False, timeout=300)

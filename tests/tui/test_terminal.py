@@ -2,68 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.tui.pictures import keys_to
+from tests.tui.tmux import Tmux
 from vmlab.lab.folder import RunFolder
 from vmlab.model.places import runs_folder
 from vmlab.store.run_list import list_runs
 
 pytestmark = [pytest.mark.guests, pytest.mark.timeout(1200)]
-
-
-class Tmux:
-    """A terminal of 80 by 24 in a tmux server of its own."""
-
-    def __init__(self, socket: str) -> None:
-        self._socket = socket
-
-    def tell(self, *words: str) -> str:
-        command = ["tmux", "-L", self._socket, "-f", "/dev/null", *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-    def open(self) -> None:
-        self.tell("new-session", "-d", "-s", "console", "-x", "80", "-y", "24", f"{sys.executable} -m vmlab")
-
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            self.tell("send-keys", "-t", "console", key)
-            time.sleep(0.3)
-
-    def shows(self, *words: str, deadline: float = 240.0) -> str:
-        """Wait until all `words` stand on the screen. Raises AssertionError with the screen."""
-        end = time.monotonic() + deadline
-        while time.monotonic() < end:
-            text = self.tell("capture-pane", "-p", "-t", "console")
-            if all(word in text for word in words):
-                return text
-            time.sleep(0.3)
-        raise AssertionError(f"{words} never stood on the screen:\n{text}")
-
-    def kill(self) -> None:
-        subprocess.run(["tmux", "-L", self._socket, "kill-server"], check=False, capture_output=True)
-
-
-@pytest.fixture
-def tmux(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tmux]:
-    if shutil.which("tmux") is None or os.geteuid() != 0:
-        pytest.skip("needs tmux and root")
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    terminal = Tmux(f"vmlab-test-{os.getpid()}")
-    yield terminal
-    terminal.kill()
-    for run in list_runs():
-        folder = RunFolder(run.id, runs_folder() / run.id)
-        if folder.alive():
-            subprocess.run([sys.executable, "-m", "vmlab", "stop", run.id], check=False, timeout=300)
 
 
 def test_the_whole_day_by_keyboard_with_a_terminal_that_is_killed_in_between(tmux: Tmux) -> None:

@@ -1,0 +1,203 @@
+"""The walks over the screens of runs that are over, and over what lies over a screen."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from textual.widgets import Button
+
+from tests.tui.bound import bound, keys
+from tests.tui.tmux import Tmux
+from tests.tui.walk import PANES, TITLES, Deed, Walk, WatchWalk, closes, everywhere, moves, opens, reacts, says, unknown
+from vmlab.tui.app import Console
+from vmlab.tui.screens.compare import CompareScreen
+from vmlab.tui.screens.help import HelpModal, HelpText
+from vmlab.tui.screens.live import LiveScreen
+from vmlab.tui.screens.question import QuestionModal
+from vmlab.tui.screens.replay import ReplayScreen
+from vmlab.tui.screens.results import ResultsScreen
+from vmlab.tui.screens.runs import RunsScreen
+from vmlab.tui.screens.scenarios import ScenariosScreen
+from vmlab.tui.widgets.choice_form import ChoiceForm
+from vmlab.tui.widgets.coming_list import ComingList
+from vmlab.tui.widgets.result_board import ResultBoard
+from vmlab.tui.widgets.row_list import RowList
+from vmlab.tui.widgets.side_table import SideTable
+
+COMING = "─Cells to come─"
+QUESTION = "Let it run"
+PATH = "path of a scenario file"
+PAUSED = "RECORDING paused"
+_KEY = {action: key for key, action in bound(Console).items()}
+_TO_RUNS = "switch_mode('runs')"
+
+
+def walk_coming(tmux: Tmux) -> None:
+    """The list of the cells to come, on Live."""
+    (opening,) = keys(LiveScreen, "edit_coming")
+    tmux.send(opening)
+    walk = Walk(tmux, COMING, "AS PLANNED")
+    tmux.shows(*walk.home)
+    deeds = dict.fromkeys(bound(ComingList).values(), says("Cells to come: "))
+    deeds["tiles(-1)"] = says("Cells to come: |at least one tile")
+    deeds |= moves(ComingList, lambda walk: walk.grounds("Cells to come")) | {"close": closes(opening)}
+    walk.over(ComingList, deeds=deeds, other=unknown)
+    walk.closes(opening, opening)
+    tmux.send(opening)
+    tmux.shows("─Events─", gone=COMING)
+
+
+def walk_question(tmux: Tmux) -> None:
+    """The question whether to stop the run on Live: all keys that do not, then the one that does."""
+    (opening,), (answer,) = keys(LiveScreen, "stop_run"), keys(Button, "press")
+    walk = Walk(tmux, QUESTION, "Stop the run", modal=True)
+    walk.quiet()
+    tmux.send(opening)
+    tmux.shows(*walk.home)
+
+    def button(walk: Walk) -> str:
+        """How one of the buttons looks."""
+        found = re.search(rf"((?:\x1b\[[0-9;]*m)*) *{QUESTION}", tmux.text(styled=True))
+        return found[1] if found else ""
+
+    other: Deed = lambda walk, key: walk.reacts(key, lambda: button(walk))  # noqa: E731
+    deeds = {"answer(False)": closes(opening), "app.focus_next": other}
+    walk.over(QuestionModal, deeds=deeds, other=unknown)
+    (no,) = keys(QuestionModal, "answer(False)")
+    walk.closes(no, opening)
+    walk.closes(answer, opening)
+    other(walk, keys(QuestionModal, "app.focus_next")[0])
+    tmux.send(answer)
+    tmux.until(lambda text: QUESTION not in text, "the question is gone")
+
+
+def walk_help(tmux: Tmux) -> None:
+    """The help of Live."""
+    tmux.send(_KEY["switch_mode('live')"])
+    tmux.shows(TITLES["live"])
+    walk = Walk(tmux, "This screen", modal=True)
+    walk.quiet()
+    tmux.send(_KEY["help"])
+    tmux.shows(*walk.home)
+
+    def top(walk: Walk) -> str:
+        """The first line of the help, without what lies beside it."""
+        rows = walk.tmux.text().splitlines()
+        edge = next(place for place, row in enumerate(rows) if "╭" in row)
+        return rows[edge + 1][rows[edge].index("╭") : rows[edge].index("╮")]
+
+    walk.over(HelpText, deeds=moves(HelpText, top), other=unknown)
+    walk = Walk(tmux, "╭", modal=True)
+    walk.over(HelpModal, deeds={"dismiss": closes(_KEY["help"])}, other=unknown)
+    tmux.send(keys(HelpModal, "dismiss")[0])
+    tmux.shows(TITLES["live"], gone="╭")
+
+
+def walk_scenarios(tmux: Tmux) -> None:
+    """Scenarios, but for starting one."""
+    tmux.send(_KEY["switch_mode('scenarios')"])
+    tmux.shows(TITLES["scenarios"], "repeats")
+    walk = Walk(tmux, TITLES["scenarios"])
+    deeds = everywhere("scenarios") | {"file": opens(PATH)}
+    walk.over(ScenariosScreen, Console, deeds=deeds, later=("start",), other=reacts)
+    there, back = keys(ScenariosScreen, "pane(1)")[0], keys(ScenariosScreen, "pane(-1)")[0]
+
+    def chosen(walk: Walk, key: str) -> None:
+        walk.reacts(key)
+        walk.reacts(back)
+
+    names = moves(RowList, lambda walk: walk.grounds("Scenarios", columns=10))
+    walk.over(RowList, deeds=names | {"choose": chosen}, other=unknown)
+    walk.reacts(there)
+    walk.over(ChoiceForm, deeds={}, other=reacts)
+    for key in keys(ScenariosScreen, "reset"):
+        walk.reacts(key)
+
+
+def walk_to_the_start(tmux: Tmux, scenario: Path) -> None:
+    """A scenario's file is opened on Scenarios, and started."""
+    tmux.send(_KEY["switch_mode('scenarios')"])
+    tmux.shows(TITLES["scenarios"])
+    for key in keys(ScenariosScreen, "file"):
+        tmux.send(key)
+    tmux.shows(PATH)
+    tmux.type(str(scenario))
+    tmux.send("enter")
+    tmux.shows(f"─{scenario.name}─", "Press s to start it")
+    for key in keys(ScenariosScreen, "start"):
+        tmux.send(key)
+
+
+def walk_runs(tmux: Tmux) -> None:
+    """Runs, all of which are over."""
+    tmux.send(_KEY[_TO_RUNS])
+    tmux.shows(TITLES["runs"], "outcome", gone="Reading")
+    walk = Walk(tmux, TITLES["runs"])
+    deeds = everywhere("runs") | {
+        "choose": opens("RECORDING"),
+        "compare": opens(TITLES["compare"], back=(_KEY[_TO_RUNS],)),
+        "results": opens("─Results─"),
+        "filter": opens("words that a run must have"),
+        "stop": says("is over"),
+    }
+    walk.over(RowList, RunsScreen, Console, deeds=deeds | moves(RowList), other=reacts)
+
+
+def walk_replay(tmux: Tmux) -> None:
+    """The recording of the oldest run, while it stands still."""
+    last, opening = keys(RowList, "move(100000)")[0], keys(RowList, "choose")[0]
+    tmux.send(last)
+    tmux.send(opening)
+    tmux.shows("RECORDING")
+    (pause,) = keys(ReplayScreen, "pause")
+    tmux.send(pause)
+    walk = WatchWalk(tmux, PAUSED)
+
+    def paused(walk: Walk, key: str) -> None:
+        tmux.send(key)
+        tmux.shows("RECORDING", gone=PAUSED)
+        tmux.send(key)
+        tmux.shows(PAUSED)
+
+    deeds = everywhere("runs", opened=True) | {
+        "pause": paused,
+        "change_run": says("this is a recording"),
+        "compare": opens(TITLES["compare"], back=(_KEY[_TO_RUNS],)),
+    }
+    walk.over(ReplayScreen, Console, deeds=deeds, later=("leave", _TO_RUNS), other=reacts)
+    for title, owner in PANES.items():
+        walk.enter(title)
+        walk.over(owner, deeds=moves(owner), other=unknown)
+    _leaves(Walk(tmux, "RECORDING"), opening, *keys(ReplayScreen, "leave"))
+
+
+def walk_results(tmux: Tmux) -> None:
+    """The tables of a run."""
+    (opening,) = keys(RunsScreen, "results")
+    tmux.send(opening)
+    walk = Walk(tmux, "─Results─")
+    tmux.shows(*walk.home)
+    deeds = everywhere("runs", opened=True) | moves(ResultBoard)
+    walk.over(ResultBoard, ResultsScreen, Console, deeds=deeds, later=("dismiss", _TO_RUNS), other=reacts)
+    _leaves(walk, opening, *keys(ResultsScreen, "dismiss"))
+
+
+def _leaves(walk: Walk, opening: str, *leaving: str) -> None:
+    """Each of the keys that lead from what was opened on Runs back to it."""
+    for key in (*leaving, _KEY[_TO_RUNS]):
+        walk.closes(key, opening)
+    walk.tmux.send(leaving[0])
+    walk.tmux.until(lambda text: not all(word in text for word in walk.home), f"{walk.home} are gone")
+    walk.tmux.shows(TITLES["runs"])
+
+
+def walk_compare(tmux: Tmux) -> None:
+    """What the first run of the list varied, side by side."""
+    for key in (*keys(RowList, "move(-100000)"), *keys(RunsScreen, "compare")):
+        tmux.send(key)
+    tmux.shows(TITLES["compare"], "since the workloads started")
+    walk = Walk(tmux, TITLES["compare"])
+    deeds = everywhere("compare") | {f"app.{_TO_RUNS}": opens(TITLES["runs"], back=(_KEY["switch_mode('compare')"],))}
+    walk.over(CompareScreen, Console, deeds=deeds, other=reacts)
+    walk.over(SideTable, deeds=moves(SideTable), other=unknown)
