@@ -56,7 +56,7 @@ def tmux(request: pytest.FixtureRequest, state: Path, monkeypatch: pytest.Monkey
     if shutil.which("tmux") is None or os.geteuid() != 0:
         pytest.skip("needs tmux and root")
     monkeypatch.setenv("COLORTERM", "truecolor")
-    terminal = Tmux(f"vmlab-test-{os.getpid()}", getattr(request, "param", (80, 24)))
+    terminal = Tmux(state, getattr(request, "param", (80, 24)))
     yield terminal
     terminal.kill()
     for run in list_runs():

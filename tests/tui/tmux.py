@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 PATIENCE_SECONDS = 240.0
 _POLL_SECONDS = 0.05
@@ -46,25 +47,29 @@ _NAMES = {
 
 
 class Tmux:
-    """A terminal in a tmux server of its own."""
+    """A terminal in a tmux server of its own; each program that is opened has a new one, as the one before may still be ending."""
 
-    def __init__(self, socket: str, size: tuple[int, int] = (80, 24)) -> None:
-        self._socket = socket
+    def __init__(self, folder: Path, size: tuple[int, int] = (80, 24)) -> None:
+        self._folder = folder
         self._size = size
+        self._opened = 0
 
     def tell(self, *words: str) -> str:
-        command = ["tmux", "-L", self._socket, "-f", "/dev/null", *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return subprocess.run(self._command(*words), check=True, capture_output=True, text=True).stdout
+
+    def _command(self, *words: str) -> list[str]:
+        return ["tmux", "-S", str(self._folder / f"tmux-{self._opened}"), "-f", "/dev/null", *words]
 
     def open(self, *arguments: str) -> None:
         """Start the program with `arguments`; the terminal is there as long as it."""
         columns, rows = map(str, self._size)
+        self._opened += 1
         console = " ".join(["env -u COLUMNS -u LINES", sys.executable, "-m", "vmlab", *arguments])
         self.tell("new-session", "-d", "-s", "console", "-x", columns, "-y", rows, console)
 
     def is_open(self) -> bool:
         """Whether the program is there."""
-        command = ["tmux", "-L", self._socket, "has-session", "-t", "console"]
+        command = self._command("has-session", "-t", "console")
         return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
     def press(self, *keys: str) -> None:
@@ -81,7 +86,7 @@ class Tmux:
 
     def text(self, *, styled: bool = False) -> str:
         """What stands on the screen; `styled` with the sequences of its colours."""
-        return self.tell("capture-pane", "-p", *(["-e"] if styled else []), "-t", "console")
+        return self.tell("capture-pane", "-p", *(["-e", "-N"] if styled else []), "-t", "console")
 
     def grounds(self, columns: int) -> list[set[str]]:
         """For each line the colours behind the signs in its first `columns`, as tmux writes them."""
@@ -122,7 +127,7 @@ class Tmux:
             time.sleep(_POLL_SECONDS)
 
     def kill(self) -> None:
-        subprocess.run(["tmux", "-L", self._socket, "kill-server"], check=False, capture_output=True)
+        subprocess.run(self._command("kill-server"), check=False, capture_output=True)
 
 
 def _ground(codes: str, before: str) -> str:
