@@ -84,6 +84,27 @@ def test_one_descriptor_of_two_without_the_flag_is_enough_to_disagree(files: tup
 
 
 @pytest.mark.parametrize("mode", CACHE_MODES)
+def test_a_base_that_is_opened_by_another_path_than_its_overlay_names(
+    mode: CacheMode, files: tuple[Path, Path]
+) -> None:
+    overlay, base = files
+    file = {"driver": "file", "filename": str(overlay)}
+    backing = {"driver": "raw", "file": {"driver": "file", "filename": str(base)}}
+    place = "json:" + json.dumps({"driver": "qcow2", "backing": backing, "file": file})
+
+    def monitor(command: str) -> Any:
+        said = Monitor(*files, CACHE_FLAGS[mode])(command)
+        if command == "query-block":
+            said[0]["inserted"]["file"] = place
+        return said
+
+    with opened(overlay, CACHE_FLAGS[mode].direct), opened(base, CACHE_FLAGS[mode].direct):
+        assert all(proof.agrees for proof in Qemu("web", os.getpid(), monitor).prove(mode, files))
+        place = place[:60]
+        assert not all(proof.agrees for proof in Qemu("web", os.getpid(), monitor).prove(mode, files))
+
+
+@pytest.mark.parametrize("mode", CACHE_MODES)
 def test_a_file_that_nobody_has_open_does_not_agree(mode: CacheMode, files: tuple[Path, Path]) -> None:
     for proof in Qemu("web", os.getpid(), Monitor(*files, CACHE_FLAGS[mode])).prove(mode, files):
         assert not proof.agrees

@@ -166,19 +166,32 @@ def _file_nodes(nodes: Iterable[Mapping[str, Any]]) -> dict[Path, CacheFlags]:
     }
 
 
+def _options(place: str) -> dict[str, Any]:
+    """How the lowest node of a node's ``file`` was opened; empty where that is a path.
+
+    QEMU writes the options as JSON where a path does not say all of them: for what has none, and for an image whose
+    file names the one below it by another path than it was opened by, as where a folder is a symbolic link. Of more
+    than 4096 characters it writes a beginning, which says nothing.
+    """
+    try:
+        options: Any = json.loads(place.removeprefix("json:")) if place.startswith("json:") else {}
+    except ValueError:
+        return {}
+    while isinstance(below := options.get("file"), dict):
+        options = below
+    return dict(options)
+
+
 def _is_in_pool(place: str, image: PoolImage) -> bool:
-    """Whether a node's ``file`` names `image`; QEMU writes the options of what has no path as JSON."""
-    if not place.startswith("json:"):
-        return False
-    options = json.loads(place.removeprefix("json:"))
-    opened = options if options.get("driver") == "rbd" else options.get("file")
-    return isinstance(opened, dict) and (opened.get("pool"), opened.get("image")) == (image.pool, image.image)
+    """Whether a node's ``file`` is `image`."""
+    opened = _options(place)
+    return (opened.get("pool"), opened.get("image")) == (image.pool, image.image)
 
 
 def _device_write_cache(devices: Iterable[Mapping[str, Any]], overlay: Path) -> bool | None:
     """Whether the guest's device on `overlay` has its write cache on; None where there is no such device."""
     for device in devices:
         inserted = device.get("inserted")
-        if inserted and Path(inserted["file"]) == overlay:
+        if inserted and Path(_options(inserted["file"]).get("filename", inserted["file"])) == overlay:
             return bool(inserted["cache"]["writeback"])
     return None
