@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 from textual.app import App, ComposeResult
 
 from tests.tui.pictures import screen_text
@@ -75,3 +76,36 @@ async def test_end_leads_to_the_newest_line_also_where_lines_come_meanwhile() ->
         await until(lambda: log.scroll_y > 0, "it moves")
         log.show([*LINES, *(one._replace(text=f"more {number}.") for number, one in enumerate(LINES))])
         await until(lambda: "more 19." in screen_text(app), "the newest line is in sight")
+
+
+@pytest.mark.parametrize(("key", "back"), [("down", "up"), ("pagedown", "pageup")])
+async def test_who_glides_to_the_end_follows_also_where_lines_come_on_the_way(key: str, back: str) -> None:
+    app = _Logs()
+    async with app.run_test(size=(80, 18)) as pilot:
+        log = app.screen.query_one(EventLog)
+        log.show(LINES)
+        log.focus()
+        await until(lambda: "event 19." in screen_text(app), "the end is in sight")
+        await pilot.press(back)
+        await until(lambda: "event 19." not in screen_text(app), "it is not")
+        await until(lambda: log.scroll_y == log.scroll_target_y, "the log stands still")
+        app.simulate_key(key)
+        await until(lambda: log.scroll_target_y == log.max_scroll_y, "it glides to the end")
+        log.show([*LINES, *(one._replace(text=f"more {number}.") for number, one in enumerate(LINES))])
+        await until(lambda: "more 19." in screen_text(app), "the newest line is in sight")
+
+
+async def test_one_line_up_is_enough_to_stay() -> None:
+    app = _Logs()
+    async with app.run_test(size=(80, 18)) as pilot:
+        log = app.screen.query_one(EventLog)
+        log.show(LINES)
+        log.focus()
+        await until(lambda: "event 19." in screen_text(app), "the end is in sight")
+        await pilot.press("up")
+        await until(lambda: "event 19." not in screen_text(app), "it is a line further up")
+        log.show([*LINES, LogLine(1795271500.0, "info", "event 20.")])
+        await until(lambda: log.virtual_size.height == len(LINES) + 1, "the new line is there")
+        await pilot.pause()
+        await pilot.pause()
+        assert "event 19." not in screen_text(app)

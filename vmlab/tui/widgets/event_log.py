@@ -20,6 +20,8 @@ class EventLog(Painted):
         super().__init__(id=id)
         self._shown: Sequence[LogLine] = ()
         self._following = True
+        self._end = 0
+        """How far it could be scrolled when it was last drawn."""
 
     def show(self, log: Sequence[LogLine]) -> None:
         """Draw `log`; nothing happens when it is what is there already."""
@@ -37,9 +39,11 @@ class EventLog(Painted):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """The user scrolls away from the end, or back to it."""
         super().watch_scroll_y(old_value, new_value)
-        self._following = new_value >= self.max_scroll_y - 1
+        # Where it glides to counts, and the end of then: a line may come on the way.
+        self._following = self.scroll_target_y >= min(self._end, self.max_scroll_y)
 
     def _to_end(self) -> None:
+        self._end = self.max_scroll_y
         if self._following:
             self.scroll_end(animate=False, immediate=True)
 
