@@ -56,8 +56,11 @@ class Commands:
         self.asked.append((number, change))
         if self.failure:
             raise UsageError(self.failure)
-        if change.get("skip"):
-            self.cells = [{**one, "state": "skipped"} if one["cell"] == number else one for one in self.cells]
+        state = "skipped" if change.get("skip") else "changed"
+        axes = {axis: value for axis, value in change.items() if axis in ("cache", "tiles")}
+        self.cells = [
+            {**one, "state": state, "axes": one["axes"] | axes} if one["cell"] == number else one for one in self.cells
+        ]
         return f"cell {number} was asked for"
 
     def switch_cache(self, mode: CacheMode) -> str:
@@ -125,24 +128,27 @@ async def test_the_list_has_its_place_beside_the_charts(size: tuple[int, int], c
 @pytest.mark.parametrize(
     ("keys", "asked"),
     [
-        (["b"], (2, {"cache": "writeback"})),
-        (["down", "b"], (3, {"cache": "none"})),
-        (["plus"], (2, {"tiles": 2})),
-        (["s"], (2, {"skip": True})),
-        (["enter"], (2, {"skip": True})),
-        (["down", "p"], (3, {"as_planned": True})),
-        (["down", "down", "enter"], (4, {"as_planned": True})),
+        (["b"], [(2, {"cache": "writeback"})]),
+        (["down", "b"], [(3, {"cache": "none"})]),
+        (["plus"], [(2, {"tiles": 2})]),
+        (["s"], [(2, {"skip": True})]),
+        (["enter"], [(2, {"skip": True})]),
+        (["down", "p"], [(3, {"as_planned": True})]),
+        (["down", "down", "enter"], [(4, {"as_planned": True})]),
+        (["plus", "plus", "minus"], [(2, {"tiles": 2}), (2, {"tiles": 3}), (2, {"tiles": 2})]),
+        (["b", "b"], [(2, {"cache": "writeback"}), (2, {"cache": "none"})]),
     ],
 )
 async def test_a_key_asks_for_the_cell_under_the_cursor_and_says_what_came_of_it(
-    keys: list[str], asked: tuple[int, dict[str, Any]], commands: Commands
+    keys: list[str], asked: list[tuple[int, dict[str, Any]]], commands: Commands
 ) -> None:
     app = StillConsole()
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(app, pilot)
         await pilot.press(*keys)
-        await until(lambda: said(app) == f"Cells to come: cell {asked[0]} was asked for", "it is told")
-    assert commands.asked == [asked]
+        await until(lambda: len(commands.asked) == len(asked), "all is asked for")
+        await until(lambda: said(app) == f"Cells to come: cell {asked[0][0]} was asked for", "it is told")
+    assert commands.asked == asked
 
 
 async def test_after_a_change_the_list_is_as_the_run_tells_it_and_the_cursor_stays(commands: Commands) -> None:

@@ -47,7 +47,7 @@ _NAMES = {
 
 
 class Tmux:
-    """A terminal in a tmux server of its own; each program that is opened has a new one, as the one before may still be ending."""
+    """A terminal in a tmux server of its own; each program that is opened has a new one, as the last may be ending."""
 
     def __init__(self, folder: Path, size: tuple[int, int] = (80, 24)) -> None:
         self._folder = folder

@@ -20,6 +20,7 @@ from vmlab.tui.feed.messages import HostProblem, HostSampled, PastFound, RunArri
 from vmlab.tui.late import coming_list, host_feed, live_feed, run_commands, run_state
 from vmlab.tui.screens.run_keys import RUN_KEYS
 from vmlab.tui.screens.watch import WatchScreen
+from vmlab.tui.state.asked import AskedChanges, Change
 from vmlab.tui.state.views import LogLine
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from vmlab.model.event import CellToCome
     from vmlab.model.host_settings import Ksm
     from vmlab.model.run import AxisValue, CacheMode
-    from vmlab.tui.commands import RunCommands
     from vmlab.tui.feed.host import HostFeed
     from vmlab.tui.feed.live import LiveFeed
     from vmlab.tui.widgets.coming_list import ComingList
@@ -59,6 +59,7 @@ class LiveScreen(WatchScreen):
         self._feed: LiveFeed | None = None
         self._listed: ComingList | None = None
         """The list of the cells to come while it is open."""
+        self._asked = AskedChanges()
 
     def on_mount(self) -> None:
         """Both feeds begin after the first picture, which does not wait until they are loaded."""
@@ -117,6 +118,8 @@ class LiveScreen(WatchScreen):
     @on(RunArrived)
     def _run_arrived(self, message: RunArrived) -> None:
         self.apply(message.events)
+        if self._asked.is_open:
+            self._asked.told(dict(self.view().next_axes or ()))
         if message.samples:
             self._take_over()
         for sample in message.samples:
@@ -156,6 +159,7 @@ class LiveScreen(WatchScreen):
 
     def _watch(self, run: str | None) -> None:
         self.watched = run
+        self._asked = AskedChanges()
         if self._listed is not None:
             self.call_later(self._close_coming if run is None else self._list_coming)
         self.refresh_bindings()
@@ -175,7 +179,7 @@ class LiveScreen(WatchScreen):
         if self.is_refused("switch_cache"):
             return
         mode: CacheMode = "writeback" if self._coming("cache") == "none" else "none"
-        self._change(f"cache {mode}", lambda run: run.set_cache(mode))
+        self._change(f"cache {mode}", lambda run: run.set_cache(mode), cache=mode)
 
     def action_switch_cache_now(self) -> None:
         """Guests that run: none where they have another mode, writeback otherwise. The running cell does not count."""
@@ -203,11 +207,12 @@ class LiveScreen(WatchScreen):
         if count < 1:
             self.notify("a cell has at least one tile", title="Cells to come", severity="warning")
             return
-        self._change(f"{count} {'tile' if count == 1 else 'tiles'}", lambda run: run.set_tiles(count))
+        self._change(f"{count} {'tile' if count == 1 else 'tiles'}", lambda run: run.set_tiles(count), tiles=count)
 
     def action_as_planned(self) -> None:
         """Cells to come: those that the run was started with."""
         if not self.is_refused("as_planned"):
+            self._asked.forget()
             self._change("as planned", lambda run: run.set_as_planned())
 
     async def action_edit_coming(self) -> None:
@@ -233,7 +238,7 @@ class LiveScreen(WatchScreen):
 
     def on_coming_list_asked(self, message: ComingList.Asked) -> None:
         """A key in the list, for one cell."""
-        self._ask("Cells to come", lambda run: run.change_cell(message.number, message.change))
+        self._change_as(lambda run: run.change_cell(message.number, message.change))
 
     @work(thread=True, exclusive=True, group="coming")
     def _list_coming(self) -> None:
@@ -275,22 +280,35 @@ class LiveScreen(WatchScreen):
 
     def _coming(self, axis: str) -> AxisValue | None:
         """The next cell's value of an axis, if known: the one the user asked for, else the running cell's."""
-        view = self.view()
+        view, asked = self.view(), self._asked.value(axis)
+        if asked is not None:
+            return asked
         if view.next_axes is not None and axis in dict(view.next_axes):
             return dict(view.next_axes)[axis]
         return view.cell.axis(axis) if view.cell is not None else None
 
-    def _change(self, what: str, command: Callable[[RunCommands], str]) -> None:
-        self._ask("Cells to come", lambda run: f"{what}, {command(run)}; the running cell stays as it is")
+    def _change(self, what: str, command: Change, **values: AxisValue) -> None:
+        self._change_as(lambda run: f"{what}, {command(run)}; the running cell stays as it is", **values)
+
+    def _change_as(self, change: Change, **values: AxisValue) -> None:
+        self._asked.add(change, values)
+        self._ask("Cells to come", self._asked.make_next, self._forget_asked)
+
+    def _forget_asked(self) -> None:
+        self._asked.forget()
+        if self._listed is not None:
+            self._listed.forget_asked()
 
     @work(thread=True, group="commands")
-    def _ask(self, title: str, command: Callable[[RunCommands], str]) -> None:
+    def _ask(self, title: str, command: Change, refused: Callable[[], None] | None = None) -> None:
         """Have `command` ask the run that is watched, and show what it says, or why it did not work."""
         if self.watched is None:
             return
         try:
             effect = command(run_commands(runs_folder() / self.watched))
         except VmlabError as error:
+            if refused is not None:
+                self.app.call_from_thread(refused)
             self.app.call_from_thread(self.notify, str(error), title=f"{title}: not changed", severity="warning")
             return
         self.app.call_from_thread(self.notify, effect, title=title)

@@ -43,6 +43,8 @@ class ComingList(RowList):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._cells: dict[str, CellToCome] = {}
+        self._asked: dict[tuple[int, str], Any] = {}
+        """What was asked for by cell and axis since the run told last."""
 
     def on_mount(self) -> None:
         """Until the run has answered there is a sentence."""
@@ -55,12 +57,17 @@ class ComingList(RowList):
 
     def fill(self, cells: Sequence[CellToCome]) -> None:
         """Show the cells to come."""
+        self.forget_asked()
         heading, *rows = coming_rows(cells)
         self._cells = {str(one["cell"]): one for one in cells}
         tones = [_TONES.get(one["state"], "plain") for one in cells]
         lines = [((f" {row}", tone),) for row, tone in zip(rows, tones, strict=True)]
         above = ((f" {heading}", "quiet"),) if cells else ()
         self.show(above, zip(self._cells, lines, strict=True), (NONE_TO_COME,))
+
+    def forget_asked(self) -> None:
+        """What is asked for next starts from what the run told."""
+        self._asked = {}
 
     def is_outdated_by(self, events: Iterable[Event]) -> bool:
         """Whether after `events` other cells are to come."""
@@ -75,18 +82,23 @@ class ComingList(RowList):
         return self._cells[self.key]
 
     def _ask(self, cell: CellToCome, **change: Any) -> None:
-        self.post_message(self.Asked(int(cell["cell"]), change))
+        number = int(cell["cell"])
+        self._asked |= {(number, axis): value for axis, value in change.items()}
+        self.post_message(self.Asked(number, change))
+
+    def _value(self, cell: CellToCome, axis: str) -> Any:
+        return self._asked.get((int(cell["cell"]), axis), cell["axes"].get(axis))
 
     def action_cache(self) -> None:
         """Cache writeback where it is none, none otherwise."""
         if (cell := self._cell) is not None:
-            self._ask(cell, cache="writeback" if cell["axes"].get("cache") == "none" else "none")
+            self._ask(cell, cache="writeback" if self._value(cell, "cache") == "none" else "none")
 
     def action_tiles(self, step: int) -> None:
         """One tile more or fewer."""
         if (cell := self._cell) is None:
             return
-        count = int(cell["axes"].get("tiles", 1)) + step
+        count = int(self._value(cell, "tiles") or 1) + step
         if count < 1:
             self.notify("a cell has at least one tile", severity="warning")
         else:
