@@ -131,6 +131,10 @@ def test_every_key_while_real_guests_are_frozen_work_and_are_gone(scenario: Path
         live.walk(LAST_CELL)
         assert "collect " in tmux.text()
     tmux.shows(HOST)
+    shown = subprocess.run([*VMLAB, "show"], check=True, capture_output=True, text=True).stdout
+    # What was held is all that is wrong with the cells.
+    (wrong,) = [line for line in shown.splitlines() if line.startswith("! ")]
+    assert "far: its QEMU was stopped for" in wrong, shown
 
     walk_runs(tmux)
     walk_replay(tmux)
