@@ -132,9 +132,9 @@ def test_every_key_while_real_guests_are_frozen_work_and_are_gone(scenario: Path
         assert "collect " in tmux.text()
     tmux.shows(HOST)
     shown = subprocess.run([*VMLAB, "show"], check=True, capture_output=True, text=True).stdout
-    # What was held is all that is wrong with the cells.
-    (wrong,) = [line for line in shown.splitlines() if line.startswith("! ")]
-    assert "far: its QEMU was stopped for" in wrong, shown
+    # The cells do not count: a guest was held, and walking is other work. No proof of the lab's own failed.
+    assert "far: its QEMU was stopped for" in shown, shown
+    assert "is not what QEMU has" not in shown, shown
 
     walk_runs(tmux)
     walk_replay(tmux)
