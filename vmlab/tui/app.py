@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.signal import Signal
@@ -20,6 +21,7 @@ from vmlab.model.places import state_folder
 from vmlab.model.visible import visible, visible_line
 from vmlab.system.terminal import say
 from vmlab.tui.contract import Said, Tabular
+from vmlab.tui.driver import WaitingDriver
 from vmlab.tui.late import (
     compare_screen,
     demo_screen,
@@ -88,6 +90,11 @@ class Console(App[int], inherit_bindings=False):
         self.said: Said | None = None
         self.said_changed: Signal[Said | None] = Signal(self, "said")
         self._silence: Timer | None = None
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's choice, except that its driver for Linux is one that sleeps until keys come."""
+        chosen = super().get_driver_class()
+        return WaitingDriver if issubclass(WaitingDriver, chosen) else chosen
 
     def get_default_screen(self) -> Screen[None]:
         """The first screen, Live. Were it among MODES, Textual would parse all style sheets again for it."""

@@ -1,0 +1,106 @@
+"""Keys reach the console from a terminal at which nobody looks while none come."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import threading
+import tty
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from textual import events
+from textual.app import App
+from textual.message import Message
+
+from tests.waiting import until
+from vmlab.tui import driver as driver_module
+from vmlab.tui.app import Console
+from vmlab.tui.driver import WaitingDriver
+
+
+class Reading(WaitingDriver):
+    """The driver at a terminal of its own, with what it reads."""
+
+    def __init__(self, terminal: int) -> None:
+        super().__init__(App())
+        self.fileno = terminal
+        self.messages: list[Message] = []
+        self.thread = self._key_thread = threading.Thread(target=self.run_input_thread)
+        self.thread.start()
+
+    def process_message(self, message: Message) -> None:
+        self.messages.append(message)
+
+    def ends(self) -> bool:
+        """Whether it ends when input is no longer wanted."""
+        self.disable_input()
+        self.thread.join(60)
+        return not self.thread.is_alive()
+
+    @property
+    def keys(self) -> list[str]:
+        return [one.key for one in self.messages if isinstance(one, events.Key)]
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """Where keys are written, and where they are read."""
+    ends = pty.openpty()
+    tty.setraw(ends[1])
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+async def test_keys_escape_alone_and_sequences_in_pieces_are_read(terminal: tuple[int, int]) -> None:
+    keyboard, screen = terminal
+    driver = Reading(screen)
+    for sent, keys in ((b"a", ["a"]), (b"\x1b", ["escape"]), (b"\x1b[A", ["up"]), ("ä".encode(), ["ä"])):
+        driver.messages.clear()
+        os.write(keyboard, sent)
+        await until(lambda: driver.keys == keys or (keys == ["ä"] and len(driver.keys) == 1), f"{keys} are read")  # noqa: B023
+    driver.messages.clear()
+    for sent in (b"\x1b", b"[", b"B"):
+        os.write(keyboard, sent)
+    await until(lambda: driver.keys == ["down"], "the pieces are one key")
+    assert driver.ends()
+
+
+async def test_the_terminal_is_not_looked_at_while_no_key_comes(
+    terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyboard, screen = terminal
+    waits: list[float | None] = []
+
+    class Spied:
+        @staticmethod
+        def select(read: Any, write: Any, others: Any, patience: float | None) -> Any:
+            waits.append(patience)
+            return select.select(read, write, others, patience)
+
+    monkeypatch.setattr(driver_module, "select", Spied)
+    driver = Reading(screen)
+    await until(lambda: waits == [None], "it waits for keys as long as none come")
+    os.write(keyboard, b"a")
+    await until(lambda: len(waits) == 3, "it has waited for the rest of a sequence, which did not come")
+    assert waits[1] is not None and waits[2] is None
+    assert driver.ends()
+
+
+async def test_a_terminal_that_is_gone_ends_the_reading(terminal: tuple[int, int]) -> None:
+    reading, writing = os.pipe()
+    driver = Reading(reading)
+    os.close(writing)
+    driver.thread.join(60)
+    assert not driver.thread.is_alive()
+    assert driver.ends()
+    os.close(reading)
+
+
+def test_the_console_has_this_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Console().driver_class is WaitingDriver
+    monkeypatch.setattr("textual.constants.DRIVER", "textual.drivers.headless_driver:HeadlessDriver")
+    assert Console().driver_class.__name__ == "HeadlessDriver"
