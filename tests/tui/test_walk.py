@@ -1,8 +1,7 @@
 """Every key of every screen on a real terminal, in the states that real guests give: it does something or says why not.
 
 The keys are those that the program binds; told here is what an action does in a state. What ends a run or the program
-is pressed last. The demo is left out: its screen is that of a recording, which is among them. `make walk` does it;
-`make test` does not, as it takes minutes and waits for what is seen for moments.
+is pressed last. `make walk` does it; `make test` does not, as it takes minutes and waits for what is seen for moments.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from tests.tui.walk_live import LAST_CELL, NO_RUN, WAITING, WORKING, Live
 from tests.tui.walks import (
     walk_coming,
     walk_compare,
+    walk_demo,
     walk_help,
     walk_question,
     walk_replay,
@@ -147,6 +147,7 @@ def test_every_key_while_real_guests_are_frozen_work_and_are_gone(scenario: Path
             tmux.shows(TITLES["live"])
         tmux.send(key)
         tmux.gone()
+    walk_demo(tmux)
 
 
 def qemus(state: Path, guest: str = "") -> list[int]:

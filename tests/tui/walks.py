@@ -7,11 +7,12 @@ from pathlib import Path
 
 from textual.widgets import Button
 
-from tests.tui.bound import bound, keys
+from tests.tui.bound import LEAVES, bound, keys
 from tests.tui.tmux import Tmux
 from tests.tui.walk import PANES, TITLES, Deed, Walk, WatchWalk, closes, everywhere, moves, opens, reacts, says, unknown
 from vmlab.tui.app import Console
 from vmlab.tui.screens.compare import CompareScreen
+from vmlab.tui.screens.demo import DemoScreen
 from vmlab.tui.screens.help import HelpModal, HelpText
 from vmlab.tui.screens.live import LiveScreen
 from vmlab.tui.screens.question import QuestionModal
@@ -28,9 +29,10 @@ from vmlab.tui.widgets.side_table import SideTable
 COMING = "─Cells to come─"
 QUESTION = "Let it run"
 PATH = "path of a scenario file"
-PAUSED = "RECORDING paused"
+RECORDING = "RECORDING"
+PAUSED = f"{RECORDING} paused"
 _KEY = {action: key for key, action in bound(Console).items()}
-_TO_RUNS = "switch_mode('runs')"
+_TO_LIVE, _TO_RUNS = "switch_mode('live')", "switch_mode('runs')"
 
 
 def walk_coming(tmux: Tmux) -> None:
@@ -74,7 +76,7 @@ def walk_question(tmux: Tmux) -> None:
 
 def walk_help(tmux: Tmux) -> None:
     """The help of Live."""
-    tmux.send(_KEY["switch_mode('live')"])
+    tmux.send(_KEY[_TO_LIVE])
     tmux.shows(TITLES["live"])
     walk = Walk(tmux, "This screen", modal=True)
     walk.quiet()
@@ -135,7 +137,7 @@ def walk_runs(tmux: Tmux) -> None:
     tmux.shows(TITLES["runs"], "outcome", gone="Reading")
     walk = Walk(tmux, TITLES["runs"])
     deeds = everywhere("runs") | {
-        "choose": opens("RECORDING"),
+        "choose": opens(RECORDING),
         "compare": opens(TITLES["compare"], back=(_KEY[_TO_RUNS],)),
         "results": opens("─Results─"),
         "filter": opens("words that a run must have"),
@@ -149,27 +151,47 @@ def walk_replay(tmux: Tmux) -> None:
     last, opening = keys(RowList, "move(100000)")[0], keys(RowList, "choose")[0]
     tmux.send(last)
     tmux.send(opening)
-    tmux.shows("RECORDING")
-    (pause,) = keys(ReplayScreen, "pause")
+    _walk_recording(tmux, ReplayScreen, "runs")
+    _leaves(Walk(tmux, RECORDING), opening, *keys(ReplayScreen, "leave"))
+
+
+def walk_demo(tmux: Tmux) -> None:
+    """The demo, while it stands still; each key that leads from it to Live ends the walk over a program."""
+    leaving = (*keys(DemoScreen, "leave"), _KEY[_TO_LIVE])
+    for place, key in enumerate(leaving):
+        tmux.open("demo")
+        tmux.shows(RECORDING)
+        if not place:
+            _walk_recording(tmux, DemoScreen, "live")
+        tmux.send(key)
+        tmux.shows(TITLES["live"], gone=RECORDING)
+        tmux.send(keys(Console, *LEAVES)[0])
+        tmux.gone()
+
+
+def _walk_recording(tmux: Tmux, screen: type[ReplayScreen], mode: str) -> None:
+    """A recording that was opened over the screen of `mode`, but for the keys that lead back there."""
+    tmux.shows(RECORDING)
+    (pause,) = keys(screen, "pause")
     tmux.send(pause)
     walk = WatchWalk(tmux, PAUSED)
 
     def paused(walk: Walk, key: str) -> None:
         tmux.send(key)
-        tmux.shows("RECORDING", gone=PAUSED)
+        tmux.shows(RECORDING, gone=PAUSED)
         tmux.send(key)
         tmux.shows(PAUSED)
 
-    deeds = everywhere("runs", opened=True) | {
+    back = f"switch_mode('{mode}')"
+    deeds = everywhere(mode, opened=True) | {
         "pause": paused,
         "change_run": says("this is a recording"),
-        "compare": opens(TITLES["compare"], back=(_KEY[_TO_RUNS],)),
+        "compare": opens(TITLES["compare"], back=(_KEY[back],)),
     }
-    walk.over(ReplayScreen, Console, deeds=deeds, later=("leave", _TO_RUNS), other=reacts)
+    walk.over(screen, Console, deeds=deeds, later=("leave", back), other=reacts)
     for title, owner in PANES.items():
         walk.enter(title)
         walk.over(owner, deeds=moves(owner), other=unknown)
-    _leaves(Walk(tmux, "RECORDING"), opening, *keys(ReplayScreen, "leave"))
 
 
 def walk_results(tmux: Tmux) -> None:
