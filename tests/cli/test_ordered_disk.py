@@ -91,7 +91,10 @@ def test_comparisons_say_so(capsys: Captured, tmp_path: Path) -> None:
     gate = str(tmp_path / "gate.xml")
     compared(capsys, "--fail-if", "primes.run_time > +20 %", "--junit", gate)
     properties = etree.parse(gate).findall(".//testsuite/properties/property")
-    assert [(one.get("name"), one.get("value")) for one in properties] == [("ordered", "emulated disk")]
+    assert [(one.get("name"), one.get("value")) for one in properties] == [
+        ("accelerator", "tcg"),
+        ("ordered", "emulated disk"),
+    ]
     told(OWN)
     assert "emulated disk" not in compared(capsys)
     assert json.loads(compared(capsys, "--json"))["ordered"] == []
@@ -110,7 +113,7 @@ def test_the_number_of_the_loop_device_is_no_condition(capsys: Captured) -> None
 def test_the_consoles_comparison_says_so(capsys: Captured) -> None:
     told(EMULATED)
     found = compared_sides([one.side for one in sides_of([Pick(runs_folder() / RUN / "run.sqlite")])])
-    assert found.sentence.startswith("On an emulated disk: ")
+    assert found.sentence.startswith("Under emulation (TCG), on an emulated disk: ")
     assert found.rows[0].label == "Run times under emulation (TCG), on an emulated disk"
     assert found.ordered == ("emulated disk",)
 

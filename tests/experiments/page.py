@@ -19,10 +19,11 @@ from vmlab.analysis.published import AnsweredFigure, published_alone
 from vmlab.analysis.statistics import Spread
 from vmlab.model.printed import printed_number
 from vmlab.model.reference import PublishedFigure, Reference
+from vmlab.model.run import EMULATED
 from vmlab.model.units import format_bytes
 from vmlab.plan.loading import ScenarioFile, load, shipped_names
 from vmlab.report.grid import paragraph
-from vmlab.report.reference import EMULATED, answer_words, error_notes, printed_tables
+from vmlab.report.reference import answer_words, error_notes, printed_tables
 from vmlab.report.tables import absent_notes
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -14,8 +14,8 @@ from tests.experiments.records import kept, record_of
 from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
 from vmlab.analysis.published import BesideReference, beside_reference
+from vmlab.model.run import EMULATED
 from vmlab.plan.loading import load, shipped_names
-from vmlab.report.reference import EMULATED
 from vmlab.store.reader import RunReader
 
 AGAIN = "run `python -m tests.experiments.page`"

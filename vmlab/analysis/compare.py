@@ -121,7 +121,15 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         indexed=tuple(indexed),
         yardstick=span,
         ordered=all_ordered_words(part.run["host"] for part in parts),
+        accelerators=tuple(dict.fromkeys(_accelerators(parts))),
     )
+
+
+def _accelerators(parts: Sequence[Side]) -> Iterator[str]:
+    """Those of the runs that have guests in what is compared."""
+    for part in parts:
+        if part.run["accelerator"] and any(cell["provision"]["guests"] for cell in part.cells):
+            yield part.run["accelerator"]
 
 
 def _alone(sides: Sequence[Side], places: Sequence[Place]) -> Iterator[tuple[dict[str, AxisValue], tuple[str, ...]]]:

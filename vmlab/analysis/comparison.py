@@ -48,7 +48,8 @@ class Comparison:
     cells, also without any figure. `alone` has the axes of each place at which a side has no cell, with the labels of
     these sides. `gate` has the answers of the conditions that a user set (`judging`). `indexed` are the places that
     have a tile index. `yardstick` are the yardsticks of the cells that are compared; None where none has one.
-    `ordered` has the words for parts of a host that were not its own, on any side.
+    `ordered` has the words for parts of a host that were not its own, on any side, and `accelerators` are those of the
+    guests.
     """
 
     labels: tuple[str, ...]
@@ -62,6 +63,7 @@ class Comparison:
     indexed: tuple[Indexed, ...] = ()
     yardstick: YardstickSpan | None = None
     ordered: tuple[str, ...] = ()
+    accelerators: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The document ``vmlab.compare/2``."""
@@ -71,6 +73,7 @@ class Comparison:
             "candidates": list(self.labels[1:]),
             "warnings": list(self.warnings),
             "ordered": list(self.ordered),
+            "accelerators": list(self.accelerators),
             "noise": self.noise.to_json() if self.noise else None,
             "differs": [one.to_json() for one in self.differs],
             "yardstick": self.yardstick.to_json() if self.yardstick else None,

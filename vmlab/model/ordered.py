@@ -1,4 +1,4 @@
-"""The words behind figures of a host that is not as it was bought: what a scenario ordered in place of a part of it."""
+"""The words behind figures that are not those of a host as it was bought: emulated CPUs, or parts that were ordered."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vmlab.model.quantities import format_bytes
+from vmlab.model.run import EMULATED
 
 EMULATED_DISK = "emulated disk"
 ORDERED_HOST = "ordered host"
@@ -20,6 +21,11 @@ def ordered_words(host: Mapping[str, Any]) -> tuple[str, ...]:
     """What stands behind every figure of a run on `host`, the facts of its document; nothing for a host as it is."""
     disk = host.get("disk") or {}
     return (*((EMULATED_DISK,) if disk.get("emulated") else ()), *((ORDERED_HOST,) if host.get("ordered") else ()))
+
+
+def behind(accelerator: str | None, ordered: Iterable[str]) -> tuple[str, ...]:
+    """What stands behind every figure of guests under `accelerator` on a host with these `ordered_words`."""
+    return (*([EMULATED] if accelerator == EMULATED else []), *ordered)
 
 
 def ordered_note(word: str) -> str:

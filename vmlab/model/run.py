@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 AxisValue = str | int | float | bool
 CacheMode = Literal["none", "writeback", "writethrough", "directsync", "unsafe"]
 Accelerator = Literal["kvm", "tcg"]
+EMULATED: Final = "tcg"
+"""The accelerator of guests whose processors are emulated; the word behind each of their figures."""
 CACHE_MODES: tuple[CacheMode, ...] = get_args(CacheMode)
 
 

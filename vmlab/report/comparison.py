@@ -10,9 +10,11 @@ from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import WALL_SECONDS, Figure
 from vmlab.model.axes import axes_words, places_words
 from vmlab.model.ordered import ordered_note
+from vmlab.model.run import EMULATED
 from vmlab.model.visible import visible_values
 from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
+from vmlab.report.heading import emulation_note
 from vmlab.report.scores import throughput_words
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes, sentence
 from vmlab.report.words import MARK, apart_words, moment, plural
@@ -33,7 +35,7 @@ def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
     for place, rows in groupby(compared_rows(comparison), key=lambda row: row.place):
         lines += ["", *([place] if place else []), *_block(names, list(rows), width)]
     notes = [
-        *ordered_notes(comparison),
+        *behind_notes(comparison),
         *comparison_notes(comparison),
         *index_notes(comparison, names[0]),
         *yardstick_notes(comparison),
@@ -62,9 +64,11 @@ def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metri
     return [*difference_notes(found), *_noise_notes(comparison, rows), *outlier_notes(figures)]
 
 
-def ordered_notes(comparison: Comparison) -> list[str]:
-    """Which parts of a host were not its own, on any side."""
-    return [ordered_note(word) for word in comparison.ordered]
+def behind_notes(comparison: Comparison) -> list[str]:
+    """Whether guests were emulated, and which parts of a host were not its own, on any side."""
+    note = emulation_note(" on a part of the sides" if len(comparison.accelerators) > 1 else "")
+    emulated = [note] if EMULATED in comparison.accelerators else []
+    return [*emulated, *(ordered_note(word) for word in comparison.ordered)]
 
 
 def _noise_notes(comparison: Comparison, rows: Sequence[Row]) -> Iterator[str]:

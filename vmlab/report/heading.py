@@ -7,11 +7,9 @@ from typing import Any
 
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
 from vmlab.model.ordered import ordered_sentences
-from vmlab.model.run import Outcome
+from vmlab.model.run import EMULATED, Outcome
 from vmlab.report.grid import WIDTH, paragraph
 from vmlab.report.words import moment, plural
-
-_EMULATED = "TCG: these figures describe emulation, not a hypervisor with hardware support"
 
 
 def heading(document: RunDocument, width: int = WIDTH) -> list[str]:
@@ -19,8 +17,8 @@ def heading(document: RunDocument, width: int = WIDTH) -> list[str]:
     run = document["run"]
     lines = paragraph(" · ".join(_what(document)), width, "  ")
     lines += paragraph(" · ".join(filter(None, [f"run {run['id']}", moment(run["started"]), *_host(run)])), width, "  ")
-    if run["accelerator"] == "tcg":
-        lines += paragraph(_EMULATED, width, "  ")
+    if run["accelerator"] == EMULATED:
+        lines += paragraph(emulation_note(), width, "  ")
     for sentence in ordered_sentences(run["host"]):
         lines += paragraph(sentence, width, "  ")
     if run["outcome"] != Outcome.PASSED:
@@ -28,6 +26,11 @@ def heading(document: RunDocument, width: int = WIDTH) -> list[str]:
         outcome = f"{run['outcome']}, {passed} of {plural(run['cells_planned'], 'cell')} passed"
         lines += paragraph(f"{outcome}: {run['reason']}" if run["reason"] else outcome, width, "  ")
     return lines
+
+
+def emulation_note(where: str = "") -> str:
+    """What figures of emulated guests are worth; `where` says which ones they are, if not all."""
+    return f"TCG{where}: these figures describe emulation, not a hypervisor with hardware support"
 
 
 def _what(document: RunDocument) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from vmlab.analysis.claims import AnsweredClaim
 from vmlab.analysis.published import AnsweredFigure, BesideReference
 from vmlab.model.axes import axes_words
+from vmlab.model.ordered import behind
 from vmlab.model.reference import PublishedFigure
 from vmlab.model.visible import visible_values
 from vmlab.report.blocks import metric_words
@@ -16,8 +17,6 @@ from vmlab.report.heading import heading
 from vmlab.report.tables import absent_notes, table_lines
 from vmlab.report.words import MARK, NOT_MEASURED, plural, relative_number
 
-EMULATED = "tcg"
-"""Stands behind a figure from guests that were emulated."""
 _MINUTES = "m s"
 """The unit of figures such as ``115m25s``; the run's are in seconds beside them."""
 _LEVELS = " / "
@@ -170,8 +169,8 @@ def _ours(figure: AnsweredFigure) -> str:
         text = figure_text(figure.ours, "s", named=True)
     else:
         text = figure_text(figure.ours)
-    behind = [*([EMULATED] if figure.accelerator == EMULATED else []), *figure.ordered]
-    return f"{text} {', '.join(behind)}" if behind else text
+    words = behind(figure.accelerator, figure.ordered)
+    return f"{text} {', '.join(words)}" if words else text
 
 
 def error_notes(figures: Sequence[AnsweredFigure]) -> list[str]:

@@ -14,6 +14,7 @@ from vmlab.analysis.throughput import tiles_of
 from vmlab.model.axes import axis_word
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
+from vmlab.model.run import EMULATED
 from vmlab.report.scale import brief, climb_of
 from vmlab.report.targets import missed_words
 from vmlab.report.words import NOT_MEASURED, host_number, number, plural
@@ -82,7 +83,7 @@ def facts_of(reader: RunReader) -> Facts:
     return Facts(
         date=(run["started"] or NOT_MEASURED)[:10],
         host=f"{host.get('cpus')} x {host.get('cpu')}",
-        guests="emulated (TCG)" if run["accelerator"] == "tcg" else f"on {(run['accelerator'] or '?').upper()}",
+        guests="emulated (TCG)" if run["accelerator"] == EMULATED else f"on {(run['accelerator'] or '?').upper()}",
         cells={cell["cell"]: _cell(cell) for cell in document["cells"]},
         place=_place(document),
         carried=_carried(document),

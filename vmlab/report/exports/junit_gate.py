@@ -20,10 +20,12 @@ def junit_gate(comparison: Comparison) -> bytes:
     baseline, *candidates = visible_values(comparison.labels)
     root = etree.Element("testsuites", name="vmlab compare")
     suite = etree.SubElement(root, "testsuite", name=f"gate: {', '.join(candidates)} against {baseline}")
-    if comparison.ordered:
+    behind = [("accelerator", word) for word in comparison.accelerators]
+    behind += [("ordered", word) for word in comparison.ordered]
+    if behind:
         properties = etree.SubElement(suite, "properties")
-        for word in comparison.ordered:
-            etree.SubElement(properties, "property", name="ordered", value=word)
+        for name, value in behind:
+            etree.SubElement(properties, "property", name=name, value=value)
     told: dict[str, list[tuple[Answer, str]]] = {}
     for answer, line in zip(comparison.gate, answer_lines(comparison), strict=True):
         told.setdefault(visible_values(answer.condition.text), []).append((answer, line))

@@ -17,7 +17,7 @@ from vmlab.model.errors import UsageError
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
-from vmlab.report.comparison import index_notes, ordered_notes, yardstick_notes
+from vmlab.report.comparison import behind_notes, index_notes, yardstick_notes
 from vmlab.report.figures import figure_text, unit_word, value_text
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
@@ -284,7 +284,7 @@ def _several(runs: Sequence[Gathered]) -> Iterator[etree._Element]:
     said = [el("p", *marked(text)) for text in comparison_answers(found)]
     charts = chart_grid([comparison_chart(found, "c-")], found.ordered)
     yield el("div", el("div", *said, class_="answer"), charts, class_="first")
-    for note in (*ordered_notes(found), *yardstick_notes(found)):
+    for note in (*behind_notes(found), *yardstick_notes(found)):
         yield el("p", note, class_="note")
     for warning in found.warnings:
         yield el("p", warning, class_="warn")

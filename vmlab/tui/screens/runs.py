@@ -16,7 +16,7 @@ from vmlab.model.errors import VmlabError
 from vmlab.model.event import CellEnded, CellStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_seconds
-from vmlab.model.run import RUNNING
+from vmlab.model.run import EMULATED, RUNNING
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE, RunSummary
 from vmlab.tui.contract import ConsoleCommands
@@ -36,6 +36,8 @@ _WIDE = 130
 """Columns from which on a run's line tells more than its summary."""
 _NAME, _TOOK, _CELL, _SPARK = 24, 11, 11, 16
 """Times have room for ``24 min 28 s``."""
+_BEHIND = 4
+"""Columns for the word behind a figure of emulated guests."""
 _FIXED = 63
 """Columns that scenario, what was varied and how it went beside earlier runs leave to the others."""
 EMPTY = ("No runs yet. Press 2 to choose a scenario and start one.",)
@@ -149,7 +151,7 @@ class RunsScreen(ConsoleScreen):
 
     @property
     def _varied_room(self) -> int:
-        return max(0, self.size.width - _FIXED - self._room - _CELL - _SPARK - 3)
+        return max(0, self.size.width - _FIXED - self._room - _CELL - _BEHIND - _SPARK - 3)
 
     def _heading(self) -> Line:
         text = f"  {'outcome':<10} {cut('scenario', self._room)} {'size':<9} {'cells':>6}"
@@ -157,7 +159,7 @@ class RunsScreen(ConsoleScreen):
         more = ""
         if self._is_wide:
             spark, varied = cut("and runs before", _SPARK), cut("what it varied", self._varied_room)
-            more = f"  {'mean cell':>{_CELL}} {spark} {varied}"
+            more = f"  {'mean cell':>{_CELL}}{'':{_BEHIND}} {spark} {varied}"
         order = f"  {SORTS[self._sort][0]}"
         # An order of which only the first letters fit would read as a column.
         shown = order if len(text) + len(more) + len(order) <= self.size.width else ""
@@ -188,11 +190,13 @@ class RunsScreen(ConsoleScreen):
         """How long its cells took, as a small history of the runs like it, and what it varied."""
         run, facts = next(run for run in self._runs if run.id == row.run), self._facts.get(row.run, RunFacts())
         told = "" if facts.cell_seconds is None else format_seconds(facts.cell_seconds)
-        yield (f"  {told:>{_CELL}} ", "plain")
+        emulated, ordered = EMULATED in facts.behind, [word for word in facts.behind if word != EMULATED]
+        yield (f"  {told:>{_CELL}}", "plain")
+        yield (f" {EMULATED if emulated and told else '':<{_BEHIND}}", "warning")
         values = earlier(run, self._runs, self._facts, _SPARK) if facts.cell_seconds is not None else []
         spark = self.query_one(RowList).glyphs.spark(values, max(values, default=1.0)) if len(values) > 1 else ""
         yield (f"{spark:<{_SPARK}} ", "one")
-        yield (cut(facts.varied, self._varied_room), "quiet")
+        yield (cut("; ".join([*ordered, facts.varied]), self._varied_room), "quiet")
 
     def _current(self) -> RunRow | None:
         key = self.query_one(RowList).key

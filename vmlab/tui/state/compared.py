@@ -11,7 +11,7 @@ from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, figure_of, host_mean
 from vmlab.report.compared_rows import ComparedRow, compared_rows
 from vmlab.report.comparison import comparison_notes, index_notes, yardstick_notes
-from vmlab.report.headline import headline
+from vmlab.report.headline import behind_words, headline
 from vmlab.report.host_rows import mean_text, row_label
 from vmlab.report.verdicts import interval_text, percent_text
 from vmlab.report.words import NOT_MEASURED
@@ -68,21 +68,20 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     Raises UsageError where no cells meet.
     """
     compared = compare(sides)
-    emulated = any(side.run["accelerator"] == "tcg" for side in sides)
-    how = [*(["under emulation (TCG)"] if emulated else []), *(f"on an {word}" for word in compared.ordered)]
-    figures = _figure_rows(compared, every_metric, f" {', '.join(how)}" if how else "")
+    how = ", ".join(behind_words(compared))
+    figures = _figure_rows(compared, every_metric, f" {how}" if how else "")
     metrics = () if every_metric else _RUN_TIMES
     notes = comparison_notes(compared, metrics=metrics)
     if every_metric:
         notes += [*index_notes(compared, compared.labels[0]), *yardstick_notes(compared)]
     rows = [*figures, *(TableRow(note, tone="quiet") for note in notes), *_host_rows(sides)]
+    told = headline(compared, metrics)
     more = f"not shown here: {', '.join(left_out)}; `vmlab compare` has every side"
     warnings = (*([more] if left_out else []), *compared.warnings)
-    where = "".join(f"On an {word}: " for word in compared.ordered)
     return ComparedSides(
         tuple(rows),
         warnings,
-        f"{where}{headline(compared, metrics)}",
+        f"{how[0].upper()}{how[1:]}: {told}" if how else told,
         bar_rows(compared, metrics),
         len(figures),
         compared.ordered,

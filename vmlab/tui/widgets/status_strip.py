@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from vmlab.model.axes import axes_words
 from vmlab.model.quantities import about_seconds
-from vmlab.model.run import RUNNING
+from vmlab.model.run import EMULATED, RUNNING
 from vmlab.tui.state.views import NO_RUN, RunView
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.painted import Line, Painted, Piece
@@ -114,7 +114,7 @@ def _what(run: RunView, width: int) -> list[list[Piece]]:
     elif run.cells_planned:
         parts.append([(f"{run.cells_planned} cells", "plain")])
     if run.accelerator:
-        emulated = run.accelerator == "tcg"
+        emulated = run.accelerator == EMULATED
         slow = "TCG, emulated" if width >= _WIDE else "TCG"
         parts.append([(slow if emulated else run.accelerator.upper(), "warning" if emulated else "plain")])
     parts += [[(word, "warning")] for word in run.ordered]
