@@ -49,7 +49,7 @@ def cell(
         "outcome": outcome,
         "reasons": [],
         "wall_seconds": 30.0,
-        "provision": {"snapshots": {}, "how": "restored"},
+        "provision": {"guests": 4, "snapshots": {}, "how": "restored"},
         "workloads": workloads,
         "measurements": measured,
         "over_tiles": over_tiles(measured, workloads, Directions()),

@@ -141,6 +141,7 @@ def test_compare_sets_cells_side_by_side(capsys: pytest.CaptureFixture[str]) -> 
         "web (s)                 10.0    4.00   ? -60.0 %",
         "total wall clock (s)    11.0    5.00   ? -54.5 %",
         "",
+        "TCG: these figures describe emulation, not a hypervisor with hardware support",
         "?: one reading each, no spread known; to prove a difference in one of 2 figures takes 7 repeats at least",
     ]
     assert _json(capsys, "compare", "last", "last", "--cell", "2")["rows"][0]["baseline"]["mean"] == 4.0

@@ -22,10 +22,14 @@ def behind_words(comparison: Comparison) -> list[str]:
 
 
 def headline(comparison: Comparison, metrics: Sequence[str] = ()) -> str:
-    """One sentence on the rows of `metrics`, or on all."""
+    """One sentence on the rows of `metrics`, or on all, after what the figures were read under."""
     rows = [row for row in comparison.rows if (not metrics or row.metric in metrics) and row.differences]
     parts = [_of_side(rows, place, label) for place, label in enumerate(comparison.labels[1:])]
-    return "; ".join(part for part in parts if part) or "nothing is compared: no figure passed on both sides"
+    told = "; ".join(part for part in parts if part)
+    if not told:
+        return "nothing is compared: no figure passed on both sides"
+    how = ", ".join(behind_words(comparison))
+    return f"{how[0].upper()}{how[1:]}: {told}" if how else told
 
 
 def _of_side(rows: Sequence[Row], place: int, label: str) -> str:

@@ -75,13 +75,12 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     if every_metric:
         notes += [*index_notes(compared, compared.labels[0]), *yardstick_notes(compared)]
     rows = [*figures, *(TableRow(note, tone="quiet") for note in notes), *_host_rows(sides)]
-    told = headline(compared, metrics)
     more = f"not shown here: {', '.join(left_out)}; `vmlab compare` has every side"
     warnings = (*([more] if left_out else []), *compared.warnings)
     return ComparedSides(
         tuple(rows),
         warnings,
-        f"{how[0].upper()}{how[1:]}: {told}" if how else told,
+        headline(compared, metrics),
         bar_rows(compared, metrics),
         len(figures),
         compared.ordered,
