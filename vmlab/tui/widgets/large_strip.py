@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from vmlab.model.run import RUNNING
+from vmlab.model.run import RUNNING, AxisValue
 from vmlab.tui.state.views import NO_RUN, Axes, CellView, RunView
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.large_text import COLUMNS, large
@@ -64,11 +64,12 @@ class LargeStrip(Painted):
             return
         yield _Word("cell", f"{cell.number}/{max(run.cells_planned, cell.number)}", "plain")
         name, value = _told(cell)
-        yield _Word(name, value, "accent")
+        now = cell.now.get(name)
+        yield _Word(name, value, "accent") if now is None else _Word(f"now {name}", now, "warning")
         if cell.phase:
             yield _Word(cell.phase, clock(self._now - cell.phase_began), "plain")
         if run.coming is not None:
-            name, value = _told_of(run.coming)
+            name, value = _coming(cell, dict(run.coming))
             yield _Word(f"then {name}", value, "warning" if run.next_axes is not None else "quiet")
 
 
@@ -76,6 +77,12 @@ def _told(cell: CellView) -> tuple[str, str]:
     """The axis that is told, with its value: the cache mode where the cell has one."""
     cache = cell.axis("cache")
     return ("cache", str(cache)) if cache is not None else _told_of(cell.axes)
+
+
+def _coming(cell: CellView, axes: Mapping[str, AxisValue]) -> tuple[str, str]:
+    """What is told of the next cell: the axis that is told of this one, unless only others change."""
+    changed = {name: value for name, value in axes.items() if cell.axis(name) != value}
+    return _told_of(tuple((changed or axes).items()))
 
 
 def _told_of(axes: Axes) -> tuple[str, str]:

@@ -57,7 +57,10 @@ class StatusStrip(Painted):
         progress = self._progress(width)
         used = _width(progress)
         note: list[list[Piece]] = [[(self._note, "quiet")]] if used + len(self._note) <= width else [[("", "quiet")]]
-        return [_joined([*_what(self._run, width), badge], width), _joined([*progress, *note], width)]
+        what = _what(self._run, width)
+        if _width(what) + _length(badge) > width:
+            what = _what(self._run, width, tight=True)
+        return [_joined([*what, badge], width), _joined([*progress, *note], width)]
 
     def _progress(self, width: int) -> list[list[Piece]]:
         run, now = self._run, self._now
@@ -101,24 +104,27 @@ def _of_all(run: RunView, now: float) -> str:
     return f", {clock(over)} longer than estimated" if over > 0 else f" of {about_seconds(run.expected_seconds)}"
 
 
-def _what(run: RunView, width: int) -> list[list[Piece]]:
+def _what(run: RunView, width: int, *, tight: bool = False) -> list[list[Piece]]:
+    """What runs and where. Where not all has room (`tight`), what makes the figures others than they seem is first."""
     if not run.id:
         return [[("vmlab", "title")]]
     parts: list[list[Piece]] = [[(run.scenario, "title"), (f" {run.size}", "quiet")]]
+    axes: list[list[Piece]] = []
     if run.cell is not None:
         planned = max(run.cells_planned, run.cell.number)
         parts.append([("cell ", "quiet"), (f"{run.cell.number}/{planned}", "plain")])
-        parts.append([(axes_words(dict(run.cell.axes)), "accent")])
-        for what, state in run.cell.now.items():
-            parts.append([(f"now {what} ", "quiet"), (state, "warning")])
+        axes.append([(axes_words(dict(run.cell.axes)), "accent")])
+        now = [[(f"now {what} ", "quiet"), (state, "warning")] for what, state in run.cell.now.items()]
+        axes = [*now, *axes] if tight else [*axes, *now]
     elif run.cells_planned:
         parts.append([(f"{run.cells_planned} cells", "plain")])
+    behind: list[list[Piece]] = []
     if run.accelerator:
         emulated = run.accelerator == EMULATED
         slow = "TCG, emulated" if width >= _WIDE else "TCG"
-        parts.append([(slow if emulated else run.accelerator.upper(), "warning" if emulated else "plain")])
-    parts += [[(word, "warning")] for word in run.ordered]
-    return parts
+        behind.append([(slow if emulated else run.accelerator.upper(), "warning" if emulated else "plain")])
+    ordered: list[list[Piece]] = [[(word, "warning")] for word in run.ordered]
+    return [*parts, *behind, *axes, *ordered] if tight else [*parts, *axes, *behind, *ordered]
 
 
 def _joined(parts: list[list[Piece]], width: int) -> list[Piece]:
