@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.stories import Story
-from vmlab.analysis.compare import compare
+from vmlab.analysis.compare import cells_alike, compare
 from vmlab.analysis.comparison import INDEX
 from vmlab.report.comparison import comparison_table
 from vmlab.tui.feed.picks import Pick
@@ -160,3 +160,19 @@ def test_a_long_name_of_a_figure_is_whole_where_there_is_room(width: int, *, the
     first, second = (line for line in lines if "writeback" in line or "none " in line)
     assert first.index("█") == second.index("█")
     assert max(map(len, lines)) <= width
+
+
+def test_what_is_drawn_and_the_hosts_means_are_of_cells_alike_that_passed(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run.sqlite").begin({"tiles": [1, 2], "cache": ["none", "writeback"]}, cells=4)
+    for cache, tiles, outcome in (
+        ("none", 1, "invalid"),
+        ("none", 2, "passed"),
+        ("writeback", 1, "passed"),
+        ("writeback", 2, "passed"),
+    ):
+        story.start_cell({"tiles": tiles, "cache": cache})
+        story.measure("web", 10.0)
+        story.end_cell(outcome, wall=10.0)
+    found = sides_of([Pick(story.end())])
+    assert [(one.side.label, one.cell) for one in found] == [("cache none", 2), ("cache writeback", 4)]
+    assert [[cell["cell"] for cell in cells] for cells in cells_alike([one.side for one in found])] == [[2], [4]]

@@ -174,6 +174,18 @@ def _common_places(sides: Sequence[Side]) -> list[Place]:
     return [place for place in places if all(_at(side, place) for side in sides[1:])]
 
 
+def cells_alike(sides: Sequence[Side]) -> list[tuple[CellDocument, ...]]:
+    """For each side its cells that passed, where every side has one with the same axes; all that passed where none is.
+
+    Sides of one cell each need no axes in common.
+    """
+    passed = [
+        replace(side, cells=tuple(cell for cell in side.cells if cell["outcome"] == Outcome.PASSED)) for side in sides
+    ]
+    places = [] if all(len(side.cells) == 1 for side in sides) else _common_places(passed)
+    return [tuple(cell for cell in side.cells if not places or _place(cell) in places) for side in passed]
+
+
 def sides_by_axis(document: RunDocument) -> list[Side]:
     """A side for each value of the first axis that a run varies, which is then no part of their cells' places.
 

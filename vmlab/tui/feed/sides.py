@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.analysis.compare import Side, sides_by_axis
+from vmlab.analysis.compare import Side, cells_alike, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.timeline import RunTimeline
@@ -24,7 +24,7 @@ COLOURS = 4
 
 @dataclass(frozen=True, slots=True)
 class PickedSide:
-    """A side with its store and the cell whose time series stands for it."""
+    """A side with its store and the cell whose time series stands for it: the first of `cells_alike`."""
 
     side: Side
     store: Path
@@ -39,12 +39,16 @@ def sides_of(picks: Sequence[Pick]) -> list[PickedSide]:
     documents = {pick.store: _document(pick.store) for pick in picks}
     if len(picks) == 1 and picks[0].cell is None:
         store = picks[0].store
-        found = [PickedSide(side, store, side.cells[0]["cell"]) for side in sides_by_axis(documents[store])]
+        sides = [(store, side) for side in sides_by_axis(documents[store])]
     else:
-        found = [_side(pick, documents[pick.store], len(documents)) for pick in picks]
-    if len(found) < 2:
+        sides = [(pick.store, _side(pick, documents[pick.store], len(documents))) for pick in picks]
+    if len(sides) < 2:
         raise UsageError("a comparison needs two runs or cells; mark them with Space on the Runs screen")
-    return found
+    alike = cells_alike([side for _, side in sides])
+    return [
+        PickedSide(side, store, (cells or side.cells)[0]["cell"])
+        for (store, side), cells in zip(sides, alike, strict=True)
+    ]
 
 
 def _document(store: Path) -> RunDocument:
@@ -52,14 +56,13 @@ def _document(store: Path) -> RunDocument:
         return run_document(reader)
 
 
-def _side(pick: Pick, document: RunDocument, runs: int) -> PickedSide:
+def _side(pick: Pick, document: RunDocument, runs: int) -> Side:
     label = _short(document["run"]["id"]) if runs > 1 or pick.cell is None else ""
     if pick.cell is not None:
         axes = next((cell["axes"] for cell in document["cells"] if cell["cell"] == pick.cell), {})
         words = axes_words(axes)
         label = f"{label}:{pick.cell} {words}".lstrip(":") if label else f"cell {pick.cell}: {words}"
-    side = Side.of(label, document, pick.cell)
-    return PickedSide(side, pick.store, side.cells[0]["cell"])
+    return Side.of(label, document, pick.cell)
 
 
 def _short(run: str) -> str:

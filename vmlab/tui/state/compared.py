@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vmlab.analysis.compare import Side, compare
+from vmlab.analysis.compare import Side, cells_alike, compare
 from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, figure_of, host_mean
@@ -127,8 +127,9 @@ def _tone(found: Difference) -> str:
 
 def _host_rows(sides: Sequence[Side]) -> list[TableRow]:
     rows: list[TableRow] = []
+    alike = cells_alike(sides)
     for shown in HEADLINES:
-        figures = [figure_of(side.cells, host_mean(shown.name)) for side in sides]
+        figures = [figure_of(cells, host_mean(shown.name)) for cells in alike]
         if any(figure.spread for figure in figures):
             texts = [mean_text(shown, figure.spread.mean) if figure.spread else NOT_MEASURED for figure in figures]
             rows.append(TableRow(row_label(shown), tuple(TableEntry(text) for text in texts)))

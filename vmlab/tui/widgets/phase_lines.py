@@ -19,16 +19,20 @@ class PhaseLines(Painted):
         super().__init__(id=id)
         self._labels: Sequence[str] = ()
         self._phases: Sequence[Mapping[str, float]] = ()
+        self._cells: Sequence[int] = ()
 
-    def show(self, labels: Sequence[str], phases: Sequence[Mapping[str, float]]) -> None:
-        """Draw the `phases` of sides with these labels, in seconds."""
-        self._labels, self._phases = labels, phases
+    def show(self, labels: Sequence[str], phases: Sequence[Mapping[str, float]], cells: Sequence[int]) -> None:
+        """Draw the `phases` of sides with these labels, in seconds; `cells` are the numbers of their cells."""
+        self._labels, self._phases, self._cells = labels, phases, cells
         self.styles.height = 1 + len(labels)
         self.repaint()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """A heading, and a line for each side."""
-        yield [("Phases", "title"), (" of the cells that are drawn above", "quiet")]
+        yield [
+            ("Phases", "title"),
+            (f" of the cells that are drawn above: {', '.join(map(str, self._cells))}", "quiet"),
+        ]
         longest = max((sum(phases.values()) for phases in self._phases), default=0.0)
         for place, (label, phases) in enumerate(zip(self._labels, self._phases, strict=False)):
             tone = TONES[place % len(TONES)]
