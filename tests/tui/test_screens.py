@@ -168,7 +168,7 @@ async def test_runs_are_running_and_passed(living: Path, size: tuple[int, int]) 
         await pilot.press("3")
         await until(lambda: "● running" in screen_text(pilot.app), "the run that lives")
         text = screen_text(pilot.app)
-        assert "✓ passed" in text and "2026-11-21 06:36" in text and "2/2" in text
+        assert "✓ passed" in text and "11-21 06:36" in text and "2/2" in text
         await check_golden(f"runs-running-{size[0]}x{size[1]}", app)
 
 
@@ -183,6 +183,7 @@ async def test_runs_have_failed(recorded: Path, size: tuple[int, int]) -> None:
         await until(lambda: "✗ failed" in screen_text(pilot.app), "the run that failed")
         await pilot.press("down", "e")
         await until(lambda: "tiles 1, cache writeback" in screen_text(pilot.app), "its cells")
+        await until(lambda: screen_text(pilot.app).count(" tcg") == 4, "what stands behind the times")
         text = screen_text(pilot.app)
         assert "■ aborted" in text
         await check_golden(f"runs-failed-{size[0]}x{size[1]}", app)

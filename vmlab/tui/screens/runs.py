@@ -37,9 +37,11 @@ _WIDE = 130
 _NAME, _TOOK, _CELL, _SPARK = 24, 11, 11, 16
 """Times have room for ``24 min 28 s``."""
 _BEHIND = 4
-"""Columns for the word behind a figure of emulated guests."""
+"""Columns for the word behind a time of emulated guests."""
 _FIXED = 63
 """Columns that scenario, what was varied and how it went beside earlier runs leave to the others."""
+_DATE, _DAY = 16, 11
+"""Columns of a date with its year, and of one without, beside which the word behind a time has room."""
 EMPTY = ("No runs yet. Press 2 to choose a scenario and start one.",)
 
 
@@ -107,7 +109,7 @@ class RunsScreen(ConsoleScreen):
         self._problem = ""
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self._runs_received, runs)
-        if self._is_wide and not get_current_worker().is_cancelled:
+        if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self._facts_received, self._facts_list.of(runs, runs_folder()))
 
     def _runs_received(self, runs: list[RunSummary]) -> None:
@@ -150,12 +152,17 @@ class RunsScreen(ConsoleScreen):
         return self.size.width >= _WIDE
 
     @property
+    def _date(self) -> int:
+        """Columns of the date."""
+        return _DATE if self._is_wide else _DAY
+
+    @property
     def _varied_room(self) -> int:
         return max(0, self.size.width - _FIXED - self._room - _CELL - _BEHIND - _SPARK - 3)
 
     def _heading(self) -> Line:
         text = f"  {'outcome':<10} {cut('scenario', self._room)} {'size':<9} {'cells':>6}"
-        text += f"  {'started':<16} {'took':>{_TOOK}}"
+        text += f"  {'started':<{self._date}} {'took':>{_TOOK}}"
         more = ""
         if self._is_wide:
             spark, varied = cut("and runs before", _SPARK), cut("what it varied", self._varied_room)
@@ -175,24 +182,30 @@ class RunsScreen(ConsoleScreen):
         ]
         if row.cell is not None:
             # A cell has neither size nor date of its own, so its axes have their room.
-            return [*left, (f" {cut(row.what, self._room + 26)} {row.cells:>6} {took:>{_TOOK}}", "quiet")]
+            what = cut(row.what, self._room + self._date + 10)
+            return [*left, (f" {what} {row.cells:>6} {took:>{_TOOK}}", "quiet"), self._behind(row, took)]
         if row.problem:
             # This is the most useful text for the room that is left.
             return [*left, (f" {row.problem.replace(f'{runs_folder()}/', '')}", "bad")]
         return [
             *left,
             (f" {cut(row.what, self._room)} ", "plain"),
-            (f"{cut(row.size, 9)} {row.cells:>6}  {row.started:<16} {took:>{_TOOK}}", "quiet"),
-            *(self._beside(row) if self._is_wide else ()),
+            (f"{cut(row.size, 9)} {row.cells:>6}  {row.started[-self._date :]:<{self._date}} {took:>{_TOOK}}", "quiet"),
+            *(self._beside(row) if self._is_wide else [self._behind(row, took)]),
         ]
+
+    def _behind(self, row: RunRow, told: str) -> Piece:
+        """The word behind a time that is `told`, where the guests of its run were emulated."""
+        emulated = told and EMULATED in self._facts.get(row.run, RunFacts()).behind
+        return (f" {EMULATED if emulated else '':<{_BEHIND}}", "warning")
 
     def _beside(self, row: RunRow) -> Iterator[Piece]:
         """How long its cells took, as a small history of the runs like it, and what it varied."""
         run, facts = next(run for run in self._runs if run.id == row.run), self._facts.get(row.run, RunFacts())
         told = "" if facts.cell_seconds is None else format_seconds(facts.cell_seconds)
-        emulated, ordered = EMULATED in facts.behind, [word for word in facts.behind if word != EMULATED]
+        ordered = [word for word in facts.behind if word != EMULATED]
         yield (f"  {told:>{_CELL}}", "plain")
-        yield (f" {EMULATED if emulated and told else '':<{_BEHIND}}", "warning")
+        yield self._behind(row, told)
         values = earlier(run, self._runs, self._facts, _SPARK) if facts.cell_seconds is not None else []
         spark = self.query_one(RowList).glyphs.spark(values, max(values, default=1.0)) if len(values) > 1 else ""
         yield (f"{spark:<{_SPARK}} ", "one")
