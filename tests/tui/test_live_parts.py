@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.tui.state.cpu_use import cpu_use, outside_share
 from vmlab.tui.state.history import History, never_moved
-from vmlab.tui.state.views import GuestView, Moment, RunView, WorkloadView
+from vmlab.tui.state.views import CellView, GuestView, Moment, RunView, WorkloadView
 from vmlab.tui.widgets.glyphs import Glyphs
 from vmlab.tui.widgets.guest_cards import NARROWEST, Cards
+from vmlab.tui.widgets.large_strip import LargeStrip
 from vmlab.tui.widgets.large_text import COLUMNS, large
 from vmlab.tui.widgets.status_strip import LIVE, StatusStrip
 from vmlab.tui.widgets.time_axis import axis_line, columns_of
@@ -118,10 +120,10 @@ def test_large_letters_are_three_rows_of_the_same_length() -> None:
     assert large("1") == ["▄█ ", " █ ", "▀▀▀"]
 
 
-def told(run: RunView, now: float, outside: float | None = None) -> str:
+def told(run: RunView, now: float, outside: float | None = None, width: int = 120) -> str:
     strip = StatusStrip()
     strip.show(run, now, LIVE, "", outside)
-    return "\n".join("".join(text for text, _ in line) for line in strip.lines(120, 2))
+    return "\n".join("".join(text for text, _ in line) for line in strip.lines(width, 2))
 
 
 def test_an_estimate_that_was_passed_is_said_to_be() -> None:
@@ -137,6 +139,45 @@ def test_a_recording_knows_how_long_it_is() -> None:
 def test_much_other_work_is_told_in_a_warning() -> None:
     assert "! other work takes 34 % of the CPUs" in told(RunView(id="r"), 1.0, 34.4)
     assert "other work" not in told(RunView(id="r"), 1.0)
+
+
+def strip_words(run: RunView) -> list[tuple[str, str]]:
+    """Captions and large words of the strip on a projector."""
+    strip = LargeStrip()
+    strip._run = run
+    return [(word.caption, word.text) for word in strip._words()]
+
+
+def tile_cell(**more: Any) -> CellView:
+    return CellView(3, (("tiles", 1), ("cache", "none")), 1, 0.0, **more)
+
+
+def test_large_letters_have_the_mode_of_now_and_what_changes_next() -> None:
+    run = RunView(id="r", cells_planned=6, cell=tile_cell(), coming=(("tiles", 1), ("cache", "writeback")))
+    assert strip_words(run)[1:] == [("cache", "none"), ("then cache", "writeback")]
+    switched = tile_cell(switches=((5.0, "cache", "writeback"),))
+    assert strip_words(run._replace(cell=switched))[1] == ("now cache", "writeback")
+    more = (("tiles", 2), ("cache", "none"))
+    assert strip_words(run._replace(coming=more))[-1] == ("then tiles", "2")
+
+
+def test_where_there_is_little_room_emulation_and_what_was_switched_are_told_first() -> None:
+    cell = tile_cell(switches=((5.0, "cache", "writeback"),))
+    run = RunView(id="r", scenario="consolidation", size="demo", cells_planned=6, cell=cell)
+    run = run._replace(accelerator="tcg", ordered=("emulated disk",))
+    assert "tiles 1, cache none  now cache writeback  TCG" in told(run, 0.0, width=160)
+    narrow = told(run, 0.0, width=80).splitlines()[0]
+    assert "TCG" in narrow and "now cache writeback" in narrow
+
+
+def test_a_guest_that_is_gone_has_no_figures() -> None:
+    history = History()
+    history.take(busy(1, {"t1-a": 60.0}))
+    guests = [GuestView(1, "a", "web", state) for state in ("running", "gone")]
+    for guest, shown in zip(guests, (True, False), strict=True):
+        lines = Cards([guest], history, 1.0, FANCY).lines(80, 30)
+        assert lines is not None
+        assert ("60" in "".join(text for line in lines for text, _ in line)) is shown
 
 
 def test_what_comes_next_is_told_apart_from_what_the_user_changed() -> None:

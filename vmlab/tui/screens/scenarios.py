@@ -204,7 +204,7 @@ class ScenariosScreen(ConsoleScreen):
 
     def _draw(self) -> None:
         listed = self.query_one(RowList)
-        room = max(8, listed.size.width - 1)
+        room = max(8, listed.size.width - 2)
         names: list[tuple[str, Line]] = [(name, [(f" {cut(_shown(name), room)}", "plain")]) for name in self._summaries]
         listed.show(self._heading(listed, "quiet"), names, (self._hint,))
         self.query_one(ChoiceForm).show(self._choices)

@@ -125,7 +125,8 @@ class WatchScreen(ConsoleScreen):
         self._draw_large(run)
         self._draw_loop(run)
         self.query_one(EventLog).show(run.log)
-        note = f"charts: {charts.span_seconds:.0f} s" if len(self.history) and self.has_class("-short") else ""
+        is_dated = charts.has_axis and not self.has_class("-short")
+        note = "" if is_dated or not len(self.history) else f"charts: {charts.span_seconds:.0f} s"
         self.query_one(StatusStrip).show(run, self.now(), self.origin(), note, self._outside(run))
 
     def _draw_loop(self, run: RunView) -> None:
@@ -153,6 +154,7 @@ class WatchScreen(ConsoleScreen):
     def _draw_guests(self, run: RunView) -> None:
         last = self.history.last
         figures = guest_figures(last, METRICS) if last is not None and run.guests else {}
+        figures = {guest.key: figures[guest.key] for guest in run.guests if guest.key in figures and not guest.is_gone}
         # Only beside the charts is the table as high as the screen lets it be, whatever it draws.
         history = self.history if self.has_class("-wide") else None
         self.query_one(GuestTable).show(run.guests, figures, self.now(), self.hint(run), run.cells, history)

@@ -78,6 +78,11 @@ class GuestView(NamedTuple):
         """The guest's name in samples, such as ``t1-file-a``."""
         return guest_key(self.tile, self.guest)
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether it has ended: what was sampled last says nothing of now."""
+        return self.state == "gone"
+
 
 class Moment(NamedTuple):
     """What began at `mono`, on the monotonic clock, in one word for the time axis; `tone` names its colour."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Iterable, Sequence
 
@@ -9,10 +10,12 @@ from vmlab.tui.state.views import LogLine
 from vmlab.tui.widgets.painted import Line, Painted
 
 _TONES = {"info": "plain", "good": "good", "warning": "warning", "error": "bad"}
+_STAMP, _LEAST = 9, 20
+"""Columns of the time of day, and of a text at least."""
 
 
 class EventLog(Painted):
-    """Time of day and text, in the colour of the line's level."""
+    """Time of day and text, in the colour of the line's level; what has no room goes on below."""
 
     can_focus = True
 
@@ -48,7 +51,11 @@ class EventLog(Painted):
             self.scroll_end(animate=False, immediate=True)
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
-        """One line each."""
+        """One line each, or more."""
+        room = max(_LEAST, width - _STAMP - 1)
         for one in self._shown:
             stamp = time.strftime("%H:%M:%S", time.localtime(one.wall))
-            yield [(f"{stamp} ", "quiet"), (one.text, _TONES.get(one.level, "plain"))]
+            texts = [one.text] if len(one.text) <= room else textwrap.wrap(one.text, room)
+            for text in texts:
+                yield [(f"{stamp:<{_STAMP}}", "quiet"), (text, _TONES.get(one.level, "plain"))]
+                stamp = ""

@@ -69,7 +69,7 @@ class Glyphs(NamedTuple):
         return text.translate(_TO_ASCII).encode("ascii", "replace").decode() if self.plain else text
 
 
-_TO_ASCII = str.maketrans("\N{EN DASH}\N{EM DASH}…·→\N{MULTIPLICATION SIGN}±µ▸◂│─", "--~|>x+u><|-")
+_TO_ASCII = str.maketrans("\N{EN DASH}\N{EM DASH}…·→←\N{MULTIPLICATION SIGN}±µ▸◂│─", "--~|><x+u><|-")
 
 
 def tone_of(state: str) -> str:

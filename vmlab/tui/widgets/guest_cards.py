@@ -122,7 +122,7 @@ class Cards:
     def _small(self, small: _Small, guest: GuestView, width: int) -> list[Piece]:
         room = width - 16
         values = self._history.values(small.terms(guest.key), _MOST_SAMPLES)
-        now = values[-1] if values else math.nan
+        now = values[-1] if values and not guest.is_gone else math.nan
         text = NO_FIGURE if math.isnan(now) else f"{now:.0f}" if small.unit == "%" else short(now / small.one)
         late = small is DELAY and now >= _LATE_PERCENT
         spark = self._glyphs.spark(values[-room:], self._tops[small.label]).rjust(room)

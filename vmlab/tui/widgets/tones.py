@@ -39,12 +39,15 @@ _SIXTEEN = {
     "bad": _RED,
     "accent": _CYAN,
     "one": _BLUE,
-    "two": _GREEN,
+    "two": _CYAN,
     "three": _YELLOW,
-    "four": _RED,
-    "five": _MAGENTA,
+    "four": _MAGENTA,
+    "five": _GREEN,
 }
-"""Colours of a terminal that has 16, on a light ground and on a dark one. Of a theme's, the nearest is often grey."""
+"""Colours of a terminal that has 16, on a light ground and on a dark one. Of a theme's, the nearest is often grey.
+
+The sides of a comparison, of which there are four, have others than what is better or worse.
+"""
 
 
 def tones_on(ground: Style, variables: Mapping[str, str], *, sixteen: bool = False) -> dict[str, Style]:
