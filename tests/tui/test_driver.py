@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import pty
-import select
 import threading
 import tty
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from textual import events
+from textual import constants, events
 from textual.app import App
 from textual.message import Message
 
 from tests.waiting import until
-from vmlab.tui import driver as driver_module
 from vmlab.tui.app import Console
 from vmlab.tui.driver import WaitingDriver
 
@@ -28,11 +25,16 @@ class Reading(WaitingDriver):
         super().__init__(App())
         self.fileno = terminal
         self.messages: list[Message] = []
+        self.waits: list[float | None] = []
         self.thread = self._key_thread = threading.Thread(target=self.run_input_thread)
         self.thread.start()
 
     def process_message(self, message: Message) -> None:
         self.messages.append(message)
+
+    def wait(self, patience: float | None) -> list[int]:
+        self.waits.append(patience)
+        return super().wait(patience)
 
     def ends(self) -> bool:
         """Whether it ends when input is no longer wanted."""
@@ -55,38 +57,48 @@ def terminal() -> Iterator[tuple[int, int]]:
         os.close(end)
 
 
-async def test_keys_escape_alone_and_sequences_in_pieces_are_read(terminal: tuple[int, int]) -> None:
+async def test_keys_and_escape_alone_are_read(terminal: tuple[int, int]) -> None:
     keyboard, screen = terminal
     driver = Reading(screen)
-    for sent, keys in ((b"a", ["a"]), (b"\x1b", ["escape"]), (b"\x1b[A", ["up"]), ("ä".encode(), ["ä"])):
+    for sent, key in ((b"a", "a"), (b"\x1b", "escape"), (b"\x1b[A", "up"), ("ä".encode(), "ä")):
         driver.messages.clear()
         os.write(keyboard, sent)
-        await until(lambda: driver.keys == keys or (keys == ["ä"] and len(driver.keys) == 1), f"{keys} are read")  # noqa: B023
-    driver.messages.clear()
-    for sent in (b"\x1b", b"[", b"B"):
-        os.write(keyboard, sent)
-    await until(lambda: driver.keys == ["down"], "the pieces are one key")
+        await until(lambda: driver.keys == [key], f"{key} is read")  # noqa: B023
     assert driver.ends()
 
 
-async def test_the_terminal_is_not_looked_at_while_no_key_comes(
+async def test_letters_and_sequences_that_come_in_pieces_are_one_key(
     terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(constants, "ESCAPE_DELAY", 600.0)
     keyboard, screen = terminal
-    waits: list[float | None] = []
-
-    class Spied:
-        @staticmethod
-        def select(read: Any, write: Any, others: Any, patience: float | None) -> Any:
-            waits.append(patience)
-            return select.select(read, write, others, patience)
-
-    monkeypatch.setattr(driver_module, "select", Spied)
     driver = Reading(screen)
-    await until(lambda: waits == [None], "it waits for keys as long as none come")
+    reads = len(driver.waits)
+    for pieces, key in (((b"\x1b", b"[", b"B"), "down"), ((b"\xc3", b"\xa4"), "ä")):
+        driver.messages.clear()
+        for piece in pieces:
+            reads = len(driver.waits)
+            os.write(keyboard, piece)
+            await until(lambda: len(driver.waits) > reads, "the piece was read")  # noqa: B023
+        await until(lambda: driver.keys == [key], f"{key} is read")  # noqa: B023
+    assert driver.ends()
+
+
+async def test_what_goes_on_without_having_been_suspended_starts_no_second_reader(terminal: tuple[int, int]) -> None:
+    driver = Reading(terminal[1])
+    driver._auto_restart = True
+    driver._sigcont_application()
+    assert driver._key_thread is driver.thread
+    assert driver.ends()
+
+
+async def test_the_terminal_is_not_looked_at_while_no_key_comes(terminal: tuple[int, int]) -> None:
+    keyboard, screen = terminal
+    driver = Reading(screen)
+    await until(lambda: driver.waits == [None], "it waits for keys as long as none come")
     os.write(keyboard, b"a")
-    await until(lambda: len(waits) == 3, "it has waited for the rest of a sequence, which did not come")
-    assert waits[1] is not None and waits[2] is None
+    await until(lambda: len(driver.waits) == 3, "it has waited for the rest of a sequence, which did not come")
+    assert driver.waits[1] is not None and driver.waits[2] is None
     assert driver.ends()
 
 

@@ -33,13 +33,22 @@ class WaitingDriver(LinuxDriver):
             os.write(self._end, b"\0")
         super().disable_input()
 
+    def wait(self, patience: float | None) -> list[int]:
+        """What can be read: keys, or that the reading ends; nothing after `patience` seconds."""
+        return select.select([self.fileno, self._ending], [], [], patience)[0]
+
+    def _sigcont_application(self, *arguments: Any) -> None:
+        """Go on after a stop; nothing is to be done after one in which nothing was suspended (SIGSTOP)."""
+        if self._key_thread is None or not self._key_thread.is_alive():
+            super()._sigcont_application(*arguments)
+
     def run_input_thread(self) -> None:
         """Read keys and hand them on, until the program or the terminal ends."""
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")().decode
         patience: float | None = None
         while True:
-            ready, _, _ = select.select([self.fileno, self._ending], [], [], patience)
+            ready = self.wait(patience)
             # The parser tells Escape from the start of a sequence by what has not come a moment later.
             patience = _PATIENCE_SECONDS if ready else None
             if self._ending in ready:
@@ -49,7 +58,8 @@ class WaitingDriver(LinuxDriver):
                 read = os.read(self.fileno, _MOST_BYTES)
                 if not read:
                     return
-                for event in parser.feed(decode(read)):
+                # A part of a letter is no text yet, which the parser would take for the end.
+                for event in parser.feed(text) if (text := decode(read)) else ():
                     self.process_message(event)
             for event in parser.tick():
                 self.process_message(event)
