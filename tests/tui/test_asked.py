@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,17 +86,23 @@ async def test_keys_go_on_from_what_was_asked_before_and_are_asked_in_their_orde
     assert commands.asked == asked
 
 
-async def test_after_a_refusal_keys_go_on_from_what_the_run_has(commands: SlowCommands) -> None:
+async def test_after_a_refusal_what_went_on_from_it_is_not_asked_for(commands: SlowCommands) -> None:
     commands.failure = "no cell is to come"
-    commands.answers.set()
     app = StillConsole()
     async with app.run_test(size=(80, 24)) as pilot:
         await watching(app)
         for count in (1, 2):
             app.say_nothing()
-            await pilot.press("plus")
+            commands.answers.clear()
+            await pilot.press("plus", "plus")
+            commands.answers.set()
             await until(lambda: said(app) == f"Cells to come: not changed: {commands.failure}", "the refusal is said")
+            await until(lambda: all(one.is_finished for one in app.workers), "the second key was answered, too")
             assert commands.asked == ["tiles 2"] * count
+
+
+def replanned(**axes: Any) -> CellsReplanned:
+    return CellsReplanned(wall=0.0, mono=FIRST + 1, cells=2, next_axes=axes, expected_seconds=1)
 
 
 async def test_what_another_viewer_asks_for_after_the_run_has_told_counts(commands: SlowCommands) -> None:
@@ -105,9 +112,22 @@ async def test_what_another_viewer_asks_for_after_the_run_has_told_counts(comman
         screen = await watching(app)
         await pilot.press("plus")
         await until(lambda: commands.asked == ["tiles 2"], "it is asked for")
-        for tiles in (2, 5):
-            told = CellsReplanned(wall=0.0, mono=FIRST + 1, cells=2, next_axes={"tiles": tiles}, expected_seconds=1)
-            screen.post_message(RunArrived(RUN, (told,), ()))
+        screen.post_message(RunArrived(RUN, (replanned(tiles=2), replanned(tiles=5)), ()))
         await until(lambda: dict(screen.view().next_axes or ()) == {"tiles": 5}, "the other one's is told")
         await pilot.press("plus")
         await until(lambda: commands.asked == ["tiles 2", "tiles 6"], "it goes on from there")
+
+
+async def test_what_was_asked_counts_until_the_run_has_told_all_of_it(commands: SlowCommands) -> None:
+    commands.answers.set()
+    app = StillConsole()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await watching(app)
+        await pilot.press("b", "b")
+        await until(lambda: len(commands.asked) == 2, "both are asked for")
+        for told in ((), (replanned(cache="none"),)):
+            screen.post_message(RunArrived(RUN, told, samples(1)))
+        await until(lambda: dict(screen.view().next_axes or ()) == {"cache": "none"}, "the first change is told")
+        await pilot.press("b")
+        await until(lambda: len(commands.asked) == 3, "it is asked for")
+    assert commands.asked == ["cache none", "cache writeback", "cache none"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ class Commands:
     asked: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     listed: int = 0
     failure: str = ""
+    answers: threading.Event = field(default_factory=threading.Event)
 
     def of(self, folder: Path) -> Commands:
         assert folder.name == RUN
@@ -53,6 +55,7 @@ class Commands:
         return self.cells
 
     def change_cell(self, number: int, change: dict[str, Any]) -> str:
+        assert self.answers.wait(60)
         self.asked.append((number, change))
         if self.failure:
             raise UsageError(self.failure)
@@ -82,6 +85,7 @@ class Commands:
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
     made = Commands()
+    made.answers.set()
     monkeypatch.setattr(live, "run_commands", made.of)
     return made
 
@@ -137,6 +141,7 @@ async def test_the_list_has_its_place_beside_the_charts(size: tuple[int, int], c
         (["down", "down", "enter"], [(4, {"as_planned": True})]),
         (["plus", "plus", "minus"], [(2, {"tiles": 2}), (2, {"tiles": 3}), (2, {"tiles": 2})]),
         (["b", "b"], [(2, {"cache": "writeback"}), (2, {"cache": "none"})]),
+        (["plus", "p", "plus"], [(2, {"tiles": 2}), (2, {"as_planned": True}), (2, {"tiles": 2})]),
     ],
 )
 async def test_a_key_asks_for_the_cell_under_the_cursor_and_says_what_came_of_it(
@@ -145,7 +150,10 @@ async def test_a_key_asks_for_the_cell_under_the_cursor_and_says_what_came_of_it
     app = StillConsole()
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(app, pilot)
+        # Keys are pressed before the run has answered any.
+        commands.answers.clear()
         await pilot.press(*keys)
+        commands.answers.set()
         await until(lambda: len(commands.asked) == len(asked), "all is asked for")
         await until(lambda: said(app) == f"Cells to come: cell {asked[0][0]} was asked for", "it is told")
     assert commands.asked == asked

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from vmlab.tui.screens.results import ResultsScreen
     from vmlab.tui.screens.runs import RunsScreen
     from vmlab.tui.screens.scenarios import ScenariosScreen
+    from vmlab.tui.state.asked import AskedChanges
     from vmlab.tui.state.run_state import RunState
     from vmlab.tui.state.views import Axes, Intent
     from vmlab.tui.widgets.coming_list import ComingList
@@ -103,11 +104,18 @@ def run_state(intent: Intent | None = None, planned: Sequence[Axes] = ()) -> Run
     return RunState(intent=intent, planned=planned)
 
 
-def coming_list() -> ComingList:
-    """The list of the cells to come."""
+def coming_list(asked: AskedChanges) -> ComingList:
+    """The list of the cells to come, of which some may be `asked` to change."""
     from vmlab.tui.widgets.coming_list import ComingList
 
-    return ComingList(id="coming")
+    return ComingList(asked, id="coming")
+
+
+def asked_changes() -> AskedChanges:
+    """What is asked for of the cells to come of a run."""
+    from vmlab.tui.state.asked import AskedChanges
+
+    return AskedChanges()
 
 
 def loop_text(rows: Sequence[LoopRow], width: int) -> list[str]:

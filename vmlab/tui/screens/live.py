@@ -17,10 +17,9 @@ from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING
 from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.messages import HostProblem, HostSampled, PastFound, RunArrived, RunFound, RunLost, StoreReadFailed
-from vmlab.tui.late import coming_list, host_feed, live_feed, run_commands, run_state
+from vmlab.tui.late import asked_changes, coming_list, host_feed, live_feed, run_commands, run_state
 from vmlab.tui.screens.run_keys import RUN_KEYS
 from vmlab.tui.screens.watch import WatchScreen
-from vmlab.tui.state.asked import AskedChanges, Change
 from vmlab.tui.state.views import LogLine
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from vmlab.model.run import AxisValue, CacheMode
     from vmlab.tui.feed.host import HostFeed
     from vmlab.tui.feed.live import LiveFeed
+    from vmlab.tui.state.asked import AskedChanges, Change
     from vmlab.tui.widgets.coming_list import ComingList
 
 _OF_A_RUN = (
@@ -59,7 +59,8 @@ class LiveScreen(WatchScreen):
         self._feed: LiveFeed | None = None
         self._listed: ComingList | None = None
         """The list of the cells to come while it is open."""
-        self._asked = AskedChanges()
+        self._asked: AskedChanges | None = None
+        """What the user asked for of its cells to come; None where no run is followed."""
 
     def on_mount(self) -> None:
         """Both feeds begin after the first picture, which does not wait until they are loaded."""
@@ -118,8 +119,8 @@ class LiveScreen(WatchScreen):
     @on(RunArrived)
     def _run_arrived(self, message: RunArrived) -> None:
         self.apply(message.events)
-        if self._asked.is_open:
-            self._asked.told(dict(self.view().next_axes or ()))
+        if self._asked is not None:
+            self._asked.see(message.events)
         if message.samples:
             self._take_over()
         for sample in message.samples:
@@ -159,7 +160,7 @@ class LiveScreen(WatchScreen):
 
     def _watch(self, run: str | None) -> None:
         self.watched = run
-        self._asked = AskedChanges()
+        self._asked = None if run is None else asked_changes()
         if self._listed is not None:
             self.call_later(self._close_coming if run is None else self._list_coming)
         self.refresh_bindings()
@@ -212,15 +213,14 @@ class LiveScreen(WatchScreen):
     def action_as_planned(self) -> None:
         """Cells to come: those that the run was started with."""
         if not self.is_refused("as_planned"):
-            self._asked.forget()
             self._change("as planned", lambda run: run.set_as_planned())
 
     async def action_edit_coming(self) -> None:
         """Open the list of the cells to come in place of the log, or close it."""
         if self._listed is not None:
             await self._close_coming()
-        elif not self.is_refused("edit_coming"):
-            self._listed = coming_list()
+        elif not self.is_refused("edit_coming") and self._asked is not None:
+            self._listed = coming_list(self._asked)
             self.add_class("-coming")
             await self.mount_all([self._listed.titled("Cells to come")], before="#log")
             self._listed.focus()
@@ -280,7 +280,7 @@ class LiveScreen(WatchScreen):
 
     def _coming(self, axis: str) -> AxisValue | None:
         """The next cell's value of an axis, if known: the one the user asked for, else the running cell's."""
-        view, asked = self.view(), self._asked.value(axis)
+        view, asked = self.view(), None if self._asked is None else self._asked.value(axis)
         if asked is not None:
             return asked
         if view.next_axes is not None and axis in dict(view.next_axes):
@@ -288,16 +288,18 @@ class LiveScreen(WatchScreen):
         return view.cell.axis(axis) if view.cell is not None else None
 
     def _change(self, what: str, command: Change, **values: AxisValue) -> None:
-        self._change_as(lambda run: f"{what}, {command(run)}; the running cell stays as it is", **values)
+        """Ask for the same change of all cells to come, after which these `values` are theirs, or all as planned."""
+        if self._asked is not None and values:
+            self._asked.note(values)
+        elif self._asked is not None:
+            self._asked.drop()
+        self._change_as(lambda run: f"{what}, {command(run)}; the running cell stays as it is")
 
-    def _change_as(self, change: Change, **values: AxisValue) -> None:
-        self._asked.add(change, values)
-        self._ask("Cells to come", self._asked.make_next, self._forget_asked)
-
-    def _forget_asked(self) -> None:
-        self._asked.forget()
-        if self._listed is not None:
-            self._listed.forget_asked()
+    def _change_as(self, change: Change) -> None:
+        """Ask for a change that was noted."""
+        if self._asked is not None:
+            self._asked.add(change)
+            self._ask("Cells to come", self._asked.make_next, self._asked.forget)
 
     @work(thread=True, group="commands")
     def _ask(self, title: str, command: Change, refused: Callable[[], None] | None = None) -> None:
@@ -311,7 +313,8 @@ class LiveScreen(WatchScreen):
                 self.app.call_from_thread(refused)
             self.app.call_from_thread(self.notify, str(error), title=f"{title}: not changed", severity="warning")
             return
-        self.app.call_from_thread(self.notify, effect, title=title)
+        if effect:
+            self.app.call_from_thread(self.notify, effect, title=title)
         if self._listed is not None:
             self.app.call_from_thread(self._list_coming)
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
+
+from vmlab.model.errors import VmlabError
+from vmlab.model.event import CellsReplanned, Event
 
 if TYPE_CHECKING:
     from vmlab.model.run import AxisValue
@@ -13,39 +16,63 @@ if TYPE_CHECKING:
 
 Change = Callable[["RunCommands"], str]
 """Asks a run for something, and returns what came of it as a sentence."""
+EVERY_CELL = 0
+"""In place of a cell's number: all that are to come."""
 
 
 class AskedChanges:
-    """Changes in the order of the keys, each from what the one before asks for: the run needs a moment to answer."""
+    """Changes in the order of the keys, each from what the one before asks for: the run needs a moment to answer.
+
+    A run tells each change that it makes with one event. Until it has told as many as were asked for, keys go on from
+    what was asked; after that, from what the run tells.
+    """
 
     def __init__(self) -> None:
         self._changes: deque[Change] = deque()
-        self._values: dict[str, AxisValue] = {}
+        self._values: dict[tuple[int, str], AxisValue] = {}
+        self._untold = 0
         self._turn = threading.Lock()
 
-    def add(self, change: Change, values: Mapping[str, AxisValue]) -> None:
-        """One more change, after which the next cell has these `values` of its axes."""
+    def note(self, values: Mapping[str, AxisValue], cell: int = EVERY_CELL) -> None:
+        """A key was pressed: this cell, or `EVERY_CELL`, is to have these values of its axes."""
+        self._untold += 1
+        self._values.update({(cell, axis): value for axis, value in values.items()})
+
+    def drop(self, cell: int = EVERY_CELL) -> None:
+        """A key was pressed: this cell, or `EVERY_CELL`, is to be as it was planned, or left out."""
+        self._untold += 1
+        self._values = {key: value for key, value in self._values.items() if cell not in (key[0], EVERY_CELL)}
+
+    def value(self, axis: str, cell: int = EVERY_CELL) -> AxisValue | None:
+        """The value that was asked for last and that the run has not told; None where there is none."""
+        return self._values.get((cell, axis))
+
+    def add(self, change: Change) -> None:
+        """The next change to ask for, of a key that was noted."""
         self._changes.append(change)
-        self._values.update(values)
 
     def make_next(self, run: RunCommands) -> str:
-        """Ask `run` for the oldest change; waits for its answer, and for those of earlier ones: call from a thread."""
+        """Ask `run` for the oldest change; waits for its answer, and for those of earlier ones: call from a thread.
+
+        Raises what the change raises; later ones went on from it, and are not asked for. Empty where that is so.
+        """
         with self._turn:
-            return self._changes.popleft()(run)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the run has not told everything yet."""
-        return bool(self._values)
-
-    def value(self, axis: str) -> AxisValue | None:
-        """The value that was asked for last and that the run has not told; None where there is none."""
-        return self._values.get(axis)
-
-    def told(self, axes: Mapping[str, AxisValue]) -> None:
-        """The run tells the next cell's `axes`."""
-        self._values = {axis: value for axis, value in self._values.items() if axes.get(axis) != value}
+            if not self._changes:
+                return ""
+            change = self._changes.popleft()
+            try:
+                return change(run)
+            except VmlabError:
+                self._changes.clear()
+                raise
 
     def forget(self) -> None:
-        """Something was refused, or put back: what is to come is as the run tells it."""
-        self._values = {}
+        """A change was refused: what is to come is as the run tells it."""
+        self._values, self._untold = {}, 0
+
+    def see(self, events: Iterable[Event]) -> None:
+        """The run tells what it changed."""
+        told = sum(isinstance(event, CellsReplanned) for event in events)
+        self._untold = max(0, self._untold - told)
+        if told and not self._untold:
+            self._values = {}

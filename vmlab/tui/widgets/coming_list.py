@@ -10,6 +10,7 @@ from textual.message import Message
 
 from vmlab.model.event import CellsReplanned, CellStarted, CellToCome, Event
 from vmlab.report.coming import NONE_TO_COME, coming_rows
+from vmlab.tui.state.asked import AskedChanges
 from vmlab.tui.widgets.row_list import RowList
 
 _TONES = {"changed": "warning", "skipped": "quiet"}
@@ -40,11 +41,10 @@ class ComingList(RowList):
     class Closed(Message):
         """The list is to be closed."""
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, asked: AskedChanges, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._cells: dict[str, CellToCome] = {}
-        self._asked: dict[tuple[int, str], Any] = {}
-        """What was asked for by cell and axis since the run told last."""
+        self._asked = asked
 
     def on_mount(self) -> None:
         """Until the run has answered there is a sentence."""
@@ -57,17 +57,12 @@ class ComingList(RowList):
 
     def fill(self, cells: Sequence[CellToCome]) -> None:
         """Show the cells to come."""
-        self.forget_asked()
         heading, *rows = coming_rows(cells)
         self._cells = {str(one["cell"]): one for one in cells}
         tones = [_TONES.get(one["state"], "plain") for one in cells]
         lines = [((f" {row}", tone),) for row, tone in zip(rows, tones, strict=True)]
         above = ((f" {heading}", "quiet"),) if cells else ()
         self.show(above, zip(self._cells, lines, strict=True), (NONE_TO_COME,))
-
-    def forget_asked(self) -> None:
-        """What is asked for next starts from what the run told."""
-        self._asked = {}
 
     def is_outdated_by(self, events: Iterable[Event]) -> bool:
         """Whether after `events` other cells are to come."""
@@ -83,11 +78,15 @@ class ComingList(RowList):
 
     def _ask(self, cell: CellToCome, **change: Any) -> None:
         number = int(cell["cell"])
-        self._asked |= {(number, axis): value for axis, value in change.items()}
+        if change.keys() & {"skip", "as_planned"}:
+            self._asked.drop(number)
+        else:
+            self._asked.note(change, number)
         self.post_message(self.Asked(number, change))
 
     def _value(self, cell: CellToCome, axis: str) -> Any:
-        return self._asked.get((int(cell["cell"]), axis), cell["axes"].get(axis))
+        asked = self._asked.value(axis, int(cell["cell"]))
+        return cell["axes"].get(axis) if asked is None else asked
 
     def action_cache(self) -> None:
         """Cache writeback where it is none, none otherwise."""
