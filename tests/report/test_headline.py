@@ -20,7 +20,10 @@ def sentence(store: Path) -> str:
 
 def test_what_is_proven_is_named_and_the_rest_counted(tmp_path: Path) -> None:
     told = sentence(_store(tmp_path, 8))
-    assert told == ("cache writeback is proven to be better at mail (-50.0 %); of 1 other figure nothing is proven")
+    assert told == (
+        "Under emulation (TCG): cache writeback is proven to be better at mail (-50.0 %); "
+        "of 1 other figure nothing is proven"
+    )
 
 
 def test_a_figure_that_is_no_run_time_has_its_name(tmp_path: Path) -> None:
@@ -31,5 +34,5 @@ def test_a_figure_that_is_no_run_time_has_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("repeats", [1, 3])
 def test_too_few_readings_prove_nothing(tmp_path: Path, repeats: int) -> None:
     told = sentence(_store(tmp_path, repeats))
-    assert told.startswith("cache writeback: no difference is proven (")
+    assert told.startswith("Under emulation (TCG): cache writeback: no difference is proven (")
     assert "takes" in told and "at least" in told and "better" not in told

@@ -121,15 +121,14 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         indexed=tuple(indexed),
         yardstick=span,
         ordered=all_ordered_words(part.run["host"] for part in parts),
-        accelerators=tuple(dict.fromkeys(_accelerators(parts))),
+        accelerators=tuple(_accelerator(part, places, single) for part in parts),
     )
 
 
-def _accelerators(parts: Sequence[Side]) -> Iterator[str]:
-    """Those of the runs that have guests in what is compared."""
-    for part in parts:
-        if part.run["accelerator"] and any(cell["provision"]["guests"] for cell in part.cells):
-            yield part.run["accelerator"]
+def _accelerator(part: Side, places: Sequence[Place], single: bool) -> str | None:
+    """That of the guests in those of its cells that are compared; None where only the host worked."""
+    compared = (cell for place in places for cell in _cells(part, place, single))
+    return part.run["accelerator"] if any(cell["provision"]["guests"] for cell in compared) else None
 
 
 def _alone(sides: Sequence[Side], places: Sequence[Place]) -> Iterator[tuple[dict[str, AxisValue], tuple[str, ...]]]:

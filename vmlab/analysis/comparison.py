@@ -49,7 +49,7 @@ class Comparison:
     these sides. `gate` has the answers of the conditions that a user set (`judging`). `indexed` are the places that
     have a tile index. `yardstick` are the yardsticks of the cells that are compared; None where none has one.
     `ordered` has the words for parts of a host that were not its own, on any side, and `accelerators` are those of the
-    guests.
+    guests of each run that is compared, None for a run in which only the host worked.
     """
 
     labels: tuple[str, ...]
@@ -63,7 +63,7 @@ class Comparison:
     indexed: tuple[Indexed, ...] = ()
     yardstick: YardstickSpan | None = None
     ordered: tuple[str, ...] = ()
-    accelerators: tuple[str, ...] = ()
+    accelerators: tuple[str | None, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The document ``vmlab.compare/2``."""
@@ -73,7 +73,7 @@ class Comparison:
             "candidates": list(self.labels[1:]),
             "warnings": list(self.warnings),
             "ordered": list(self.ordered),
-            "accelerators": list(self.accelerators),
+            "accelerators": [name for name in dict.fromkeys(self.accelerators) if name],
             "noise": self.noise.to_json() if self.noise else None,
             "differs": [one.to_json() for one in self.differs],
             "yardstick": self.yardstick.to_json() if self.yardstick else None,

@@ -66,7 +66,7 @@ def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metri
 
 def behind_notes(comparison: Comparison) -> list[str]:
     """Whether guests were emulated, and which parts of a host were not its own, on any side."""
-    note = emulation_note(" on a part of the sides" if len(comparison.accelerators) > 1 else "")
+    note = emulation_note(" on a part of the sides" if len({*comparison.accelerators}) > 1 else "")
     emulated = [note] if EMULATED in comparison.accelerators else []
     return [*emulated, *(ordered_note(word) for word in comparison.ordered)]
 

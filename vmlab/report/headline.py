@@ -16,7 +16,7 @@ _MOST_NAMED = 4
 
 def behind_words(comparison: Comparison) -> list[str]:
     """Under what the figures were read, such as ``on an emulated disk``, for a heading or before a sentence."""
-    part = "partly " if len(comparison.accelerators) > 1 else ""
+    part = "partly " if len({*comparison.accelerators}) > 1 else ""
     emulated = [f"{part}under emulation (TCG)"] if EMULATED in comparison.accelerators else []
     return [*emulated, *(f"on an {word}" for word in comparison.ordered)]
 

@@ -11,8 +11,11 @@ from vmlab.analysis.carried import Carried, ClimbEnd, carried_json, carried_of, 
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.targets import delivered, load_of
 from vmlab.analysis.throughput import tiles_of
+from vmlab.model.ordered import all_ordered_words, ordered_note
+from vmlab.model.run import EMULATED
 from vmlab.model.visible import visible_line
 from vmlab.report.grid import WIDTH, paragraph, shorten
+from vmlab.report.heading import emulation_note
 from vmlab.report.limits import resource_word
 from vmlab.report.targets import instead_words, limit_words, missed_words, worst_first
 from vmlab.report.words import plural
@@ -109,6 +112,21 @@ def sentence(ascent: Ascent) -> str:
     return visible_line(f"this host carries {carried}")
 
 
+def behind_notes(ascent: Ascent) -> list[str]:
+    """Whether guests were emulated, and which parts of the host were not its own."""
+    emulated = [emulation_note()] if EMULATED in _accelerators(ascent) else []
+    return [*emulated, *(ordered_note(word) for word in _ordered(ascent))]
+
+
+def _accelerators(ascent: Ascent) -> list[str]:
+    found = dict.fromkeys(document["run"]["accelerator"] for document in ascent.documents)
+    return [name for name in found if name]
+
+
+def _ordered(ascent: Ascent) -> tuple[str, ...]:
+    return all_ordered_words(document["run"]["host"] for document in ascent.documents)
+
+
 def brief(ascent: Ascent) -> str:
     """The same without its evidence, for a line or two."""
     return visible_line(f"this host carries {', '.join(_brief_words(place) for place in ascent.places)}")
@@ -127,6 +145,8 @@ def scale_document(ascent: Ascent) -> dict[str, Any]:
             "stopped_by": None if ascent.stop is None else str(ascent.stop),
             "because": ascent.because,
             "sentence": sentence(ascent),
+            "accelerators": _accelerators(ascent),
+            "ordered": list(_ordered(ascent)),
         },
         "targets": [_target_json(target) for target in ascent.targets],
         "places": [{**carried_json(place), "steps": list(_steps(ascent, place))} for place in ascent.places],

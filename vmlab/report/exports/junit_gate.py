@@ -20,7 +20,7 @@ def junit_gate(comparison: Comparison) -> bytes:
     baseline, *candidates = visible_values(comparison.labels)
     root = etree.Element("testsuites", name="vmlab compare")
     suite = etree.SubElement(root, "testsuite", name=f"gate: {', '.join(candidates)} against {baseline}")
-    behind = [("accelerator", word) for word in comparison.accelerators]
+    behind = [("accelerator", word) for word in dict.fromkeys(comparison.accelerators) if word]
     behind += [("ordered", word) for word in comparison.ordered]
     if behind:
         properties = etree.SubElement(suite, "properties")
