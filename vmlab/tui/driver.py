@@ -38,9 +38,10 @@ class WaitingDriver(LinuxDriver):
         return select.select([self.fileno, self._ending], [], [], patience)[0]
 
     def _sigcont_application(self, *arguments: Any) -> None:
-        """Go on after a stop; nothing is to be done after one in which nothing was suspended (SIGSTOP)."""
-        if self._key_thread is None or not self._key_thread.is_alive():
-            super()._sigcont_application(*arguments)
+        """Go on after a stop. Where nothing was suspended before it (SIGSTOP), a reader is left, and ends first."""
+        if self._key_thread is not None and self._key_thread.is_alive():
+            self.disable_input()
+        super()._sigcont_application(*arguments)
 
     def run_input_thread(self) -> None:
         """Read keys and hand them on, until the program or the terminal ends."""
