@@ -32,6 +32,12 @@ def cell(number: int, state: str = "planned", **axes: Any) -> CellToCome:
     return {"cell": number, "axes": planned | axes, "repeat": 1, "state": state, "planned": planned}
 
 
+def set_event() -> threading.Event:
+    event = threading.Event()
+    event.set()
+    return event
+
+
 @dataclass
 class Commands:
     """A run that does what it is asked for and tells what is to come, or refuses with `failure`."""
@@ -42,7 +48,7 @@ class Commands:
     asked: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     listed: int = 0
     failure: str = ""
-    answers: threading.Event = field(default_factory=threading.Event)
+    answers: threading.Event = field(default_factory=set_event)
 
     def of(self, folder: Path) -> Commands:
         assert folder.name == RUN
@@ -85,7 +91,6 @@ class Commands:
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
     made = Commands()
-    made.answers.set()
     monkeypatch.setattr(live, "run_commands", made.of)
     return made
 
