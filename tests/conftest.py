@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,3 +19,12 @@ def _a_host_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _a_state_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test finds a user's runs, or leaves its own among them."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture(autouse=True)
+def _no_precedence_for_the_tests_themselves() -> Iterator[None]:
+    """A test that leaves its thread at real-time priority would hide from all later ones what is slow."""
+    yield
+    if os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK != os.SCHED_OTHER:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        pytest.fail("the test left its thread at real-time priority")
