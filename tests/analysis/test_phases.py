@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from vmlab.model.event import (
     CellStarted,
     Event,
     GuestStateChanged,
+    HostProbed,
     PhaseEnded,
     PhaseStarted,
     RunEnded,
@@ -122,3 +124,15 @@ def test_text_has_sums_and_for_one_cell_the_steps() -> None:
 
 def test_a_run_without_a_cell_says_so() -> None:
     assert phases_text(time_of([RunStarted(mono=1.0, run="a-run", **_RUN)])) == "the run has no cell yet\n"
+
+
+def test_the_time_of_emulated_guests_says_so_and_that_of_a_host_alone_does_not() -> None:
+    begin, *rest = _story()
+    probed = HostProbed(mono=100.5, accelerator="tcg", host={"disk": {"emulated": True, "profile": "hdd-7200"}})
+    time = time_of([begin, probed, *rest])
+    assert (time["accelerator"], time["ordered"]) == ("tcg", ["emulated disk"])
+    assert phases_text(time).startswith("TCG: these figures describe emulation")
+    without = (replace(event, guests=0) if isinstance(event, CellStarted) else event for event in rest)
+    alone = time_of([begin, probed, *without])
+    assert (alone["accelerator"], alone["ordered"]) == (None, ["emulated disk"])
+    assert phases_text(alone).startswith("figures are those of a host with an emulated disk")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from vmlab.analysis.behind import accelerator_of
 from vmlab.analysis.bound import idle_disk_words
 from vmlab.analysis.comparison import INDEX, WALL_CLOCK, Comparison, Row
 from vmlab.analysis.conditions import Differing, differing
@@ -128,7 +129,7 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
 def _accelerator(part: Side, places: Sequence[Place], single: bool) -> str | None:
     """That of the guests in those of its cells that are compared; None where only the host worked."""
     compared = (cell for place in places for cell in _cells(part, place, single))
-    return part.run["accelerator"] if any(cell["provision"]["guests"] for cell in compared) else None
+    return accelerator_of(part.run, compared)
 
 
 def _alone(sides: Sequence[Side], places: Sequence[Place]) -> Iterator[tuple[dict[str, AxisValue], tuple[str, ...]]]:

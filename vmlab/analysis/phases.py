@@ -12,6 +12,7 @@ from vmlab.model.event import (
     CellStarted,
     Event,
     GuestStateChanged,
+    HostProbed,
     PhaseEnded,
     PhaseStarted,
     RunEnded,
@@ -21,6 +22,7 @@ from vmlab.model.event import (
     StepEnded,
     YardstickTaken,
 )
+from vmlab.model.ordered import ordered_words
 from vmlab.model.run import AxisValue, Part, Phase
 from vmlab.store.reader import RunReader
 
@@ -28,6 +30,7 @@ SCHEMA = "vmlab.phases/1"
 
 _KINDS = (
     RunStarted,
+    HostProbed,
     CellStarted,
     YardstickTaken,
     SnapshotMade,
@@ -73,10 +76,16 @@ class CellTime(TypedDict):
 
 
 class RunTime(TypedDict):
-    """A run: `seconds` from its first event to its last, `outside_seconds` of them in no cell, `parts` of all cells."""
+    """A run: `seconds` from its first event to its last, `outside_seconds` of them in no cell, `parts` of all cells.
+
+    `accelerator` is that of its guests, None where no cell has had one, and `ordered` has the words for parts of the
+    host that were not its own.
+    """
 
     schema: str
     run: str
+    accelerator: str | None
+    ordered: list[str]
     seconds: float
     outside_seconds: float
     parts: dict[str, float]
@@ -171,11 +180,14 @@ def time_of(events: Iterable[Event]) -> RunTime:
     """Where the time of a run went, from its events in order."""
     cells: dict[int, _Cell] = {}
     run, began, last = "", None, 0.0
+    probed: HostProbed | None = None
     for event in events:
         began = event.mono if began is None else began
         last = event.mono
         if isinstance(event, RunStarted):
             run = event.run
+        elif isinstance(event, HostProbed):
+            probed = event
         elif isinstance(event, CellStarted):
             cells[event.cell] = _Cell(event, event.mono)
         elif (cell := cells.get(getattr(event, "cell", 0))) is not None:
@@ -187,6 +199,8 @@ def time_of(events: Iterable[Event]) -> RunTime:
     return {
         "schema": SCHEMA,
         "run": run,
+        "accelerator": probed.accelerator if probed and any(cell.start.guests for cell in cells.values()) else None,
+        "ordered": list(ordered_words(probed.host)) if probed else [],
         "seconds": seconds,
         "outside_seconds": max(0.0, seconds - sum(one["seconds"] for one in told)),
         "parts": summed(told),

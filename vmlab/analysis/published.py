@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from vmlab.analysis.behind import accelerator_of
 from vmlab.analysis.claims import AnsweredClaim, answer_claim
 from vmlab.analysis.departures import departures_of
 from vmlab.analysis.difference import in_form
@@ -138,10 +139,9 @@ def _beside(document: RunDocument, reference: Reference, departures: tuple[str, 
 
 def _answered(document: RunDocument, figure: PublishedFigure, *, compares: bool) -> AnsweredFigure:
     answered = _figure(document, figure, compares=compares)
-    guests = any(cell["provision"]["guests"] for cell in document["cells"] if cell["cell"] in answered.cells)
-    run = document["run"]
+    run, behind = document["run"], (cell for cell in document["cells"] if cell["cell"] in answered.cells)
     ordered = ordered_words(run["host"]) if answered.cells else ()
-    return replace(answered, accelerator=run["accelerator"] if guests else None, ordered=ordered)
+    return replace(answered, accelerator=accelerator_of(run, behind), ordered=ordered)
 
 
 def _figure(document: RunDocument, figure: PublishedFigure, *, compares: bool) -> AnsweredFigure:

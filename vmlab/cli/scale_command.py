@@ -33,7 +33,7 @@ from vmlab.plan.planning import Overrides, make_plan, read_host_facts
 from vmlab.plan.targets import plan_targets
 from vmlab.plan.validating import load_valid
 from vmlab.report.grid import paragraph
-from vmlab.report.scale import Ascent, Stop, behind_notes, heading_lines, scale_document, sentence, step_lines
+from vmlab.report.scale import Ascent, Stop, behind_runs, heading_lines, scale_document, sentence, step_lines
 from vmlab.store.reader import RunReader
 
 _BY_SEVERITY = (ExitCode.PASSED, ExitCode.INVALID, ExitCode.FAILED)
@@ -67,7 +67,7 @@ def scale(
         if as_json:
             write_json(scale_document(ascent))
         else:
-            told = [*behind_notes(ascent), sentence(ascent)]
+            told = [*behind_runs(ascent), sentence(ascent)]
             write_text("\n".join(["", *(line for text in told for line in paragraph(text, page_width()))]))
     except OutputLost:
         say(f"the runs are over and kept: {', '.join(one['run']['id'] for one in ascent.documents)}")

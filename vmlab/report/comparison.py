@@ -9,12 +9,10 @@ from vmlab.analysis.comparison import INDEX, Comparison, Row
 from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import WALL_SECONDS, Figure
 from vmlab.model.axes import axes_words, places_words
-from vmlab.model.ordered import ordered_note
-from vmlab.model.run import EMULATED
 from vmlab.model.visible import visible_values
 from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
-from vmlab.report.heading import emulation_note
+from vmlab.report.heading import behind_notes
 from vmlab.report.scores import throughput_words
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes, sentence
 from vmlab.report.words import MARK, apart_words, moment, plural
@@ -35,7 +33,7 @@ def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
     for place, rows in groupby(compared_rows(comparison), key=lambda row: row.place):
         lines += ["", *([place] if place else []), *_block(names, list(rows), width)]
     notes = [
-        *behind_notes(comparison),
+        *behind_sides(comparison),
         *comparison_notes(comparison),
         *index_notes(comparison, names[0]),
         *yardstick_notes(comparison),
@@ -64,11 +62,9 @@ def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metri
     return [*difference_notes(found), *_noise_notes(comparison, rows), *outlier_notes(figures)]
 
 
-def behind_notes(comparison: Comparison) -> list[str]:
+def behind_sides(comparison: Comparison) -> list[str]:
     """Whether guests were emulated, and which parts of a host were not its own, on any side."""
-    note = emulation_note(" on a part of the sides" if len({*comparison.accelerators}) > 1 else "")
-    emulated = [note] if EMULATED in comparison.accelerators else []
-    return [*emulated, *(ordered_note(word) for word in comparison.ordered)]
+    return behind_notes(comparison.accelerators, comparison.ordered, "a part of the sides")
 
 
 def _noise_notes(comparison: Comparison, rows: Sequence[Row]) -> Iterator[str]:

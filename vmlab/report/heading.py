@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from vmlab.analysis.behind import accelerator_of
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
-from vmlab.model.ordered import ordered_sentences
+from vmlab.model.ordered import ordered_note, ordered_sentences
 from vmlab.model.run import EMULATED, Outcome
 from vmlab.report.grid import WIDTH, paragraph
 from vmlab.report.words import moment, plural
@@ -17,9 +18,8 @@ def heading(document: RunDocument, width: int = WIDTH) -> list[str]:
     run = document["run"]
     lines = paragraph(" · ".join(_what(document)), width, "  ")
     lines += paragraph(" · ".join(filter(None, [f"run {run['id']}", moment(run["started"]), *_host(run)])), width, "  ")
-    if run["accelerator"] == EMULATED:
-        lines += paragraph(emulation_note(), width, "  ")
-    for sentence in ordered_sentences(run["host"]):
+    accelerator = accelerator_of(run, document["cells"])
+    for sentence in (*_emulation_notes([accelerator]), *ordered_sentences(run["host"])):
         lines += paragraph(sentence, width, "  ")
     if run["outcome"] != Outcome.PASSED:
         passed = sum(cell["outcome"] == Outcome.PASSED for cell in document["cells"])
@@ -28,9 +28,19 @@ def heading(document: RunDocument, width: int = WIDTH) -> list[str]:
     return lines
 
 
-def emulation_note(where: str = "") -> str:
-    """What figures of emulated guests are worth; `where` says which ones they are, if not all."""
-    return f"TCG{where}: these figures describe emulation, not a hypervisor with hardware support"
+def behind_notes(accelerators: Collection[str | None], ordered: Iterable[str], part: str) -> list[str]:
+    """What stands behind figures, as sentences.
+
+    `accelerators` has those of the guests, None where only the host worked, and `ordered` the words for parts of a host
+    that were not its own. `part` says where guests were emulated, if not everywhere.
+    """
+    return [*_emulation_notes(accelerators, part), *(ordered_note(word) for word in ordered)]
+
+
+def _emulation_notes(accelerators: Collection[str | None], part: str = "") -> list[str]:
+    where = f" on {part}" if len({*accelerators}) > 1 else ""
+    note = f"TCG{where}: these figures describe emulation, not a hypervisor with hardware support"
+    return [note] if EMULATED in accelerators else []
 
 
 def _what(document: RunDocument) -> list[str]:

@@ -9,6 +9,7 @@ from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.run import Part
 from vmlab.model.visible import visible_values
 from vmlab.report.grid import WIDTH, Column, grid, paragraph
+from vmlab.report.heading import behind_notes
 from vmlab.report.words import NOT_MEASURED
 
 _SUM = "sum"
@@ -24,7 +25,7 @@ def phases_text(time: RunTime, width: int = WIDTH) -> str:
     cells = time["cells"]
     if not cells:
         return f"{_NOTHING}\n"
-    lines = paragraph(_heading(time), width)
+    lines = [line for text in _heading(time) for line in paragraph(text, width)]
     lines += ["", *_parts(cells, time["parts"], width)]
     if len(cells) == 1:
         lines += ["", *_steps(cells[0]["steps"], width)] if cells[0]["steps"] else []
@@ -32,9 +33,10 @@ def phases_text(time: RunTime, width: int = WIDTH) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _heading(time: RunTime) -> str:
+def _heading(time: RunTime) -> Iterator[str]:
     outside = f"{_seconds(time['outside_seconds'])} s of them outside its cells"
-    return f"run {time['run']}: {_seconds(time['seconds'])} s, {outside}; seconds of each part of its cells:"
+    yield from behind_notes([time["accelerator"]], time["ordered"], "")
+    yield f"run {time['run']}: {_seconds(time['seconds'])} s, {outside}; seconds of each part of its cells:"
 
 
 def _facts(cell: CellTime) -> Iterator[str]:

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from vmlab.analysis.behind import accelerator_of
 from vmlab.analysis.carried import Carried, ClimbEnd, carried_json, carried_of, nearest
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.targets import delivered, load_of
 from vmlab.analysis.throughput import tiles_of
-from vmlab.model.ordered import all_ordered_words, ordered_note
-from vmlab.model.run import EMULATED
+from vmlab.model.ordered import all_ordered_words
 from vmlab.model.visible import visible_line
 from vmlab.report.grid import WIDTH, paragraph, shorten
-from vmlab.report.heading import emulation_note
+from vmlab.report.heading import behind_notes
 from vmlab.report.limits import resource_word
 from vmlab.report.targets import instead_words, limit_words, missed_words, worst_first
 from vmlab.report.words import plural
@@ -112,14 +112,13 @@ def sentence(ascent: Ascent) -> str:
     return visible_line(f"this host carries {carried}")
 
 
-def behind_notes(ascent: Ascent) -> list[str]:
+def behind_runs(ascent: Ascent) -> list[str]:
     """Whether guests were emulated, and which parts of the host were not its own."""
-    emulated = [emulation_note()] if EMULATED in _accelerators(ascent) else []
-    return [*emulated, *(ordered_note(word) for word in _ordered(ascent))]
+    return behind_notes(_accelerators(ascent), _ordered(ascent), "a part of the runs")
 
 
 def _accelerators(ascent: Ascent) -> list[str]:
-    found = dict.fromkeys(document["run"]["accelerator"] for document in ascent.documents)
+    found = dict.fromkeys(accelerator_of(document["run"], document["cells"]) for document in ascent.documents)
     return [name for name in found if name]
 
 

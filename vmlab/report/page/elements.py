@@ -28,14 +28,14 @@ def el(tag: str, *parts: Part, **attributes: str) -> etree._Element:
     return element
 
 
-def chart_grid(charts: Sequence[Chart], ordered: Sequence[str]) -> etree._Element:
+def chart_grid(charts: Sequence[Chart], behind: Sequence[str]) -> etree._Element:
     """Charts beside each other, as many as there is room for."""
-    return el("div", *(chart_figure(chart, ordered) for chart in charts), class_="charts")
+    return el("div", *(chart_figure(chart, behind) for chart in charts), class_="charts")
 
 
-def chart_figure(chart: Chart, ordered: Sequence[str]) -> etree._Element:
-    """A chart under its title, which has the words for parts of the host that were not its own."""
-    title = ordered_title(chart.title, ordered)
+def chart_figure(chart: Chart, behind: Sequence[str]) -> etree._Element:
+    """A chart under its title, which has the words for what stands behind its figures."""
+    title = ordered_title(chart.title, behind)
     chart.svg.set("aria-label", title)
     caption = el("figcaption", f"{title}. {chart.note}".rstrip())
     return el("figure", caption, chart.svg)

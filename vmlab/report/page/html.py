@@ -9,18 +9,19 @@ from typing import Any
 
 from lxml import etree
 
+from vmlab.analysis.behind import words_behind
 from vmlab.analysis.compare import Side, compare
 from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.result_table import Entry, ResultTable, result_tables
 from vmlab.analysis.shape import CellDocument
 from vmlab.model.errors import UsageError
-from vmlab.model.ordered import ordered_words
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
-from vmlab.report.comparison import behind_notes, index_notes, yardstick_notes
+from vmlab.report.comparison import behind_sides, index_notes, yardstick_notes
 from vmlab.report.figures import figure_text, unit_word, value_text
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
+from vmlab.report.headline import behind_words
 from vmlab.report.limits import cell_words
 from vmlab.report.page.answer import (
     answers,
@@ -86,7 +87,7 @@ def _page(runs: Sequence[Gathered], timelines: int, characters: int) -> etree._E
 
 def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterator[etree._Element]:
     document = run.document
-    ordered = ordered_words(document["run"]["host"])
+    words = words_behind(document)
     what, *rest = heading(document, UNCUT)
     charts = result_charts(document, prefix)
     whole = places_chart(document, f"{prefix}w-")
@@ -96,24 +97,24 @@ def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterato
     yield el("p", what, class_="sub") if run.summary else el("span")
     for line in rest:
         yield el("p", line, class_="sub")
-    yield el("div", said, chart_grid(first, ordered), class_="first")
+    yield el("div", said, chart_grid(first, words), class_="first")
     yield from _validity(run)
     yield el("h2", "Figures")
     yield el("p", _meaning(run), class_="note")
     yield from (_table(table) for table in result_tables(document))
     more = [*more, *axis_charts(document, prefix)]
     if more:
-        yield chart_grid(more, ordered)
+        yield chart_grid(more, words)
     yield from _scores(run)
     hosts = host_charts(document, prefix)
     if hosts:
         yield el("h2", "The host while the workloads ran")
-        words = "Means over the time in which the workloads ran, and over repeats."
+        means = "Means over the time in which the workloads ran, and over repeats."
         saved = [
             cell["host"]["ksm_saved_bytes"]["max"] for cell in document["cells"] if "ksm_saved_bytes" in cell["host"]
         ]
-        yield el("p", f"{words} KSM saved nothing." if saved and not any(saved) else words, class_="note")
-        yield chart_grid(hosts, ordered)
+        yield el("p", f"{means} KSM saved nothing." if saved and not any(saved) else means, class_="note")
+        yield chart_grid(hosts, words)
     yield el("h2", "Cells")
     yield from _cells(run, prefix, timelines)
     yield el("h2", "Configuration")
@@ -187,7 +188,7 @@ def _entry(entry: Entry) -> etree._Element:
 
 
 def _cells(run: Gathered, prefix: str, timelines: int) -> Iterator[etree._Element]:
-    cells, ordered = run.document["cells"], ordered_words(run.document["run"]["host"])
+    cells, behind = run.document["cells"], words_behind(run.document)
     if cells:
         yield el("p", order_sentence(run.document), class_="note")
     shown = []
@@ -198,7 +199,7 @@ def _cells(run: Gathered, prefix: str, timelines: int) -> Iterator[etree._Elemen
         if course is not None and place < timelines:
             svg = cell_chart(course, f"{prefix}t{cell['cell']}-")
             words = ", ".join(f"{name} {until - since:.1f} s" for name, since, until in course.phases)
-            parts.append(chart_figure(Chart(f"Cell {cell['cell']} over time: {words}", svg), ordered))
+            parts.append(chart_figure(Chart(f"Cell {cell['cell']} over time: {words}", svg), behind))
         words = f"{plural(len(cell['measurements']), 'figure')} of this cell"
         parts.append(el("details", el("summary", words), _measured(cell)))
         shown.append(el("section", *parts, class_="cell"))
@@ -282,9 +283,9 @@ def _several(runs: Sequence[Gathered]) -> Iterator[etree._Element]:
         yield el("p", str(error), class_="warn")
         return
     said = [el("p", *marked(text)) for text in comparison_answers(found)]
-    charts = chart_grid([comparison_chart(found, "c-")], found.ordered)
+    charts = chart_grid([comparison_chart(found, "c-")], behind_words(found))
     yield el("div", el("div", *said, class_="answer"), charts, class_="first")
-    for note in (*behind_notes(found), *yardstick_notes(found)):
+    for note in (*behind_sides(found), *yardstick_notes(found)):
         yield el("p", note, class_="note")
     for warning in found.warnings:
         yield el("p", warning, class_="warn")

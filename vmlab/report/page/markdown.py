@@ -9,7 +9,7 @@ from vmlab.analysis.compare import Side, compare
 from vmlab.analysis.result_table import Entry, ResultTable, result_tables
 from vmlab.model.errors import UsageError
 from vmlab.model.visible import visible_values
-from vmlab.report.comparison import behind_notes, index_notes, yardstick_notes
+from vmlab.report.comparison import behind_sides, index_notes, yardstick_notes
 from vmlab.report.figures import figure_text, struck_parts
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
@@ -135,5 +135,5 @@ def _several(runs: Sequence[Gathered]) -> Iterator[str]:
         yield from (_row(labels), _row(["---"] * len(labels), plain=True))
         yield from (_row(comparison_row(row)) for row in rows)
         yield ""
-    for note in (*behind_notes(found), *yardstick_notes(found)):
+    for note in (*behind_sides(found), *yardstick_notes(found)):
         yield from (escaped(note), "")
