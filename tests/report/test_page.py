@@ -12,10 +12,11 @@ import pytest
 from lxml import etree, html
 
 from tests.report.told import BUSY, TOLD
-from tests.store.stories import Story
+from tests.store.stories import HOST, Story
 from tests.tui.conftest import RECORDED
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.main import command_line
+from vmlab.model.event import PhaseEnded, PhaseStarted
 from vmlab.report.page import html as page
 from vmlab.report.page.content import COURSES
 from vmlab.report.page.gathered import Gathered, gather
@@ -219,6 +220,21 @@ def test_workloads_stand_on_the_clock_of_their_cell(tmp_path: Path) -> None:
     busy = course.values["disk_util_percent"]
     assert len(busy.values) <= 150
     assert set(busy.values) == {97.0}
+
+
+@pytest.mark.parametrize("emulated", [True, False])
+def test_an_emulated_disk_is_drawn_while_workloads_run(emulated: bool, tmp_path: Path) -> None:
+    disk = {"disk": {"emulated": True, "profile": "hdd-7200"}} if emulated else {}
+    told = Story(tmp_path / "run.sqlite").begin({"cache": ["none"]}, host={**HOST, **disk})
+    told.start_cell({"cache": "none"})
+    told.writer.append(PhaseStarted(**told.now(), cell=1, phase="prepare"))
+    told.sample(1.0, {**BUSY, "disk_read_bytes_per_second": 1e9})
+    told.writer.append(PhaseEnded(**told.now(0), cell=1, phase="prepare", seconds=2.0))
+    told.execute(20.0, [{**BUSY, "disk_read_bytes_per_second": 1e7}] * 20)
+    told.end_cell(wall=20.0)
+    course = gathered(told.end()).courses[1]
+    assert max(course.values["disk_read_bytes_per_second"].values) == pytest.approx(1e7 if emulated else 1e9)
+    assert course.values["disk_read_bytes_per_second"].seconds[-1] == course.values["cpu_user_percent"].seconds[-1]
 
 
 def test_several_runs_are_set_against_the_first(tmp_path: Path) -> None:

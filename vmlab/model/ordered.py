@@ -28,6 +28,14 @@ def behind(accelerator: str | None, ordered: Iterable[str]) -> tuple[str, ...]:
     return (*([EMULATED] if accelerator == EMULATED else []), *ordered)
 
 
+def of_emulated_disk(figure: str, words: Sequence[str]) -> bool:
+    """Whether the host's `figure` is one of an emulated disk, on a host with these `ordered_words`.
+
+    Such a figure describes the disk's profile only while the workloads run: the limits are lifted between.
+    """
+    return EMULATED_DISK in words and figure.startswith("disk_")
+
+
 def ordered_note(word: str) -> str:
     """A sentence on figures of which one of `ordered_words` is true."""
     return _NOTES[word]

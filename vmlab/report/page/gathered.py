@@ -9,6 +9,7 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.intent import summary_of
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.spans import PhaseSpan, RunSpans
+from vmlab.model.ordered import of_emulated_disk, ordered_words
 from vmlab.model.results import RawOutput
 from vmlab.model.run import Phase
 from vmlab.model.visible import visible, visible_line, visible_values
@@ -73,6 +74,7 @@ def _visible_output(one: RawOutput) -> RawOutput:
 
 def _courses(reader: RunReader, document: RunDocument, names: Sequence[str]) -> dict[int, CellCourse]:
     spans = RunSpans.read(reader).phases
+    ordered = ordered_words(document["run"]["host"])
     found = {}
     for cell in document["cells"]:
         own = [span for span in spans if span.cell == cell["cell"]]
@@ -81,10 +83,17 @@ def _courses(reader: RunReader, document: RunDocument, names: Sequence[str]) -> 
             found[cell["cell"]] = CellCourse(
                 phases=tuple((visible_line(span.phase), span.since - began, span.until - began) for span in own),
                 workloads=tuple(_worked(cell, own)),
-                values={name: _course(reader, name, began, own[-1].until) for name in names},
+                values={name: _course(reader, name, began, _span(name, own, ordered)) for name in names},
                 marks=tuple(_marks(cell, own)),
             )
     return found
+
+
+def _span(name: str, spans: Sequence[PhaseSpan], ordered: Sequence[str]) -> tuple[float, float]:
+    """When a figure of the host says something on a cell: an emulated disk is what it is called while workloads run."""
+    if of_emulated_disk(name, ordered):
+        spans = [span for span in spans if span.phase == Phase.EXECUTE]
+    return (spans[0].since, spans[-1].until) if spans else (0.0, 0.0)
 
 
 def _marks(cell: CellDocument, spans: Sequence[PhaseSpan]) -> Iterator[tuple[float, str]]:
@@ -108,9 +117,9 @@ def _worked(cell: CellDocument, spans: Sequence[PhaseSpan]) -> Iterator[tuple[st
             yield f"{one['workload']} {one['tile']}", start + one["began"], start + one["ended"]
 
 
-def _course(reader: RunReader, name: str, since: float, until: float) -> Course:
-    read = series(reader, name, since, until)
-    known = [(mono - since, value) for mono, value in zip(read.mono, read.values, strict=True) if value == value]
+def _course(reader: RunReader, name: str, began: float, span: tuple[float, float]) -> Course:
+    read = series(reader, name, *span)
+    known = [(mono - began, value) for mono, value in zip(read.mono, read.values, strict=True) if value == value]
     size = max(1, -(-len(known) // _MOST_TICKS))
     parts = [known[place : place + size] for place in range(0, len(known), size)]
     return Course(

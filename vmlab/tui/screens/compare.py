@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from vmlab.model.errors import VmlabError
-from vmlab.model.ordered import EMULATED_DISK, ordered_title
+from vmlab.model.ordered import EMULATED_DISK, of_emulated_disk, ordered_title
 from vmlab.telemetry.host_figures import HEADLINES
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, phases_of, sides_of, switches_of
@@ -150,7 +150,8 @@ class CompareScreen(ConsoleScreen):
         chart = self.query_one(OverlayChart)
         chart.display = bool(self._sides)
         # What is true of the disk alone stands behind its figures alone.
-        words = [word for word in self._compared.ordered if word != EMULATED_DISK or name.startswith("disk_")]
+        ordered = self._compared.ordered
+        words = [word for word in ordered if word != EMULATED_DISK or of_emulated_disk(name, ordered)]
         chart.show(ordered_title(title, words), name, curves, self._labels(), switches)
         self.query_one(PhaseLines).show(self._labels(), phases, [one.cell for one in self._sides])
 

@@ -120,7 +120,7 @@ class WatchScreen(ConsoleScreen):
         self._drawn_at = time.monotonic()
         run = self.view()
         charts = self.query_one(ChartBoard)
-        charts.show(self.history, run.switched, run.moments, run.ordered)
+        charts.show(self.history, run.switched, run.moments, run.ordered, run.executed)
         self._draw_guests(run)
         self._draw_large(run)
         self._draw_loop(run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 
@@ -14,6 +15,7 @@ from vmlab.model.event import (
     CellStarted,
     Event,
     KsmSwitched,
+    PhaseEnded,
     PhaseStarted,
     RoundEnded,
     SnapshotMade,
@@ -21,7 +23,7 @@ from vmlab.model.event import (
     TilesChanged,
 )
 from vmlab.model.ordered import ordered_words
-from vmlab.model.run import RUNNING, Outcome
+from vmlab.model.run import RUNNING, Outcome, Phase
 from vmlab.report.event_words import event_sentence
 from vmlab.tui.state.views import (
     Axes,
@@ -61,6 +63,7 @@ class RunState:
         self._ended: list[CellView] = []
         self._log: deque[LogLine] = deque(maxlen=LOG_LINES)
         self._moments: deque[Moment] = deque(maxlen=_MOST_MOMENTS)
+        self._executed: deque[tuple[float, float]] = deque(maxlen=_MOST_MOMENTS)
         self._freezing: dict[str, FreezingView] = {}
         self._loop: tuple[LoopRow, ...] = ()
         self._changed: CellsReplanned | None = None
@@ -83,6 +86,7 @@ class RunState:
         if moment is not None:
             self._moments.append(moment)
         self._note_freezing(event)
+        self._note_executed(event)
         if isinstance(event, RoundEnded | TilesChanged | CellStarted) and self._timeline.cell is not None:
             # Made once: a loop may have thousands of rounds, and the screen is drawn four times a second.
             cell = self._timeline.cell
@@ -126,9 +130,18 @@ class RunState:
             moments=tuple(self._moments),
             next_axes=next_axes,
             freezing=tuple(self._freezing.values()),
+            executed=tuple(self._executed),
             loop=self._loop,
             coming=next_axes or self._coming(cell),
         )
+
+    def _note_executed(self, event: Event) -> None:
+        """When workloads ran."""
+        match event:
+            case PhaseStarted(phase=Phase.EXECUTE):
+                self._executed.append((event.mono, math.inf))
+            case PhaseEnded(phase=Phase.EXECUTE) | CellEnded() if self._executed and self._executed[-1][1] == math.inf:
+                self._executed[-1] = (self._executed[-1][0], event.mono)
 
     def _note_freezing(self, event: Event) -> None:
         """Which guests are being frozen, and how far they are; each cell begins anew."""

@@ -157,7 +157,8 @@ class RunView(NamedTuple):
     seconds that the whole run took, where that is known because it was recorded. `moments` are the newest beginnings
     of cells and phases, and changes by the user. `coming` are the axis values of the next cell, None where they are
     not known or there is none. `freezing` are the guests that this cell freezes, in the order in which they began.
-    `ordered` has the words for parts of the host that are not its own.
+    `ordered` has the words for parts of the host that are not its own. `executed` has begin and end of the newest
+    execute phases, without an end (infinity) of one that goes on: the limits of an emulated disk hold in these alone.
     """
 
     id: str = ""
@@ -182,6 +183,7 @@ class RunView(NamedTuple):
     moments: tuple[Moment, ...] = ()
     coming: Axes | None = None
     freezing: tuple[FreezingView, ...] = ()
+    executed: tuple[tuple[float, float], ...] = ()
     loop: tuple[LoopRow, ...] = ()
     """The newest round of each workload and tile of the cell, where it is looped."""
 

@@ -23,6 +23,7 @@ from vmlab.tui.state.charts import (
     PRESSURE,
     Chart,
     chart_of,
+    of_profile,
     title_of,
 )
 from vmlab.tui.state.cpu_use import cpu_use
@@ -45,6 +46,8 @@ _LEAST_ROWS = 5
 _AXIS_FROM = 14
 """Rows from which on one is for the time axis."""
 _MARK = "┊"
+_LIFTED = "limits lifted"
+"""Stands in a chart of an emulated disk while it is as fast as the host's own."""
 _WEIGHT = {CPU.title: 3}
 """How high charts are by their title, where they are not like most."""
 
@@ -61,6 +64,7 @@ class ChartBoard(Painted):
         self._switched: tuple[float, ...] = ()
         self._moments: Sequence[Moment] = ()
         self._ordered: Sequence[str] = ()
+        self._executed: Sequence[tuple[float, float]] = ()
         self._marked: tuple[int, ...] = ()
         self._looks: dict[tuple[str, ...], _Looks] = {}
         self.heads: dict[str, str] = {}
@@ -72,18 +76,21 @@ class ChartBoard(Painted):
         switched: tuple[float, ...] = (),
         moments: Sequence[Moment] = (),
         ordered: Sequence[str] = (),
+        executed: Sequence[tuple[float, float]] = (),
     ) -> None:
         """Draw `history` as it is now, with a line at each moment at which running guests were `switched`.
 
         What began at other `moments` has a line behind what is drawn. `ordered` has the words for parts of the host
-        that are not its own. Nothing happens when it has been drawn already.
+        that are not its own; an emulated disk has figures only while a cell `executed`. Nothing happens when it has
+        been drawn already.
         """
         if (
             history is not self.history
             or history.version != self._drawn
-            or (switched, moments, ordered) != (self._switched, self._moments, self._ordered)
+            or (switched, moments, ordered, executed) != (self._switched, self._moments, self._ordered, self._executed)
         ):
-            self.history, self._switched, self._moments, self._ordered = history, switched, moments, ordered
+            self.history, self._switched, self._moments = history, switched, moments
+            self._ordered, self._executed = ordered, executed
             self.repaint()
 
     @property
@@ -194,11 +201,16 @@ class ChartBoard(Painted):
     def _chart(self, chart: Chart, width: int, height: int) -> list[list[Segment]]:
         drawn = [series for series in chart.series if series.drawn]
         values = [self.history.values(series.drawn, 2 * width) for series in drawn]
+        last = self.history.last
+        if of_profile(chart, self._ordered):
+            holds = self._holding(2 * width)
+            values = [[one if held else math.nan for one, held in zip(each, holds, strict=True)] for each in values]
+            last = last if holds and holds[-1] else None
         odd = self.history.taken % 2
         if chart.stacked:
             values = [pairs(each, odd=odd) for each in values]
         scale = self._scale(chart, values)
-        head = head_rows(chart, self.history.last, scale, width, self._marks(chart), self._ordered)
+        head = head_rows(chart, last, scale, width, self._marks(chart), self._ordered)
         if chart is CPU and self.history.last is not None:
             head = with_users(head, cpu_use(self.history.last), width)
         self._keep_head(chart, scale, head)
@@ -208,10 +220,17 @@ class ChartBoard(Painted):
         for column in self._marked_columns(width, odd if chart.stacked else 0):
             mark_column(rows, column, "|" if self.glyphs.plain else "│")
         if chart.top != 100.0:
-            _label_top(rows, scale.text(scale.top) + ("-" if self.glyphs.plain else "┤"))
+            _label(rows, scale.text(scale.top) + ("-" if self.glyphs.plain else "┤"))
+        if last is not self.history.last:
+            _label(rows, _LIFTED, width - len(_LIFTED))
         looks = self._looks_of(tuple(series.tone for series in drawn))
         heading = [self._strip(row, width)._segments for row in head]
         return [*heading, *(_segments(row, looks) for row in rows)][:height]
+
+    def _holding(self, count: int) -> list[bool]:
+        """Whether an emulated disk had its limits all the time of each of the newest `count` samples."""
+        spans = [(sample.mono - sample.length, sample.mono) for sample in self.history.newest(count)]
+        return [any(since <= begin and end <= until for since, until in self._executed) for begin, end in spans]
 
     def _looks_of(self, tones: tuple[str, ...]) -> _Looks:
         """The styles of a chart whose series have `tones`."""
@@ -270,10 +289,11 @@ def _mark(rows: Rows, column: int, sign: str) -> None:
             row[column] = (sign, None, None)
 
 
-def _label_top(rows: Rows, label: str) -> None:
-    """The end of the scale stands at the left end of the uppermost row, over the oldest values."""
-    for place, character in enumerate(label[: len(rows[0])]):
-        rows[0][place] = (character, None, None)
+def _label(rows: Rows, label: str, start: int = 0) -> None:
+    """Words in the uppermost row: the end of the scale stands at its left end, over the oldest values."""
+    for place, character in enumerate(label, start):
+        if 0 <= place < len(rows[0]):
+            rows[0][place] = (character, None, None)
 
 
 class _Looks(dict[tuple[int | None, int | None], Style]):

@@ -1,0 +1,83 @@
+"""Charts of an emulated disk have figures only while workloads run: between, its limits are lifted."""
+
+import math
+from array import array
+
+import pytest
+from textual.app import App, ComposeResult
+
+from vmlab.model.event import CellEnded, PhaseEnded, PhaseStarted
+from vmlab.model.ordered import EMULATED_DISK
+from vmlab.model.sample import Sample, SampleNames
+from vmlab.tui.state.history import History
+from vmlab.tui.state.run_state import RunState
+from vmlab.tui.widgets.chart_board import ChartBoard
+from vmlab.tui.widgets.scale import NO_FIGURE
+
+_NAMES = SampleNames.of(["cpu_user_percent", "disk_read_bytes_per_second", "disk_await_ms", "disk_util_percent"])
+_SLOW, _FAST = 10e6, 1000e6
+
+
+class _Board(App[None]):
+    def compose(self) -> ComposeResult:
+        """Charts alone."""
+        yield ChartBoard()
+
+
+def _history(count: int, fast_from: int) -> History:
+    """A sample a second from 1 on; the disk reads 10 MB/s and, from `fast_from` on, 1000 MB/s."""
+    history = History()
+    for mono in range(1, count + 1):
+        rate = _FAST if mono >= fast_from else _SLOW
+        values = array("d", [50.0 + mono % 2, rate, 9.0 + mono % 2, 40.0 + mono % 2])
+        history.take(Sample(float(mono), float(mono), 1.0, 0.0, _NAMES, values))
+    return history
+
+
+async def _drawn(history: History, ordered: tuple[str, ...], executed: tuple[tuple[float, float], ...]) -> ChartBoard:
+    app = _Board()
+    async with app.run_test(size=(160, 48)):
+        board = app.query_one(ChartBoard)
+        board.show(history, ordered=ordered, executed=executed)
+        return board
+
+
+@pytest.mark.parametrize("began", [2.0, 2.4])
+async def test_what_an_emulated_disk_does_without_its_limits_is_no_figure_of_it(began: float) -> None:
+    board = await _drawn(_history(20, fast_from=16), (EMULATED_DISK,), ((began, 15.0),))
+    assert board.heads["Emulated disk MB/s"].split()[-4:] == ["read", NO_FIGURE, "write", NO_FIGURE]
+    assert board.heads["Emulated disk ms"].split()[-1] == NO_FIGURE
+    assert board.heads["CPU %"].split("system")[0].split()[-1] == "50"
+    assert board.text().count("limits lifted") == 3
+    assert "1000" not in board.text(), "the scale is that of the limited disk"
+
+
+async def test_while_workloads_run_an_emulated_disk_has_its_figures() -> None:
+    board = await _drawn(_history(20, fast_from=99), (EMULATED_DISK,), ((0.0, math.inf),))
+    assert board.heads["Emulated disk MB/s"].split()[-4:-2] == ["read", "10.0"]
+    assert "limits lifted" not in board.text()
+
+
+async def test_the_hosts_own_disk_always_has_its_figures() -> None:
+    board = await _drawn(_history(20, fast_from=16), (), ((2.0, 15.0),))
+    assert board.heads["Disk MB/s"].split()[-4:-2] == ["read", "1000"]
+    assert "limits lifted" not in board.text()
+
+
+@pytest.mark.parametrize(
+    ("last", "until"),
+    [
+        (None, math.inf),
+        (PhaseEnded(cell=1, phase="execute", seconds=4.0, mono=9.0), 9.0),
+        (CellEnded(cell=1, outcome="failed", reasons=[], wall_seconds=None, start_skew_ms=None, mono=9.5), 9.5),
+    ],
+    ids=["under way", "ended", "broken off"],
+)
+def test_the_time_in_which_workloads_ran_is_known(last: PhaseEnded | CellEnded | None, until: float) -> None:
+    state = RunState()
+    for mono, phase in ((4.0, "prepare"), (5.0, "execute")):
+        state.apply(PhaseStarted(cell=1, phase=phase, mono=mono))
+    if last is not None:
+        state.apply(last)
+        state.apply(CellEnded(cell=1, outcome="failed", reasons=[], wall_seconds=None, start_skew_ms=None, mono=99.0))
+    assert state.snapshot().executed == ((5.0, until),)
