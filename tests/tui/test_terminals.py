@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import colorsys
+from itertools import combinations
 from pathlib import Path
 
 import pytest
-from rich.color import ColorSystem
+from rich.color import Color, ColorSystem
 
 from tests.tui.conftest import RECORDED
 from tests.tui.pictures import screen_text
@@ -15,6 +17,7 @@ from vmlab.tui.feed.picks import Pick
 from vmlab.tui.state.charts import CPU
 from vmlab.tui.widgets.chart_board import ChartBoard
 from vmlab.tui.widgets.overlay_chart import OverlayChart
+from vmlab.tui.widgets.side_table import TONES
 from vmlab.tui.widgets.status_strip import StatusStrip
 from vmlab.tui.widgets.too_small import SMALLEST
 
@@ -55,6 +58,33 @@ async def test_sixteen_colours_keep_their_meaning(monkeypatch: pytest.MonkeyPatc
                 grounds = {one.bgcolor.downgrade(ColorSystem.STANDARD).number for one in styles if one.bgcolor}
                 assert len(set(fronts)) == len(tones), f"{tones} are told apart"
                 assert not grounds & set(fronts)
+
+
+@pytest.mark.usefixtures("state")
+@pytest.mark.parametrize("system", ["truecolor", "standard"])
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
+async def test_sides_have_other_colours_than_better_and_worse(
+    monkeypatch: pytest.MonkeyPatch, theme: str, system: str
+) -> None:
+    monkeypatch.setattr("textual.constants.COLOR_SYSTEM", system)
+    app = StillConsole()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.theme = theme
+        await pilot.pause()
+        strip = app.screen.query_one(StatusStrip)
+        hues = {tone: _hue(strip.tone(tone).color) for tone in (*TONES, "good", "bad")}
+        near = [(one, other) for one, other in combinations(hues, 2) if _apart(hues[one], hues[other]) < 15]
+        assert near == [], hues
+
+
+def _hue(color: Color | None) -> float:
+    """Of a colour, in degrees."""
+    assert color is not None
+    return 360 * colorsys.rgb_to_hls(*(part / 255 for part in color.get_truecolor()))[0]
+
+
+def _apart(one: float, other: float) -> float:
+    return min(abs(one - other), 360 - abs(one - other))
 
 
 async def test_without_colour_lines_are_told_apart_by_signs(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,11 +43,12 @@ _SIXTEEN = {
     "three": _YELLOW,
     "four": _MAGENTA,
     "five": _GREEN,
+    "third side": _CYAN,
+    "fourth side": _MAGENTA,
 }
-"""Colours of a terminal that has 16, on a light ground and on a dark one. Of a theme's, the nearest is often grey.
-
-The sides of a comparison, of which there are four, have others than what is better or worse.
-"""
+"""Colours of a terminal that has 16, on a light ground and on a dark one. Of a theme's, the nearest is often grey."""
+_SIDES = {"third side": ("#00797d", "#56d4dd"), "fourth side": ("#7a3fb8", "#b392f0")}
+"""Colours of a comparison's sides for which a theme has none but those of better and worse; grounds as above."""
 
 
 def tones_on(ground: Style, variables: Mapping[str, str], *, sixteen: bool = False) -> dict[str, Style]:
@@ -59,9 +60,9 @@ def tones_on(ground: Style, variables: Mapping[str, str], *, sixteen: bool = Fal
     if ground.bgcolor is not None and ground.bgcolor.triplet is not None:
         behind = Color(*ground.bgcolor.triplet)
     tones = {tone: _style(ground, behind, variables, *wanted) for tone, wanted in _VARIABLES.items()}
-    if sixteen:
-        dark = behind.brightness < 0.5
-        tones |= {tone: tones[tone] + Style(color=colors[dark]) for tone, colors in _SIXTEEN.items()}
+    dark = behind.brightness < 0.5
+    for tone, colors in (_SIDES | _SIXTEEN if sixteen else _SIDES).items():
+        tones[tone] = tones.get(tone, ground) + Style(color=colors[dark])
     return tones
 
 
