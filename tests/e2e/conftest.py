@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from tests.processes import processes
+
 VMLAB = [sys.executable, "-m", "vmlab"]
 
 
@@ -81,16 +83,7 @@ class Home:
 
     def processes(self) -> list[int]:
         """Processes of this home's runs: their command lines name its folders."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    words = (entry / "cmdline").read_bytes()
-                except OSError:
-                    continue
-                if str(self.state).encode() in words or str(self.runtime).encode() in words:
-                    found.append(int(entry.name))
-        return found
+        return [*{*processes(self.state), *processes(self.runtime)}]
 
     def leftovers(self) -> list[str]:
         """Disks, sockets, cgroups and loop devices of this home's runs."""

@@ -6,11 +6,11 @@ import os
 import signal
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.lab.faked import CELL_SECONDS, Home, until
 from tests.lab.programs.faked_vmlab import IMAGE
+from tests.processes import processes
 from vmlab.hypervisor import loop
 from vmlab.hypervisor.journal import Journal
 from vmlab.telemetry.host_settings import why_no_emulated_disk
@@ -47,15 +47,8 @@ def left(home: Home) -> tuple[list[str], list[str], list[object], list[int]]:
         loop.marked(loop.mark_of(record.name)),
         sorted(path.name for path in disks.iterdir()) if disks.exists() else [],
         list(Journal(record / "journal.jsonl").open_entries()),
-        [one.pid for one in psutil.process_iter() if str(home.folder) in " ".join(_words(one))],
+        processes(home.folder),
     )
-
-
-def _words(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
 
 
 NOTHING: tuple[list[str], list[str], list[object], list[int]] = ([], [], [], [])

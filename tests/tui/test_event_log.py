@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
 from textual.app import App, ComposeResult
+from textual.pilot import Pilot
 
 from tests.tui.pictures import screen_text
 from tests.waiting import until
@@ -34,6 +37,18 @@ class _Logs(App[None]):
         return _Screen()
 
 
+@asynccontextmanager
+async def _shown() -> AsyncIterator[tuple[Pilot[None], EventLog]]:
+    """A log with the focus and its newest line in sight."""
+    app = _Logs()
+    async with app.run_test(size=(80, 18)) as pilot:
+        log = app.screen.query_one(EventLog)
+        log.show(LINES)
+        log.focus()
+        await until(lambda: "event 19." in screen_text(app), "the end is in sight")
+        yield pilot, log
+
+
 async def test_the_last_line_stays_in_sight_where_rows_are_taken_away() -> None:
     app = _Logs()
     async with app.run_test(size=(80, 30)) as pilot:
@@ -48,11 +63,8 @@ async def test_the_last_line_stays_in_sight_where_rows_are_taken_away() -> None:
 
 
 async def test_who_has_scrolled_up_stays_there() -> None:
-    app = _Logs()
-    async with app.run_test(size=(80, 18)) as pilot:
-        log = app.screen.query_one(EventLog)
-        log.show(LINES)
-        await until(lambda: "event 19." in screen_text(app), "the end is in sight")
+    async with _shown() as (pilot, log):
+        app = pilot.app
         log.scroll_home(animate=False)
         await until(lambda: "event 0." in screen_text(app), "the first line is in sight")
         log.show([*LINES, LogLine(1795271500.0, "info", "event 20.")])
@@ -64,12 +76,8 @@ async def test_who_has_scrolled_up_stays_there() -> None:
 
 
 async def test_end_leads_to_the_newest_line_also_where_lines_come_meanwhile() -> None:
-    app = _Logs()
-    async with app.run_test(size=(80, 18)) as pilot:
-        log = app.screen.query_one(EventLog)
-        log.show(LINES)
-        log.focus()
-        await until(lambda: "event 19." in screen_text(app), "the end is in sight")
+    async with _shown() as (pilot, log):
+        app = pilot.app
         await pilot.press("home")
         await until(lambda: "event 0." in screen_text(app), "the first line is in sight")
         app.simulate_key("end")
@@ -80,12 +88,8 @@ async def test_end_leads_to_the_newest_line_also_where_lines_come_meanwhile() ->
 
 @pytest.mark.parametrize(("key", "back"), [("down", "up"), ("pagedown", "pageup")])
 async def test_who_glides_to_the_end_follows_also_where_lines_come_on_the_way(key: str, back: str) -> None:
-    app = _Logs()
-    async with app.run_test(size=(80, 18)) as pilot:
-        log = app.screen.query_one(EventLog)
-        log.show(LINES)
-        log.focus()
-        await until(lambda: "event 19." in screen_text(app), "the end is in sight")
+    async with _shown() as (pilot, log):
+        app = pilot.app
         await pilot.press(back)
         await until(lambda: "event 19." not in screen_text(app), "it is not")
         await until(lambda: log.scroll_y == log.scroll_target_y, "the log stands still")
@@ -96,12 +100,8 @@ async def test_who_glides_to_the_end_follows_also_where_lines_come_on_the_way(ke
 
 
 async def test_one_line_up_is_enough_to_stay() -> None:
-    app = _Logs()
-    async with app.run_test(size=(80, 18)) as pilot:
-        log = app.screen.query_one(EventLog)
-        log.show(LINES)
-        log.focus()
-        await until(lambda: "event 19." in screen_text(app), "the end is in sight")
+    async with _shown() as (pilot, log):
+        app = pilot.app
         await pilot.press("up")
         await until(lambda: "event 19." not in screen_text(app), "it is a line further up")
         log.show([*LINES, LogLine(1795271500.0, "info", "event 20.")])

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import processes
 from tests.tui.bound import LEAVES, keys
 from tests.tui.tmux import Tmux
 from tests.tui.walk import TITLES
@@ -152,16 +153,7 @@ def test_every_key_while_real_guests_are_frozen_work_and_are_gone(scenario: Path
 
 def qemus(state: Path, guest: str = "") -> list[int]:
     """The processes of QEMU of the runs in `state`, of all guests or of one."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if b"qemu-system" in words[:64] and str(state).encode() in words and guest.encode() in words:
-                found.append(int(entry.name))
-    return found
+    return processes("qemu-system", state, guest)
 
 
 @contextmanager
