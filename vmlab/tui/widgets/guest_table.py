@@ -23,6 +23,7 @@ METRICS = (
     "guest_disk_write_bytes_per_second",
 )
 """What the table reads of a sample for each guest, in order."""
+_ROLES_FROM = 104
 _CARDS_FROM = 12
 """Rows from which on guests are cards where they fit: fewer are for the table alone."""
 Figures = Mapping[str, Sequence[float]]
@@ -30,7 +31,7 @@ _NO_FIGURES = (math.nan,) * len(METRICS)
 
 
 class _Widths(NamedTuple):
-    """Columns of each field for one width of the table."""
+    """Columns of each field for one width of the table; a narrow one has no roles, so that bars have room."""
 
     guest: int
     role: int
@@ -39,7 +40,10 @@ class _Widths(NamedTuple):
 
     @classmethod
     def of(cls, width: int) -> _Widths:
-        spare = max(0, width - 79)
+        if width < _ROLES_FROM:
+            spare = max(0, width - 68)
+            return cls(8 + min(8, spare // 4), 0, 8 + min(8, spare // 4), 8 + min(14, spare - spare // 4 * 2))
+        spare = width - 79
         return cls(8 + min(8, spare // 4), 10 + min(6, spare // 4), 8 + min(8, spare // 4), 8 + min(14, spare // 4))
 
 
@@ -118,7 +122,7 @@ class GuestTable(Painted):
         return [
             (f"{guest.tile:<2}", "quiet"),
             (f"{cut(guest.guest, widths.guest)} ", "plain"),
-            (f"{cut(guest.role or NO_FIGURE, widths.role)} ", "quiet"),
+            *([(f"{cut(guest.role or NO_FIGURE, widths.role)} ", "quiet")] if widths.role else []),
             (cut(state, 12), tone_of(guest.state)),
             (f"{_whole(cpu):>4} ", "plain"),
             (f"{_whole(delay):>5} ", "warning" if delay >= 20 else "plain"),
@@ -137,11 +141,12 @@ class GuestTable(Painted):
 
 
 def _left(widths: _Widths) -> int:
-    return 2 + widths.guest + 1 + widths.role + 1 + 12 + 5 + 6 + 7
+    return 2 + widths.guest + 1 + (widths.role + 1 if widths.role else 0) + 12 + 5 + 6 + 7
 
 
 def _heading(widths: _Widths) -> str:
-    left = f"{'tile guest':<{widths.guest + 2}} {'role':<{widths.role}} {'state':<12}cpu% delay disk/s "
+    role = f"{'role':<{widths.role}} " if widths.role else ""
+    left = f"{'tile guest':<{widths.guest + 2}} {role}{'state':<12}cpu% delay disk/s "
     return f"{left}{'workload':<{widths.workload}} {'done':<{widths.bar}} time/last"
 
 
