@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -222,3 +223,18 @@ async def test_runs_that_nobody_may_list_are_told_of(state: Path) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("3")
         await until(lambda: "Not a directory" in _screen(app), "why there is no list")
+
+
+@pytest.mark.usefixtures("state")
+@pytest.mark.parametrize(("severity", "stays"), [("information", False), ("error", True)])
+async def test_a_hint_is_for_its_screen_and_what_failed_stays_to_be_read(
+    severity: Literal["information", "error"], *, stays: bool
+) -> None:
+    app = Console()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.notify("words of Live", severity=severity, timeout=3600)
+        await until(lambda: "words of Live" in screen_text(app), "it is said")
+        await pilot.press("3")
+        await until(lambda: app.current_mode == "runs", "another screen")
+        await until(lambda: ("words of Live" in screen_text(app)) is stays, "it stays or goes")
+        assert (app.said is not None) is stays

@@ -140,8 +140,13 @@ class Console(App[int], inherit_bindings=False):
         super().delay_update(min(delay, _MASK_SECONDS))
 
     async def action_switch_mode(self, mode: str) -> None:
-        """Go to a screen; on the screen itself, leave what was opened over it, such as a recording."""
+        """Go to a screen; on the screen itself, leave what was opened over it, such as a recording.
+
+        A hint for the screen that is left would hide the keys of the next one; what failed stays to be read.
+        """
         if mode != self.current_mode:
+            if self.said is not None and self.said.tone == _TONES["information"]:
+                self.say_nothing()
             await self.switch_mode(mode)
         elif len(self.screen_stack) == 1:
             self.notify(f"this is the screen {mode.capitalize()} already")
