@@ -24,7 +24,8 @@ def _a_state_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.fixture(autouse=True)
 def _no_precedence_for_the_tests_themselves() -> Iterator[None]:
     """A test that leaves its thread at real-time priority would hide from all later ones what is slow."""
+    before = os.sched_getscheduler(0)
     yield
-    if os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK != os.SCHED_OTHER:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        pytest.fail("the test left its thread at real-time priority")
+    if os.sched_getscheduler(0) != before:
+        os.sched_setscheduler(0, before, os.sched_getparam(0) if before == os.SCHED_RR else os.sched_param(0))
+        pytest.fail("the test left its thread at another priority")

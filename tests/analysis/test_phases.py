@@ -132,6 +132,15 @@ def test_the_time_of_emulated_guests_says_so_and_that_of_a_host_alone_does_not()
     time = time_of([begin, probed, *rest])
     assert (time["accelerator"], time["ordered"]) == ("tcg", ["emulated disk"])
     assert phases_text(time).startswith("TCG: these figures describe emulation")
+    first, *more = rest
+    assert isinstance(first, CellStarted)
+    mixed = time_of([begin, probed, replace(first, guests=0), *more])
+    assert (mixed["accelerator"], of_cell(mixed, 1)["accelerator"], of_cell(mixed, 2)["accelerator"]) == (
+        "tcg",
+        None,
+        "tcg",
+    )
+    assert phases_text(mixed).startswith("TCG on a part of the cells: these figures")
     without = (replace(event, guests=0) if isinstance(event, CellStarted) else event for event in rest)
     alone = time_of([begin, probed, *without])
     assert (alone["accelerator"], alone["ordered"]) == (None, ["emulated disk"])

@@ -39,7 +39,7 @@ EVENTS: tuple[Event, ...] = (
 )
 TOLD = """\
 run r started: tile, size smoke, 2 cells, about 30 s
-accelerator tcg: figures describe emulation
+accelerator tcg: figures of guests describe emulation
 image abc built in 12.0 s
 cell 1/2 started: tiles 1, huge true, repeat 1, 4 guests
   execute took 5.0 s

@@ -67,15 +67,16 @@ def test_the_first_screen_has_the_answer_and_one_picture(tile: etree._Element) -
 
 
 def test_every_chart_says_what_stands_behind_its_figures(tile: etree._Element) -> None:
-    own = gathered(RECORDED)
+    own, emulated = gathered(RECORDED), ", under emulation (TCG)"
     host = {**own.document["run"]["host"], "disk": {"emulated": True, "profile": "hdd-7200"}}
     document = cast(RunDocument, {**own.document, "run": {**own.document["run"], "host": host}})
     page = parsed(replace(own, document=document))
     titles = words(page, "//figcaption")
     assert len(titles) == len(words(tile, "//figcaption")) > 6
-    assert [title for title in titles if ", tcg, emulated disk." not in title] == []
-    assert [name for name in at(page, "//figure/*/@aria-label") if not name.endswith(", tcg, emulated disk")] == []
-    assert [title for title in words(tile, "//figcaption") if "emulated disk" in title or ", tcg." not in title] == []
+    assert [title for title in titles if f"{emulated}, on an emulated disk." not in title] == []
+    spoken = at(page, "//figure/*/@aria-label")
+    assert [name for name in spoken if not name.endswith(f"{emulated}, on an emulated disk")] == []
+    assert [title for title in words(tile, "//figcaption") if f"{emulated}." not in title] == []
     both = parsed(own, replace(own, label="other", document=document))
     assert words(both, "//figcaption")[0].startswith("run time (s), under emulation (TCG), on an emulated disk.")
 
@@ -220,6 +221,14 @@ def test_workloads_stand_on_the_clock_of_their_cell(tmp_path: Path) -> None:
     busy = course.values["disk_util_percent"]
     assert len(busy.values) <= 150
     assert set(busy.values) == {97.0}
+
+
+def test_a_cell_of_the_host_alone_is_not_called_emulated(tmp_path: Path) -> None:
+    captions = words(parsed(gathered(TOLD["points"](tmp_path / "run.sqlite"))), "//figcaption")
+    cells = [caption.partition(" over time")[2] for caption in captions if caption.startswith("Cell ")]
+    assert [caption.startswith(", under emulation (TCG). execute") for caption in cells] == [False, True, True]
+    whole = [caption for caption in captions if not caption.startswith("Cell ")]
+    assert whole and all(", partly under emulation (TCG)." in caption for caption in whole)
 
 
 @pytest.mark.parametrize("emulated", [True, False])

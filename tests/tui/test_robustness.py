@@ -226,15 +226,18 @@ async def test_runs_that_nobody_may_list_are_told_of(state: Path) -> None:
 
 
 @pytest.mark.usefixtures("state")
-@pytest.mark.parametrize(("severity", "stays"), [("information", False), ("error", True)])
-async def test_a_hint_is_for_its_screen_and_what_failed_stays_to_be_read(
-    severity: Literal["information", "error"], *, stays: bool
+@pytest.mark.parametrize("key", ["3", "question_mark"])
+@pytest.mark.parametrize(("severity", "stays"), [("warning", False), ("information", True), ("error", True)])
+async def test_why_a_key_does_nothing_is_for_its_screen_and_news_stay_to_be_read(
+    severity: Literal["warning", "information", "error"], key: str, *, stays: bool
 ) -> None:
     app = Console()
     async with app.run_test(size=(80, 24)) as pilot:
         app.notify("words of Live", severity=severity, timeout=3600)
         await until(lambda: "words of Live" in screen_text(app), "it is said")
-        await pilot.press("3")
-        await until(lambda: app.current_mode == "runs", "another screen")
-        await until(lambda: ("words of Live" in screen_text(app)) is stays, "it stays or goes")
-        assert (app.said is not None) is stays
+        live = app.screen
+        await pilot.press(key)
+        await until(lambda: app.screen is not live, "another screen")
+        await until(lambda: (app.said is not None) is stays, "it stays or goes")
+        await pilot.press("escape" if key == "question_mark" else "1")
+        await until(lambda: app.screen is live and ("words of Live" in screen_text(app)) is stays, "it is there or not")

@@ -1,6 +1,7 @@
 """Events in, pictures out: by hand for each rule, and over a run that was really recorded."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,14 @@ def test_an_emulated_disk_stands_beside_the_accelerator() -> None:
     assert view.ordered == ("emulated disk",)
     assert [text for part in _what(view, 100) for text, _ in part][-2:] == ["KVM", "emulated disk"]
     assert fed(beginning()).ordered == ()
+
+
+@pytest.mark.parametrize(("guests", "accelerator"), [(1, "tcg"), (0, "")])
+def test_a_host_that_works_alone_is_not_called_emulated(guests: int, accelerator: str) -> None:
+    begin, probed, cell, *_ = beginning()
+    assert isinstance(cell, CellStarted)
+    assert fed([begin, probed]).accelerator == "tcg", "it may yet have guests"
+    assert fed([begin, probed, replace(cell, guests=guests)]).accelerator == accelerator
 
 
 def test_a_workload_shows_how_far_it_is_and_makes_its_guest_run() -> None:

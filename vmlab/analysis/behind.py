@@ -1,11 +1,10 @@
-"""What stands behind the figures of a run: emulated guests, and parts of a host that were not its own."""
+"""The accelerator behind figures: a run may have cells of guests and cells of the host alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
-from vmlab.model.ordered import behind, ordered_words
 
 
 def accelerator_of(run: RunPart, cells: Iterable[CellDocument]) -> str | None:
@@ -13,7 +12,6 @@ def accelerator_of(run: RunPart, cells: Iterable[CellDocument]) -> str | None:
     return run["accelerator"] if any(cell["provision"]["guests"] for cell in cells) else None
 
 
-def words_behind(document: RunDocument) -> tuple[str, ...]:
-    """The words behind all figures of a run, for titles."""
-    run = document["run"]
-    return behind(accelerator_of(run, document["cells"]), ordered_words(run["host"]))
+def accelerators_of(document: RunDocument) -> list[str | None]:
+    """That behind the figures of each cell of a run."""
+    return [accelerator_of(document["run"], [cell]) for cell in document["cells"]]

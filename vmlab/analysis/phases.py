@@ -69,6 +69,7 @@ class CellTime(TypedDict):
     cell: int
     axes: dict[str, AxisValue]
     repeat: int
+    guests: int
     outcome: str | None
     seconds: float
     parts: dict[str, float]
@@ -164,6 +165,7 @@ class _Cell:
             "cell": self.start.cell,
             "axes": dict(self.start.axes),
             "repeat": self.start.repeat,
+            "guests": self.start.guests,
             "outcome": self.outcome,
             "seconds": sum(parts.values()),
             "parts": parts,
@@ -199,7 +201,7 @@ def time_of(events: Iterable[Event]) -> RunTime:
     return {
         "schema": SCHEMA,
         "run": run,
-        "accelerator": probed.accelerator if probed and any(cell.start.guests for cell in cells.values()) else None,
+        "accelerator": _accelerator(probed.accelerator if probed else None, told),
         "ordered": list(ordered_words(probed.host)) if probed else [],
         "seconds": seconds,
         "outside_seconds": max(0.0, seconds - sum(one["seconds"] for one in told)),
@@ -211,7 +213,11 @@ def time_of(events: Iterable[Event]) -> RunTime:
 def of_cell(time: RunTime, cell: int) -> RunTime:
     """The same with one cell alone; what lies outside of cells is still the run's."""
     cells = [one for one in time["cells"] if one["cell"] == cell]
-    return {**time, "cells": cells, "parts": summed(cells)}
+    return {**time, "accelerator": _accelerator(time["accelerator"], cells), "cells": cells, "parts": summed(cells)}
+
+
+def _accelerator(probed: str | None, cells: Iterable[CellTime]) -> str | None:
+    return probed if any(cell["guests"] for cell in cells) else None
 
 
 def summed(cells: Iterable[CellTime]) -> dict[str, float]:

@@ -6,10 +6,10 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from vmlab.model.event import CellEnded, CellStarted, Event, PhaseEnded, PhaseStarted, RunStarted
+from vmlab.model.event import CellEnded, CellStarted, Event, PhaseEnded, PhaseStarted, RunEnded, RunStarted
 from vmlab.store.reader import RunReader
 
-KINDS = (RunStarted, CellStarted, PhaseStarted, PhaseEnded, CellEnded)
+KINDS = (RunStarted, CellStarted, PhaseStarted, PhaseEnded, CellEnded, RunEnded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def behind(accelerator: str | None, ordered: Iterable[str]) -> tuple[str, ...]:
 def of_emulated_disk(figure: str, words: Sequence[str]) -> bool:
     """Whether the host's `figure` is one of an emulated disk, on a host with these `ordered_words`.
 
-    Such a figure describes the disk's profile only while the workloads run: the limits are lifted between.
+    Such a figure describes the disk's profile only while workloads run: between, its limits are lifted.
     """
     return EMULATED_DISK in words and figure.startswith("disk_")
 

@@ -57,7 +57,7 @@ def event_sentence(event: Event, cells: int | None = None) -> Sentence | None:
             what = f"{event.scenario}, control run" if event.control else event.scenario
             return _info(f"run {event.run} started: {what}, size {event.size}, {plural(event.cells, 'cell')}")
         case HostProbed():
-            emulated = ": figures describe emulation" if event.accelerator == EMULATED else ""
+            emulated = ": figures of guests describe emulation" if event.accelerator == EMULATED else ""
             return _info("; ".join([f"accelerator {event.accelerator}{emulated}", *ordered_sentences(event.host)]))
         case ImageReady():
             return _info(f"image {event.image} {event.how} in {format_seconds(event.seconds)}")

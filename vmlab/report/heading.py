@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from vmlab.analysis.behind import accelerator_of
+from vmlab.analysis.behind import accelerators_of
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
 from vmlab.model.ordered import ordered_note, ordered_sentences
 from vmlab.model.run import EMULATED, Outcome
@@ -18,8 +18,8 @@ def heading(document: RunDocument, width: int = WIDTH) -> list[str]:
     run = document["run"]
     lines = paragraph(" · ".join(_what(document)), width, "  ")
     lines += paragraph(" · ".join(filter(None, [f"run {run['id']}", moment(run["started"]), *_host(run)])), width, "  ")
-    accelerator = accelerator_of(run, document["cells"])
-    for sentence in (*_emulation_notes([accelerator]), *ordered_sentences(run["host"])):
+    emulated = _emulation_notes(accelerators_of(document), "a part of the cells")
+    for sentence in (*emulated, *ordered_sentences(run["host"])):
         lines += paragraph(sentence, width, "  ")
     if run["outcome"] != Outcome.PASSED:
         passed = sum(cell["outcome"] == Outcome.PASSED for cell in document["cells"])
@@ -37,7 +37,14 @@ def behind_notes(accelerators: Collection[str | None], ordered: Iterable[str], p
     return [*_emulation_notes(accelerators, part), *(ordered_note(word) for word in ordered)]
 
 
-def _emulation_notes(accelerators: Collection[str | None], part: str = "") -> list[str]:
+def behind_words(accelerators: Collection[str | None], ordered: Iterable[str]) -> list[str]:
+    """The same under which figures were read, such as ``on an emulated disk``, for a title or before a sentence."""
+    part = "partly " if len({*accelerators}) > 1 else ""
+    emulated = [f"{part}under emulation (TCG)"] if EMULATED in accelerators else []
+    return [*emulated, *(f"on an {word}" for word in ordered)]
+
+
+def _emulation_notes(accelerators: Collection[str | None], part: str) -> list[str]:
     where = f" on {part}" if len({*accelerators}) > 1 else ""
     note = f"TCG{where}: these figures describe emulation, not a hypervisor with hardware support"
     return [note] if EMULATED in accelerators else []

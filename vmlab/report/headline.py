@@ -6,19 +6,12 @@ from collections.abc import Sequence
 
 from vmlab.analysis.comparison import Comparison, Row
 from vmlab.analysis.difference import Difference
-from vmlab.model.run import EMULATED
 from vmlab.report.compared_rows import row_name
+from vmlab.report.heading import behind_words
 from vmlab.report.verdicts import percent_text, untested_words
 from vmlab.report.words import plural
 
 _MOST_NAMED = 4
-
-
-def behind_words(comparison: Comparison) -> list[str]:
-    """Under what the figures were read, such as ``on an emulated disk``, for a heading or before a sentence."""
-    part = "partly " if len({*comparison.accelerators}) > 1 else ""
-    emulated = [f"{part}under emulation (TCG)"] if EMULATED in comparison.accelerators else []
-    return [*emulated, *(f"on an {word}" for word in comparison.ordered)]
 
 
 def headline(comparison: Comparison, metrics: Sequence[str] = ()) -> str:
@@ -28,7 +21,7 @@ def headline(comparison: Comparison, metrics: Sequence[str] = ()) -> str:
     told = "; ".join(part for part in parts if part)
     if not told:
         return "nothing is compared: no figure passed on both sides"
-    how = ", ".join(behind_words(comparison))
+    how = ", ".join(behind_words(comparison.accelerators, comparison.ordered))
     return f"{how[0].upper()}{how[1:]}: {told}" if how else told
 
 

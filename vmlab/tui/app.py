@@ -121,10 +121,11 @@ class Console(App[int], inherit_bindings=False):
     ) -> None:
         """Say `message` in the bottom lines, where it covers no chart; for `timeout` seconds.
 
-        There is no markup, and control characters are made visible.
+        A warning says why a key does nothing on this screen, and goes with it; news and errors stay. There is no
+        markup, and control characters are made visible.
         """
         words = ": ".join(filter(None, (visible_line(title), visible(message))))
-        self.said = Said(words, _TONES[severity])
+        self.said = Said(words, _TONES[severity], of_screen=severity == "warning")
         self.said_changed.publish(self.said)
         if self._silence is not None:
             self._silence.stop()
@@ -140,13 +141,8 @@ class Console(App[int], inherit_bindings=False):
         super().delay_update(min(delay, _MASK_SECONDS))
 
     async def action_switch_mode(self, mode: str) -> None:
-        """Go to a screen; on the screen itself, leave what was opened over it, such as a recording.
-
-        A hint for the screen that is left would hide the keys of the next one; what failed stays to be read.
-        """
+        """Go to a screen; on the screen itself, leave what was opened over it, such as a recording."""
         if mode != self.current_mode:
-            if self.said is not None and self.said.tone == _TONES["information"]:
-                self.say_nothing()
             await self.switch_mode(mode)
         elif len(self.screen_stack) == 1:
             self.notify(f"this is the screen {mode.capitalize()} already")

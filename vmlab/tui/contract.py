@@ -33,10 +33,11 @@ class ConsoleCommands(Protocol):
 
 
 class Said(NamedTuple):
-    """What the console says in its bottom lines, and the name of its tone."""
+    """What the console says in its bottom lines, and the name of its tone; of one screen alone, or of the console."""
 
     text: str
     tone: str
+    of_screen: bool = False
 
 
 @runtime_checkable

@@ -60,7 +60,7 @@ COURSES = (
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart with its title, and what it leaves out."""
+    """A chart with its title, and a note on what it shows or leaves out."""
 
     title: str
     svg: etree._Element

@@ -90,7 +90,7 @@ def _courses(reader: RunReader, document: RunDocument, names: Sequence[str]) -> 
 
 
 def _span(name: str, spans: Sequence[PhaseSpan], ordered: Sequence[str]) -> tuple[float, float]:
-    """When a figure of the host says something on a cell: an emulated disk is what it is called while workloads run."""
+    """Begin and end of what is drawn of a host's figure; one of an emulated disk counts only while workloads run."""
     if of_emulated_disk(name, ordered):
         spans = [span for span in spans if span.phase == Phase.EXECUTE]
     return (spans[0].since, spans[-1].until) if spans else (0.0, 0.0)

@@ -9,19 +9,19 @@ from typing import Any
 
 from lxml import etree
 
-from vmlab.analysis.behind import words_behind
+from vmlab.analysis.behind import accelerator_of, accelerators_of
 from vmlab.analysis.compare import Side, compare
 from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.result_table import Entry, ResultTable, result_tables
 from vmlab.analysis.shape import CellDocument
 from vmlab.model.errors import UsageError
+from vmlab.model.ordered import ordered_words
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
 from vmlab.report.comparison import behind_sides, index_notes, yardstick_notes
 from vmlab.report.figures import figure_text, unit_word, value_text
 from vmlab.report.grid import UNCUT
-from vmlab.report.heading import heading
-from vmlab.report.headline import behind_words
+from vmlab.report.heading import behind_words, heading
 from vmlab.report.limits import cell_words
 from vmlab.report.page.answer import (
     answers,
@@ -87,7 +87,7 @@ def _page(runs: Sequence[Gathered], timelines: int, characters: int) -> etree._E
 
 def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterator[etree._Element]:
     document = run.document
-    words = words_behind(document)
+    words = behind_words(accelerators_of(document), ordered_words(document["run"]["host"]))
     what, *rest = heading(document, UNCUT)
     charts = result_charts(document, prefix)
     whole = places_chart(document, f"{prefix}w-")
@@ -188,7 +188,7 @@ def _entry(entry: Entry) -> etree._Element:
 
 
 def _cells(run: Gathered, prefix: str, timelines: int) -> Iterator[etree._Element]:
-    cells, behind = run.document["cells"], words_behind(run.document)
+    cells, of_run = run.document["cells"], run.document["run"]
     if cells:
         yield el("p", order_sentence(run.document), class_="note")
     shown = []
@@ -198,8 +198,9 @@ def _cells(run: Gathered, prefix: str, timelines: int) -> Iterator[etree._Elemen
         course = run.courses.get(cell["cell"])
         if course is not None and place < timelines:
             svg = cell_chart(course, f"{prefix}t{cell['cell']}-")
-            words = ", ".join(f"{name} {until - since:.1f} s" for name, since, until in course.phases)
-            parts.append(chart_figure(Chart(f"Cell {cell['cell']} over time: {words}", svg), behind))
+            phases = ", ".join(f"{name} {until - since:.1f} s" for name, since, until in course.phases)
+            behind = behind_words([accelerator_of(of_run, [cell])], ordered_words(of_run["host"]))
+            parts.append(chart_figure(Chart(f"Cell {cell['cell']} over time", svg, f"{phases}."), behind))
         words = f"{plural(len(cell['measurements']), 'figure')} of this cell"
         parts.append(el("details", el("summary", words), _measured(cell)))
         shown.append(el("section", *parts, class_="cell"))
@@ -283,7 +284,7 @@ def _several(runs: Sequence[Gathered]) -> Iterator[etree._Element]:
         yield el("p", str(error), class_="warn")
         return
     said = [el("p", *marked(text)) for text in comparison_answers(found)]
-    charts = chart_grid([comparison_chart(found, "c-")], behind_words(found))
+    charts = chart_grid([comparison_chart(found, "c-")], behind_words(found.accelerators, found.ordered))
     yield el("div", el("div", *said, class_="answer"), charts, class_="first")
     for note in (*behind_sides(found), *yardstick_notes(found)):
         yield el("p", note, class_="note")

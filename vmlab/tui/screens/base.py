@@ -7,6 +7,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from vmlab.tui.contract import Saying
 from vmlab.tui.widgets.kept import KeptLines
 from vmlab.tui.widgets.too_small import SMALLEST, TooSmall
 
@@ -29,10 +30,15 @@ class ConsoleScreen(KeptLines, Screen[None], inherit_bindings=False):
         elif over and not small:
             over.remove()
 
+    def on_screen_suspend(self) -> None:
+        """What was said of this screen would hide the keys of the next one."""
+        if isinstance(self.app, Saying) and self.app.said is not None and self.app.said.of_screen:
+            self.app.say_nothing()
+
     def action_pane(self, step: int) -> None:
         """Give another pane the focus, so that keys move in it."""
         if self.focused is not None and len(self.focus_chain) < 2:
-            self.notify("there is only this pane")
+            self.notify("there is only this pane", severity="warning")
         elif step > 0:
             self.focus_next()
         else:

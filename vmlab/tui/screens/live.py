@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +21,8 @@ from vmlab.tui.feed.messages import HostProblem, HostSampled, PastFound, RunArri
 from vmlab.tui.late import asked_changes, coming_list, host_feed, live_feed, run_commands, run_state
 from vmlab.tui.screens.run_keys import RUN_KEYS
 from vmlab.tui.screens.watch import WatchScreen
-from vmlab.tui.state.views import LogLine
+from vmlab.tui.state.views import LogLine, RunView
+from vmlab.tui.widgets.chart_board import Times
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
 
 if TYPE_CHECKING:
@@ -95,6 +97,13 @@ class LiveScreen(WatchScreen):
     def origin(self) -> Origin:
         """LIVE while a run is followed, else the host."""
         return LIVE if self.watched is not None else HOST
+
+    def counted(self, run: RunView) -> tuple[Sequence[str], Times]:
+        """After a run the host's own disk is read again, and no chart has it beside an emulated one."""
+        words, times = super().counted(run)
+        if self.watched is not None or run.ended is None:
+            return words, times
+        return (), None if times is None else ((run.ended, math.inf),)
 
     def _tick(self) -> None:
         """Clocks go on when nothing arrives."""
@@ -311,7 +320,7 @@ class LiveScreen(WatchScreen):
         except VmlabError as error:
             if refused is not None:
                 self.app.call_from_thread(refused)
-            self.app.call_from_thread(self.notify, str(error), title=f"{title}: not changed", severity="warning")
+            self.app.call_from_thread(self.notify, str(error), title=f"{title}: not changed", severity="error")
             return
         if effect:
             self.app.call_from_thread(self.notify, effect, title=title)

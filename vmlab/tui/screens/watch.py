@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.timer import Timer
 
+from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.run import RUNNING, Phase
 from vmlab.tui.late import loop_text
 from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.state.cpu_use import MUCH_PERCENT, outside_share
 from vmlab.tui.state.history import History, guest_figures
 from vmlab.tui.state.views import NO_RUN, RunView
-from vmlab.tui.widgets.chart_board import ChartBoard
+from vmlab.tui.widgets.chart_board import ChartBoard, Times
 from vmlab.tui.widgets.event_log import EventLog
 from vmlab.tui.widgets.guest_table import METRICS, GuestTable
 from vmlab.tui.widgets.kept import KeptContainer
@@ -120,7 +121,7 @@ class WatchScreen(ConsoleScreen):
         self._drawn_at = time.monotonic()
         run = self.view()
         charts = self.query_one(ChartBoard)
-        charts.show(self.history, run.switched, run.moments, run.ordered, run.executed)
+        charts.show(self.history, run.switched, run.moments, *self.counted(run))
         self._draw_guests(run)
         self._draw_large(run)
         self._draw_loop(run)
@@ -128,6 +129,10 @@ class WatchScreen(ConsoleScreen):
         is_dated = charts.has_axis and not self.has_class("-short")
         note = "" if is_dated or not len(self.history) else f"charts: {charts.span_seconds:.0f} s"
         self.query_one(StatusStrip).show(run, self.now(), self.origin(), note, self._outside(run))
+
+    def counted(self, run: RunView) -> tuple[Sequence[str], Times]:
+        """The words behind the charts, and the times whose figures of the disk count; None for all times."""
+        return run.ordered, run.executed if EMULATED_DISK in run.ordered else None
 
     def _draw_loop(self, run: RunView) -> None:
         """Throughput and latency of a loop's workloads, between guests and log."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, of_emulated_disk
+from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
 from vmlab.telemetry.figure import HostFigure, Terms
 from vmlab.telemetry.host_figures import figures_of_chart
 
@@ -80,9 +80,9 @@ def chart_of(chart: Chart, ordered: Sequence[str]) -> Chart:
 
 def title_of(chart: Chart, ordered: Sequence[str]) -> str:
     """The title of a chart on a host with parts that were not its own, whose words are `ordered`."""
-    return EMULATED_DISK.capitalize() if of_profile(chart, ordered) else chart.title
+    return EMULATED_DISK.capitalize() if is_of_disk(chart) and EMULATED_DISK in ordered else chart.title
 
 
-def of_profile(chart: Chart, ordered: Sequence[str]) -> bool:
-    """Whether `chart` shows an emulated disk, on a host whose words are `ordered`: its profile, where limits hold."""
-    return any(of_emulated_disk(name, ordered) for series in chart.series for name, _ in series.shown)
+def is_of_disk(chart: Chart) -> bool:
+    """Whether `chart` has figures of the disk that the guests' files are on."""
+    return chart.title == _DISK

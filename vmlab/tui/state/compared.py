@@ -11,7 +11,8 @@ from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, figure_of, host_mean
 from vmlab.report.compared_rows import ComparedRow, compared_rows
 from vmlab.report.comparison import comparison_notes, index_notes, yardstick_notes
-from vmlab.report.headline import behind_words, headline
+from vmlab.report.heading import behind_words
+from vmlab.report.headline import headline
 from vmlab.report.host_rows import mean_text, row_label
 from vmlab.report.verdicts import interval_text, percent_text
 from vmlab.report.words import NOT_MEASURED
@@ -68,7 +69,7 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     Raises UsageError where no cells meet.
     """
     compared = compare(sides)
-    how = ", ".join(behind_words(compared))
+    how = ", ".join(behind_words(compared.accelerators, compared.ordered))
     figures = _figure_rows(compared, every_metric, f" {how}" if how else "")
     metrics = () if every_metric else _RUN_TIMES
     notes = comparison_notes(compared, metrics=metrics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from vmlab.analysis.loops import LoopRow, loop_rows
 from vmlab.analysis.timeline import CellTimeline, RunTimeline, WorkloadTimeline
@@ -15,7 +15,6 @@ from vmlab.model.event import (
     CellStarted,
     Event,
     KsmSwitched,
-    PhaseEnded,
     PhaseStarted,
     RoundEnded,
     SnapshotMade,
@@ -23,7 +22,7 @@ from vmlab.model.event import (
     TilesChanged,
 )
 from vmlab.model.ordered import ordered_words
-from vmlab.model.run import RUNNING, Outcome, Phase
+from vmlab.model.run import RUNNING, Outcome
 from vmlab.report.event_words import event_sentence
 from vmlab.tui.state.views import (
     Axes,
@@ -63,7 +62,6 @@ class RunState:
         self._ended: list[CellView] = []
         self._log: deque[LogLine] = deque(maxlen=LOG_LINES)
         self._moments: deque[Moment] = deque(maxlen=_MOST_MOMENTS)
-        self._executed: deque[tuple[float, float]] = deque(maxlen=_MOST_MOMENTS)
         self._freezing: dict[str, FreezingView] = {}
         self._loop: tuple[LoopRow, ...] = ()
         self._changed: CellsReplanned | None = None
@@ -86,7 +84,6 @@ class RunState:
         if moment is not None:
             self._moments.append(moment)
         self._note_freezing(event)
-        self._note_executed(event)
         if isinstance(event, RoundEnded | TilesChanged | CellStarted) and self._timeline.cell is not None:
             # Made once: a loop may have thousands of rounds, and the screen is drawn four times a second.
             cell = self._timeline.cell
@@ -117,7 +114,7 @@ class RunState:
             expected_seconds=known.expected_seconds,
             started_wall=started.wall if started else 0.0,
             began=started.mono if started else 0.0,
-            accelerator=probed.accelerator if probed else "",
+            accelerator=probed.accelerator if probed and self._has_guests() else "",
             ordered=ordered_words(probed.host) if probed else (),
             outcome=outcome,
             reason=reason,
@@ -130,18 +127,24 @@ class RunState:
             moments=tuple(self._moments),
             next_axes=next_axes,
             freezing=tuple(self._freezing.values()),
-            executed=tuple(self._executed),
+            executed=tuple(self._executed(ended)),
             loop=self._loop,
             coming=next_axes or self._coming(cell),
         )
 
-    def _note_executed(self, event: Event) -> None:
-        """When workloads ran."""
-        match event:
-            case PhaseStarted(phase=Phase.EXECUTE):
-                self._executed.append((event.mono, math.inf))
-            case PhaseEnded(phase=Phase.EXECUTE) | CellEnded() if self._executed and self._executed[-1][1] == math.inf:
-                self._executed[-1] = (self._executed[-1][0], event.mono)
+    def _has_guests(self) -> bool:
+        """Whether a cell has had guests, or may have: a host that works alone is not emulated."""
+        cells = self._timeline.cells.values()
+        return not cells or any(cell.start.guests for cell in cells)
+
+    def _executed(self, ended: float | None) -> Iterator[tuple[float, float]]:
+        """When workloads ran, in the newest cells; `ended` is the end of the run."""
+        newest = list(self._timeline.cells.values())[-_MOST_MOMENTS:]
+        for cell in newest:
+            if cell.executed is not None and cell.execution is not None:
+                since, until = cell.executed
+                goes_on = until is None and cell is newest[-1] and cell.end is None and ended is None
+                yield (since, math.inf) if goes_on else cell.execution
 
     def _note_freezing(self, event: Event) -> None:
         """Which guests are being frozen, and how far they are; each cell begins anew."""

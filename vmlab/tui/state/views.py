@@ -158,7 +158,7 @@ class RunView(NamedTuple):
     of cells and phases, and changes by the user. `coming` are the axis values of the next cell, None where they are
     not known or there is none. `freezing` are the guests that this cell freezes, in the order in which they began.
     `ordered` has the words for parts of the host that are not its own. `executed` has begin and end of the newest
-    execute phases, without an end (infinity) of one that goes on: the limits of an emulated disk hold in these alone.
+    execute phases, infinity for the end of one that goes on.
     """
 
     id: str = ""

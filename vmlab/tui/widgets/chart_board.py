@@ -12,6 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from vmlab.model.sample import Sample
 from vmlab.tui.state.charts import (
     CPU,
     DISK_BUSY,
@@ -23,7 +24,7 @@ from vmlab.tui.state.charts import (
     PRESSURE,
     Chart,
     chart_of,
-    of_profile,
+    is_of_disk,
     title_of,
 )
 from vmlab.tui.state.cpu_use import cpu_use
@@ -36,6 +37,8 @@ from vmlab.tui.widgets.scale import Scale, nice_top, scale_for
 from vmlab.tui.widgets.time_axis import axis_line, columns_of
 
 Panel = tuple[Chart, ...]
+Times = Sequence[tuple[float, float]] | None
+"""Begins and ends on the monotonic clock; None for all times."""
 SIX: tuple[Panel, ...] = ((CPU,), (MEMORY,), (DISK_BUSY, DISK_WAIT), (DISK_RATE,), (KSM,), (PRESSURE,))
 EIGHT: tuple[Panel, ...] = tuple(
     (chart,) for chart in (CPU, MEMORY, DISK_BUSY, DISK_WAIT, DISK_RATE, PRESSURE, KSM, NETWORK)
@@ -46,8 +49,8 @@ _LEAST_ROWS = 5
 _AXIS_FROM = 14
 """Rows from which on one is for the time axis."""
 _MARK = "┊"
-_LIFTED = "limits lifted"
-"""Stands in a chart of an emulated disk while it is as fast as the host's own."""
+_IDLE = "no workload runs"
+"""Stands in a chart of an emulated disk while it need not have its limits."""
 _WEIGHT = {CPU.title: 3}
 """How high charts are by their title, where they are not like most."""
 
@@ -64,7 +67,7 @@ class ChartBoard(Painted):
         self._switched: tuple[float, ...] = ()
         self._moments: Sequence[Moment] = ()
         self._ordered: Sequence[str] = ()
-        self._executed: Sequence[tuple[float, float]] = ()
+        self._counted: Times = None
         self._marked: tuple[int, ...] = ()
         self._looks: dict[tuple[str, ...], _Looks] = {}
         self.heads: dict[str, str] = {}
@@ -76,21 +79,21 @@ class ChartBoard(Painted):
         switched: tuple[float, ...] = (),
         moments: Sequence[Moment] = (),
         ordered: Sequence[str] = (),
-        executed: Sequence[tuple[float, float]] = (),
+        counted: Times = None,
     ) -> None:
         """Draw `history` as it is now, with a line at each moment at which running guests were `switched`.
 
         What began at other `moments` has a line behind what is drawn. `ordered` has the words for parts of the host
-        that are not its own; an emulated disk has figures only while a cell `executed`. Nothing happens when it has
-        been drawn already.
+        that are not its own. Figures of the disk stand there for the times that are `counted`, where these are known:
+        without its limits an emulated one is as fast as the host's own. Nothing happens when it has been drawn already.
         """
         if (
             history is not self.history
             or history.version != self._drawn
-            or (switched, moments, ordered, executed) != (self._switched, self._moments, self._ordered, self._executed)
+            or (switched, moments, ordered, counted) != (self._switched, self._moments, self._ordered, self._counted)
         ):
             self.history, self._switched, self._moments = history, switched, moments
-            self._ordered, self._executed = ordered, executed
+            self._ordered, self._counted = ordered, counted
             self.repaint()
 
     @property
@@ -156,7 +159,7 @@ class ChartBoard(Painted):
         lines: list[list[Piece]] = []
         for chart in (chart for panel in still for chart in panel):
             scale = self._scale(chart, [])
-            (head,) = head_rows(chart, self.history.last, scale, sys.maxsize, ordered=self._ordered)
+            (head,) = head_rows(chart, self._last(chart), scale, sys.maxsize, ordered=self._ordered)
             self._keep_head(chart, scale, [head])
             short = [(text, "quiet" if tone != "title" else tone) for text, tone in head]
             if lines and sum(len(text) for text, _ in [*lines[-1], *short]) + 3 <= width:
@@ -201,11 +204,10 @@ class ChartBoard(Painted):
     def _chart(self, chart: Chart, width: int, height: int) -> list[list[Segment]]:
         drawn = [series for series in chart.series if series.drawn]
         values = [self.history.values(series.drawn, 2 * width) for series in drawn]
-        last = self.history.last
-        if of_profile(chart, self._ordered):
-            holds = self._holding(2 * width)
-            values = [[one if held else math.nan for one, held in zip(each, holds, strict=True)] for each in values]
-            last = last if holds and holds[-1] else None
+        last = self._last(chart)
+        if self._counted is not None and is_of_disk(chart):
+            counts = [self._counts(sample) for sample in self.history.newest(2 * width)]
+            values = [[one if said else math.nan for one, said in zip(each, counts, strict=True)] for each in values]
         odd = self.history.taken % 2
         if chart.stacked:
             values = [pairs(each, odd=odd) for each in values]
@@ -221,16 +223,21 @@ class ChartBoard(Painted):
             mark_column(rows, column, "|" if self.glyphs.plain else "│")
         if chart.top != 100.0:
             _label(rows, scale.text(scale.top) + ("-" if self.glyphs.plain else "┤"))
-        if last is not self.history.last:
-            _label(rows, _LIFTED, width - len(_LIFTED))
+        if last is not self.history.last and self._ordered:
+            _label(rows, _IDLE, width - len(_IDLE))
         looks = self._looks_of(tuple(series.tone for series in drawn))
         heading = [self._strip(row, width)._segments for row in head]
         return [*heading, *(_segments(row, looks) for row in rows)][:height]
 
-    def _holding(self, count: int) -> list[bool]:
-        """Whether an emulated disk had its limits all the time of each of the newest `count` samples."""
-        spans = [(sample.mono - sample.length, sample.mono) for sample in self.history.newest(count)]
-        return [any(since <= begin and end <= until for since, until in self._executed) for begin, end in spans]
+    def _last(self, chart: Chart) -> Sample | None:
+        """The newest sample, if there is one whose figures count in `chart`."""
+        last = self.history.last
+        return None if last is None or (is_of_disk(chart) and not self._counts(last)) else last
+
+    def _counts(self, sample: Sample) -> bool:
+        """Whether the disk's figures in all of `sample` do."""
+        begin, end = sample.mono - sample.length, sample.mono
+        return self._counted is None or any(since <= begin and end <= until for since, until in self._counted)
 
     def _looks_of(self, tones: tuple[str, ...]) -> _Looks:
         """The styles of a chart whose series have `tones`."""

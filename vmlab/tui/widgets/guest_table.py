@@ -24,6 +24,7 @@ METRICS = (
 )
 """What the table reads of a sample for each guest, in order."""
 _ROLES_FROM = 104
+"""Columns from which on guests have their roles beside them: bars of progress come first."""
 _CARDS_FROM = 12
 """Rows from which on guests are cards where they fit: fewer are for the table alone."""
 Figures = Mapping[str, Sequence[float]]
@@ -41,14 +42,14 @@ class _Widths(NamedTuple):
     @classmethod
     def of(cls, width: int) -> _Widths:
         if width < _ROLES_FROM:
-            spare = max(0, width - 68)
+            spare = max(0, width - 71)
             return cls(8 + min(8, spare // 4), 0, 8 + min(8, spare // 4), 8 + min(14, spare - spare // 4 * 2))
-        spare = width - 79
+        spare = width - 82
         return cls(8 + min(8, spare // 4), 10 + min(6, spare // 4), 8 + min(8, spare // 4), 8 + min(14, spare // 4))
 
 
 class GuestTable(Painted):
-    """Guest, role, state, CPU, delay, disk; then its workload, how far it is, and its time against the last time."""
+    """Guest, role (where there is room), state, CPU, delay, disk; then each workload, how far it is, and its time."""
 
     can_focus = True
 

@@ -47,12 +47,23 @@ _SIXTEEN = {
     "fourth side": _MAGENTA,
 }
 """Colours of a terminal that has 16, on a light ground and on a dark one. Of a theme's, the nearest is often grey."""
-_SIDES = {"third side": ("#00797d", "#56d4dd"), "fourth side": ("#7a3fb8", "#b392f0")}
-"""Colours of a comparison's sides for which a theme has none but those of better and worse; grounds as above."""
+_SIDES = ("third side", "fourth side")
+_TAKEN = ("one", "three", "good", "bad")
+_FREE = (
+    ("#00797d", "#56d4dd"),
+    ("#7a3fb8", "#b392f0"),
+    ("#b0307f", "#f472b6"),
+    ("#5c7a00", "#b8d432"),
+    ("#1f5fbf", "#5b9bff"),
+)
+"""Colours for `_SIDES`, grounds as above: all that a theme has left are those of better and worse.
+
+Two of them are taken, whose hues are the furthest from those of `_TAKEN` in the theme.
+"""
 
 
 def tones_on(ground: Style, variables: Mapping[str, str], *, sixteen: bool = False) -> dict[str, Style]:
-    """The style of every tone on a widget whose own style is `ground`, in the colours of a theme.
+    """The style of every tone on a widget whose own style is `ground`, in the colours of a theme where it has any.
 
     On a terminal of `sixteen` colours those of the terminal, the bright ones on a dark ground.
     """
@@ -61,9 +72,24 @@ def tones_on(ground: Style, variables: Mapping[str, str], *, sixteen: bool = Fal
         behind = Color(*ground.bgcolor.triplet)
     tones = {tone: _style(ground, behind, variables, *wanted) for tone, wanted in _VARIABLES.items()}
     dark = behind.brightness < 0.5
-    for tone, colors in (_SIDES | _SIXTEEN if sixteen else _SIDES).items():
-        tones[tone] = tones.get(tone, ground) + Style(color=colors[dark])
+    taken = [tones[tone] for tone in _TAKEN]
+    for tone in _SIDES:
+        free = [ground + Style(color=colors[dark]) for colors in _FREE]
+        tones[tone] = max(free, key=lambda style: min(_hues_apart(style, other) for other in taken))
+        taken.append(tones[tone])
+    if sixteen:
+        tones |= {tone: tones[tone] + Style(color=colors[dark]) for tone, colors in _SIXTEEN.items()}
     return tones
+
+
+def _hues_apart(one: Style, other: Style) -> float:
+    """How far apart the hues of two foregrounds are, as a part of the circle; 0.5 at most."""
+    between = abs(_hue(one) - _hue(other))
+    return min(between, 1 - between)
+
+
+def _hue(style: Style) -> float:
+    return Color.from_rich_color(style.color).hsl.h
 
 
 def _style(
