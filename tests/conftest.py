@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _utc() -> None:
+    """Times of day are the same wherever tests run."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,6 @@ import ast
 import io
 import json
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 import vmlab
 from tests.model.test_visible import HOSTILE
+from tests.on_a_terminal import on_a_terminal
 from tests.store.stories import Story
 from vmlab.cli.main import command_line
 from vmlab.cli.progress import RunProgress
@@ -195,10 +195,6 @@ def test_a_run_ends_as_it_should_where_its_figures_cannot_be_printed(
 
 def test_a_terminal_of_bytes_gets_no_control_byte(tmp_path: Path) -> None:
     """The whole way, to a real terminal, with a name that is no UTF-8."""
-    master, slave = pty.openpty()
     program = [sys.executable.encode(), b"-m", b"vmlab", b"show", b"\x9b2J\xff\x1b[2J"]
-    subprocess.run(program, stdout=slave, stderr=slave, timeout=240, env={**os.environ, "LC_ALL": "C"})
-    os.close(slave)
-    said = os.read(master, 65536)
-    os.close(master)
+    _, said = on_a_terminal(program, env={**os.environ, "LC_ALL": "C"})
     assert b"\x9b" not in said and b"\x1b" not in said and b"no run is called" in said

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Home, wait_until
+from tests.processes import processes
 
 pytestmark = [pytest.mark.guests, pytest.mark.timeout(900)]
 
@@ -29,9 +30,7 @@ STOPPED = 5.0
 
 def qemu(home: Home) -> int:
     """The pid of the only QEMU of this home's run."""
-    (found,) = [
-        pid for pid in home.processes() if b"qemu-system" in (Path("/proc") / str(pid) / "cmdline").read_bytes()[:64]
-    ]
+    (found,) = processes("qemu-system", home.state)
     return found
 
 

@@ -127,4 +127,4 @@ async def test_few_questions_are_asked_of_a_program_that_runs_long(shell: AgentS
     await shell.run(["sleep", "1"])
     took = time.monotonic() - began
     # Every 20 ms for a tenth of a second, and then after each fifth of the time so far.
-    assert 3 <= agent.asked.count("guest-exec-status") <= 8 + math.log(took / 0.1, 1.2)
+    assert 1 <= agent.asked.count("guest-exec-status") <= 8 + math.log(took / 0.1, 1.2)

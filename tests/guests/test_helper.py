@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -151,8 +152,12 @@ async def test_a_file_is_written_with_its_mode_and_its_folders(shell: HelperShel
 
 async def test_a_program_that_takes_too_long_is_killed(shell: HelperShell, tmp_path: Path) -> None:
     told = tmp_path / "pid"
-    with pytest.raises(DeadlineExceeded, match="web: sh took longer than 1 s"):
-        await shell.run(["sh", "-c", f"echo $$ > {told}; exec sleep 3600"], deadline=1)
+    deadline = 1
+    # On a busy machine it may be killed before it has told its number.
+    while not (told.exists() and told.read_text()):
+        with pytest.raises(DeadlineExceeded, match=f"web: sh took longer than {deadline} s"):
+            await shell.run(["sh", "-c", f"echo $$ > {told}; exec sleep 3600"], deadline=deadline)
+        deadline *= 2
     await gone(int(told.read_text()))
 
 
@@ -209,10 +214,12 @@ async def test_nothing_wakes_it_while_nothing_is_asked(port: Port, shell: Helper
         """Run time, waits and time slices: proc(5). One that spins has no voluntary switch, and is told by this."""
         return Path(f"/proc/{port.pid}/schedstat").read_text()
 
-    await asyncio.sleep(0.3)
-    before = scheduled()
-    await asyncio.sleep(1.0)
-    assert scheduled() == before
+    before, now, end = "", scheduled(), time.monotonic() + 60
+    # What it still had to do for the answer may take a while on a busy machine; one that looks round never rests.
+    while before != now:
+        assert time.monotonic() < end, "it never rests for a second"
+        await asyncio.sleep(1.0)
+        before, now = now, scheduled()
 
 
 async def test_where_nobody_answers_there_is_no_shell(tmp_path: Path) -> None:

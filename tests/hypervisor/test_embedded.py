@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from tests.hypervisor.conftest import Start
+from tests.processes import only_child
 from vmlab.hypervisor import cgroups
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.sweep import sweep
@@ -66,8 +67,8 @@ def test_a_killed_runner_leaves_only_what_a_sweep_removes(isolated: Start, runti
     lab = isolated("lab", str(runtime), str(tmp_path), "hang", "none", "writeback")
     said_by(lab)
     assert len([trace for trace in traces(runtime) if trace.isdigit()]) >= 2
-    (init,) = psutil.Process(lab.pid).children()
-    (runner,) = [child for child in init.children() if "lab" in child.cmdline()[2]]
+    init = only_child(lab.pid, bool)
+    runner = only_child(init.pid, lambda words: "lab" in "".join(words[2:3]))
     runner.send_signal(signal.SIGKILL)
     lab.communicate(timeout=240)
     assert lab.returncode == 128 + signal.SIGKILL

@@ -12,8 +12,8 @@ from vmlab.hypervisor.kvm_probe import Answer, kernel_runs, probe_kvm
 from vmlab.model.run import Accelerator
 
 PANIC = "echo '[    1.9] Kernel panic - not syncing: VFS: Unable to mount root fs'"
-SLOW = f'for i in $(seq 20); do echo "[    0.$i] still booting"; sleep 0.15; done; {PANIC}'
-"""Takes three seconds, and is never silent for longer than the sixth of one."""
+SLOW = f'for i in $(seq 50); do echo "[    0.$i] still booting"; sleep 0.15; done; {PANIC}'
+"""Takes eight seconds, and is never silent for longer than the sixth of one."""
 
 Emulator = Callable[[str], None]
 
@@ -64,7 +64,7 @@ def made(folder: Path) -> int:
 def test_a_kernel_that_boots_slowly_but_goes_on_talking_runs(
     emulator: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kvm_probe, "PATIENCE", 2.0)
+    monkeypatch.setattr(kvm_probe, "PATIENCE", 6.0)
     emulator(SLOW)
     assert probe(tmp_path) == Answer(True, lasting=True)
 

@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.hypervisor.conftest import Start
+from tests.processes import only_child
 from vmlab.hypervisor import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt_root import root_folder
@@ -247,8 +247,8 @@ def test_a_lab_on_one_opens_libvirt_and_leaves_nothing_after_any_end(
         assert end == "close" or partition.is_dir()
         assert said["programs"]
         if end == "kill":
-            (init,) = psutil.Process(lab.pid).children()
-            (runner,) = [child for child in init.children() if "isolated" not in child.name() and child.cmdline()]
+            init = only_child(lab.pid, bool)
+            runner = only_child(init.pid, lambda words: words and "isolated" not in words[0])
             runner.send_signal(signal.SIGKILL)
         complaints = lab.communicate(timeout=SOON)[1]
         assert lab.returncode == (0 if end == "close" else 128 + signal.SIGKILL), complaints

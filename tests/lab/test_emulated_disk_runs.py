@@ -62,7 +62,7 @@ def test_the_image_lies_on_it_while_a_cell_runs(home: Home, image: Path) -> None
     (probed,) = home.events("HostProbed")
     assert probed["host"]["disk"]["emulated"] is True
     assert probed["host"]["disk"]["device"].startswith("loop")
-    assert left(home) == NOTHING
+    until(lambda: left(home) == NOTHING, "nothing is left", 120)
     assert image.read_bytes() == CONTENT
 
 
@@ -74,7 +74,7 @@ def test_nothing_is_left_after_a_kill(home: Home, image: Path, who: str) -> None
     home.started[0].communicate(timeout=240)
     until(lambda: not left(home)[3], "the end of all processes", 240)
     home.run("clean")
-    assert left(home) == NOTHING
+    until(lambda: left(home) == NOTHING, "nothing is left", 120)
     assert image.read_bytes() == CONTENT
 
 
@@ -83,4 +83,4 @@ def test_nothing_is_left_after_a_stop(home: Home, image: Path) -> None:
     code, _, words = home.run("stop")
     assert code == 0, words
     assert home.started[0].communicate(timeout=240) is not None
-    assert left(home) == NOTHING
+    until(lambda: left(home) == NOTHING, "nothing is left", 120)

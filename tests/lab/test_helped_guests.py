@@ -37,7 +37,7 @@ class Saved:
 class Place:
     """The guests of one cell, restored; `by_ssh` are those that SSH was opened to."""
 
-    def __init__(self, folder: Path, *, helper: bool = True) -> None:
+    def __init__(self, folder: Path, *, helper: bool = True, answers_within: float = 60.0) -> None:
         self.folder = folder
         self.hypervisor = FakeHypervisor()
         self.by_ssh: list[str] = []
@@ -50,7 +50,7 @@ class Place:
             IMAGE,
             lambda guest, state: self.states.append((guest.key, state)),
             self.connect,
-            replace(USUAL, helper=0.3),
+            replace(USUAL, helper=answers_within),
             on_notice=self.notices.append,
             helper=helper,
         )
@@ -96,7 +96,7 @@ async def test_a_helper_gives_the_guest_its_identity_and_is_its_shell(tmp_path: 
 
 
 async def test_a_guest_whose_helper_is_mute_is_reached_over_ssh_with_a_notice(tmp_path: Path, names: list[str]) -> None:
-    place = Place(tmp_path)
+    place = Place(tmp_path, answers_within=5.0)
     await place.restore({names[0]: ScriptedHelper(mute=True), names[1]: ScriptedHelper()})
     assert place.kinds == {names[0]: LocalGuest, names[1]: HelperShell}
     assert len(place.by_ssh) == 1

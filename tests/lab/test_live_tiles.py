@@ -38,21 +38,36 @@ Steps = Callable[["Show"], Coroutine[Any, Any, None]]
 class Show(MemoryRun):
     """A looped run that is asked for changes once its workloads work, by `steps`; its loop is ended after them."""
 
-    def changed(self, count: int) -> Coroutine[Any, Any, dict[str, Any]]:
-        return self.command("set", tiles=count, now=True)
+    since = 0
+    """How many events had come when a change was asked for last, or when what was heard last had come."""
+
+    async def changed(self, count: int) -> dict[str, Any]:
+        """Ask for a change; the answer may come after events that it leads to."""
+        self.since = len(self.events)
+        return await self.command("set", tiles=count, now=True)
+
+    async def changed_when_done(self, count: int) -> None:
+        """Ask for a change again and again while an earlier one is being made."""
+
+        async with asyncio.timeout(120):
+            while True:
+                try:
+                    await self.changed(count)
+                except UsageError as refused:
+                    assert "is being added or retired; wait until that is done" in str(refused)
+                    await asyncio.sleep(0.02)
+                else:
+                    return
 
     async def heard(self, wanted: Callable[[Event], bool], what: str) -> None:
-        """Until an event that comes from now on is as wanted."""
-        found = asyncio.Event()
-        hear: Callable[[Event, MemoryRun], None] = lambda event, _run: found.set() if wanted(event) else None  # noqa: E731
-        self.on.append(hear)
-        try:
-            async with asyncio.timeout(120):
-                await found.wait()
-        except TimeoutError:
-            raise AssertionError(f"never heard that {what}") from None
-        finally:
-            self.on.remove(hear)
+        """Until an event is as wanted that came after the last change was asked for, and after what was heard last."""
+
+        def found() -> bool:
+            place = next((n for n in range(self.since, len(self.events)) if wanted(self.events[n])), None)
+            self.since = self.since if place is None else place + 1
+            return place is not None
+
+        await until(found, what)
 
     async def shown(self, steps: Steps) -> str:
         """The cell's outcome. What a step raises is raised when the run is over."""
@@ -95,7 +110,7 @@ async def test_a_tile_is_added_works_in_rounds_and_is_retired_cleanly() -> None:
         assert (answer["before"], answer["after"]) == (1, 2)
         await show.heard(of_tile(2), "the second tile does rounds")
         assert {"t1-quick", "t2-quick", "t2-slow"} <= show.hypervisor.running.keys()
-        await show.changed(1)
+        await show.changed_when_done(1)
         await show.heard(lambda event: isinstance(event, GuestStateChanged) and event.state == "gone", "guests went")
         await show.heard(of_tile(1), "the first tile goes on")
         assert set(show.hypervisor.running) == {"t1-quick", "t1-slow"}
@@ -117,7 +132,7 @@ async def test_a_tile_is_added_works_in_rounds_and_is_retired_cleanly() -> None:
 async def test_a_retired_tile_comes_back() -> None:
     async def steps(show: Show) -> None:
         for count in (2, 1, 2):
-            await show.changed(count)
+            await show.changed_when_done(count)
             await show.heard(tiles_are(count), f"there are {count} tiles")
             await show.heard(of_tile(1), "the first tile goes on, and what was begun is done")
 

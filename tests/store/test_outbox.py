@@ -119,6 +119,7 @@ async def test_a_write_that_hangs_raises_the_alarm_as_one_that_fails(
     alarm = asyncio.ensure_future(outbox.overdue())
     outbox.append(note(0))
     await outbox.settled()
+    await until(lambda: outbox._begun is None, "the thread rests")
     clock.now += 1000
     await asyncio.sleep(0.5)
     assert not alarm.done(), "a quiet run hangs nowhere"

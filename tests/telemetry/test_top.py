@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.on_a_terminal import on_a_terminal
 from tests.telemetry.recorded import RecordedHost
 from vmlab.cli.top_command import json_object
 from vmlab.cli.top_view import host_lines
@@ -84,13 +84,10 @@ def test_a_reader_that_leaves_ends_it_quietly() -> None:
 
 
 def test_a_terminal_gets_its_first_screen_back() -> None:
-    master, slave = os.openpty()
     command = [sys.executable, "-m", "vmlab", "top", "--interval", "0.1", "--count", "2"]
-    with subprocess.Popen(command, stdout=slave, stderr=subprocess.DEVNULL) as running:
-        assert running.wait(240) == 0
-    os.close(slave)
-    shown = os.read(master, 65536).decode()
-    os.close(master)
+    code, told = on_a_terminal(command, stderr=subprocess.DEVNULL)
+    shown = told.decode()
+    assert code == 0
     assert shown.startswith("\x1b[?1049h")
     assert shown.endswith("\x1b[?1049l\r\n")
     assert "cached" in shown

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,12 +23,10 @@ RUN = "20261121-063647-tile-778a"
 
 @pytest.fixture(autouse=True)
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same terminal for every test: UTF-8, all colours, no time zone of its own."""
+    """The same terminal for every test: UTF-8, all colours."""
     for name in ("NO_COLOR", "VMLAB_ASCII", "LC_ALL", "LC_CTYPE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LANG", "C.UTF-8")
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
 
 
 @pytest.fixture

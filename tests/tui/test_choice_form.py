@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual import on
 from textual.app import App, ComposeResult
 
+from tests.waiting import until
 from vmlab.tui.state.choices import Choice
 from vmlab.tui.widgets.choice_form import ChoiceForm
 
@@ -44,9 +45,9 @@ async def test_many_points_are_all_in_sight_and_can_be_clicked() -> None:
             "host.read_ahead 128 KiB [4 MiB]",
         ]
         await pilot.click(form, offset=(26, 1))
-        assert [choice.chosen for choice in app.toggled] == [NAMES[:-1]]
+        await until(lambda: [choice.chosen for choice in app.toggled] == [NAMES[:-1]], "the first")
         await pilot.click(form, offset=(17, 2))
-        assert app.toggled[-1].chosen == ("128 KiB", "4 MiB")
+        await until(lambda: app.toggled[-1].chosen == ("128 KiB", "4 MiB"), "the second")
 
 
 async def test_the_cursor_begins_on_what_is_chosen_and_stops_at_the_ends() -> None:
@@ -56,6 +57,6 @@ async def test_the_cursor_begins_on_what_is_chosen_and_stops_at_the_ends() -> No
         form.focus()
         form.show([Choice("size", ("smoke", "demo", "full"), ("full",), several=False)])
         await pilot.press("left", "space")
-        assert [choice.chosen for choice in app.toggled] == [("demo",)]
+        await until(lambda: [choice.chosen for choice in app.toggled] == [("demo",)], "the one before")
         await pilot.press("left", "left", "left", "space")
-        assert [choice.chosen for choice in app.toggled] == [("demo",), ("smoke",)]
+        await until(lambda: [choice.chosen for choice in app.toggled] == [("demo",), ("smoke",)], "the first")

@@ -46,6 +46,8 @@ async def _shown() -> AsyncIterator[tuple[Pilot[None], EventLog]]:
         log.show(LINES)
         log.focus()
         await until(lambda: "event 19." in screen_text(app), "the end is in sight")
+        await until(lambda: log.scroll_y == log.max_scroll_y == log.scroll_target_y, "the log stands still")
+        await pilot.pause()
         yield pilot, log
 
 

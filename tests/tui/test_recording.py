@@ -50,10 +50,11 @@ async def test_a_replay_opens_where_the_first_cell_begins_and_knows_how_long_it_
         assert screen.playback.position >= BUILT - BEGAN
         # What was before can still be seen, and at its end it plays again from where something happens.
         await pilot.press("space", "home")
-        assert screen.playback.position == 0
+        playback = screen.playback
+        await until(lambda: playback.position == 0, "the beginning is played")
         await until(lambda: "run 0:00 of 3:20" in screen_text(app), "the beginning")
         await pilot.press("end", "space")
-        assert BUILT - BEGAN <= screen.playback.position < OVER - BEGAN
+        await until(lambda: BUILT - BEGAN <= playback.position < OVER - BEGAN, "it plays again")
 
 
 def test_a_run_without_cells_opens_at_its_beginning(tmp_path: Path) -> None:

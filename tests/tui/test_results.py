@@ -32,7 +32,7 @@ async def test_a_matrix_of_six_groups_and_its_publication(size: tuple[int, int],
         await check_golden(f"results-published-{size[0]}x{size[1]}", app)
         assert "cannot tell: Writeback and 4 queues" in app.screen.table_text()  # type: ignore[attr-defined]
         await pilot.press("escape")
-        assert not isinstance(app.screen, ResultsScreen)
+        await until(lambda: not isinstance(app.screen, ResultsScreen), "it is left")
 
 
 async def test_a_recorded_tile_beside_its_publication(size: tuple[int, int], recorded: Path) -> None:

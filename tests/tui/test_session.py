@@ -55,7 +55,7 @@ async def test_start_watch_switch_stop_compare_and_replay_with_the_keyboard_alon
             await until(lambda: on_screen("● LIVE", "cell 1/4", "cache none", "TCG"), "the strip tells of cell 1")
             await until(lambda: on_screen("file-a", "filecopy", "● running"), "workloads run")
             (folder,) = runs_folder().iterdir()
-            await read_back(app, folder)
+            await until(lambda: reads_back(app, folder), "each figure is that of the newest sample")
 
             # Switch the cache mode of the cells to come; the running one stays as it is.
             await pilot.press("b")
@@ -108,8 +108,8 @@ async def test_start_watch_switch_stop_compare_and_replay_with_the_keyboard_alon
     assert [e.outcome for e in seen if isinstance(e, CellEnded)] == ["passed", "passed", "aborted"]
 
 
-async def read_back(app: Console, folder: Path) -> None:
-    """Every figure of the Live screen against the newest sample in the store."""
+def reads_back(app: Console, folder: Path) -> bool:
+    """Every figure of the Live screen against the newest sample in the store; it may be drawn a moment later."""
     screen = app.screen
     assert isinstance(screen, LiveScreen)
     board = screen.query_one(ChartBoard)
@@ -147,6 +147,7 @@ async def read_back(app: Console, folder: Path) -> None:
         told = [word for word in line.split() if word[0].isdigit() or word[0] == "\N{EN DASH}"][1:4]
         wanted = [f"{cpu:.0f}", f"{delay:.0f}", f"{(read + written) / 1e6:.1f}M"]
         assert told == ["\N{EN DASH}" if "nan" in word else word for word in wanted], line
+    return True
 
 
 def short(value: float) -> str:
