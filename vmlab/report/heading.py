@@ -38,7 +38,7 @@ def behind_notes(accelerators: Collection[str | None], ordered: Iterable[str], p
 
 
 def behind_words(accelerators: Collection[str | None], ordered: Iterable[str]) -> list[str]:
-    """The same under which figures were read, such as ``on an emulated disk``, for a title or before a sentence."""
+    """The same in few words, such as ``on an emulated disk``, for a title or before a sentence."""
     part = "partly " if len({*accelerators}) > 1 else ""
     emulated = [f"{part}under emulation (TCG)"] if EMULATED in accelerators else []
     return [*emulated, *(f"on an {word}" for word in ordered)]
