@@ -35,7 +35,7 @@ def test_exports_and_pages_say_so_beside_an_emulated_disk(capsys: Captured, tmp_
     with (tmp_path / "run.csv").open(newline="") as file:
         assert {row["ordered"] for row in csv.DictReader(file)} == {"emulated disk, ordered host"}
     shown(["report", RUN, "-o", str(tmp_path / "run.html")], capsys)
-    assert ", emulated disk, ordered host." in (tmp_path / "run.html").read_text()
+    assert ", on an emulated disk, on an ordered host." in (tmp_path / "run.html").read_text()
 
 
 def test_the_event_says_so() -> None:
