@@ -25,6 +25,8 @@ _AGAIN_SECONDS = 20.0
 _KEYS = "q Quit"
 """The end of the bottom line while nothing is said there."""
 _SAID_ROWS = 4
+_INSIDE = 40
+"""Columns from the left in which no pane has a scroll bar."""
 TITLES = {"live": "● LIVE", "scenarios": "─What a run costs─", "runs": "─Runs─", "compare": "─Compare─"}
 """What stands on each screen, and on no other."""
 PANES = {"Events": EventLog, "Guests": GuestTable}
@@ -182,7 +184,8 @@ class WatchWalk(Walk):
         self._without = {title: self._ground(title) for title in PANES}
 
     def _ground(self, title: str) -> set[str]:
-        (rows,) = self.grounds(title)
+        # A scroll bar at the right comes and goes with the lines of the pane.
+        (rows,) = self.grounds(title, columns=_INSIDE)
         return set.union(*rows)
 
     def enter(self, title: str) -> None:
