@@ -6,8 +6,13 @@ VMLAB = .venv/bin/vmlab
 setup:  ## Debian packages and .venv; does nothing when nothing is missing
 	@packaging/setup
 
-run: setup  ## one tile of four real guests, cache none against writeback, times side by side
-	@$(VMLAB) run tile
+run:  ## a database and a mail server on two real guests, cache none against writeback, with an answer
+	@packaging/setup run
+	@$(VMLAB) run cache-modes
+	@printf '%s\n' '' 'Next:' \
+	  '  $(VMLAB) run tile            one whole tile: four guests and four workloads, in both cache modes' \
+	  '  $(VMLAB) report last -o run.html   this run as a page' \
+	  '  $(VMLAB)                     the console: the host live, and this run played back'
 
 test: setup  ## every test, real guests included
 	@.venv/bin/python -m pytest $(PYTEST)

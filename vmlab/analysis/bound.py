@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from vmlab.analysis.covered import SMALLEST_COVER, covered, instances_of
@@ -33,6 +35,7 @@ IDLE_DISK = 10.0
 OTHER_WORK = 5.0
 """Percent of all CPUs used by other work than the lab's, from which on the sentence says so."""
 _CPU = "guest_cpu_percent"
+_HOST = "host"
 
 
 def vcpus_of(settings: Mapping[str, Any]) -> dict[str, int]:
@@ -98,8 +101,26 @@ def bound_by(samples: Sequence[Sample], since: float, until: float, vcpus: Mappi
         evidence["guest_cpu_busy_percent"] = busy
     resource = _resource(evidence)
     if resource == "none" and busy >= CPU_BUSY:
-        return _document("cpu", guest, evidence, f"the processors of {guest} were at their limit: {_share(busy)} busy")
-    return _document(resource, "host" if resource != "none" else "", evidence, _SENTENCES[resource](evidence))
+        return _of_guest(guest, evidence)
+    return _document(resource, _HOST if resource != "none" else "", evidence, _SENTENCES[resource](evidence))
+
+
+def bound_over(cells: Sequence[BoundDocument]) -> BoundDocument:
+    """What bound several cells, such as the repeats of one point: the commonest resource and the means of the evidence.
+
+    `cells` is not empty.
+    """
+    names = dict.fromkeys(name for one in cells for name in one["evidence"])
+    evidence = {name: fmean(one["evidence"].get(name, 0.0) for one in cells) for name in names}
+    (((resource, where), _),) = Counter((one["resource"], one["where"]) for one in cells).most_common(1)
+    if where not in ("", _HOST):
+        return _of_guest(where, evidence)
+    return _document(resource, where, evidence, _SENTENCES[resource](evidence))
+
+
+def _of_guest(guest: str, evidence: dict[str, float]) -> BoundDocument:
+    busy = _share(evidence["guest_cpu_busy_percent"])
+    return _document("cpu", guest, evidence, f"the processors of {guest} were at their limit: {busy} busy")
 
 
 def _resource(evidence: Mapping[str, float]) -> str:

@@ -25,6 +25,23 @@ def disk_traffic(samples: Sequence[Sample], since: float, until: float) -> Traff
     read, written = (_moved(samples, direction, since, until) for direction in ("read", "write"))
     if read["guests_bytes"] is None and written["guests_bytes"] is None:
         return None
+    return _document(read, written)
+
+
+def traffic_over(cells: Sequence[TrafficDocument]) -> TrafficDocument:
+    """The bytes of several cells together."""
+    return _document(_sum([one["read"] for one in cells]), _sum([one["written"] for one in cells]))
+
+
+def _sum(moved: Sequence[MovedDocument]) -> MovedDocument:
+    asked, host = [one["guests_bytes"] for one in moved], [one["host_bytes"] for one in moved]
+    return _moved_document(
+        None if None in asked else sum(one or 0.0 for one in asked),
+        None if None in host else sum(one or 0.0 for one in host),
+    )
+
+
+def _document(read: MovedDocument, written: MovedDocument) -> TrafficDocument:
     parts = [text for text in (_words("read", read), _words("write", written)) if text]
     return {"read": read, "written": written, "sentence": "; ".join(parts)}
 
@@ -38,6 +55,10 @@ def _moved(samples: Sequence[Sample], direction: str, since: float, until: float
     asked = sum(of_guests) * (until - since) if guests and len(of_guests) == len(guests) else None
     rate = rates.get(own)
     moved = None if rate is None else rate * (until - since)
+    return _moved_document(asked, moved)
+
+
+def _moved_document(asked: float | None, moved: float | None) -> MovedDocument:
     return {"guests_bytes": asked, "host_bytes": moved, "memory_percent": _memory_percent(asked, moved)}
 
 

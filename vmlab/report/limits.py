@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from vmlab.analysis.bound import idle_disk_words
+from vmlab.analysis.bound import bound_over, idle_disk_words
+from vmlab.analysis.counted import counts
 from vmlab.analysis.figure import figure_of
 from vmlab.analysis.shape import CellDocument, MovedDocument
+from vmlab.analysis.traffic import traffic_over
 from vmlab.model.axes import axes_words, repeat_words
-from vmlab.model.run import WARM_UP
+from vmlab.model.run import WARM_UP, Outcome
 from vmlab.model.units import format_bytes
 from vmlab.report.grid import paragraph
 from vmlab.report.words import NOT_MEASURED, plural
 
-_MOST_CELLS = 12
-"""Of more cells only a count is shown below the tables; each has its own page."""
+_MOST_POINTS = 12
+"""Of more points only a count is shown below the tables; each has its own page."""
 _WORDS = {"cpu": "CPU", "none": "nothing"}
 ROWS = ("guests read", "guests wrote", "at its limit")
 
@@ -54,18 +56,33 @@ def bound_lines(cell: CellDocument) -> Iterator[str]:
 
 
 def limits_lines(cells: Sequence[CellDocument], width: int) -> list[str]:
-    """What bound each cell, and whether the disk mattered where cache modes are compared; [] without samples."""
+    """What bound the cells of each point, and whether the disk mattered where cache modes are compared."""
     known = [cell for cell in cells if cell["bound_by"] is not None]
     if not known:
         return []
     lines = ["what bound the cells"]
-    if len(known) > _MOST_CELLS:
+    points: dict[str, list[CellDocument]] = {}
+    for cell in known:
+        if counts(cell) and cell["outcome"] == Outcome.PASSED:
+            points.setdefault(axes_words(cell["axes"]), []).append(cell)
+    if len(points) > _MOST_POINTS:
         lines += paragraph(_counted(known), width, "  ")
     else:
-        for cell in known:
-            lines += paragraph(f"{cell_words(cell)}: {'; '.join(bound_lines(cell))}", width, "  ")
+        for place, those in points.items():
+            lines += paragraph(f"{place or 'all cells'}: {'; '.join(_point_words(those))}", width, "  ")
     note = idle_disk_words(known)
     return lines + (paragraph(note, width, "  ") if note else [])
+
+
+def _point_words(cells: Sequence[CellDocument]) -> Iterator[str]:
+    """The sentences of one point, over its repeats."""
+    bounds = [cell["bound_by"] for cell in cells if cell["bound_by"] is not None]
+    found = bound_over(bounds)
+    alike = sum(one["resource"] == found["resource"] for one in bounds)
+    yield found["sentence"] + (f" (so in {alike} of {plural(len(bounds), 'cell')})" if alike < len(bounds) else "")
+    traffic = [cell["disk_traffic"] for cell in cells if cell["disk_traffic"] is not None]
+    if traffic and (moved := traffic_over(traffic)["sentence"]):
+        yield moved
 
 
 def cell_words(cell: CellDocument) -> str:
