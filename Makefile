@@ -20,7 +20,7 @@ test: setup  ## every test, real guests included
 test-host: setup  ## the program on a Debian host with systemd, cgroup v2, libvirtd and KVM, all of it emulated; less than half an hour
 	@.venv/bin/python -m tests.host $(CHECKS)
 
-test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most 75 minutes
+test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most 80 minutes
 	@.venv/bin/python -m tests.experiments.run_all $(EXPERIMENTS)
 
 unit: setup  ## the tests that boot no guest

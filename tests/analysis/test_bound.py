@@ -15,6 +15,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.traffic import disk_traffic
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.report.cell import cell_text
+from vmlab.report.limits import limits_lines
 from vmlab.report.tables import run_table
 from vmlab.store.reader import RunReader
 
@@ -197,6 +198,43 @@ def test_the_disk_is_said_not_to_matter_only_where_cache_modes_differ_and_it_was
     assert idle_disk_words([cell("", 1.0) | one for one in of_guests])
 
 
-def test_of_many_cells_only_a_count_is_shown(recorded: RunDocument) -> None:
-    many: RunDocument = {**recorded, "cells": [{**recorded["cells"][0], "cell": n} for n in range(1, 14)]}
+def test_of_many_points_only_a_count_is_shown(recorded: RunDocument) -> None:
+    first = recorded["cells"][0]
+    many: RunDocument = {**recorded, "cells": [{**first, "cell": n, "axes": {"tiles": n}} for n in range(1, 14)]}
     assert "at its limit, of 13 cells: CPU in 13" in run_table(many, 10_000)
+
+
+def of_repeats(axes: dict[str, Any], *parts: tuple[dict[str, float], dict[str, float]], outcome: str = "passed") -> Any:
+    """Cells of one point, each from a tick of the host's figures and one of the disks'."""
+    for repeat, (host, disks) in enumerate(parts, start=1):
+        yield {
+            "cell": repeat,
+            "axes": axes,
+            "repeat": repeat,
+            "outcome": outcome,
+            "settings": {},
+            "host": {},
+            "bound_by": bound_by(ticks(host), 0.0, 1.0, {}),
+            "disk_traffic": disk_traffic(ticks(disks), 0.0, 1.0),
+        }
+
+
+def test_repeats_of_a_point_have_one_line_with_their_means_and_sums() -> None:
+    point = {"cache": "writeback"}
+    busier = {**WAITING, "disk_util_percent": 91.0}
+    cells = [
+        *of_repeats(
+            point, (WAITING, moved(30 * MIB, 5 * MIB)), (busier, moved(70 * MIB, 20 * MIB)), (IDLE, moved(0, 0))
+        ),
+        *of_repeats(point, (BUSY, moved(MIB, MIB)), outcome="invalid"),
+        *of_repeats({"cache": "none"}, (WAITING, moved(30 * MIB, 40 * MIB))),
+    ]
+    title, writeback, none = limits_lines(cells, 10_000)
+    assert title == "what bound the cells"
+    assert writeback.startswith(
+        "cache writeback: the host's disk was at its limit for 67 % of the time (on average 64 % busy); "
+        "the CPUs were 6.7 % busy (so in 2 of 3 cells); "
+        "the guests read 100 MiB, the host's disk read 25 MiB: 75 % served from the host's memory"
+    )
+    assert none.startswith("cache none: the host's disk was at its limit for 100 % of the time")
+    assert "in 1 of" not in none
