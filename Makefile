@@ -1,7 +1,9 @@
 # The two commands that matter: `make run` and `make test`. Both install what is missing first.
 VMLAB = .venv/bin/vmlab
+# More workers than CPUs, as most tests wait; tests/conftest.py says what they do not run at the same time.
+TESTS = .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: setup run test test-host test-experiments check unit anomalies walk schema screenshots
+.PHONY: setup run test test-all test-host test-experiments check unit anomalies walk schema screenshots
 
 setup:  ## Debian packages and .venv; does nothing when nothing is missing
 	@packaging/setup
@@ -14,8 +16,11 @@ run:  ## a database and a mail server on two real guests, cache none against wri
 	  '  $(VMLAB) report last -o run.html   this run as a page' \
 	  '  $(VMLAB)                     the console: the host live, and this run played back'
 
-test: setup  ## every test, real guests included
-	@.venv/bin/python -m pytest $(PYTEST)
+test: setup  ## the tests but the exhaustive ones, real guests included; at most 10 minutes on two CPUs
+	@$(TESTS) -m "not exhaustive" $(PYTEST)
+
+test-all: setup  ## every test; at most 35 minutes with `make check` and coverage on two CPUs
+	@$(TESTS) $(PYTEST)
 
 test-host: setup  ## the program on a Debian host with systemd, cgroup v2, libvirtd and KVM, all of it emulated; less than half an hour
 	@.venv/bin/python -m tests.host $(CHECKS)
@@ -23,8 +28,8 @@ test-host: setup  ## the program on a Debian host with systemd, cgroup v2, libvi
 test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most 80 minutes
 	@.venv/bin/python -m tests.experiments.run_all $(EXPERIMENTS)
 
-unit: setup  ## the tests that boot no guest
-	@.venv/bin/python -m pytest -m "not guests"
+unit: setup  ## the tests of `make test` that boot no guest
+	@$(TESTS) -m "not guests and not exhaustive" $(PYTEST)
 
 anomalies: setup  ## every call of a run fails, hangs or is stopped at once, over fakes; an hour or more, not timed yet
 	@VMLAB_ANOMALIES=$${VMLAB_ANOMALIES:-all} .venv/bin/python -m pytest tests/anomaly -x

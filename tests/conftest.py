@@ -2,12 +2,52 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order tests for several workers: real guests first, as they take longest, and last what runs alone.
+
+    Tests with real guests make up groups, each of which one worker runs: "runs" for runs of the program, of which the
+    host allows one at a time, and "guests" for the others.
+    """
+    for item in items:
+        if item.get_closest_marker("guests") and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group("guests"))
+    items.sort(key=lambda item: (bool(item.get_closest_marker("alone")), not item.get_closest_marker("guests")))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Run a test marked `alone` while no other worker runs any. The lock is on this file, so nothing is left behind."""
+    with Path(__file__).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
+        try:
+            return (yield)
+        finally:
+            # Explicitly, as a process that the test has forked may have the descriptor too.
+            fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+@pytest.fixture(scope="session")
+def image() -> str:
+    """The guest image, built when it is missing; its id."""
+    if os.geteuid() != 0:
+        pytest.skip("real guests need root")
+    built = subprocess.run(
+        [sys.executable, "-m", "vmlab", "image", "build"], capture_output=True, text=True, timeout=1200
+    )
+    assert built.returncode == 0, built.stderr
+    return built.stdout.strip()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -105,16 +105,6 @@ def wait_until(condition: Callable[[], object], seconds: float, what: str) -> No
         time.sleep(0.1)
 
 
-@pytest.fixture(scope="session")
-def image() -> str:
-    """The guest image, built when it is missing; its id."""
-    if os.geteuid() != 0:
-        pytest.skip("real guests need root")
-    built = subprocess.run([*VMLAB, "image", "build"], capture_output=True, text=True, timeout=1200)
-    assert built.returncode == 0, built.stderr
-    return built.stdout.strip()
-
-
 @pytest.fixture
 def home(image: str) -> Iterator[Home]:
     """A fresh home; whatever runs in it when the test ends is stopped."""

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.conftest import Home, wait_until
 from tests.processes import processes
 
-pytestmark = [pytest.mark.guests, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.timeout(900)]
 
 SCENARIO = """
 name: mortal

@@ -14,7 +14,7 @@ from vmlab.plan.loading import load
 from vmlab.workloads.fio_report import parse_fio
 from vmlab.workloads.mbw_report import parse_mbw
 
-pytestmark = [pytest.mark.guests, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.timeout(900)]
 
 
 def _ran(home: Home, name: str, *options: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.conftest import Home, wait_until
 
-pytestmark = [pytest.mark.guests, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.timeout(1200)]
 
 ON_A_BUSY_MACHINE = ("--set", "limits.start_skew=1 h", "--set", "limits.clock_drift_percent=100", "--allow-noise")
 """What a run is told that is not to be judged by what else the machine does."""

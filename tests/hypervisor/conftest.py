@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import subprocess
@@ -70,8 +69,6 @@ def isolated() -> Start:
 @pytest.fixture
 def runtime() -> Iterator[Path]:
     """A short runtime folder for a lab of this test, which makes it itself; removed in the end."""
-    folder = Path(f"/run/vmlab-test/{os.getpid()}")
+    folder = Path(f"/run/vmlab-test-{os.getpid()}")
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
-    with contextlib.suppress(OSError):
-        folder.parent.rmdir()

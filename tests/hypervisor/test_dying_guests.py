@@ -7,7 +7,7 @@ import pytest
 
 from tests.hypervisor.conftest import Start
 
-pytestmark = pytest.mark.guests
+pytestmark = [pytest.mark.guests, pytest.mark.usefixtures("image"), pytest.mark.timeout(1200)]
 
 PROMPT = 10.0
 """Seconds; a second is promised, on a machine that does nothing else."""
@@ -15,7 +15,7 @@ PROMPT = 10.0
 
 def test_each_death_is_heard_of_with_its_cause(isolated: Start, runtime: Path, tmp_path: Path) -> None:
     lab = isolated("dying", str(runtime), str(tmp_path))
-    answer, complaints = lab.communicate(timeout=280)
+    answer, complaints = lab.communicate(timeout=900)
     assert lab.returncode == 0, complaints
     said = json.loads(answer)
     assert {said[name]["guest"] for name in ("killed", "late")} == {"killed"}

@@ -16,7 +16,7 @@ from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.sweep import sweep
 from vmlab.model.run import CACHE_MODES
 
-pytestmark = pytest.mark.guests
+pytestmark = [pytest.mark.guests, pytest.mark.usefixtures("image"), pytest.mark.timeout(1200)]
 
 
 def said_by(lab: subprocess.Popen[str]) -> dict[str, Any]:

@@ -8,12 +8,12 @@ import pytest
 
 from tests.hypervisor.conftest import Start
 
-pytestmark = pytest.mark.guests
+pytestmark = [pytest.mark.guests, pytest.mark.usefixtures("image"), pytest.mark.timeout(1200)]
 
 
 def test_a_guest_is_frozen_once_and_cloned(isolated: Start, runtime: Path, tmp_path: Path) -> None:
     lab = isolated("frozen", str(runtime), str(tmp_path))
-    answer, complaints = lab.communicate(timeout=280)
+    answer, complaints = lab.communicate(timeout=900)
     assert lab.returncode == 0, complaints
     said = json.loads(answer)
 
@@ -63,7 +63,7 @@ def test_a_guest_is_frozen_once_and_cloned(isolated: Start, runtime: Path, tmp_p
 
 def test_two_runs_of_a_cell_begin_with_the_same_data(isolated: Start, runtime: Path, tmp_path: Path) -> None:
     lab = isolated("same_state", str(runtime), str(tmp_path), "tile")
-    answer, complaints = lab.communicate(timeout=280)
+    answer, complaints = lab.communicate(timeout=900)
     assert lab.returncode == 0, complaints
     first, second = json.loads(answer)
     assert first.keys() == second.keys() == {"file-a", "file-b", "front", "database"}

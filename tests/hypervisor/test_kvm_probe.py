@@ -19,6 +19,8 @@ Emulator = Callable[[str], None]
 
 
 @pytest.mark.guests
+@pytest.mark.usefixtures("image")
+@pytest.mark.timeout(1200)
 def test_the_guests_kernel_runs_emulated_and_a_false_one_does_not(tmp_path: Path) -> None:
     kernel = ensure(lambda _text: None).kernel
     assert kernel_runs(kernel, "tcg", patience=60).runs

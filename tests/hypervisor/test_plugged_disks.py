@@ -9,14 +9,14 @@ from tests.hypervisor.conftest import Start
 from vmlab.hypervisor.journal import Journal
 from vmlab.model.run import CACHE_MODES
 
-pytestmark = pytest.mark.guests
+pytestmark = [pytest.mark.guests, pytest.mark.usefixtures("image"), pytest.mark.timeout(1200)]
 
 
 def test_every_kind_of_data_disk_is_proven_and_goes_with_its_guest(
     isolated: Start, runtime: Path, tmp_path: Path
 ) -> None:
     lab = isolated("data_disks", str(runtime), str(tmp_path), *CACHE_MODES)
-    answer, complaints = lab.communicate(timeout=280)
+    answer, complaints = lab.communicate(timeout=900)
     assert lab.returncode == 0, complaints
     said = json.loads(answer)
     assert said.pop("loops") == []

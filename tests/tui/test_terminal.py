@@ -14,7 +14,12 @@ from vmlab.lab.folder import RunFolder
 from vmlab.model.places import runs_folder
 from vmlab.store.run_list import list_runs
 
-pytestmark = [pytest.mark.guests, pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.guests,
+    pytest.mark.xdist_group("runs"),
+    pytest.mark.usefixtures("image"),
+    pytest.mark.timeout(1200),
+]
 
 
 def test_the_whole_day_by_keyboard_with_a_terminal_that_is_killed_in_between(tmux: Tmux) -> None:
