@@ -55,6 +55,7 @@ def test_memory_is_copied_on_the_host_and_in_a_guest(home: Home) -> None:
         assert _figures(cell)["memcpy_bandwidth"] == pytest.approx(average.rate * 2**20, rel=0.01)
 
 
+@pytest.mark.exhaustive
 def test_a_preallocated_data_disk_is_written_beside_the_host_s_own_folder(home: Home) -> None:
     document = _ran(home, "disk-allocation", "--set", "axes.setup=[host, full]", "--set", "axes.job=[4k-write]")
     host, guest = document["cells"]
@@ -71,6 +72,7 @@ def test_a_preallocated_data_disk_is_written_beside_the_host_s_own_folder(home: 
     assert guest["settings"]["allocation"] == "full"
 
 
+@pytest.mark.exhaustive
 def test_guests_reach_each_other_through_a_tunnel_or_translated_and_within_a_limit(home: Home) -> None:
     document = _ran(home, "network-vpc", "--set", "guests.far.bandwidth=30 Mbit/s")
     host, guests, elastic = document["cells"]

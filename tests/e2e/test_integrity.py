@@ -11,7 +11,7 @@ from tests.e2e.conftest import Home, wait_until
 from tests.integrity.damage import flip
 from vmlab.guests.image import catalog
 
-pytestmark = [pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.exhaustive, pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.timeout(900)]
 
 SCENARIO = """
 name: one

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,14 @@ pytestmark = [pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.t
 
 ON_A_BUSY_MACHINE = ("--set", "limits.start_skew=1 h", "--set", "limits.clock_drift_percent=100", "--allow-noise")
 """What a run is told that is not to be judged by what else the machine does."""
+ON_AN_EMULATED_DISK = """
+name: slow
+guests: {vm: {memory: 256 MiB, data: 64 MiB, cache: none}}
+workloads:
+  blocks: {kind: fio, on: vm, rw: randread, block: 4 KiB, size: 32 MiB, time: 3 s, engine: psync, direct: true}
+host: {disk: hdd-7200}
+"""
+RPM_7200 = 7200
 WORKLOADS = ["filecopy", "database", "web", "mail"]
 HOST_KEYS = {
     "cpu_user_percent",
@@ -69,6 +78,30 @@ def test_a_tile_runs_in_two_cache_modes_and_its_times_stand_side_by_side(home: H
     assert "transactions:" in raw
 
 
+@pytest.mark.alone
+@pytest.mark.xdist_group("alone")
+def test_a_guest_on_an_emulated_disk_reads_no_faster_than_it(home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "slow.yaml"
+    file.write_text(ON_AN_EMULATED_DISK)
+    ran = home.vmlab("run", str(file), *ON_A_BUSY_MACHINE, "--json")
+    assert ran.returncode == 0, ran.stderr
+    document = json.loads(ran.stdout)
+    assert (document["run"]["host"]["disk"]["emulated"], document["run"]["host"]["disk"]["profile"]) == (
+        True,
+        "hdd-7200",
+    )
+    (cell,) = document["cells"]
+    assert (cell["outcome"], cell["provision"]["guests"]) == ("passed", 1)
+    assert cell["cache_proof"] and all(proof["agrees"] and proof["o_direct"] for proof in cell["cache_proof"])
+    (iops,) = [m["value"] for m in cell["measurements"] if m["metric"] == "iops"]
+    # One read at a time, each after half a turn on average; no machine makes that quicker.
+    assert 0 < iops < 2 * RPM_7200 / 60
+    assert "emulated disk" in home.vmlab("show", "last").stdout
+    assert home.leftovers() == []
+    assert home.processes() == []
+
+
+@pytest.mark.exhaustive
 def test_figures_agree_with_what_the_tools_themselves_printed(home: Home) -> None:
     ran = home.vmlab("run", "cpu-overhead", "--size", "smoke", *ON_A_BUSY_MACHINE, "--json")
     assert ran.returncode == 0, ran.stderr
@@ -87,6 +120,7 @@ def test_figures_agree_with_what_the_tools_themselves_printed(home: Home) -> Non
     assert all(re.search(rf"^\s*{setup}\s.*\d", table, re.MULTILINE) for setup in ("node", "vm-rescue", "vm"))
 
 
+@pytest.mark.exhaustive
 def test_shares_configured_and_shares_got_stand_side_by_side(home: Home) -> None:
     ran = home.vmlab("run", "cpu-priority", "--size", "smoke", "--cold", *ON_A_BUSY_MACHINE)
     assert ran.returncode == 0, ran.stderr
@@ -98,7 +132,7 @@ def test_shares_configured_and_shares_got_stand_side_by_side(home: Home) -> None
     assert got["pr100"] > got["pr50"]
 
 
-@pytest.mark.parametrize("victim", ["runner_pid", "launcher_pid"])
+@pytest.mark.parametrize("victim", ["runner_pid", pytest.param("launcher_pid", marks=pytest.mark.exhaustive)])
 def test_a_killed_process_takes_all_along_and_the_run_is_aborted(home: Home, victim: str) -> None:
     watcher = home.spawn("run", "tile", "--size", "smoke", "--cache", "none")
     wait_until(lambda: any(e["kind"] == "GuestStateChanged" for e in home.events()), 400, "the first guest")
@@ -117,6 +151,7 @@ def test_a_killed_process_takes_all_along_and_the_run_is_aborted(home: Home, vic
     assert "nothing to clean" in home.vmlab("clean").stderr
 
 
+@pytest.mark.exhaustive
 def test_ctrl_c_in_the_middle_clears_up_and_keeps_what_was_measured(home: Home) -> None:
     running = home.spawn("run", "cpu-overhead", "--size", "smoke", *ON_A_BUSY_MACHINE, "--set", "order=as written")
     wait_until(
@@ -138,6 +173,7 @@ def test_ctrl_c_in_the_middle_clears_up_and_keeps_what_was_measured(home: Home) 
     assert document["cells"][-1]["outcome"] == "aborted"
 
 
+@pytest.mark.exhaustive
 def test_a_detached_run_is_found_and_stopped_again(home: Home) -> None:
     started = home.vmlab("run", "tile", "--size", "smoke", "--detach", "--json", timeout=240)
     assert started.returncode == 0, started.stderr

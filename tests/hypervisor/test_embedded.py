@@ -36,6 +36,7 @@ def traces(runtime: Path) -> list[str]:
     return qemus + [str(path) for path in groups]
 
 
+@pytest.mark.exhaustive
 def test_five_modes_are_proven_and_close_leaves_nothing(isolated: Start, runtime: Path, tmp_path: Path) -> None:
     lab = isolated("lab", str(runtime), str(tmp_path), "close", *CACHE_MODES)
     said = said_by(lab)

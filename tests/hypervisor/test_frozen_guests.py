@@ -61,6 +61,7 @@ def test_a_guest_is_frozen_once_and_cloned(isolated: Start, runtime: Path, tmp_p
     assert after["qemus"] == 0 and after["descriptors"] <= before["descriptors"]
 
 
+@pytest.mark.exhaustive
 def test_two_runs_of_a_cell_begin_with_the_same_data(isolated: Start, runtime: Path, tmp_path: Path) -> None:
     lab = isolated("same_state", str(runtime), str(tmp_path), "tile")
     answer, complaints = lab.communicate(timeout=900)

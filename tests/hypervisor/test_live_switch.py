@@ -9,7 +9,7 @@ import pytest
 from tests.hypervisor.conftest import Start
 from vmlab.hypervisor.journal import Journal
 
-pytestmark = [pytest.mark.guests, pytest.mark.usefixtures("image"), pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.exhaustive, pytest.mark.guests, pytest.mark.usefixtures("image"), pytest.mark.timeout(1200)]
 SWITCHES = int(os.environ.get("SWITCHES", "4"))
 """`SWITCHES=100 pytest …` tries a hundred, and takes some minutes."""
 
