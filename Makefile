@@ -1,7 +1,8 @@
 # The two commands that matter: `make run` and `make test`. Both install what is missing first.
 VMLAB = .venv/bin/vmlab
 # More workers than CPUs, as most tests wait; tests/conftest.py says what they do not run at the same time.
-TESTS = .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder
+# They start hundreds of processes, each of which would compile what it imports where Python may not keep it.
+TESTS = env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: setup run test test-all test-host test-experiments check unit anomalies walk schema screenshots
 
@@ -32,7 +33,7 @@ unit: setup  ## the tests of `make test` that boot no guest
 	@$(TESTS) -m "not guests and not exhaustive" $(PYTEST)
 
 anomalies: setup  ## every call of a run fails, hangs or is stopped at once, over fakes; an hour or more, not timed yet
-	@VMLAB_ANOMALIES=$${VMLAB_ANOMALIES:-all} .venv/bin/python -m pytest tests/anomaly -x
+	@VMLAB_ANOMALIES=$${VMLAB_ANOMALIES:-all} $(TESTS) tests/anomaly -x
 
 walk: setup  ## every key of every screen on a real terminal, over real guests; some minutes, on a machine that does little else
 	@VMLAB_WALK=1 .venv/bin/python -m pytest tests/tui/test_walk.py

@@ -66,7 +66,7 @@ def test_the_image_lies_on_it_while_a_cell_runs(home: Home, image: Path) -> None
     assert image.read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("who", ["launcher_pid", "runner_pid"])
+@pytest.mark.parametrize("who", ["runner_pid", pytest.param("launcher_pid", marks=pytest.mark.exhaustive)])
 def test_nothing_is_left_after_a_kill(home: Home, image: Path, who: str) -> None:
     begun(home, image, "600")
     assert len(left(home)[0]) == 1

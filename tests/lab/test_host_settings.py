@@ -82,7 +82,10 @@ def test_a_run_that_is_stopped(home: Home, dummies: Dummies) -> None:
     assert dummies.now() == BEFORE
 
 
-@pytest.mark.parametrize("victim", ["runner", "init", "launcher", "command line"])
+@pytest.mark.parametrize(
+    "victim",
+    ["runner", "launcher", *(pytest.param(one, marks=pytest.mark.exhaustive) for one in ("init", "command line"))],
+)
 def test_a_run_of_which_a_process_is_killed(home: Home, dummies: Dummies, victim: str) -> None:
     begun(home, dummies)
     runner = home.pid("runner_pid")
@@ -109,7 +112,9 @@ def test_a_run_of_which_a_process_is_killed(home: Home, dummies: Dummies, victim
     assert "nothing to clean" in home.run("clean", **{SYS: str(dummies.sys)})[2]
 
 
-@pytest.mark.parametrize("end", ["by itself", "stopped", "killed"])
+@pytest.mark.parametrize(
+    "end", ["killed", *(pytest.param(one, marks=pytest.mark.exhaustive) for one in ("by itself", "stopped"))]
+)
 def test_ksm_that_was_switched_under_running_guests(home: Home, dummies: Dummies, end: str) -> None:
     dummies.scenario.write_text(WITH_GUEST)
     said = {SYS: str(dummies.sys), CELL_FILE: str(home.folder / "go"), CELL_SECONDS: "0"}

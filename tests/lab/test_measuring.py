@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -186,7 +185,7 @@ def test_a_second_run_of_another_user_is_refused_and_nothing_is_started(homes: N
     assert places(anna.host) == []
 
 
-@pytest.mark.parametrize("victim", ["launcher_pid", "runner_pid"])
+@pytest.mark.parametrize("victim", [pytest.param("launcher_pid", marks=pytest.mark.exhaustive), "runner_pid"])
 def test_a_run_that_is_killed_frees_the_host(homes: NewHome, victim: str) -> None:
     anna, bert = homes("anna"), homes("bert")
     anna.run(*RUN, "--detach")
@@ -202,17 +201,21 @@ def test_one_that_waits_begins_when_the_first_has_ended(homes: NewHome) -> None:
     anna.run(*RUN, "--detach")
     until(anna.in_a_cell, "the first cell")
     waiting = bert.spawn(*RUN, "--wait", **{CELL_SECONDS: "0"})
-    time.sleep(2)
+    assert waiting.stderr is not None
+    line = waiting.stderr.readline()
+    assert f"waiting for the end of run {anna.records()[0].name} of anna (process " in line
     assert waiting.poll() is None
     assert bert.records() == []
     assert anna.run("stop")[0] == 0
     _, words = waiting.communicate(timeout=SOON)
     assert waiting.returncode == 0, words
-    assert f"waiting for the end of run {anna.records()[0].name} of anna (process " in words
     assert bert.events("AnotherRunSeen") == []
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.exhaustive)],
+)
 def test_giving_up_the_wait_leaves_nothing(homes: NewHome, number: int, code: int) -> None:
     anna, bert = homes("anna"), homes("bert")
     anna.run(*RUN, "--detach")

@@ -30,6 +30,7 @@ from vmlab.store.reader import RunReader
 
 RUN = ("run", "cpu-overhead", "--size", "smoke")
 CODES = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+ONE_CODE = [CODES[0], pytest.param(*CODES[1], marks=pytest.mark.exhaustive)]
 
 
 def ended(home: Home) -> tuple[str, int, str]:
@@ -45,7 +46,9 @@ def nothing_is_left(home: Home) -> bool:
 
 
 @pytest.mark.parametrize(("number", "code"), CODES)
-@pytest.mark.parametrize("after", [0.0, 0.4, 0.8, 1.4])
+@pytest.mark.parametrize(
+    "after", [0.8, *(pytest.param(after, marks=pytest.mark.exhaustive) for after in (0.0, 0.4, 1.4))]
+)
 def test_a_signal_in_the_first_moments_has_its_own_code(home: Home, number: int, code: int, after: float) -> None:
     process = home.spawn(*RUN)
     time.sleep(after)
@@ -85,7 +88,7 @@ def test_a_signal_is_heard_where_no_exception_would_get_through(
     assert not home.records()
 
 
-@pytest.mark.parametrize(("number", "code"), CODES)
+@pytest.mark.parametrize(("number", "code"), ONE_CODE)
 def test_a_signal_right_after_the_start_of_launcher_or_runner_is_not_lost(home: Home, number: int, code: int) -> None:
     process = home.spawn(*RUN)
     until(lambda: home.pid("launcher_pid"), "the launcher")
@@ -102,7 +105,7 @@ def test_a_signal_right_after_the_start_of_launcher_or_runner_is_not_lost(home: 
     assert nothing_is_left(home)
 
 
-@pytest.mark.parametrize(("number", "code"), CODES)
+@pytest.mark.parametrize(("number", "code"), ONE_CODE)
 def test_a_signal_while_the_image_is_built_ends_the_run_before_any_guest(home: Home, number: int, code: int) -> None:
     process = home.spawn(*RUN, **{BUILD_SECONDS: "3600"})
     until(lambda: home.events("Notice"), "the build")
@@ -136,8 +139,8 @@ def test_a_second_interrupt_kills_the_run_clears_up_and_says_so(home: Home) -> N
     assert "nothing to clean" in home.run("clean")[2]
 
 
-@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP])
-@pytest.mark.parametrize("victim", ["runner_pid", "launcher_pid", "init"])
+@pytest.mark.parametrize("number", [signal.SIGSTOP, pytest.param(signal.SIGTSTP, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("victim", ["runner_pid", "launcher_pid", pytest.param("init", marks=pytest.mark.exhaustive)])
 def test_stop_wakes_a_run_that_was_stopped(home: Home, victim: str, number: int) -> None:
     watcher = home.spawn(*RUN)
     until(home.in_a_cell, "the first cell")
