@@ -15,6 +15,7 @@ from vmlab.model.places import runs_folder
 from vmlab.store.run_list import list_runs
 
 pytestmark = [
+    pytest.mark.exhaustive,
     pytest.mark.guests,
     pytest.mark.xdist_group("runs"),
     pytest.mark.usefixtures("image"),
