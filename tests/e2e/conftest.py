@@ -98,8 +98,8 @@ class Home:
 
 
 def _beside_others(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """The arguments of a command; a run is not refused because another user of this machine measures."""
-    return (*arguments, "--concurrent") if arguments[0] == "run" else arguments
+    """The arguments of a command; a run goes on beside one of another user of this machine, unless it waits for it."""
+    return (*arguments, "--concurrent") if arguments[0] == "run" and "--wait" not in arguments else arguments
 
 
 def wait_until(condition: Callable[[], object], seconds: float, what: str) -> None:

@@ -83,7 +83,7 @@ def test_a_tile_runs_in_two_cache_modes_and_its_times_stand_side_by_side(home: H
 def test_a_guest_on_an_emulated_disk_reads_no_faster_than_it(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "slow.yaml"
     file.write_text(ON_AN_EMULATED_DISK)
-    ran = home.vmlab("run", str(file), *ON_A_BUSY_MACHINE, "--json")
+    ran = home.vmlab("run", str(file), "--wait", *ON_A_BUSY_MACHINE, "--json")
     assert ran.returncode == 0, ran.stderr
     document = json.loads(ran.stdout)
     assert (document["run"]["host"]["disk"]["emulated"], document["run"]["host"]["disk"]["profile"]) == (
