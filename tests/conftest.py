@@ -19,13 +19,27 @@ LAST_NICE = 10
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order tests for several workers: real guests first, as they take longest, and last what runs alone.
 
-    Tests with real guests make up groups, each of which one worker runs: "runs" for runs of the program, of which the
-    host allows one at a time, and "guests" for the others.
+    Tests with real guests and those that run alone make up groups, each of which one worker runs: "runs" for runs of
+    the program, of which the host allows one at a time, "guests" for the others, and "alone".
     """
     for item in items:
-        if item.get_closest_marker("guests") and not item.get_closest_marker("xdist_group"):
+        if item.get_closest_marker("alone"):
+            item.add_marker(pytest.mark.xdist_group("alone"))
+        elif item.get_closest_marker("guests") and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group("guests"))
+        _name_group(item)
     items.sort(key=lambda item: (bool(item.get_closest_marker("alone")), not item.get_closest_marker("guests")))
+
+
+def _name_group(item: pytest.Item) -> None:
+    """Append the group to the test's name, by which workers are chosen, where pytest-xdist does not.
+
+    Its version 3.8 sets `_nodeid`, which pytest has no more since 9.2.
+    """
+    group = item.get_closest_marker("xdist_group")
+    known = getattr(item, "_id", None)
+    if group and known is not None and "PYTEST_XDIST_WORKER" in os.environ:
+        item._id = known.parse(f"{known}@{group.args[0]}")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

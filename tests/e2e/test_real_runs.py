@@ -79,7 +79,6 @@ def test_a_tile_runs_in_two_cache_modes_and_its_times_stand_side_by_side(home: H
 
 
 @pytest.mark.alone
-@pytest.mark.xdist_group("alone")
 def test_a_guest_on_an_emulated_disk_reads_no_faster_than_it(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "slow.yaml"
     file.write_text(ON_AN_EMULATED_DISK)

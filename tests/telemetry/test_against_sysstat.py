@@ -25,7 +25,7 @@ from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import Roots
 from vmlab.telemetry.summary import Summary, summarise
 
-pytestmark = [pytest.mark.alone, pytest.mark.xdist_group("alone")]
+pytestmark = pytest.mark.alone
 SECONDS = 25
 LEAD, LOAD = 5.0, 10.0
 """The seconds from the begin of sar and iostat to that of the load, and those of the load."""
