@@ -16,8 +16,9 @@ from vmlab.store.run_list import list_runs
 
 pytestmark = [
     pytest.mark.exhaustive,
+    # A run that the console starts is refused while another one measures.
+    pytest.mark.alone,
     pytest.mark.guests,
-    pytest.mark.xdist_group("runs"),
     pytest.mark.usefixtures("image"),
     pytest.mark.timeout(1200),
 ]
