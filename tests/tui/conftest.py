@@ -7,10 +7,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 
 import pytest
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 
 from tests.tui.tmux import Tmux
 from vmlab.lab.folder import RunFolder
@@ -19,6 +21,22 @@ from vmlab.store.run_list import list_runs
 
 RECORDED = Path(__file__).parent / "recorded/tile-smoke.sqlite"
 RUN = "20261121-063647-tile-778a"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def parsed_once() -> Iterator[None]:
+    """Style sheets are parsed once for all consoles of the tests: it takes most of a console's time to start."""
+    parse, kept = Stylesheet._parse_rules, dict[Hashable, list[RuleSet]]()
+
+    def rules(sheet: Stylesheet, *what: Hashable, **how: Hashable) -> list[RuleSet]:
+        key = (what, *sorted(how.items()), frozenset(sheet._variables.items()))
+        if key not in kept:
+            kept[key] = parse(sheet, *what, **how)  # type: ignore[arg-type]
+        return kept[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", rules)
+        yield
 
 
 @pytest.fixture(autouse=True)
