@@ -44,11 +44,16 @@ class Place(NamedTuple):
 
 
 class State(NamedTuple):
-    """A state of `screen`, made by `make` in a folder that `folder` has filled: a fixture's name, or empty."""
+    """A state of `screen`, made by `make`."""
 
     make: Callable[[Place], Awaitable[None]]
     screen: type[Screen[Any]]
+    panes: str
+    """What can have the focus, by id and in order."""
+    room: str = ""
+    """Those of `panes` in which keys move something."""
     folder: str = ""
+    """The fixture that fills the state folder, if any."""
     size: tuple[int, int] = LOW
 
     @property
@@ -287,38 +292,38 @@ async def question(at: Place) -> None:
 
 
 STATES = (
-    State(no_run, LiveScreen),
-    State(running, LiveScreen, "recorded"),
-    State(running, LiveScreen, "recorded", HIGH),
-    State(ended, LiveScreen),
-    State(failed, LiveScreen),
-    State(aborted, LiveScreen),
-    State(coming, LiveScreen, "recorded"),
-    State(coming_of_none, LiveScreen, "recorded"),
-    State(coming_unanswered, LiveScreen, "recorded"),
-    State(runs, RunsScreen),
-    State(runs, RunsScreen, "recorded"),
-    State(runs_with_one_that_lives, RunsScreen, "living"),
-    State(a_cell_of_a_run, RunsScreen, "recorded"),
-    State(a_run_without_a_store, RunsScreen),
-    State(filtered_to_none, RunsScreen, "recorded"),
-    State(filter_being_typed, RunsScreen, "recorded"),
-    State(scenarios, ScenariosScreen),
-    State(choices, ScenariosScreen),
-    State(refused, ScenariosScreen),
-    State(no_scenario, ScenariosScreen),
-    State(path_being_typed, ScenariosScreen),
-    State(nothing_compared, CompareScreen),
-    State(cells_compared, CompareScreen, "recorded"),
-    State(picks_compared, CompareScreen, "recorded", HIGH),
-    State(compare_of_what_is_gone, CompareScreen),
-    State(replay_at_its_beginning, ReplayScreen, "recorded"),
-    State(replay, ReplayScreen, "recorded"),
-    State(replay_at_its_end, ReplayScreen, "recorded"),
-    State(demo, DemoScreen),
-    State(demo_at_its_first_chapter, DemoScreen),
-    State(results, ResultsScreen, "recorded"),
-    State(results_of_what_is_gone, ResultsScreen),
-    State(help_shown, HelpModal),
-    State(question, QuestionModal),
+    State(no_run, LiveScreen, "guests log"),
+    State(running, LiveScreen, "guests log", "log", "recorded"),
+    State(running, LiveScreen, "guests log", "log", "recorded", HIGH),
+    State(ended, LiveScreen, "guests log", "log"),
+    State(failed, LiveScreen, "guests log", "log"),
+    State(aborted, LiveScreen, "guests log", "log"),
+    State(coming, LiveScreen, "coming", "coming", "recorded"),
+    State(coming_of_none, LiveScreen, "coming", "", "recorded"),
+    State(coming_unanswered, LiveScreen, "coming", "", "recorded"),
+    State(runs, RunsScreen, "runs"),
+    State(runs, RunsScreen, "runs", "", "recorded"),
+    State(runs_with_one_that_lives, RunsScreen, "runs", "runs", "living"),
+    State(a_cell_of_a_run, RunsScreen, "runs", "runs", "recorded"),
+    State(a_run_without_a_store, RunsScreen, "runs"),
+    State(filtered_to_none, RunsScreen, "runs", "", "recorded"),
+    State(filter_being_typed, RunsScreen, "runs filter", "", "recorded"),
+    State(scenarios, ScenariosScreen, "names choices", "names choices"),
+    State(choices, ScenariosScreen, "names choices", "names choices"),
+    State(refused, ScenariosScreen, "names choices", "choices"),
+    State(no_scenario, ScenariosScreen, "names choices"),
+    State(path_being_typed, ScenariosScreen, "names choices file", "names choices"),
+    State(nothing_compared, CompareScreen, "sides"),
+    State(cells_compared, CompareScreen, "sides", "sides", "recorded"),
+    State(picks_compared, CompareScreen, "bars sides", "sides", "recorded", HIGH),
+    State(compare_of_what_is_gone, CompareScreen, "sides"),
+    State(replay_at_its_beginning, ReplayScreen, "guests log", "", "recorded"),
+    State(replay, ReplayScreen, "guests log", "log", "recorded"),
+    State(replay_at_its_end, ReplayScreen, "guests log", "log", "recorded"),
+    State(demo, DemoScreen, "guests"),
+    State(demo_at_its_first_chapter, DemoScreen, "guests"),
+    State(results, ResultsScreen, "results", "results", "recorded"),
+    State(results_of_what_is_gone, ResultsScreen, "results"),
+    State(help_shown, HelpModal, "help", "help"),
+    State(question, QuestionModal, "keep deed"),
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
-from textual.widgets import Input
+from textual.widgets import Button, Input
 
 from tests.tui.bound import BACK, LEAVES, MOVES, bound, name_of
 from tests.tui.pictures import screen_text
@@ -31,7 +31,7 @@ from tests.tui.test_screens import StillConsole, living
 from tests.waiting import until
 from vmlab.tui import screens
 from vmlab.tui.screens import compare
-from vmlab.tui.screens.help import help_lines
+from vmlab.tui.screens.help import HelpText, help_lines
 from vmlab.tui.screens.live import LiveScreen
 from vmlab.tui.state.compared import compared_sides
 from vmlab.tui.widgets.choice_form import ChoiceForm
@@ -77,19 +77,21 @@ def test_every_screen_is_among_them() -> None:
 
 @EACH
 async def test_every_key_does_something_or_says_why_not(made: Callable[[StillConsole], Place], wanted: State) -> None:
-    tried: set[str] = set()
+    expected, pressed = set[str](), set[str]()
     while True:
         app = StillConsole()
         async with app.run_test(size=wanted.size) as pilot:
             await wanted.make(made(app))
             base, mode, focused = app.screen, app.current_mode, app.focused
             assert isinstance(base, wanted.screen)
+            # A field edits its text by the framework's own keys.
+            edits = bound(type(focused)).keys() if isinstance(focused, Input) else ()
+            expected = {
+                key for key, action in keys_of(app).items() if key not in edits and name_of(action) not in LEAVES
+            }
             for key, active in list(base.active_bindings.items()):
-                if key in tried or (active.node is app.focused and isinstance(active.node, Input)):
-                    continue  # A field edits its text by the framework's own keys.
-                if name_of(active.binding.action) in LEAVES:
+                if key in pressed or key not in expected:
                     continue
-                tried.add(key)
                 app.say_nothing()
                 # What the key before did is drawn first: a key that takes it back would change nothing otherwise.
                 await until(lambda: getattr(base, "_due", None) is None, "no picture is owed")  # noqa: B023
@@ -97,6 +99,7 @@ async def test_every_key_does_something_or_says_why_not(made: Callable[[StillCon
                 before = seen(app)
                 await pilot.press(key)
                 await until(lambda: seen(app) != before, f"{key} ({active.binding.action}) does something or says why")  # noqa: B023
+                pressed.add(key)
                 if name_of(active.binding.action) in ANOTHER_STATE:
                     break
                 if not base.is_attached or (focused is not None and not focused.is_attached):
@@ -109,7 +112,29 @@ async def test_every_key_does_something_or_says_why_not(made: Callable[[StillCon
                 if app.focused is not focused:
                     break  # What had the focus is out of sight.
             else:
-                return
+                break
+    assert pressed == expected
+
+
+def keys_of(app: StillConsole) -> dict[str, str]:
+    """The action of each key that works now: all that the classes bind, without what a field takes as text."""
+    focused, screen = app.focused, app.screen
+    panes = [] if focused is None else [type(focused)]
+    everywhere = [] if isinstance(screen, ModalScreen) else [type(app)]
+    typed = isinstance(focused, Input)
+    known = bound(*panes, type(screen), *everywhere)
+    return {key: action for key, action in known.items() if not (typed and is_text(key))}
+
+
+def is_text(key: str) -> bool:
+    return len(key) == 1 or key in ("colon", "question_mark", "space")
+
+
+def moves_of(pane: Widget) -> dict[str, str]:
+    """The keys that move something in `pane`, with their actions."""
+    if not isinstance(pane, Painted | HelpText):
+        return {}
+    return {key: action for key, action in bound(type(pane)).items() if name_of(action) in MOVES}
 
 
 @EACH
@@ -119,21 +144,25 @@ async def test_every_key_that_moves_does_so_wherever_there_is_room(
     app = StillConsole()
     async with app.run_test(size=wanted.size) as pilot:
         await wanted.make(made(app))
-        base = app.screen
+        base, moved = app.screen, list[str]()
+        assert [pane.id for pane in base.focus_chain] == wanted.panes.split()
         for pane in base.focus_chain:
             # What the moves before began, such as a plan of another scenario, is over: it may set a cursor back.
             await until(lambda: all(one.is_finished for one in app.workers), "nothing is being made")
             base.set_focus(pane)
-            own = {key: one.binding.action for key, one in base.active_bindings.items() if one.node is pane}
-            moves = {key: action for key, action in own.items() if name_of(action) in MOVES}
+            moves = moves_of(pane)
+            assert moves.items() <= {key: one.binding.action for key, one in base.active_bindings.items()}.items()
+            if pane.id not in wanted.room.split():
+                await until(lambda: not any(has_room(pane, action) for action in moves.values()), "all is in sight")  # noqa: B023
+                continue
             for key, action in moves.items():
-                if has_room(pane, action):
-                    await make_room(pane, action)
-                    if not has_room(pane, action):
-                        continue  # The pane was still being laid out, and shows all that it has.
-                    before = where(pane)
-                    await pilot.press(key)
-                    await until(lambda: where(pane) != before, f"{key} ({action}) moves in {pane}")  # noqa: B023
+                await until(lambda: has_room(pane, action), f"{pane} has something to move")  # noqa: B023
+                await make_room(pane, action)
+                before = where(pane)
+                await pilot.press(key)
+                await until(lambda: where(pane) != before, f"{key} ({action}) moves in {pane}")  # noqa: B023
+                moved.append(str(pane.id))
+        assert list(dict.fromkeys(moved)) == wanted.room.split()
 
 
 def has_room(pane: Widget, action: str) -> bool:
@@ -181,10 +210,7 @@ async def test_the_keys_are_those_that_the_classes_bind(made: Callable[[StillCon
     app = StillConsole()
     async with app.run_test(size=wanted.size):
         await wanted.make(made(app))
-        panes = [] if app.focused is None else [type(app.focused)]
-        everywhere = [] if isinstance(app.screen, ModalScreen) else [type(app)]
-        known = bound(*panes, type(app.screen), *everywhere)
-        assert {key: one.binding.action for key, one in app.screen.active_bindings.items()}.items() <= known.items()
+        assert {key: one.binding.action for key, one in app.screen.active_bindings.items()} == keys_of(app)
 
 
 @pytest.mark.parametrize(
@@ -198,13 +224,16 @@ async def test_a_key_that_moves_says_so_where_nothing_lies_further_on(
     app = StillConsole()
     async with app.run_test(size=wanted.size) as pilot:
         await wanted.make(made(app))
-        for pane in (app.screen.focus_chain)[:2]:
+        for pane in app.screen.focus_chain:
             app.screen.set_focus(pane)
-            for key, one in list(app.screen.active_bindings.items()):
-                action = one.binding.action
-                turns = action.startswith("row") and len(getattr(pane, "_choices", ())) > 1
-                if one.node is not pane or name_of(action) not in MOVES or turns:
-                    continue  # Behind the last row of choices is the first.
+            # Behind the last row of choices is the first.
+            turns = len(getattr(pane, "_choices", ())) > 1
+            moves = [key for key, action in moves_of(pane).items() if not (turns and action.startswith("row"))]
+            assert len(moves) >= 4
+            for key in moves:
+                active = app.screen.active_bindings[key]
+                assert active.node is pane
+                action = active.binding.action
                 await make_room(pane, action, other=True)
                 before, told = where(pane), len(app.told)
                 await pilot.press(key)
@@ -220,12 +249,15 @@ async def test_where_there_are_several_panes_the_one_with_the_focus_is_seen(
     async with app.run_test(size=wanted.size):
         await wanted.make(made(app))
         base, panes = app.screen, app.screen.focus_chain
+        assert [pane.id for pane in panes] == wanted.panes.split()
 
         def has_focus(pane: Widget) -> bool:
             base.set_focus(pane)
             return pane.has_focus
 
+        # Textual's own draw their focus themselves.
         for pane, other in zip(panes, [*panes[1:], panes[0]], strict=True) if len(panes) > 1 else ():
+            assert isinstance(pane, Painted | Input | Button)
             if isinstance(pane, Painted):
                 await until(lambda: has_focus(other), f"{other} has the focus")  # noqa: B023
                 before = pane.ground
