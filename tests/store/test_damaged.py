@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -127,18 +127,25 @@ def test_a_type_that_nothing_can_check_is_a_defect_of_the_program() -> None:
         checking.check_of(set[int])
 
 
-@pytest.fixture(autouse=True)
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two runs: the newer one is to be damaged."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folders of two runs."""
+    folder = tmp_path_factory.mktemp("whole")
     for name in (GOOD, BAD):
-        story = Story(runs_folder() / name / "run.sqlite", run=name).begin({"cache": ["none", "writeback"]})
+        story = Story(folder / name / "run.sqlite", run=name).begin({"cache": ["none", "writeback"]})
         for cache in ("none", "writeback"):
             story.start_cell({"cache": cache})
             story.execute(3.0, [{"cpu_user_percent": 4.0}, {"cpu_user_percent": 5.0}])
             story.measure("web", 3.0)
             story.end_cell(wall=3.0)
         story.end()
+    return folder
+
+
+@pytest.fixture
+def runs(whole: Path) -> None:
+    """Two runs: the newer one is to be damaged."""
+    shutil.copytree(whole, runs_folder())
 
 
 def _store() -> Path:
@@ -184,9 +191,9 @@ COMMANDS = (
 
 
 @pytest.fixture(params=[*STATEMENTS, "half of the file", "noise in the file"])
-def damage(request: pytest.FixtureRequest) -> Iterator[str]:
+def damage(request: pytest.FixtureRequest, runs: None) -> str:
     """What was damaged."""
-    name = request.param
+    name: str = request.param
     if name in STATEMENTS:
         with closing(sqlite3.connect(_store())) as connection:
             connection.execute(STATEMENTS[name])
@@ -195,7 +202,7 @@ def damage(request: pytest.FixtureRequest) -> Iterator[str]:
         whole = _store().read_bytes()
         noise = whole[:4096] + b"\xff\x00\x9b" * (len(whole) // 3)
         _store().write_bytes(whole[: len(whole) // 2] if name.startswith("half") else noise)
-    yield name
+    return name
 
 
 def test_ls_lists_the_others(damage: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -211,6 +218,7 @@ def test_ls_lists_the_others(damage: str, capsys: pytest.CaptureFixture[str]) ->
         assert lines[-1] == told[BAD]["problem"]
 
 
+@pytest.mark.usefixtures("runs")
 @pytest.mark.parametrize(
     "statement", ["an event that is not UTF-8", "a beginning that is not UTF-8", "a text for a time"]
 )
@@ -262,6 +270,7 @@ def test_the_console_lists_replays_and_compares_or_says_why_not(damage: str) -> 
             assert "\n" not in str(error)
 
 
+@pytest.mark.usefixtures("runs")
 def test_a_store_without_its_log_is_what_was_folded_in() -> None:
     story = Story(_store().with_name("other.sqlite")).begin({})
     story.writer.checkpoint()

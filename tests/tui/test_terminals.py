@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from rich.color import Color, ColorSystem
+from rich.style import Style
 from textual.theme import BUILTIN_THEMES
 
 from tests.tui.conftest import RECORDED
@@ -20,6 +21,7 @@ from vmlab.tui.widgets.chart_board import ChartBoard
 from vmlab.tui.widgets.overlay_chart import OverlayChart
 from vmlab.tui.widgets.side_table import TONES
 from vmlab.tui.widgets.status_strip import StatusStrip
+from vmlab.tui.widgets.tones import tones_on
 from vmlab.tui.widgets.too_small import SMALLEST
 
 SENTENCE = "This terminal has {} columns and {} rows; the console needs 60 and 16."
@@ -61,27 +63,38 @@ async def test_sixteen_colours_keep_their_meaning(monkeypatch: pytest.MonkeyPatc
                 assert not grounds & set(fronts)
 
 
-@pytest.mark.usefixtures("state")
 @pytest.mark.parametrize(
-    ("theme", "system"),
+    ("theme", "sixteen"),
     [
-        *((name, "truecolor") for name in sorted(BUILTIN_THEMES) if "ansi" not in name),
-        ("textual-dark", "standard"),
-        ("textual-light", "standard"),
+        *((name, False) for name in sorted(BUILTIN_THEMES) if "ansi" not in name),
+        ("textual-dark", True),
+        ("textual-light", True),
     ],
 )
-async def test_sides_have_other_colours_than_better_and_worse(
-    monkeypatch: pytest.MonkeyPatch, theme: str, system: str
+def test_sides_have_other_colours_than_better_and_worse(theme: str, sixteen: bool) -> None:
+    variables = BUILTIN_THEMES[theme].to_color_system().generate()
+    ground = Style(color=variables["foreground"], bgcolor=variables["background"])
+    tones = tones_on(ground, variables, sixteen=sixteen)
+    hues = {tone: _hue(tones[tone].color) for tone in (*TONES, "good", "bad")}
+    pairs = [pair for pair in combinations(hues, 2) if {*TONES[2:]} & {*pair}]
+    assert len(pairs) == 9
+    assert [pair for pair in pairs if _apart(*(hues[tone] for tone in pair)) < 15] == [], hues
+
+
+@pytest.mark.usefixtures("state")
+@pytest.mark.parametrize(("system", "sixteen"), [("truecolor", False), ("standard", True)])
+async def test_widgets_have_the_tones_of_the_theme_and_of_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, system: str, sixteen: bool
 ) -> None:
     monkeypatch.setattr("textual.constants.COLOR_SYSTEM", system)
     app = StillConsole()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.theme = theme
-        await pilot.pause()
+    async with app.run_test(size=(80, 24)):
         strip = app.screen.query_one(StatusStrip)
-        hues = {tone: _hue(strip.tone(tone).color) for tone in (*TONES, "good", "bad")}
-        pairs = [pair for pair in combinations(hues, 2) if {*TONES[2:]} & {*pair}]
-        assert [pair for pair in pairs if _apart(*(hues[tone] for tone in pair)) < 15] == [], hues
+        for theme in ("textual-light", "nord"):
+            before, app.theme = strip.tone("good"), theme
+            await until(lambda: strip.tone("good") != before, "the colours of the theme")  # noqa: B023
+            known = tones_on(strip.rich_style, app.theme_variables, sixteen=sixteen)
+            assert {tone: strip.tone(tone) for tone in known} == known
 
 
 def _hue(color: Color | None) -> float:
