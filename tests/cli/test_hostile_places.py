@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from tests.store.stories import Story
 from vmlab.model.errors import ExitCode
@@ -143,7 +148,7 @@ def _listed(folder: Path) -> set[Path]:
 
 
 AS_NOBODY = f"""
-import encodings.utf_8_sig, importlib, os, pkgutil, vmlab.cli, vmlab.tui.app, vmlab.workloads.registry
+import encodings.utf_8_sig, importlib, os, pkgutil, vmlab.__main__, vmlab.cli, vmlab.tui.app, vmlab.workloads.registry
 # Python itself may lie where only root can read it, so that all is loaded before root is given up.
 for module in pkgutil.iter_modules(vmlab.cli.__path__, "vmlab.cli."):
     importlib.import_module(module.name)
@@ -151,8 +156,19 @@ vmlab.workloads.registry.kinds()
 os.setgroups([])
 os.setgid({NOBODY})
 os.setuid({NOBODY})
-importlib.import_module("vmlab.__main__").main()
+vmlab.__main__.main()
 """
+
+
+@cache
+def _for_everybody() -> Path:
+    """A copy of the program where everybody can read it: the checkout may lie where only root can."""
+    folder = Path(tempfile.mkdtemp(prefix="vmt-"))
+    atexit.register(shutil.rmtree, folder)
+    folder.chmod(0o755)
+    for part in ("vmlab", "scenarios"):
+        shutil.copytree(CHECKOUT / part, folder / part)
+    return folder
 
 
 def _ended(place: Place, folder: Path, command: tuple[str, ...]) -> subprocess.CompletedProcess[bytes]:
@@ -167,7 +183,7 @@ def _ended(place: Place, folder: Path, command: tuple[str, ...]) -> subprocess.C
     program = ["-c", AS_NOBODY] if place.nobody else ["-m", "vmlab"]
     return subprocess.run(
         ["sh", "-c", f'exec "$@" {place.redirection}', "sh", sys.executable, *program, *command],
-        cwd=CHECKOUT,
+        cwd=_for_everybody() if place.nobody else CHECKOUT,
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -186,12 +202,36 @@ def _check(done: subprocess.CompletedProcess[bytes], command: tuple[str, ...]) -
     assert max(map(len, said.splitlines()), default=0) < 600
 
 
-def _named(commands: tuple[tuple[str, ...], ...]) -> list[str]:
-    return [" ".join(command)[:40] or "(console)" for command in commands]
+def _named(command: tuple[str, ...]) -> str:
+    return " ".join(command)[:40] or "(console)"
 
 
-@pytest.mark.parametrize("place", BROKEN, ids=lambda place: place.name)
-@pytest.mark.parametrize("command", READING + RUNNING, ids=_named(READING + RUNNING))
+def _pairs(places: Sequence[Place], commands: Sequence[tuple[str, ...]], often: int) -> list[ParameterSet]:
+    """Each place with each command; all but `often` places of each command, by turns, are exhaustive."""
+    return [
+        pytest.param(
+            place,
+            command,
+            id=f"{_named(command)}-{place.name}",
+            marks=() if (number - turn * often) % len(places) < often else pytest.mark.exhaustive,
+        )
+        for turn, command in enumerate(commands)
+        for number, place in enumerate(places)
+    ]
+
+
+def test_each_place_and_each_command_is_among_those_that_are_not_exhaustive() -> None:
+    for places, commands, often in CHOSEN:
+        chosen = [tuple(one.values) for one in _pairs(places, commands, often) if not one.marks]
+        assert len(chosen) == len(set(chosen)) == often * len(commands)
+        assert {command for _, command in chosen} == {*commands}
+        assert {place for place, _ in chosen} == {*places}
+
+
+CHOSEN = ((BROKEN, READING, 2), (BROKEN, RUNNING, 3), (STREAMS, WRITING, 3))
+
+
+@pytest.mark.parametrize(("place", "command"), _pairs(*CHOSEN[0]) + _pairs(*CHOSEN[1]))
 def test_folders_that_are_not_to_be_had(place: Place, command: tuple[str, ...], folder: Path) -> None:
     if place.nobody and os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
@@ -214,8 +254,7 @@ def _usual(folder: Path, command: tuple[str, ...]) -> subprocess.CompletedProces
     return USUAL[command]
 
 
-@pytest.mark.parametrize("place", STREAMS, ids=lambda place: place.name)
-@pytest.mark.parametrize("command", WRITING, ids=_named(WRITING))
+@pytest.mark.parametrize(("place", "command"), _pairs(*CHOSEN[2]))
 def test_streams_that_are_closed_or_full(place: Place, command: tuple[str, ...], folder: Path) -> None:
     usual = _usual(folder, command)
     done = _ended(place, folder, command)
@@ -226,7 +265,7 @@ def test_streams_that_are_closed_or_full(place: Place, command: tuple[str, ...],
         assert done.returncode == usual.returncode
 
 
-@pytest.mark.parametrize("command", NAMED, ids=_named(NAMED))
+@pytest.mark.parametrize("command", NAMED, ids=_named)
 def test_names_of_any_length(command: tuple[str, ...], folder: Path) -> None:
     done = _ended(Place("as it should be"), folder, command)
     _check(done, command)
