@@ -37,6 +37,14 @@ class _Logs(App[None]):
         return _Screen()
 
 
+async def shows(pilot: Pilot[None], log: EventLog, lines: list[LogLine]) -> None:
+    """Show `lines`, and wait until the log has drawn them and gone to their end, or has not."""
+    before = log._end
+    log.show(lines)
+    await until(lambda: log.virtual_size.height == len(lines) and log._end > before, "the new lines are drawn")
+    await pilot.pause()
+
+
 @asynccontextmanager
 async def _shown() -> AsyncIterator[tuple[Pilot[None], EventLog]]:
     """A log with the focus and its newest line in sight."""
@@ -69,10 +77,8 @@ async def test_who_has_scrolled_up_stays_there() -> None:
         app = pilot.app
         log.scroll_home(animate=False)
         await until(lambda: "event 0." in screen_text(app), "the first line is in sight")
-        log.show([*LINES, LogLine(1795271500.0, "info", "event 20.")])
-        await pilot.pause()
-        await pilot.pause()
-        assert "event 0." in screen_text(app)
+        await shows(pilot, log, [*LINES, LogLine(1795271500.0, "info", "event 20.")])
+        assert "event 0." in screen_text(app) and log.scroll_target_y == 0
         log.scroll_end(animate=False)
         await until(lambda: "event 20." in screen_text(app), "the new line is there below")
 
@@ -106,8 +112,5 @@ async def test_one_line_up_is_enough_to_stay() -> None:
         app = pilot.app
         await pilot.press("up")
         await until(lambda: "event 19." not in screen_text(app), "it is a line further up")
-        log.show([*LINES, LogLine(1795271500.0, "info", "event 20.")])
-        await until(lambda: log.virtual_size.height == len(LINES) + 1, "the new line is there")
-        await pilot.pause()
-        await pilot.pause()
+        await shows(pilot, log, [*LINES, LogLine(1795271500.0, "info", "event 20.")])
         assert "event 19." not in screen_text(app)
