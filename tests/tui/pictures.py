@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from difflib import unified_diff
@@ -10,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from textual.app import App
+from textual.pilot import Pilot
 
+from tests.waiting import until
 from vmlab.model.places import shipped_scenarios
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -25,10 +26,14 @@ def screen_text(app: App[Any]) -> str:
 
 
 async def settled(app: App[Any]) -> str:
-    """The screen's text when it has not changed for a while: what scrolls or is laid out later has happened."""
+    """The screen's text when nothing is under way that would change it."""
+    pilot = Pilot(app)
+    await until(lambda: all(worker.is_finished for worker in app.workers), "no worker is at work")
     before, now = "", screen_text(app)
     while now != before:
-        await asyncio.sleep(0.4)
+        # All messages are handled, nothing moves, and what they have changed is laid out and drawn.
+        await pilot.wait_for_animation()
+        await pilot.pause()
         before, now = now, screen_text(app)
     return now
 
