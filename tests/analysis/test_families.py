@@ -147,11 +147,12 @@ def test_holm_goes_from_the_smallest_p_to_the_largest() -> None:
 
 
 def test_the_interval_excludes_0_exactly_where_a_difference_is_proven() -> None:
-    draw = random.Random(6)
+    draw, seen = random.Random(6), set()
     for _ in range(100):
         blocks = _blocks(draw, draw.randint(6, 14), draw.randint(1, 5))
         slower = draw.choice([1.0, 1.05, 1.3])
         for one in _family(blocks, slower):
+            seen.add(one.verdict)
             if one.interval is None:
                 assert one.verdict == Verdict.TOO_FEW
                 continue
@@ -159,6 +160,7 @@ def test_the_interval_excludes_0_exactly_where_a_difference_is_proven() -> None:
             assert one.percent is not None and low <= one.percent <= high
             assert (low > 0 or high < 0) == one.proven == (one.better is not None)
             assert one.p_adjusted is not None and (one.p_adjusted <= 0.05) == one.proven
+    assert seen == {Verdict.TOO_FEW, Verdict.PROVEN, Verdict.NOT_PROVEN}
 
 
 def test_swapped_sides_read_the_other_way_round() -> None:

@@ -38,6 +38,7 @@ def test_the_page_has_every_verdict() -> None:
 
 def test_the_page_has_the_repeats_that_are_needed() -> None:
     head, needed = _table(PAGE, "figures")
+    assert len(head) > 2
     for figures, repeats in zip(head[1:], needed[1:], strict=True):
         ends = [int(number) for number in figures.split(" to ")]
         assert {readings_needed(figures) for figures in range(ends[0], ends[-1] + 1)} == {int(repeats)}
@@ -49,6 +50,7 @@ def test_the_page_has_the_repeats_that_are_needed() -> None:
 def test_the_page_has_the_detectable_sizes() -> None:
     head, *rows = _table(PAGE, "spread of the ratio")
     repeats = [int(word.removesuffix(" repeats")) for word in head[1:]]
+    assert rows and repeats
     for spread, *sizes in rows:
         found = [detectable_percent(float(spread.removesuffix(" %")), count, 5) for count in repeats]
         assert [f"{size:.1f} %" for size in found if size is not None] == sizes

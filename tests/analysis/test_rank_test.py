@@ -53,8 +53,10 @@ def test_the_effect_is_the_statistic_of_scipy_scaled() -> None:
 @pytest.mark.parametrize("alpha", LEVELS)
 def test_the_interval_is_the_inverse_of_the_test(alpha: float) -> None:
     """A shift is inside the interval exactly where p is above alpha; beyond its ends it is not."""
+    intervals = 0
     for test in _tests():
         interval = test.interval(alpha)
+        intervals += interval is not None
         if interval is None:
             assert test.smallest_p > alpha
             continue
@@ -63,6 +65,7 @@ def test_the_interval_is_the_inverse_of_the_test(alpha: float) -> None:
             assert (test.p_of(shift) > alpha) == (low <= shift <= high)
         beyond = 1e-9 * (high - low)
         assert test.p_of(low - beyond) <= alpha and test.p_of(high + beyond) <= alpha
+    assert intervals > 100
 
 
 def _tests() -> Iterator[ShiftTest]:

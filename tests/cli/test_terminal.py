@@ -87,6 +87,9 @@ def test_every_command_shows_what_is_hostile(command: list[str], capsys: pytest.
     except SystemExit as end:
         code = int(end.code or 0)
     said = capsys.readouterr()
+    # The run was invalid, and attaching to it ends as the run did.
+    assert code == (2 if ARGUMENT in command[-1] else 4 if command[0] == "attach" else 0)
+    assert said.out or code == 2
     assert_harmless(said.out)
     assert_harmless(said.err)
     if "--json" in command:
@@ -95,7 +98,7 @@ def test_every_command_shows_what_is_hostile(command: list[str], capsys: pytest.
         # Only raw output has lines of its own.
         assert not any(line.lstrip().startswith("forged line") for line in (said.out + said.err).splitlines())
     if code == 2:
-        assert said.err.count("\n") == 1
+        assert (said.out, said.err.count("\n")) == ("", 1)
 
 
 def test_a_scenario_shows_its_summary_and_its_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,6 +69,7 @@ def test_it_names_no_folder_of_the_machine_that_made_it() -> None:
 
 def test_no_figure_is_typed_in() -> None:
     book = tomllib.loads((FOLDER / BOOK).read_text())
+    assert len(book["chapters"]) == len(load_demo().chapters) > 0
     for entry in [*book["chapters"], book["ending"]]:
         assert not re.search(r"\d", re.sub(r"{[^}]*}", "", entry["sentence"])), entry["sentence"]
         assert not re.search(r"\d", entry["title"])

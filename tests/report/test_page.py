@@ -105,11 +105,10 @@ def test_the_page_needs_no_network_and_runs_nothing(tile: etree._Element) -> Non
     assert at(tile, "//script | //link | //img | //iframe | //object | //form") == []
     policy = at(tile, "//meta[@http-equiv='Content-Security-Policy']/@content")
     assert policy == ["default-src 'none'; style-src 'unsafe-inline'"]
-    for element in tile.iter(etree.Element):
-        for name, value in element.attrib.items():
-            assert not str(name).startswith("on")
-            if str(name).rpartition("}")[2].rpartition(":")[2] in ("href", "src"):
-                assert str(value).startswith("#")
+    attributes = [(str(name), str(value)) for one in tile.iter(etree.Element) for name, value in one.attrib.items()]
+    assert not [name for name, _ in attributes if name.startswith("on")]
+    links = [value for name, value in attributes if name.rpartition("}")[2].rpartition(":")[2] in ("href", "src")]
+    assert links and all(value.startswith("#") for value in links)
     styles = "".join(words(tile, "//style"))
     assert "url(" not in styles
     assert "@import" not in styles
@@ -119,13 +118,18 @@ def test_what_charts_refer_to_is_there_once(tile: etree._Element) -> None:
     names = at(tile, "//@id")
     assert len(set(names)) == len(names)
     text = etree.tostring(tile).decode()
-    assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(names)
-    assert set(re.findall(r'href="#([^"]+)"', text)) <= set(names)
+    for reference in (r"url\(#([^)]+)\)", r'href="#([^"]+)"'):
+        found = set(re.findall(reference, text))
+        assert found and found <= set(names)
 
 
 def test_charts_have_the_colours_of_the_page_alone(tile: etree._Element) -> None:
-    for svg in at(tile, "//*[local-name()='svg']"):
-        colors = set(re.findall(r"#[0-9a-f]{6}\b", " ".join(at(svg, ".//@style | .//@fill | .//@stroke"))))
+    charts = at(tile, "//*[local-name()='svg']")
+    assert len(charts) > 6
+    for svg in charts:
+        styles = " ".join(at(svg, ".//@style | .//@fill | .//@stroke"))
+        assert "var(--" in styles
+        colors = set(re.findall(r"#[0-9a-f]{6}\b", styles))
         assert not {color for color in colors if color.startswith("#0")}, "a colour that stands for a variable"
 
 

@@ -70,7 +70,7 @@ async def test_keys_go_from_chapter_to_chapter_and_captions_cover_nothing(size: 
         await until(lambda: "this is the first chapter" in screen_text(app), "none is before")
         caption = screen.query_one(Caption).region
         assert caption.height == 2
-        for other in (*screen.query(ChartBoard), *screen.query("#guests"), *screen.query(KeyBar)):
+        for other in (screen.query_one(ChartBoard), screen.query_one("#guests"), screen.query_one(KeyBar)):
             assert not caption.overlaps(other.region), other
 
 

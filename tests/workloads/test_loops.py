@@ -22,6 +22,7 @@ def test_later_rounds_have_tags_of_their_own_and_the_first_keeps_its_one(context
 
 
 def test_a_metric_that_a_loop_shows_is_one_of_the_kind() -> None:
+    assert kinds()
     for kind in kinds().values():
         assert {kind.latency, kind.throughput} <= set(kind.metrics)
         assert kind.metrics[kind.latency].unit == "s"
