@@ -180,6 +180,10 @@ STATEMENTS = {
     "axes that are a word": """UPDATE documents SET body = '{"axes": "cache"}'""",
     "workloads that are none": """UPDATE documents SET body = '{"workloads": {"web": {"kind": [], "from": {}}}}'""",
 }
+FILES = ("half of the file", "noise in the file")
+HARMLESS = {"an event under another's name", "a scenario that is a list", "workloads that are none"}
+IN_OUTPUT = {"output of text", "output by bytes"}
+REPLAYED = HARMLESS | IN_OUTPUT | {"samples at no time", "axes that are none", "axes that are a word"}
 COMMANDS = (
     ("show", BAD),
     ("show", BAD, "--json"),
@@ -190,7 +194,7 @@ COMMANDS = (
 )
 
 
-@pytest.fixture(params=[*STATEMENTS, "half of the file", "noise in the file"])
+@pytest.fixture(params=[*STATEMENTS, *FILES])
 def damage(request: pytest.FixtureRequest, runs: None) -> str:
     """What was damaged."""
     name: str = request.param
@@ -239,7 +243,8 @@ def test_what_reads_one_run_has_one_clear_line(
     except SystemExit as end:
         code = int(end.code or 0)
     said = capsys.readouterr()
-    assert code in (0, 1, 2)
+    reads_damage = damage in FILES or ((damage in IN_OUTPUT) if "--raw" in command else damage not in IN_OUTPUT)
+    assert code == (reads_damage and damage not in HARMLESS)
     if code and command[0] != "attach":
         assert (said.out, said.err.count("\n")) == ("", 1)
         assert said.err.startswith("vmlab: ")
@@ -249,25 +254,28 @@ def test_the_console_lists_replays_and_compares_or_says_why_not(damage: str) -> 
     runs = RunList().read()
     assert {run.id for run in runs} == {GOOD, BAD}
     assert len(rows_of(runs)) == 2
-    try:
-        recording = RecordedRun(_store())
-    except VmlabError as error:
-        assert "\n" not in str(error)
+    if damage not in REPLAYED:
+        with pytest.raises(VmlabError) as refused:
+            RecordedRun(_store())
+        assert "\n" not in str(refused.value)
     else:
+        recording = RecordedRun(_store())
         state = RunState({}, recording.intent)
         for event in recording.events:
             state.apply(event)
         assert state.snapshot().id == BAD
         assert len(recording.marks()) <= 2
     for picks in ([Pick(_store())], [Pick(_store()), Pick(runs_folder() / GOOD / "run.sqlite")]):
-        try:
+        if damage not in HARMLESS | IN_OUTPUT:
+            with pytest.raises(VmlabError) as refused:
+                compared_sides([one.side for one in sides_of(picks)], every_metric=True)
+            assert "\n" not in str(refused.value)
+        else:
             sides = sides_of(picks)
             assert compared_sides([one.side for one in sides], every_metric=True).rows
             assert all(
                 len(times) == len(values) for times, values in (over_time(one, "cpu_user_percent") for one in sides)
             )
-        except VmlabError as error:
-            assert "\n" not in str(error)
 
 
 @pytest.mark.usefixtures("runs")
