@@ -181,7 +181,7 @@ def test_an_end_on_a_full_disk_is_bounded_and_tells_what_is_lost(tmp_path: Path)
         outbox.append(note(number))
     began = time.monotonic()
     with pytest.raises(StoreError, match=r"run\.sqlite could not be written to its end: 3 events are lost"):
-        outbox.close(2.0)
+        outbox.close(0.5)
     assert time.monotonic() - began < SOON
     writer.full = False
     writer.close()

@@ -18,7 +18,7 @@ int mysql_real_query(struct handle *h, const char *text, unsigned long length) {
     memcpy(h->text, text, length);
     h->text[length] = 0;
     if (strcmp(h->text, "SELECT death") == 0) abort();
-    if (strcmp(h->text, "SELECT slow") == 0) usleep(1500000);
+    if (strcmp(h->text, "SELECT slow") == 0) usleep(500000);
     h->said = "Table 'broken' doesn't exist";
     return strcmp(h->text, "SELECT broken") == 0;
 }
