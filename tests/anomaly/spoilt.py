@@ -122,6 +122,9 @@ class SpoiltHypervisor:
         await self._point("standstill")
         return await self._inner.standstill(names)
 
+    def pids(self, names: Collection[str]) -> dict[str, int]:
+        return self._inner.pids(names)
+
     async def destroy(self, names: list[str]) -> None:
         await self._point("destroy")
         await self._inner.destroy(names)

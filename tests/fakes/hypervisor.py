@@ -69,6 +69,7 @@ class FakeHypervisor:
     is_open: bool = False
     disks: Path = Path("/fake")
     stopped: dict[str, float] = field(default_factory=dict)
+    processes: dict[str, int] = field(default_factory=dict)
     losses: Losses = field(default_factory=Losses)
     journal: Journal | None = None
     runtime: Path | None = None
@@ -271,6 +272,10 @@ class FakeHypervisor:
     async def standstill(self, names: Collection[str]) -> dict[str, float]:
         """What the test put into `stopped`."""
         return {name: self.stopped.get(name, 0.0) for name in names}
+
+    def pids(self, names: Collection[str]) -> dict[str, int]:
+        """What the test put into `processes`."""
+        return {name: self.processes[name] for name in names if name in self.processes}
 
     async def destroy(self, names: list[str]) -> None:
         """Forget them; unknown ones are no error."""

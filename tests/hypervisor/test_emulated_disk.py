@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -73,6 +74,24 @@ def test_the_guests_files_lie_on_it_and_nothing_is_left(isolated: Start, lab: Pa
 def test_a_disk_whose_process_dies_says_so(isolated: Start, lab: Path) -> None:
     _, error, left = told(lab, isolated, "kill the disk")
     assert error == {"error": "the process of the emulated disk died (killed by signal 9)"}
+    assert left == {"left": [], "mounts": []}
+    assert Journal(lab / "journal.jsonl").open_entries() == []
+
+
+@needs_disk
+def test_a_disk_that_completes_nothing_is_given_up_and_named(isolated: Start, lab: Path) -> None:
+    _, error, left = told(lab, isolated, "stop the disk")
+    found = re.fullmatch(
+        r"the emulated disk has completed no request for \d+ s while \d+ waits?: its process is stopped", error["error"]
+    )
+    assert found, error
+    assert left == {"left": [], "mounts": []}
+    assert Journal(lab / "journal.jsonl").open_entries() == []
+
+
+@needs_disk
+def test_a_disk_that_is_stopped_while_it_is_closed_leaves_nothing(isolated: Start, lab: Path) -> None:
+    *_, left = told(lab, isolated, "stop while it is closed")
     assert left == {"left": [], "mounts": []}
     assert Journal(lab / "journal.jsonl").open_entries() == []
 

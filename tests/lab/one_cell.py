@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,6 +26,7 @@ from vmlab.plan.loading import read
 from vmlab.plan.planning import make_plan
 from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.telemetry.host_counters import HostCounters
+from vmlab.telemetry.standstill import StandstillWatch
 from vmlab.workloads.contract import Shell
 
 SCENARIO = """
@@ -70,6 +72,7 @@ class Lab:
         self.integrity: Integrity | None = None
         self.timing = USUAL
         self.ksm: HostKsm | None = None
+        self.standstills: Callable[[], StandstillWatch] = partial(StandstillWatch, inside=False)
         (folder / "disks").mkdir()
         self.hypervisor = FakeHypervisor(disks=folder / "disks")
         self.plan = plan
@@ -111,6 +114,7 @@ class Lab:
             timing=self.timing,
             # What this machine does beside the test is no part of it.
             host_counters=lambda: HostCounters(0.0),
+            standstills=lambda: self.standstills(),
             ksm=self.ksm,
         )
         return CellRun(self.plan.cells[0], around)

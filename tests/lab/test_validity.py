@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,17 @@ from tests.lab.one_cell import REPORT, lab_of
 from tests.lab.test_lost_guest import EVENTS
 from vmlab.guests.held_client import HostSpan, start_line_program
 from vmlab.lab.start import StartSkew
-from vmlab.lab.validity import broken_rules
+from vmlab.lab.validity import Stood, broken_rules
 from vmlab.lab.workload_instance import disagreement
 from vmlab.model.event import MeasurementTaken, WorkloadStarted
 from vmlab.model.run import Outcome
 from vmlab.model.scenario import Limits
+from vmlab.telemetry.standstill import Standstill
 
 LIMITS = Limits()
 
 
-def broken(skew: float = 0.0, **stood: float) -> list[str]:
+def broken(skew: float = 0.0, *stood: Stood) -> list[str]:
     return list(broken_rules(LIMITS, [], [], StartSkew(skew, 0.001), stood))
 
 
@@ -31,10 +33,9 @@ def test_at_its_limit_a_rule_holds_and_above_it_is_broken() -> None:
 
 
 def test_no_standstill_is_forgiven_and_the_guest_is_named() -> None:
-    assert broken(web=0.0) == []
-    (reason,) = broken(web=0.0, database=5.0123)
+    (reason,) = broken(0.0, Stood("database: its QEMU", "stopped", 5.0123))
     assert reason == "database: its QEMU was stopped for 5.01 s while the workloads ran"
-    assert len(broken(web=1e-3)) == 1
+    assert len(broken(0.0, Stood("web: its QEMU", "stopped", 1e-3))) == 1
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Client:
 def test_a_clock_at_its_limit_holds_and_above_it_its_workload_is_named() -> None:
     limit = LIMITS.clock_drift_percent / 100
     clients: Any = [Client("tile 1 web", limit), Client("tile 2 web", math.nextafter(limit, 1))]
-    (reason,) = broken_rules(LIMITS, clients, [], None, {})
+    (reason,) = broken_rules(LIMITS, clients, [], None, [])
     assert reason.startswith("tile 2 web: its guest's clock and the host's disagree by 5.0 % over the run time")
 
 
@@ -80,6 +81,38 @@ async def test_a_qemu_that_was_stopped_while_its_guest_worked_makes_the_cell_inv
     assert await lab.cell().run() is Outcome.INVALID
     assert lab.ended().reasons == ["t1-quick: its QEMU was stopped for 5 s while the workloads ran"]
     assert [m for m in lab.of(MeasurementTaken) if m.metric == "run_time"], "the figure is kept, and marked"
+
+
+class Seen:
+    """A watch that saw what the test says."""
+
+    def __init__(self, *found: Standstill) -> None:
+        self.found = found
+        self.started = False
+
+    def start(self) -> None:
+        self.started = True
+
+    def stop(self) -> list[Standstill]:
+        return [*self.found] if self.started else []
+
+
+async def test_all_that_takes_part_is_named_with_how_long_and_how_it_stood_still(tmp_path: Path) -> None:
+    lab = lab_of(tmp_path, EVENTS)
+    lab.hypervisor.processes = {"t1-quick": 11}
+    lab.standstills = lambda: Seen(  # type: ignore[assignment,return-value]
+        Standstill(11, "qemu-system-x86", "stopped by a debugger", 2.0),
+        Standstill(12, "sysbench", "stopped", 3.0),
+        Standstill(12, "sysbench", "stopped", 3.0),
+        Standstill(13, "sysbench", "stopped", 4.0),
+        Standstill(os.getpid(), "", "stopped", 1.5),
+    )
+    assert await lab.cell().run() is Outcome.INVALID
+    assert lab.ended().reasons == [
+        "t1-quick: its QEMU was stopped by a debugger for 2 s while the workloads ran",
+        "sysbench on the host was stopped for 6 s while the workloads ran",
+        "the lab's runner was stopped for 1.5 s while the workloads ran",
+    ]
 
 
 async def test_a_stop_before_the_workloads_spoils_nothing(tmp_path: Path) -> None:

@@ -187,6 +187,10 @@ class Hypervisor(Protocol):
         """
         ...
 
+    def pids(self, names: Collection[str]) -> dict[str, int]:
+        """The process of each guest that runs, by the guest's name, in this PID namespace."""
+        ...
+
     async def destroy(self, names: list[str]) -> None:
         """Stop domains at once and delete their overlays; guests that have ended already are ignored."""
         ...

@@ -127,6 +127,10 @@ class DomainWatch:
             return 0.0
         return guest.stopped + (0.0 if guest.since is None else time.monotonic() - guest.since)
 
+    def pids(self, names: Collection[str]) -> dict[str, int]:
+        """The process of each of these guests that is watched."""
+        return {name: self._guests[name].pid for name in names if name in self._guests}
+
     def _on_child(self, change: Change) -> None:
         """The lab's init saw a change of one of its children."""
         if change.ended:

@@ -310,6 +310,10 @@ class EmbeddedHypervisor:
         """Seconds for which each guest's QEMU was stopped since it started."""
         return {name: self._domain_watch.standstill(name) for name in names}
 
+    def pids(self, names: Collection[str]) -> dict[str, int]:
+        """The QEMU of each guest that runs, by the guest's name."""
+        return self._domain_watch.pids(names)
+
     async def destroy(self, names: list[str]) -> None:
         """Stop domains at once and delete their overlays; guests that have ended already are ignored."""
         for name in names:

@@ -14,6 +14,7 @@ process go with the lab's namespaces, whichever process is killed; the file and 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import subprocess
@@ -23,7 +24,7 @@ from typing import NoReturn
 
 from vmlab.hypervisor import loop
 from vmlab.hypervisor.calls import call
-from vmlab.hypervisor.disk_process import LIFT, SERVED, SET, DiskProcess
+from vmlab.hypervisor.disk_process import LIFT, PATIENCE, SERVED, SET, DiskProcess, StallWatch
 from vmlab.hypervisor.disk_proof import ProofFigure, prove
 from vmlab.hypervisor.disks import supports_direct
 from vmlab.hypervisor.journal import Journal, JournalEntry
@@ -54,7 +55,8 @@ class EmulatedDisk:
     """One disk for all guests of a lab, from `open` to `close`; its limits are lifted until `set_limits`.
 
     `disks` is the run's folder of guests' disks, which lies on the emulated disk while that is open. `runtime` is the
-    run's runtime folder, for the mounts. `size` is in bytes. `seed` gives the random parts of its times.
+    run's runtime folder, for the mounts. `size` is in bytes. `seed` gives the random parts of its times. Where requests
+    wait and none is completed for `patience` seconds its process is killed, so that nobody waits for ever.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class EmulatedDisk:
         lab: str,
         journal: Journal,
         proof: Proof = prove,
+        patience: float = PATIENCE,
     ) -> None:
         self.profile = profile
         self._prove = proof
@@ -76,7 +79,9 @@ class EmulatedDisk:
         self._place = runtime / "disk"
         self._mark = loop.mark_of(lab)
         self._journal = journal
+        self._patience = patience
         self._process: DiskProcess | None = None
+        self._stalls: StallWatch | None = None
         self._device = -1
         self._mounted: list[Path] = []
         self._copies: dict[tuple[str, int, int], Path] = {}
@@ -154,6 +159,9 @@ class EmulatedDisk:
         # What the emulated disk keeps is written with O_DIRECT, so no request may be smaller than that allows.
         file = self._place / "fuse" / SERVED
         self._device = loop.attach(file, self._mark, writable=True, direct=True, sectors=[4096])
+        number = os.fstat(self._device).st_rdev
+        folder = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+        self._stalls = StallWatch(self._running(), folder, self._patience)
         return Path(f"/proc/self/fd/{self._device}").readlink()
 
     def _make_file_system(self, node: Path) -> None:
@@ -246,6 +254,8 @@ class EmulatedDisk:
         try:
             await call("unmounting the emulated disk", _UNMOUNT, self._unmount_all)
         finally:
+            if self._stalls is not None:
+                await asyncio.to_thread(self._stalls.end)
             if self._process is not None:
                 process, self._process = self._process, None
                 await process.end()

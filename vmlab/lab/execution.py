@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
+import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,13 +19,15 @@ from vmlab.lab.loop import Loop
 from vmlab.lab.network_proof import NetworkCheck, fault_of
 from vmlab.lab.start import CommonStart, StartSkew, start_together
 from vmlab.lab.surroundings import CellSurroundings
-from vmlab.lab.validity import broken_rules
+from vmlab.lab.validity import Stood, broken_rules
 from vmlab.lab.workload_instance import WorkloadInstance
 from vmlab.model.concurrency import shielded
+from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.results import CacheProof, Measurement
 from vmlab.model.run import Outcome, Part, Phase
 from vmlab.plan.terms import CellPlan
 from vmlab.telemetry.host_counters import Between, HostCounters
+from vmlab.telemetry.standstill import StandstillWatch, longest
 
 
 async def _nothing() -> None:
@@ -61,7 +65,7 @@ class Execution:
         self._following: dict[asyncio.Task[None], int] = {}
         self._contention: Contention | None = None
         self._executed = (math.nan, math.nan)
-        self._stood: dict[str, float] = {}
+        self._stood: list[Stood] = []
         self._between = Between()
         self._network = NetworkCheck(around.hypervisor, guests.specs)
 
@@ -73,6 +77,7 @@ class Execution:
         first = tuple(instances)
         # A short client may have ended before this process hears of the common start.
         self.loop.begin()
+        standstills = self._around.standstills()
         stood_before = await self._standstill()
         counters = await self._host_counters()
         await self._network.begin()
@@ -80,6 +85,7 @@ class Execution:
             start = await start_together(instances, self._around.timing)
         self._contention = Contention.of(self._plan, self._around.hypervisor)
         self._follow(first, start)
+        standstills.start()
         try:
             await start.moment()
             began = time.monotonic()
@@ -94,12 +100,12 @@ class Execution:
                 await self._all_ended()
             self._executed = (began, time.monotonic())
             await self._network.end(start.host_wall)
-            stood = await self._standstill()
-            # Guests that were added since were stopped while they were restored.
-            self._stood = {name: stood[name] - before for name, before in stood_before.items() if name in stood}
+            self._stood = await self._stood_still(standstills, stood_before)
             self._between = counters.until(await self._host_counters())
         finally:
             await shielded(self._end_changes())
+            with contextlib.suppress(OSError):
+                await asyncio.to_thread(standstills.stop)
             for task in self._following:
                 task.cancel()
             await asyncio.gather(*self._following, return_exceptions=True)
@@ -143,6 +149,20 @@ class Execution:
 
     async def _standstill(self) -> dict[str, float]:
         return await self._around.hypervisor.standstill(self._guests.names)
+
+    async def _stood_still(self, watch: StandstillWatch, before: Mapping[str, float]) -> list[Stood]:
+        """Who was stopped since `before`: QEMUs as the init saw it, everything else as `watch` did."""
+        now = await self._standstill()
+        pids = self._around.hypervisor.pids(self._guests.names)
+        # Guests that were added since were stopped while they were restored.
+        known = {pid: f"{guest}: its QEMU" for guest, pid in pids.items() if guest in before}
+        by_signal = {name: now[name] - then for name, then in before.items() if now.get(name, then) > then}
+        stood = [Stood(f"{name}: its QEMU", "stopped", seconds) for name, seconds in by_signal.items()]
+        names = {**known, os.getpid(): "the lab's runner", self._around.disk.pid or 0: f"the {EMULATED_DISK}'s process"}
+        added = {pid for guest, pid in pids.items() if guest not in before}
+        seen = [one for one in await asyncio.to_thread(watch.stop) if one.pid not in added]
+        told = {one.who for one in stood}
+        return [*stood, *(Stood(*one) for one in longest(seen, names) if one[0] not in told)]
 
     async def _host_counters(self) -> HostCounters:
         return await asyncio.to_thread(self._around.host_counters)

@@ -21,7 +21,7 @@ from vmlab.hypervisor.host_data import host_data
 from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.libvirt_root import root_folder
-from vmlab.hypervisor.namespace import host_proc
+from vmlab.hypervisor.namespace import host_pids, host_proc
 from vmlab.hypervisor.ordered_host import OrderedHost, programs_of
 from vmlab.hypervisor.root_mount import mounted_root, root_with_data
 from vmlab.lab.added_guests import LogIn
@@ -41,6 +41,7 @@ from vmlab.store.writer import RunWriter
 from vmlab.telemetry.host_counters import HostCounters, host_counters
 from vmlab.telemetry.ordered_host import GroupFiles
 from vmlab.telemetry.source import Roots
+from vmlab.telemetry.standstill import StandstillWatch
 from vmlab.workloads.contract import Shell
 
 
@@ -117,6 +118,11 @@ def counted_host() -> HostCounters:
     return host_counters(Roots(host_proc=host_proc()))
 
 
+def standstills() -> StandstillWatch:
+    """A watch of all processes of this lab."""
+    return StandstillWatch(inside=host_pids() is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class RunnerParts:
     """The parts that the runner uses; tests may replace them."""
@@ -137,6 +143,7 @@ class RunnerParts:
     settings_keeper: Callable[[RunFolder, Tell, Tell], SettingsKeeper] = settings_keeper
     yardstick: Measure = measure_yardstick
     host_counters: Callable[[], HostCounters] = counted_host
+    standstills: Callable[[], StandstillWatch] = standstills
 
 
 REAL = RunnerParts()

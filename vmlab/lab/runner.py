@@ -161,7 +161,10 @@ class Runner:
                     self._cell = None
                 outcomes.append(counted(cell, outcome))
                 await self._outbox.settled()
-                if self._enough(cell.repeat) or self._disk.dead:
+                if self._disk.dead:
+                    # It may have died after the figures were taken: then no cell has failed, but the run has.
+                    await self._disk.until_dead()
+                if self._enough(cell.repeat):
                     break
                 if integrity.image_fault is not None:
                     self._ended_early = integrity.image_fault
@@ -199,6 +202,7 @@ class Runner:
             timing=self._parts.timing,
             host_settings=self._settings.in_force,
             host_counters=self._parts.host_counters,
+            standstills=self._parts.standstills,
             yardsticks=Yardsticks(self._parts.yardstick, self._parts.timing.yardstick),
             disk=self._disk,
             ksm=HostKsm(self._settings, self._others, self._prepared.plan.scenario.host.memory_bytes is not None),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.ssh import SshShell
@@ -20,6 +21,7 @@ from vmlab.lab.timing import USUAL, Timing
 from vmlab.lab.yardsticks import Yardsticks
 from vmlab.plan.terms import Plan
 from vmlab.telemetry.host_counters import HostCounters, host_counters
+from vmlab.telemetry.standstill import StandstillWatch
 from vmlab.workloads.contract import Shell
 
 
@@ -31,7 +33,8 @@ class CellSurroundings:
     `why_called_off` gives the reason why a cell was cancelled, `host_settings` those in force. `host_mean` is the mean
     of one host figure over a span of the monotonic clock. Without `snapshot_provider` guests boot, and without
     `integrity` the files below them are not checked, and without `yardsticks` the host's speed is not. `added` has the
-    images that users have added, by name; `disk` is below the guests' files. Without `ksm` no viewer can switch it.
+    images that users have added, by name; `disk` is below the guests' files. `standstills` gives a fresh watch of the
+    lab's processes. Without `ksm` no viewer can switch it.
     """
 
     run: str
@@ -50,6 +53,7 @@ class CellSurroundings:
     why_called_off: Callable[[], str] = lambda: "stopped"
     host_settings: Callable[[], Mapping[str, str | int | None]] = dict
     host_counters: Callable[[], HostCounters] = host_counters
+    standstills: Callable[[], StandstillWatch] = partial(StandstillWatch, inside=False)
     yardsticks: Yardsticks | None = None
     log_in: LogIn = SshShell.log_in
     added: Mapping[str, AddedImage] = field(default_factory=dict)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from vmlab.lab.start import StartSkew
 from vmlab.lab.workload_instance import WorkloadInstance
@@ -10,17 +11,26 @@ from vmlab.model.results import CacheProof
 from vmlab.model.scenario import Limits
 
 
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """What takes part in the measurement and stood still: `who` was `how`, a participle, for `seconds`."""
+
+    who: str
+    how: str
+    seconds: float
+
+
 def broken_rules(
     limits: Limits,
     instances: Sequence[WorkloadInstance],
     proofs: Sequence[CacheProof],
     skew: StartSkew | None,
-    stood: Mapping[str, float],
+    stood: Sequence[Stood],
 ) -> Iterator[str]:
     """One reason for each rule that the cell itself broke; none for a valid cell. `disturbance` has those on the host.
 
-    `stood` are the seconds for which each guest's QEMU was stopped while the workloads ran. Any such time makes the
-    cell invalid: the guest's clock may or may not go on meanwhile, so its own figures do not show it.
+    `stood` are the processes that were stopped while the workloads ran. Any such time makes the cell invalid: clocks go
+    on meanwhile, in a guest perhaps not, so the figures do not show it.
     """
     for proof in proofs:
         if not proof.agrees:
@@ -31,9 +41,8 @@ def broken_rules(
             )
     if skew is not None and skew.seconds > limits.start_skew:
         yield f"clients started {skew.seconds * 1e3:.0f} ms apart; the limit is {limits.start_skew * 1e3:.0f} ms"
-    for guest, seconds in stood.items():
-        if seconds > 0:
-            yield f"{guest}: its QEMU was stopped for {seconds:.3g} s while the workloads ran"
+    for one in stood:
+        yield f"{one.who} was {one.how} for {one.seconds:.3g} s while the workloads ran"
     for instance in instances:
         apart = instance.clock_disagreement() * 100
         if apart > limits.clock_drift_percent:

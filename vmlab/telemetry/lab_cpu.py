@@ -75,13 +75,13 @@ class NamespaceCpu:
         if self._apart is None:
             return 0.0
         try:
-            return self._clock_ns(_clock_of(self._apart)) / 1e9
+            return self._clock_ns(cpu_clock_of(self._apart)) / 1e9
         except OSError:
             return NAN
 
     def _list(self) -> list[int]:
         pids = [int(name) for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208 - half of iterdir's cost
-        return [_clock_of(pid) for pid in pids if pid != self._apart]
+        return [cpu_clock_of(pid) for pid in pids if pid != self._apart]
 
     def _reaped_by_init(self) -> float:
         if self._init is None:
@@ -93,7 +93,8 @@ class NamespaceCpu:
         return (int(user) + int(system)) / self._ticks_per_second
 
 
-def _clock_of(pid: int) -> int:
+def cpu_clock_of(pid: int) -> int:
+    """The clock of the CPU time of process `pid`, for `time.clock_gettime_ns`."""
     return (~pid << 3) | _SCHEDULER_CLOCK
 
 

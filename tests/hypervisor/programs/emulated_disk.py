@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from vmlab.hypervisor import loop
+from vmlab.hypervisor import disk_process, loop
+from vmlab.hypervisor.disk_process import PATIENCE
 from vmlab.hypervisor.disk_proof import ProofFigure
 from vmlab.hypervisor.emulated_disk import EmulatedDisk
 from vmlab.hypervisor.journal import Journal
@@ -37,7 +38,8 @@ def refuted(*_: object) -> list[ProofFigure]:
 async def run(folder: Path, end: str) -> None:
     disks, journal = folder / "disks", Journal(folder / "journal.jsonl")
     name, proof = f"test-{folder.stat().st_ino}", refuted if end == "refute" else proved
-    disk = EmulatedDisk(HDD_7200, SIZE, 1, disks, folder / "runtime", name, journal, proof)
+    patience = 1.5 if end.startswith("stop") else PATIENCE
+    disk = EmulatedDisk(HDD_7200, SIZE, 1, disks, folder / "runtime", name, journal, proof, patience)
     base = folder / "base.raw"
     try:
         await disk.open()
@@ -63,8 +65,22 @@ async def run(folder: Path, end: str) -> None:
                 assert disk.pid is not None
                 os.kill(disk.pid, signal.SIGKILL)
                 await disk.until_dead()
+            if end == "stop the disk":
+                assert disk.pid is not None
+                os.kill(disk.pid, signal.SIGSTOP)
+                # The event loop itself waits for the disk.
+                try:
+                    (disks / "guest.qcow2").write_bytes(b"more")
+                    os.sync()
+                finally:
+                    await disk.until_dead()
             await disk.set_limits()
             await disk.lift_limits()
+            if end == "stop while it is closed":
+                (disks / "guest.qcow2").write_bytes(os.urandom(2**20))
+                assert disk.pid is not None
+                os.kill(disk.pid, signal.SIGSTOP)
+                disk_process.PATIENCE = 1.5
         say(base_on_it=base.stat().st_dev == device)
     except VmlabError as error:
         say(error=str(error))
