@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,18 +24,18 @@ from vmlab.system.new_file import new_file
 Writer = Callable[[RunReader, BinaryIO], None]
 
 
-def _csv(reader: RunReader, file: BinaryIO) -> None:
+def _csv(reader: RunReader, file: BinaryIO, *, guarded: bool = True) -> None:
     from vmlab.report.exports.tables import write_csv
     from vmlab.report.exports.tidy import measurements
 
-    write_csv(measurements(reader), file)
+    write_csv(measurements(reader), file, guarded=guarded)
 
 
-def _csv_samples(reader: RunReader, file: BinaryIO) -> None:
+def _csv_samples(reader: RunReader, file: BinaryIO, *, guarded: bool = True) -> None:
     from vmlab.report.exports.tables import write_csv
     from vmlab.report.exports.tidy import sampled
 
-    write_csv(sampled(reader), file)
+    write_csv(sampled(reader), file, guarded=guarded)
 
 
 def _parquet(reader: RunReader, file: BinaryIO) -> None:
@@ -109,7 +110,8 @@ _NAMES = (*FORMATS, FIO)
 @click.option("-o", "--output", "output", type=click.Path(path_type=Path), required=True, help="The file to write.")
 @click.option("--format", "name", type=click.Choice(_NAMES), help="The format, where the file's ending does not tell.")
 @click.option("--samples", is_flag=True, help="What the recorder read in each tick, instead of the measurements.")
-def export(run: str, output: Path, name: str | None, samples: bool) -> None:
+@click.option("--plain", is_flag=True, help="CSV for programs: no apostrophe before text that looks like a formula.")
+def export(run: str, output: Path, name: str | None, samples: bool, plain: bool) -> None:
     """Write RUN to a file: as CSV, Parquet, PerfKitBenchmarker's JSON lines, OpenMetrics or JUnit XML.
 
     --format fio writes what fio printed into a folder for fio-plot; FILE.vmlab holds the whole run, for `vmlab import`.
@@ -119,6 +121,10 @@ def export(run: str, output: Path, name: str | None, samples: bool) -> None:
     writer = None if chosen is None else chosen.write_samples if samples else chosen.write
     if samples and writer is None:
         raise UsageError(f"--samples does not go with the format {name}")
+    if plain and name != "csv":
+        raise UsageError("--plain is for CSV; no other format guards formulas")
+    if plain:
+        writer = partial(_csv_samples if samples else _csv, guarded=False)
     with RunReader(resolve_run(run)) as reader:
         if writer is None:
             say(f"{plural(write_fio(reader, output), 'report')} of fio in {output}")
@@ -142,7 +148,7 @@ def _by_ending(output: Path) -> str:
 
 
 @click.command("import")
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path))
 def import_run(file: Path) -> None:
     """Add the run in FILE, which `vmlab export` wrote on another machine, to the runs here, and print its id."""
     write_text(unpack(file))

@@ -16,7 +16,7 @@ from vmlab.guests.image.added import remove as remove_added
 from vmlab.guests.image.adding import NewImage, add
 from vmlab.model.units import format_bytes
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FILE = click.Path(path_type=Path)
 
 
 @click.group()

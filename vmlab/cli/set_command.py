@@ -19,6 +19,7 @@ _ORIGIN = "vmlab set"
 _KNOWN = ("cache", "tiles")
 _NOW = ("cache", "ksm", "tiles")
 """What can be changed of the cells to come, and under guests that run."""
+_MOST_DIGITS = 9
 _WORDS = {"skip": "skip", "planned": "as_planned", "end": "end"}
 """What is said of cells in one word, and what a run understands by it."""
 
@@ -81,7 +82,11 @@ def _change(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name or not value:
         raise UsageError(f"{text!r} is no change; say NAME=VALUE, such as cache=none")
-    return name, int(value) if name == "tiles" and value.isdecimal() else value
+    if name == "tiles" and value.isdecimal():
+        if len(value) > _MOST_DIGITS:
+            raise UsageError(f"{value[:_MOST_DIGITS]}… tiles are more than any host carries")
+        return name, int(value)
+    return name, value
 
 
 def _to_come(folder: RunFolder, wanted: dict[str, Any]) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 
 from vmlab.guests.channel import START_LINE, Channel, Launching
 from vmlab.model.errors import DeadlineExceeded, GuestError
+from vmlab.model.quantities import format_bytes
+from vmlab.model.results import MOST_PRINTED
 from vmlab.workloads.contract import Client, Finished, Shell
 
 
@@ -65,6 +67,7 @@ class HeldClient:
         self.started: TrueStart | None = None
         self._out: list[str] = []
         self._err: list[str] = []
+        self._printed = 0
 
     @classmethod
     async def hold(cls, shell: Shell, launching: Launching, client: Client, deadline: float) -> HeldClient:
@@ -133,6 +136,7 @@ class HeldClient:
         async with self._within(deadline, "did not end"):
             while True:
                 message = await self._message()
+                self._count(message)
                 if "out" in message:
                     self._out.append(message["out"])
                     yield message["out"]
@@ -144,6 +148,12 @@ class HeldClient:
                 elif "ended" in message:
                     self._ended = message["ended"]
                     return
+
+    def _count(self, message: dict[str, Any]) -> None:
+        self._printed += sum(len(message[stream]) for stream in ("out", "err") if stream in message)
+        if self._printed > MOST_PRINTED:
+            name = self.client.argv[0]
+            raise GuestError(f"{self.place}: client {name} printed more than {format_bytes(MOST_PRINTED)}")
 
     def _true_start(self, clock: float) -> TrueStart:
         assert self._offset is not None

@@ -10,10 +10,11 @@ from typing import Any
 
 from vmlab.guests.payload.helper_frames import PIECE, decoded, encoded, packed, take
 from vmlab.model.errors import DeadlineExceeded, GuestError
+from vmlab.model.quantities import format_bytes
+from vmlab.model.results import MOST_PRINTED
 
 _HELLO_AGAIN = 1.0
 _SEND_SECONDS = 30.0
-_MOST_OUTPUT = 64 * 2**20
 
 
 class HelperJob:
@@ -35,8 +36,9 @@ class HelperJob:
         for name, held in self.printed.items():
             if name in body:
                 held += decoded(body[name])
-                if len(held) > _MOST_OUTPUT:
-                    self.failure = GuestError(f"{self._link.guest}: a program printed more than {_MOST_OUTPUT} bytes")
+                if len(held) > MOST_PRINTED:
+                    text = f"{self._link.guest}: a program printed more than {format_bytes(MOST_PRINTED)}"
+                    self.failure = GuestError(text)
         if "ended" in body:
             self.ended = body
         self.news.set()

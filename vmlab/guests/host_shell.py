@@ -6,14 +6,18 @@ The same binaries and libraries on both sides of the comparison, so that only th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from vmlab.guests.channel import Channel
 from vmlab.guests.ssh import describe_failure
+from vmlab.model.concurrency import run_all
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.names import HOST_PLACE
+from vmlab.model.quantities import format_bytes
+from vmlab.model.results import MOST_PRINTED
 from vmlab.workloads.contract import RUN_DEADLINE, Completed
 
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/root"}
@@ -47,7 +51,10 @@ class HostChannel:
 
     async def receive(self) -> str:
         """Next line; empty at the end of the stream."""
-        return (await self._stdout.readline()).decode("utf-8", "replace").rstrip("\n")
+        try:
+            return (await self._stdout.readline()).decode("utf-8", "replace").rstrip("\n")
+        except ValueError as error:
+            raise GuestError(f"host: a program printed a line of more than {format_bytes(_LINE_LIMIT)}") from error
 
     async def close(self) -> None:
         """Close standard input, which ends the program; kill it when it does not. Raises DeadlineExceeded."""
@@ -100,7 +107,7 @@ class HostShell:
         )
         try:
             async with asyncio.timeout(deadline):
-                out, err = await process.communicate((stdin or "").encode())
+                out, err = await _communicated(process, (stdin or "").encode(), argv[0])
         except TimeoutError as error:
             raise DeadlineExceeded(f"host: {argv[0]} took longer than {deadline:.0f} s") from error
         finally:
@@ -136,6 +143,32 @@ class HostShell:
             limit=_LINE_LIMIT,
         )
         return HostChannel(process)
+
+
+async def _communicated(process: asyncio.subprocess.Process, stdin: bytes, name: str) -> tuple[bytes, bytes]:
+    """As `Process.communicate`. Raises GuestError for more output than `MOST_PRINTED`."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+
+    async def give(to: asyncio.StreamWriter) -> bytes:
+        with contextlib.suppress(ConnectionError):
+            to.write(stdin)
+            await to.drain()
+        to.close()
+        return b""
+
+    async def take(of: asyncio.StreamReader) -> bytes:
+        held = bytearray()
+        while piece := await of.read(_LINE_LIMIT):
+            held += piece
+            if len(held) > MOST_PRINTED:
+                raise GuestError(f"host: {name} printed more than {format_bytes(MOST_PRINTED)}")
+        return bytes(held)
+
+    _, out, err = await run_all([give(process.stdin), take(process.stdout), take(process.stderr)])
+    await process.wait()
+    return out, err
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:

@@ -9,6 +9,10 @@ from pathlib import Path
 import asyncssh
 
 from vmlab.model.errors import UsageError
+from vmlab.system.given_file import read_given
+
+_MOST_KEY = 2**16
+"""Bytes of the largest private key that is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,8 @@ class RunKeys:
 def read_private_key(file: Path) -> bytes:
     """The private key in `file` as it is written there. Raises UsageError for anything else."""
     try:
-        content = file.read_bytes()
+        content = read_given(file, _MOST_KEY)
         asyncssh.import_private_key(content)
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from error
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, ValueError) as error:
         raise UsageError(
             f"{file} is no private key without a passphrase: {str(error)[:120] or 'unknown form'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
@@ -11,7 +12,10 @@ from typing import Any
 import asyncssh
 
 from vmlab.guests.channel import Channel
+from vmlab.model.concurrency import run_all
 from vmlab.model.errors import DeadlineExceeded, GuestError
+from vmlab.model.quantities import format_bytes
+from vmlab.model.results import MOST_PRINTED
 from vmlab.workloads.contract import RUN_DEADLINE, Completed
 
 # Cheap to compute under emulation, and the first choice of the image's sshd.
@@ -29,6 +33,7 @@ _SUDO = ("sudo", "-n", "-H", "--")
 _LAUNCH_SECONDS = 60.0
 _SEND_SECONDS = 30.0
 _CLOSE_SECONDS = 5.0
+_PIECE = 65536
 
 
 class SshChannel:
@@ -128,20 +133,42 @@ class SshShell:
         """Run a command to its end; see `workloads.contract.Shell.run`."""
         try:
             async with asyncio.timeout(deadline):
-                result = await self._connection.run(
-                    shlex.join([*self._as_root, *argv]),
-                    input=stdin if stdin is not None else "",
-                    encoding="utf-8",
-                    errors="replace",
+                process = await self._connection.create_process(
+                    shlex.join([*self._as_root, *argv]), encoding="utf-8", errors="replace"
                 )
+                async with process:
+                    out, err = await self._communicated(process, stdin or "", argv[0])
+                    await process.wait_closed()
         except TimeoutError as error:
             raise DeadlineExceeded(f"{self._name}: {argv[0]} took longer than {deadline:.0f} s") from error
         except (OSError, asyncssh.Error) as error:
             raise GuestError(f"{self._name}: {argv[0]}: connection lost: {error}") from error
-        completed = Completed(_status(result), str(result.stdout or ""), str(result.stderr or ""))
+        completed = Completed(_status(process), out, err)
         if check and completed.status != 0:
             raise GuestError(f"{self._name}: {describe_failure(argv, completed)}")
         return completed
+
+    async def _communicated(self, process: asyncssh.SSHClientProcess[str], stdin: str, name: str) -> tuple[str, str]:
+        """What the command printed. Raises GuestError for more than `MOST_PRINTED`, and then hears no more of it."""
+
+        async def take(of: asyncssh.SSHReader[str]) -> str:
+            pieces, held = list[str](), 0
+            while piece := await of.read(_PIECE):
+                pieces.append(piece)
+                held += len(piece)
+                if held > MOST_PRINTED:
+                    raise GuestError(f"{self._name}: {name} printed more than {format_bytes(MOST_PRINTED)}")
+            return "".join(pieces)
+
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(stdin)
+            process.stdin.write_eof()
+        try:
+            out, err = await run_all([take(process.stdout), take(process.stderr)])
+        except BaseException:
+            process.channel.abort()
+            raise
+        return out, err
 
     async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
         """Write a file; see `workloads.contract.Shell.write`."""
@@ -216,7 +243,7 @@ async def _open(
     )
 
 
-def _status(result: asyncssh.SSHCompletedProcess) -> int:
+def _status(result: asyncssh.SSHCompletedProcess | asyncssh.SSHClientProcess[str]) -> int:
     """Exit status as a shell gives it: 128 + signal, or 255 where the guest sent none."""
     return 255 if result.returncode is None else result.returncode
 

@@ -67,7 +67,7 @@ class DiskProcess:
         return self._process.returncode is not None
 
     def give_up(self, why: str) -> None:
-        """Kill it, so that whoever waits for it gets an error; `why` is the cause of its end. Any thread may call it."""
+        """Kill it, so that whoever waits for it gets an error; `why` is the cause. Any thread may call it."""
         self._given_up = self._given_up or f"{why}{_state_of(self.pid)}"
         signal_process(self.pid, signal.SIGKILL, lambda words: SERVER.encode() in words.split(b"\0"))
 

@@ -14,7 +14,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from vmlab.model.errors import StoreError
+from vmlab.model.errors import StoreError, UsageError
+from vmlab.system.given_file import read_given
+
+_MOST_BYTES = 16 * 2**20
+"""Bytes of the largest journal; a run's has some hundred lines for each cell."""
 
 Kind = Literal["cgroups", "partition", "loop", "folder", "file", "setting", "rbd"]
 
@@ -60,12 +64,12 @@ class Journal:
 
         Raises StoreError where the journal is there and cannot be read.
         """
-        try:
-            lines = self.path.read_text(errors="replace").splitlines()
-        except FileNotFoundError:
+        if not self.path.exists():
             return []
-        except OSError as error:
-            raise StoreError(f"cannot read {self.path}: {error.strerror or error}") from error
+        try:
+            lines = read_given(self.path, _MOST_BYTES).decode("utf-8", "replace").splitlines()
+        except UsageError as error:
+            raise StoreError(str(error)) from error
         standing: list[JournalEntry] = []
         for line in lines:
             _apply(line, standing)

@@ -14,6 +14,8 @@ from vmlab.model.errors import CommandFailed, ExitCode, RefusedError, UsageError
 from vmlab.system.removal import remove_file
 
 _LONGEST_LINE = 65536
+_LONGEST_ANSWER = 64 * 2**20
+"""The list of thousands of cells to come has a few hundred bytes for each."""
 
 Handler = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Takes the command and its arguments, returns the answer; raises VmlabError to refuse."""
@@ -66,7 +68,7 @@ class ControlServer:
         try:
             body = json.loads(line)
             return {"ok": True, **await self._handler(str(body.pop("command")), body)}
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {"ok": False, "error": "not a command: one JSON object with a `command` is needed"}
         except VmlabError as error:
             return {"ok": False, "error": str(error), "exit_code": int(error.exit_code)}
@@ -89,8 +91,11 @@ def send_command(path: Path, command: str, *, deadline: float = 10.0, **argument
         try:
             connection.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
             with connection.makefile("rb") as answer:
-                body: dict[str, Any] = json.loads(answer.readline())
-        except (OSError, ValueError) as error:
+                line = answer.readline(_LONGEST_ANSWER + 1)
+                if len(line) > _LONGEST_ANSWER:
+                    raise ValueError("its answer is too long")
+                body: dict[str, Any] = json.loads(line)
+        except (OSError, ValueError, RecursionError) as error:
             raise NotAnswering(f"the runner does not answer: {error}") from error
     if not body.get("ok"):
         failure = _FAILURES.get(body.get("exit_code", ExitCode.USAGE), UsageError)

@@ -6,6 +6,7 @@ Imports no hypervisor and no SSH, so that the console and small commands start q
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from dataclasses import replace
 
@@ -34,6 +35,7 @@ def start_run(
     if concurrent and plan.host_settings:
         names = ", ".join(f"host.{name}" for name in plan.host_settings)
         raise RefusedError(f"the scenario sets {names}, which another run would be measured under", remedy="run --wait")
+    _require_files()
     folder = RunFolder.of(new_run_id(plan.scenario.name))
     measuring = claim(folder, concurrent=concurrent)
     try:
@@ -47,6 +49,17 @@ def start_run(
     finally:
         os.close(measuring)
     return folder
+
+
+_LEAST_FILES = 256
+"""Open files that a run of a few guests needs; each further guest takes about ten."""
+
+
+def _require_files() -> None:
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed != resource.RLIM_INFINITY and allowed < _LEAST_FILES:
+        text = f"this process may have {allowed} open files, and a run needs {_LEAST_FILES}"
+        raise RefusedError(text, remedy="ulimit -n 4096")
 
 
 def _require_pools(plan: Plan) -> None:

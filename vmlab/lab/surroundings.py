@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.ssh import SshShell
@@ -53,7 +52,7 @@ class CellSurroundings:
     why_called_off: Callable[[], str] = lambda: "stopped"
     host_settings: Callable[[], Mapping[str, str | int | None]] = dict
     host_counters: Callable[[], HostCounters] = host_counters
-    standstills: Callable[[], StandstillWatch] = partial(StandstillWatch, inside=False)
+    standstills: Callable[[], StandstillWatch] = lambda: StandstillWatch(inside=False)
     yardsticks: Yardsticks | None = None
     log_in: LogIn = SshShell.log_in
     added: Mapping[str, AddedImage] = field(default_factory=dict)

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+MOST_PRINTED = 64 * 2**20
+"""Bytes that a program of the lab may print; one that prints more has failed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:

@@ -14,6 +14,7 @@ from vmlab.plan.document import Document
 from vmlab.plan.layout_check import check_layout
 from vmlab.plan.problems import meant, shorten
 from vmlab.plan.yaml_text import MOST_BYTES, parse
+from vmlab.system.given_file import open_given
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,13 @@ def find(reference: str) -> Path:
     if "\0" in reference or not reference:
         raise UsageError(f"{shorten(reference)!r} is not a scenario")
     try:
-        is_file, is_folder = path.is_file(), path.is_dir()
+        is_there, is_folder = path.exists(), path.is_dir()
     except OSError as error:
         raise UsageError(f"cannot read {shorten(reference, 200)}: {error.strerror}") from error
-    if is_file:
-        return path
     if is_folder:
         raise UsageError(f"{reference} is a folder, not a scenario")
+    if is_there:
+        return path
     if path.name == reference:
         for name in (reference, f"{reference}.yaml"):
             if (shipped := shipped_scenarios() / name).is_file() and shipped.suffix == ".yaml":
@@ -72,11 +73,11 @@ def shipped_names() -> list[str]:
 
 
 def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
+    with open_given(path) as file:
+        try:
             raw = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror}") from error
     if len(raw) > MOST_BYTES:
         raise ScenarioError(f"is larger than {MOST_BYTES // 1024} KiB; no scenario is", file=path)
     try:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import sqlite3
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -20,13 +22,15 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, BinaryIO
 
-from vmlab.model.errors import RefusedError, UsageError, VmlabError
+from vmlab.model.errors import RefusedError, StoreError, UsageError, VmlabError
 from vmlab.model.event import RunStarted
 from vmlab.model.places import runs_folder
+from vmlab.model.quantities import format_bytes
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE
 from vmlab.store.schema import TABLES
+from vmlab.system.given_file import open_given
 from vmlab.system.marks import make_marked, owner_of
 from vmlab.system.naming import named
 from vmlab.system.removal import remove_tree
@@ -39,9 +43,13 @@ _BESIDE = ("scenario.yaml", "request.json")
 """What lies beside a run's store and is taken along."""
 _MOST_BESIDE = 4 * 2**20
 _PIECE = 2**20
+_MOST_LIST = 2**16
+_LAST_BYTES = 2**16 + 200
+"""The archive's end with its longest comment, and the records that stand before it in a large archive."""
+_IN_ZIP64 = 2**32 - 1
 _RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error)
 """What zipfile raises for archives that are damaged, encrypted or of a method that it does not know."""
 
 
@@ -92,7 +100,7 @@ def unpack(path: Path) -> str:
     Raises UsageError for what is no archive, is damaged, or holds what it should not; RefusedError where the run is
     here already or the disk has no room. Then nothing is left.
     """
-    with _archive_errors(path), zipfile.ZipFile(path) as archive:
+    with _archive_errors(path), open_given(path) as file, _opened(file) as archive:
         run, files = _manifest(archive)
         _demand_room(files)
         folder = runs_folder() / run
@@ -113,6 +121,27 @@ def unpack(path: Path) -> str:
             remove_tree(folder)
             raise
     return run
+
+
+def _opened(file: BinaryIO) -> zipfile.ZipFile:
+    """The archive in `file`, whose list of files is small: zipfile reads all of it into memory."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _LAST_BYTES))
+    last = file.read(_LAST_BYTES)
+    end = last.rfind(b"PK\x05\x06")
+    if end < 0 or len(last) - end < 22:
+        raise zipfile.BadZipFile("File is not a zip file")
+    (listed,) = struct.unpack_from("<L", last, end + 12)
+    if listed == _IN_ZIP64:
+        # The end's own 64-bit record stands before its locator, and has the size 40 bytes from its beginning.
+        large = last.rfind(b"PK\x06\x06", 0, end)
+        if large < 0 or large + 48 > len(last):
+            raise zipfile.BadZipFile("it has no list of files")
+        (listed,) = struct.unpack_from("<Q", last, large + 40)
+    if listed > _MOST_LIST:
+        raise ValueError(f"its list of files is larger than {format_bytes(_MOST_LIST)}")
+    file.seek(0)
+    return zipfile.ZipFile(file)
 
 
 @contextmanager
@@ -187,16 +216,22 @@ def _demand_store(store: Path, run: str) -> None:
     Its tables must be those of `schema.TABLES` to the letter, before anything is read from them: a view or a calculated
     column in their place would be a program.
     """
-    known = {statement.strip() for statement in TABLES.split(";")}
+    known = {statement.strip() for statement in TABLES.split(";")} - {""}
+    tables = {statement for statement in known if statement.startswith("CREATE TABLE")}
     try:
         with closing(sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             found = {made for (made,) in connection.execute("SELECT sql FROM sqlite_schema") if made is not None}
-            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone() if found <= known else ("",)
+            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone() if tables <= found <= known else ("",)
     except sqlite3.Error as error:
         raise ValueError(f"its store cannot be read: {error}") from error
     if verdict != "ok":
         raise ValueError("its store is damaged, or holds other tables than a run's")
-    with RunReader(store) as reader:
-        started = [event.run for _, event in reader.events(kinds=(RunStarted,)) if isinstance(event, RunStarted)]
+    try:
+        with RunReader(store) as reader:
+            # Whoever reads it later must not find what cannot be read.
+            started = [event.run for _, event in reader.events() if isinstance(event, RunStarted)]
+            reader.raw_outputs(), reader.documents(), reader.sample_layouts()
+    except (StoreError, UsageError) as error:
+        raise ValueError(f"its store cannot be read: {str(error).replace(str(store), STORE)}") from error
     if started != [run]:
         raise ValueError("its store is that of another run")

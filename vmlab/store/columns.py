@@ -6,7 +6,8 @@ import json
 import zlib
 from typing import Any
 
-from vmlab.model.results import RawOutput
+from vmlab.model.quantities import format_bytes
+from vmlab.model.results import MOST_PRINTED, RawOutput
 
 _LARGEST = 1e100
 
@@ -43,8 +44,13 @@ def packed(value: Any, size: int | None = None) -> bytes:
 
 def raw_output(workload: Any, tile: Any, guest: Any, name: Any, body: Any) -> RawOutput:
     """What a tool printed; bytes that are not UTF-8 become lone surrogates. Also raises zlib.error."""
-    printed = zlib.decompress(packed(body)).decode("utf-8", "surrogateescape")
-    return RawOutput(text(workload), whole(tile), text(guest), text(name), printed)
+    unpacking = zlib.decompressobj()
+    printed = unpacking.decompress(packed(body), MOST_PRINTED + 1)
+    if len(printed) > MOST_PRINTED:
+        raise ValueError(f"what a tool printed is larger than {format_bytes(MOST_PRINTED)}")
+    if not unpacking.eof:
+        raise ValueError("what a tool printed is not whole")
+    return RawOutput(text(workload), whole(tile), text(guest), text(name), printed.decode("utf-8", "surrogateescape"))
 
 
 def names_of(body: Any) -> tuple[str, ...]:

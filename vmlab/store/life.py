@@ -7,14 +7,18 @@ import json
 import os
 from pathlib import Path
 
+from vmlab.model.errors import UsageError
+from vmlab.system.given_file import read_given
+
 LOCK = "lock"
 PROCESSES = "runner.json"
+_MOST_NOTED = 65536
 
 
 def is_alive(folder: Path) -> bool:
     """Whether any process of the run in `folder` still holds its lock."""
     try:
-        descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:
@@ -32,8 +36,8 @@ def process_ids(folder: Path) -> dict[str, int]:
     The ids are valid only while the run lives.
     """
     try:
-        noted = json.loads((folder / PROCESSES).read_text())
-    except (OSError, ValueError):
+        noted = json.loads(read_given(folder / PROCESSES, _MOST_NOTED))
+    except (UsageError, ValueError, RecursionError):
         return {}
     if not isinstance(noted, dict):
         return {}

@@ -16,12 +16,20 @@ from urllib.parse import quote
 from vmlab.model.errors import StoreError, UsageError
 from vmlab.model.event import Event
 from vmlab.model.event_json import from_json
+from vmlab.model.quantities import format_bytes
 from vmlab.model.results import RawOutput
 from vmlab.store.columns import names_of, number, packed, raw_output, text, whole
 from vmlab.store.life import is_alive
 from vmlab.store.schema import APPLICATION_ID, VERSION
+from vmlab.system.given_file import demand_given
 
 _PAGE = 1000
+_PAGE_BYTES = 16 * 2**20
+"""A page of events or samples ends with the row that exceeds this."""
+_MOST_VALUE = 64 * 2**20
+"""Bytes of the largest text or blob that is read; what a run writes is far smaller."""
+MOST_AT_ONCE = 256 * 2**20
+"""Bytes of one table's texts that are read: of all events, of all that tools printed, of all documents."""
 _OF_ANY_KIND = f"SELECT id, body FROM events WHERE id > ? ORDER BY id LIMIT {_PAGE}"
 _OF_KIND = f"SELECT id, body FROM events WHERE id > ? AND kind = ? AND id <= ? ORDER BY id LIMIT {_PAGE}"
 # The plus keeps SQLite from collecting rows by the index on time of older stores, and sorting them, bodies and all.
@@ -65,9 +73,12 @@ class RunReader:
         except OSError as error:
             raise StoreError(f"cannot read {path}: {error.strerror}") from error
         if not there:
+            if path.exists():
+                demand_given(path)
             raise NotBegunError(f"{path}: no such store")
         with self._store_errors():
             self._connection = sqlite3.connect(_uri(path), uri=True, isolation_level=None, check_same_thread=False)
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
             try:
                 self._check()
             except BaseException:
@@ -101,6 +112,28 @@ class RunReader:
         with self._store_errors():
             return self._connection.execute(statement, values).fetchall()
 
+    def _held_rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """As `_rows`, where texts may be large: StoreError for more than `MOST_AT_ONCE`."""
+        with self._store_errors():
+            found: list[tuple[Any, ...]] = []
+            held = 0
+            for row in self._connection.execute(statement, values):
+                held = _within(held + _bytes_of(row))
+                found.append(row)
+            return found
+
+    def _page(self, statement: str, *values: Any) -> tuple[list[tuple[Any, ...]], bool]:
+        """The rows of a statement up to `_PAGE` and about `_PAGE_BYTES`, and whether there may be more."""
+        with self._store_errors(), closing(self._connection.execute(statement, values)) as cursor:
+            found: list[tuple[Any, ...]] = []
+            held = 0
+            for row in cursor:
+                found.append(row)
+                held += _bytes_of(row)
+                if held > _PAGE_BYTES:
+                    return found, True
+            return found, len(found) == _PAGE
+
     def events(self, after: int = 0, kinds: tuple[type[Event], ...] = ()) -> Iterator[tuple[int, Event]]:
         """Row id and event of all that came after row `after`, in order; of some `kinds` only, when given.
 
@@ -131,11 +164,13 @@ class RunReader:
 
     def _bodies(self, statement: str, after: int, *values: str | int) -> Iterator[tuple[int, str]]:
         """Row ids and texts, a page at a time: a long read would keep the writer from folding its log in."""
-        while rows := self._rows(statement, after, *values):
+        more, held = True, 0
+        while more:
+            rows, more = self._page(statement, after, *values)
+            with self._store_errors():
+                held = _within(held + sum(map(_bytes_of, rows)))
             yield from cast(list[tuple[int, str]], rows)
-            if len(rows) < _PAGE:
-                return
-            after = rows[-1][0]
+            after = rows[-1][0] if rows else after
 
     def count(self, kind: type[Event]) -> int:
         """How many events of one kind there are, without reading them."""
@@ -143,22 +178,27 @@ class RunReader:
 
     def raw_outputs(self, cell: int | None = None) -> list[tuple[int, RawOutput]]:
         """Cell and text of everything that tools printed, of one cell or of all, in the order of writing."""
-        rows = self._rows(
+        rows = self._held_rows(
             "SELECT cell, workload, tile, guest, name, body FROM raw_outputs WHERE cell = ?1 OR ?1 IS NULL ORDER BY id",
             cell,
         )
         with self._store_errors():
-            return [(whole(kept), raw_output(*output)) for kept, *output in rows]
+            found: list[tuple[int, RawOutput]] = []
+            held = 0
+            for kept, *output in rows:
+                found.append((whole(kept), raw_output(*output)))
+                held = _within(held + len(found[-1][1].text))
+            return found
 
     def documents(self) -> dict[str, str]:
         """All texts that were stored under a name, such as ``scenario``."""
-        rows = self._rows("SELECT name, body FROM documents ORDER BY name")
+        rows = self._held_rows("SELECT name, body FROM documents ORDER BY name")
         with self._store_errors():
             return {text(name): text(body) for name, body in rows}
 
     def sample_layouts(self) -> dict[int, SampleLayout]:
         """All layouts of samples by their id."""
-        rows = self._rows("SELECT id, names, units FROM layouts")
+        rows = self._held_rows("SELECT id, names, units FROM layouts")
         with self._store_errors():
             return {row: SampleLayout(names_of(names), names_of(units)) for row, names, units in rows}
 
@@ -168,10 +208,12 @@ class RunReader:
         """Samples taken from `since` to `until` on the monotonic clock, ends included, and after row `after`."""
         statement = f"SELECT id, layout, wall, mono, body FROM samples WHERE {_SPAN} ORDER BY id LIMIT {_PAGE}"
         after = self._row_before(since, after)
-        while rows := self._rows(statement, after, until):
+        more = True
+        while more:
+            rows, more = self._page(statement, after, until)
             for row in rows:
                 yield self._sample(*row)
-            after = rows[-1][0]
+            after = rows[-1][0] if rows else after
 
     def _sample(self, row: int, layout: Any, wall: Any, mono: Any, body: Any) -> SampleRow:
         with self._store_errors():
@@ -223,6 +265,16 @@ class RunReader:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def _within(held: int) -> int:
+    if held > MOST_AT_ONCE:
+        raise ValueError(f"one of its tables holds more than {format_bytes(MOST_AT_ONCE)}")
+    return held
+
+
+def _bytes_of(row: Sequence[Any]) -> int:
+    return sum(len(value) for value in row if isinstance(value, str | bytes))
 
 
 def _uri(path: Path) -> str:

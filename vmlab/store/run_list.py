@@ -17,11 +17,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from vmlab.model.errors import UsageError
 from vmlab.model.places import state_folder
 from vmlab.model.run import RUNNING
 from vmlab.store.life import is_alive
 from vmlab.store.runs import STORE, RunSummary, run_folders
 from vmlab.store.tags import all_tags
+from vmlab.system.given_file import read_given
 from vmlab.system.new_file import new_file
 
 _SCHEMA = "vmlab.run-list/1"
@@ -114,13 +116,17 @@ def _file_stamp(path: Path) -> list[int] | None:
 def _read() -> _Kept:
     """What is kept; nothing where the file cannot be read, is not as it was written, or is of another version."""
     try:
-        check, _, text = kept_file().read_bytes().partition(b"\n")
-    except OSError:
+        check, _, text = read_given(kept_file(), _MOST_KEPT).partition(b"\n")
+    except UsageError:
         return {}
     if check != _check(text):
         return {}
     found: _Kept = json.loads(text)
     return found
+
+
+_MOST_KEPT = 64 * 2**20
+"""Bytes of the file, which has some hundred for each run."""
 
 
 def _check(text: bytes) -> bytes:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vmlab.model.errors import UsageError
 from vmlab.model.places import state_folder
-from vmlab.system.naming import named
+from vmlab.system.given_file import open_given, read_given
 from vmlab.system.new_file import new_file
 from vmlab.system.removal import remove_file
 
@@ -56,26 +56,31 @@ def all_tags() -> dict[str, str]:
 
 
 def tagged(name: str) -> str | None:
-    """The id of the run of that name; None where there is no such name, empty where its file is damaged.
-
-    Raises OSError.
-    """
+    """The id of the run of that name; None where there is no such name, empty where its file is damaged or no file."""
     if not _NAME.fullmatch(name):
         return None
     path = tags_folder() / name
-    try:
-        with named(path), path.open("rb") as file:
-            run = os.fsdecode(file.read(_LONGEST_RUN + 2)).removesuffix("\n")
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return None
+    try:
+        run = os.fsdecode(read_given(path, _LONGEST_RUN + 1, follow=False)).removesuffix("\n")
+    except UsageError:
+        return ""
     plain = run not in (".", "..") and "/" not in run and "\0" not in run and len(run) <= _LONGEST_RUN
     return run if plain else ""
 
 
 def write_tag(name: str, run: str) -> None:
-    """Give the name to the run with this id, and to no other. Raises OSError."""
+    """Give the name to the run with this id, and to no other. Raises OSError.
+
+    Raises UsageError where a link, a folder or a special file stands in the name's place, which stays as it is.
+    """
+    path = tags_folder() / name
     tags_folder().mkdir(parents=True, exist_ok=True)
-    with new_file(tags_folder() / name) as file:
+    if os.path.lexists(path):
+        with open_given(path, follow=False):
+            pass
+    with new_file(path) as file:
         file.write(os.fsencode(f"{run}\n"))
         file.flush()
         # The name may be moved after hours of measuring; it is on the disk before it has its place.

@@ -60,7 +60,7 @@ def opened(folder: Path) -> Iterator[tuple[int, str | None]]:
 
 def _owner(folder: int) -> str | None:
     try:
-        file = os.open(MARK_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        file = os.open(MARK_FILE, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         with os.fdopen(file, encoding="utf-8") as opened_file:
             mark = json.loads(opened_file.read(4096))
         owner, inode = mark["owner"], mark["inode"]

@@ -19,6 +19,7 @@ from typing import IO
 from vmlab.model.asset import Asset
 from vmlab.model.errors import RefusedError, UsageError, WorkloadError, in_one_line
 from vmlab.model.names import DATA_FOLDER, HOST_PLACE
+from vmlab.system.given_file import demand_given, open_given
 from vmlab.workloads.contract import Shell, StagingContext
 
 MOST_BYTES = 2**30
@@ -76,6 +77,8 @@ def _read(name: str, path: Path) -> Asset:
     try:
         _demand_form(name, path)
         _pack(name, path, digest)
+    except UsageError as error:
+        raise RefusedError(f"asset {name}: {error}") from error
     except OSError as error:
         raise RefusedError(f"asset {name} cannot be read: {in_one_line(error)}") from error
     return Asset(name, str(path), digest.sha256.hexdigest(), digest.size)
@@ -89,7 +92,7 @@ def packed(asset: Asset) -> bytes:
     content = io.BytesIO()
     try:
         _pack(asset.name, Path(asset.path), content)
-    except (OSError, RefusedError) as error:
+    except (OSError, UsageError, RefusedError) as error:
         raise WorkloadError(f"asset {asset.name} cannot be read any more: {in_one_line(error)}") from error
     if hashlib.sha256(content.getvalue()).hexdigest() != asset.sha256:
         raise WorkloadError(f"asset {asset.name} at {asset.path} is not what it was when the run began")
@@ -125,6 +128,8 @@ def _demand_form(name: str, path: Path) -> None:
         if path.suffix != form.suffix or not zipfile.is_zipfile(path):
             raise RefusedError(f"asset {name}: {path} is not a {form.suffix} file; it should be {form.what}")
         return
+    if path.exists() and not path.is_dir():
+        demand_given(path)
     if not path.exists():
         raise RefusedError(f"asset {name}: there is no {path}; it should be {form.what}")
     place = _place(form, path)
@@ -151,7 +156,7 @@ def _pack(name: str, path: Path, target: IO[bytes] | _Digest) -> None:
             size += said.st_size
             if size > MOST_BYTES:
                 raise RefusedError(f"asset {name}: {path} has more than {MOST_BYTES // 2**20} MiB")
-            with file.open("rb") as content:
+            with open_given(file) as content:
                 archive.addfile(entry, content)
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from vmlab.integrity import FileDigests, seal, unseal
+from vmlab.model.errors import UsageError
+from vmlab.system.given_file import read_given
+
+_MOST_BYTES = 64 * 2**20
+_OF_THIS_PROCESS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM}
+"""Errors that say nothing of the file."""
 
 MANIFEST = "manifest.json"
 
@@ -54,11 +61,13 @@ def require_sizes(folder: Path, sizes: Mapping[str, int]) -> None:
 
 
 def read_bytes(folder: Path, name: str) -> bytes:
-    """All of a small file of an entry. Raises Fault where it cannot be read."""
+    """All of a small file of an entry. Raises Fault where it cannot be read, OSError where this process cannot."""
     try:
-        return (folder / name).read_bytes()
-    except OSError as error:
-        raise Fault(f"{name} cannot be read: {error.strerror or error}") from error
+        return read_given(folder / name, _MOST_BYTES)
+    except UsageError as error:
+        if isinstance(cause := error.__cause__, OSError) and cause.errno in _OF_THIS_PROCESS:
+            raise cause from None
+        raise Fault(f"{name} cannot be read: {error}") from error
 
 
 def bring_to_disk(folder: Path) -> None:

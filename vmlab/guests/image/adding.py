@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +16,17 @@ from vmlab.guests.image.steps import Stop, run_step, stoppable
 from vmlab.guests.keys import read_private_key
 from vmlab.integrity import describe
 from vmlab.model.errors import HypervisorUnavailable, ImageError, UsageError, in_one_line
+from vmlab.model.quantities import format_bytes
+from vmlab.system.given_file import demand_given, read_given
 from vmlab.system.marks import mark
 from vmlab.system.removal import remove_file
 
 FORMATS = ("raw", "qcow2")
 _DEADLINE = 60.0
 _SECTOR = 512
+_MOST_DISK = 8 * 2**40
+"""Bytes of the largest disk that is added, and of the largest kernel or initial RAM disk beside it."""
+_MOST_BESIDE = 2**29
 _BOOT_SIGNATURE = b"\x55\xaa"
 """The last two bytes of the first sector of a disk that a BIOS boots from, or that has partitions."""
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}", re.ASCII)
@@ -53,6 +57,10 @@ def add(new: NewImage, progress: Notice) -> AddedImage:
     """
     _check_words(new)
     key = read_private_key(new.key)
+    for beside in filter(None, (new.kernel, new.initrd)):
+        if demand_given(beside) > _MOST_BESIDE:
+            raise UsageError(f"{beside} is larger than {format_bytes(_MOST_BESIDE)}; no kernel or initial RAM disk is")
+    demand_given(new.disk)
     kind = _format_of(new.disk)
     with stoppable() as stop:
         lock = wait_for(
@@ -97,6 +105,8 @@ def _format_of(disk: Path) -> str:
     details = found.get("format-specific", {}).get("data", {})
     if "backing-filename" in found or "data-file" in details:
         raise ImageError(f"{disk} is not whole: it needs another file", remedy=f"qemu-img convert -O qcow2 {disk} …")
+    if (size := int(found.get("virtual-size", 0))) > _MOST_DISK:
+        raise ImageError(f"{disk} is a disk of {format_bytes(size)}; an image has at most {format_bytes(_MOST_DISK)}")
     if found.get("encrypted"):
         raise ImageError(f"{disk} is encrypted")
     return str(found["format"])
@@ -110,7 +120,7 @@ def _added(new: NewImage, key: bytes, kind: str, stop: Stop, progress: Notice) -
         _copy_disk(new.disk, kind, folder, stop)
         for source, name in ((new.kernel, KERNEL), (new.initrd, INITRD)):
             if source is not None:
-                shutil.copyfile(source, folder / name)
+                (folder / name).write_bytes(read_given(source, _MOST_BESIDE))
         (folder / KEY).touch(mode=0o600)
         (folder / KEY).write_bytes(key)
         command_line = _command_line(new, folder / DISK)

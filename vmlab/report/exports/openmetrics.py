@@ -11,6 +11,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.spans import RunSpans
 from vmlab.model.axes import axis_word
 from vmlab.model.sample import split_name, unit_of
+from vmlab.model.visible import visible
 from vmlab.report.exports.tidy import AXIS, measurements
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import series
@@ -24,7 +25,7 @@ _SUFFIXES = {
     "%": "percent",
     "W": "watts",
 }
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\t": r"\\t"})
 _VALUE_COLUMNS = ("metric", "unit", "value")
 
 
@@ -102,7 +103,7 @@ def _head(family: str, unit: str) -> str:
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    pairs = (f'{_safe(name)}="{value.translate(_ESCAPES)}"' for name, value in labels.items())
+    pairs = (f'{_safe(name)}="{visible(value).translate(_ESCAPES)}"' for name, value in labels.items())
     return "{" + ",".join(pairs) + "}"
 
 

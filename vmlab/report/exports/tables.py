@@ -6,18 +6,40 @@ import csv
 import io
 from typing import BinaryIO
 
+from vmlab.model.visible import visible_line
 from vmlab.report.exports.tidy import Cell, Tidy
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+"""What a cell begins with that a spreadsheet takes for a formula (OWASP, CSV injection), or for the mark of a text."""
 
-def write_csv(table: Tidy, file: BinaryIO) -> None:
-    """Write a heading and all rows. Text that is no Unicode, such as bytes of a broken name, becomes ``?``."""
+
+def write_csv(table: Tidy, file: BinaryIO, *, guarded: bool = True) -> None:
+    """Write a heading and all rows. Text that is no Unicode, such as bytes of a broken name, becomes ``?``.
+
+    When `guarded`, an apostrophe stands before text that a spreadsheet would take for a formula.
+    """
     text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
+    field = _guarded if guarded else _field
+    writer.writerow([field(visible_line(name)) for name in table.columns])
     for row in table.rows:
-        writer.writerow([_field(value) for value in row])
+        writer.writerow([field(value) for value in row])
     text.flush()
     text.detach()
+
+
+def _guarded(value: Cell) -> str | int | float | None:
+    if isinstance(value, str) and value.startswith(_FORMULA) and not _is_number(value):
+        return f"'{value}"
+    return _field(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _field(value: Cell) -> str | int | float | None:

@@ -15,6 +15,7 @@ from vmlab.model.axes import axis_word
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import AxisValue
 from vmlab.model.sample import split_name
+from vmlab.model.visible import visible
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
 
@@ -53,7 +54,13 @@ def measurements(reader: RunReader) -> Tidy:
     rows = (
         (*_of_run(document), *_of_cell(cell, axes), *row) for cell in document["cells"] for row in _rows_of_cell(cell)
     )
-    return Tidy(columns, rows)
+    return Tidy(columns, _visible(rows))
+
+
+def _visible(rows: Iterator[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
+    """The rows without control characters: a scenario, or a guest, may have put them into a name."""
+    for row in rows:
+        yield tuple(visible(value) if isinstance(value, str) else value for value in row)
 
 
 _RUN_COLUMNS: dict[str, Kind] = {
@@ -139,7 +146,7 @@ def sampled(reader: RunReader) -> Tidy:
         "unit": "text",
         "value": "number",
     }
-    return Tidy(columns, _sample_rows(reader, document, axes))
+    return Tidy(columns, _visible(_sample_rows(reader, document, axes)))
 
 
 def _sample_rows(reader: RunReader, document: RunDocument, axes: Mapping[str, Kind]) -> Iterator[tuple[Cell, ...]]:

@@ -46,10 +46,15 @@ def escaped(text: str) -> str:
 
 def _marked(text: str) -> str:
     """Escaped, with the figures of invalid cells struck through."""
-    return "".join(f"~~{part}~~" if place % 2 else escaped(part) for place, part in enumerate(struck_parts(text)))
+    return "".join(
+        f"~~{escaped(part)}~~" if place % 2 else escaped(part) for place, part in enumerate(struck_parts(text))
+    )
 
 
 def _escape(found: re.Match[str]) -> str:
+    if found[1] == "<":
+        # Not every page that shows Markdown knows the backslash before it.
+        return "&lt;"
     return f"{found[2] or found[4] or ''}\\{found[1] or found[3] or found[5]}"
 
 
@@ -131,7 +136,7 @@ def _several(runs: Sequence[Gathered]) -> Iterator[str]:
     yield from ("", *(f"- {escaped(note)}" for note in index_notes(found, found.labels[0])), "")
     for title, rows in comparison_tables(found):
         labels = ["axes", "figure", "unit", *found.labels]
-        yield from ((f"## {title}", "") if title else ())
+        yield from ((f"## {escaped(title)}", "") if title else ())
         yield from (_row(labels), _row(["---"] * len(labels), plain=True))
         yield from (_row(comparison_row(row)) for row in rows)
         yield ""
