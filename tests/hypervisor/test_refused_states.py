@@ -70,7 +70,32 @@ def refusing(
 
 @pytest.mark.parametrize("step", ["start", "load"])
 @pytest.mark.parametrize(
-    "error", [HypervisorError("qemu-img could not make it"), DeadlineExceeded("loading took longer than 180 s")]
+    "error",
+    [
+        HypervisorError("unable to execute QEMU command 'cont': cannot allocate 1073741824 bytes for jit buffer"),
+        HypervisorError("XML error: name 'a b' cannot contain a line break"),
+        HypervisorError("qemu-img could not make it: Could not open backing file: Too many open files"),
+        HypervisorError("load of migration failed: Cannot allocate memory"),
+        DeadlineExceeded("loading took longer than 180 s"),
+    ],
+    ids=["no memory to start", "libvirt refuses the XML", "open files", "no memory to load", "deadline"],
+)
+async def test_a_fault_of_the_surroundings_leaves_the_snapshot(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str, error: VmlabError
+) -> None:
+    hypervisor, restoring = refusing(monkeypatch, tmp_path, step, error)
+    with pytest.raises(HypervisorError, match=f"web-1: cannot be restored from web-123: {error}") as caught:
+        await restoring
+    assert not isinstance(caught.value, SnapshotError) and hypervisor.destroyed == ["web-1"]
+
+
+@pytest.mark.parametrize("step", ["start", "load"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        HypervisorError("qemu-img could not make it: Image is not in qcow2 format"),
+        HypervisorError("load of migration failed: Input/output error"),
+    ],
 )
 async def test_a_refusal_names_the_snapshot(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str, error: VmlabError

@@ -189,8 +189,11 @@ class EmbeddedHypervisor:
             if pid is not None and (ending := await self._domain_watch.kill_of(pid)) is not None:
                 raise GuestLost(spec.name, f"its QEMU died while its state was loaded: {ending}") from error
             why = self._root.last_words_of(domain_name(self._lab, spec.name)) or str(error)
-            text = f"{spec.name}: snapshot {folder.name} does not load: {why}"
-            raise SnapshotError(text, snapshot=folder.name) from error
+            if frozen.blames_data(why):
+                text = f"{spec.name}: snapshot {folder.name} does not load: {why}"
+                raise SnapshotError(text, snapshot=folder.name) from error
+            # Nothing says that the snapshot is at fault, so it is kept.
+            raise HypervisorError(f"{spec.name}: cannot be restored from {folder.name}: {why}") from error
         self._domain_watch.watch(spec.name, domain, pid)
         if spec.network:
             live = libvirt.VIR_DOMAIN_AFFECT_LIVE

@@ -11,6 +11,7 @@ import errno
 import functools
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.domain_xml import CHANNELS
-from vmlab.model.errors import SnapshotError
+from vmlab.model.errors import OF_THIS_PROCESS, SnapshotError
 from vmlab.model.frozen import DISK, FILES, MACHINE, RAM
 from vmlab.system.removal import remove_file
 
@@ -80,6 +81,29 @@ def require_fitting(folder: Path, expected: Mapping[str, Any]) -> None:
         raise _useless(folder, f"is damaged: {MACHINE} is not one") from error
     if differing:
         raise _useless(folder, f"was saved from another machine: {', '.join(differing)} differ")
+
+
+_OF_DATA = (
+    "load of migration failed",
+    "error while loading state",
+    "Not a migration stream",
+    "Unsupported migration stream",
+    "Unknown savevm section",
+    "Unknown ramblock",
+    "Missing section footer",
+    "Length mismatch",
+    "is not in qcow2 format",
+    "not in qcow2 format",
+    "Image is corrupt",
+    "Could not open backing",
+)
+"""Words of QEMU and qemu-img about what was saved."""
+_OF_SURROUNDINGS = tuple(os.strerror(number) for number in (*OF_THIS_PROCESS, errno.ENOSPC, errno.EDQUOT))
+
+
+def blames_data(words: str) -> bool:
+    """Whether QEMU's or qemu-img's error says that what was saved cannot be used, and not that it could not start."""
+    return any(part in words for part in _OF_DATA) and not any(part in words for part in _OF_SURROUNDINGS)
 
 
 def _useless(folder: Path, why: str) -> SnapshotError:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from vmlab.integrity import FileDigests
-from vmlab.model.errors import RefusedError, SnapshotError
+from vmlab.model.errors import OF_THIS_PROCESS, HypervisorError, RefusedError, SnapshotError
 from vmlab.system.kernel import held_in_memory
 
 
@@ -74,7 +74,9 @@ class HeldState:
         """Release the pages, and close the file."""
         self._held.close()
 
-    def _unreadable(self, error: OSError) -> SnapshotError:
+    def _unreadable(self, error: OSError) -> HypervisorError:
+        if error.errno in OF_THIS_PROCESS:
+            return HypervisorError(f"{self._file} cannot be read: {error.strerror}")
         return self._damaged(f"{self._file.name} cannot be read: {error.strerror or error}")
 
     def _damaged(self, fault: str) -> SnapshotError:

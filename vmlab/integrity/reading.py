@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vmlab.integrity.digests import FileDigests
+from vmlab.model.errors import OF_THIS_PROCESS
 
 _THREADS = 4
 """Reading and hashing overlap then: 1.5 GB/s where one thread had 0.6, see docs/performance.md."""
@@ -35,6 +36,8 @@ class Findings:
 
 def verify(files: Mapping[Path, FileDigests], stopped: Callable[[], bool] = lambda: False) -> Findings:
     """Read all `files` and compare; blocks. Raises InterruptedError once `stopped` returns true.
+
+    Raises OSError where this process can read no file at all (memory, open files, rights).
 
     A file that is missing, has another size, or cannot be read has a fault, like one that differs. A hole is skipped
     where zeros are expected, and read where data is expected.
@@ -61,9 +64,9 @@ def _read_all(work: _Shared, longest: int, stopped: Callable[[], bool]) -> None:
         threading.Thread(target=_work, args=(work, longest, stopped), name="verifying", daemon=True)
         for _ in range(_THREADS)
     ]
-    for thread in threads:
-        thread.start()
     try:
+        for thread in threads:
+            thread.start()
         for thread in threads:
             thread.join()
     except BaseException:
@@ -72,6 +75,8 @@ def _read_all(work: _Shared, longest: int, stopped: Callable[[], bool]) -> None:
         for thread in threads:
             thread.join()
         raise
+    if work.failure is not None:
+        raise work.failure
 
 
 @dataclass(slots=True)
@@ -170,6 +175,9 @@ class _Reading:
             self.differs_at = index if self.differs_at is None else min(index, self.differs_at)
 
     def _cannot(self, error: OSError) -> None:
+        """Note a fault of the file. Raises an error that is none of its own."""
+        if error.errno in OF_THIS_PROCESS:
+            raise error
         self.trouble = f"{self.path.name} cannot be read: {error.strerror or error}"
 
 
@@ -180,6 +188,7 @@ class _Shared:
     chunks: Iterator[tuple[_Reading, int]]
     lock: threading.Lock = field(default_factory=threading.Lock)
     over: bool = False
+    failure: OSError | None = None
 
     def next(self) -> tuple[_Reading, int] | None:
         with self.lock:
@@ -187,8 +196,11 @@ class _Shared:
 
 
 def _work(work: _Shared, longest: int, stopped: Callable[[], bool]) -> None:
-    # Anonymous memory begins at a page, as O_DIRECT requires.
-    buffer = memoryview(mmap.mmap(-1, longest))
-    while not stopped() and (chunk := work.next()) is not None:
-        reading, index = chunk
-        reading.check(index, buffer[: reading.expected.chunk_bytes])
+    try:
+        # Anonymous memory begins at a page, as O_DIRECT requires.
+        buffer = memoryview(mmap.mmap(-1, longest))
+        while not stopped() and (chunk := work.next()) is not None:
+            reading, index = chunk
+            reading.check(index, buffer[: reading.expected.chunk_bytes])
+    except OSError as error:
+        work.failure, work.over = error, True

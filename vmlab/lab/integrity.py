@@ -15,7 +15,7 @@ from vmlab.guests.image.added import AddedImage
 from vmlab.guests.snapshots import DISK, MACHINE, RAM, Snapshot
 from vmlab.hypervisor.calls import call
 from vmlab.integrity import FileDigests, Findings, verify
-from vmlab.model.errors import VmlabError
+from vmlab.model.errors import HypervisorError, VmlabError, in_one_line
 from vmlab.model.event import Event, Notice
 
 _DEADLINE = 60.0
@@ -66,6 +66,9 @@ class Integrity:
         deadline = _DEADLINE + sum(one.size for one in files.values()) / _LEAST_BYTES_A_SECOND
         try:
             found = await call("reading the guests' disks", deadline, verify, files, over.is_set)
+        except OSError as error:
+            # It says nothing of the files, which stay as good as they were.
+            raise HypervisorError(f"the files below the guests cannot be read: {in_one_line(error)}") from error
         finally:
             over.set()
         for folder in sorted({path.parent.parent for path in found.buffered} - self._reported):

@@ -22,6 +22,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 from enum import IntEnum
 from pathlib import Path
@@ -47,6 +48,10 @@ class ExitCode(IntEnum):
     def of_signal(cls, number: int) -> ExitCode:
         """The exit code of a program that was stopped by a signal; Ctrl-C has a code of its own."""
         return cls.INTERRUPTED if number == signal.SIGINT else cls.TERMINATED
+
+
+OF_THIS_PROCESS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM})
+"""Errors of the system that say something of the process that reads a file, and nothing of the file's content."""
 
 
 class VmlabError(Exception):

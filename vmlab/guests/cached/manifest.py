@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from vmlab.integrity import FileDigests, seal, unseal
-from vmlab.model.errors import UsageError
+from vmlab.model.errors import OF_THIS_PROCESS, UsageError
 from vmlab.system.given_file import read_given
 
 _MOST_BYTES = 64 * 2**20
-_OF_THIS_PROCESS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM}
-"""Errors that say nothing of the file."""
 
 MANIFEST = "manifest.json"
 
@@ -65,7 +62,7 @@ def read_bytes(folder: Path, name: str) -> bytes:
     try:
         return read_given(folder / name, _MOST_BYTES)
     except UsageError as error:
-        if isinstance(cause := error.__cause__, OSError) and cause.errno in _OF_THIS_PROCESS:
+        if isinstance(cause := error.__cause__, OSError) and cause.errno in OF_THIS_PROCESS:
             raise cause from None
         raise Fault(f"{name} cannot be read: {error}") from error
 
