@@ -234,3 +234,11 @@ async def test_how_long_a_client_worked_is_known_where_its_end_is_heard_late(tmp
     assert span.seconds == pytest.approx(held.finished.seconds, abs=span.uncertainty + 0.5)
     assert span.uncertainty < 2
     await held.close()
+
+
+async def test_a_client_that_prints_without_end_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_client, "MOST_PRINTED", 100_000)
+    held = await HeldClient.hold(place := LocalPlace(tmp_path), place, shell_client("yes"), 120)
+    with pytest.raises(GuestError, match=r"client sh printed more than 97\.7 KiB"):
+        await run_to_end(held, 0.05)
+    await held.close()

@@ -10,7 +10,7 @@ import pytest
 
 from vmlab.guests import host_shell
 from vmlab.guests.host_shell import HostChannel, HostShell
-from vmlab.model.errors import DeadlineExceeded
+from vmlab.model.errors import DeadlineExceeded, GuestError
 
 SOON = 60.0
 
@@ -60,3 +60,20 @@ async def test_a_program_joins_its_groups_before_it_begins(tmp_path: Path) -> No
     channel = await HostShell(Path("/"), "10.0.0.1", groups=[tmp_path / "none" / "procs"]).launch(["echo", "began"])
     assert await channel.receive() == "", "what cannot join does not run"
     await channel.close()
+
+
+async def test_output_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_shell, "MOST_PRINTED", 100_000)
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec("yes", stdin=pipe, stdout=pipe, stderr=pipe)
+    with pytest.raises(GuestError, match=r"host: yes printed more than 97\.7 KiB"):
+        await host_shell._communicated(process, b"", "yes")
+    process.kill()
+    await process.wait()
+
+
+async def test_input_and_output_that_need_each_other_go_on_together() -> None:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec("cat", stdin=pipe, stdout=pipe, stderr=pipe)
+    text = b"0123456789" * 500_000
+    assert await host_shell._communicated(process, text, "cat") == (text, b"")

@@ -167,3 +167,15 @@ class TestKeepAlive:
         async with asyncio.timeout(SOON):
             with pytest.raises(GuestError, match="web: connection lost"):
                 await channel.receive()
+
+
+async def test_a_commands_input_and_output_pass_and_have_an_end(
+    connected: tuple[SshShell, Wire], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell, _ = connected
+    text = "0123456789\n" * 100_000
+    assert (await shell.run(["cat"], stdin=text)).stdout == text
+    monkeypatch.setattr(ssh, "MOST_PRINTED", 100_000)
+    with pytest.raises(GuestError, match=r"web: cat printed more than 97\.7 KiB"):
+        await shell.run(["cat"], stdin=text)
+    assert (await shell.run(["cat"], stdin="again\n")).stdout == "again\n"

@@ -46,7 +46,12 @@ async def test_a_refusal_is_the_runners_own_words_and_keeps_its_exit_code(comman
     await server.close()
 
 
-@pytest.mark.parametrize("line", [b"\n", b"[]\n", b"null\n", b"{}\n", b'{"command": \n', b"\xff\xfe\n"])
+NESTED = [b"[" * 60_000 + b"\n", b'{"a":' * 10_000 + b"\n"]
+
+
+@pytest.mark.parametrize(
+    "line", [b"\n", b"[]\n", b"null\n", b"{}\n", b'{"command": \n', b"\xff\xfe\n", *NESTED], ids=range(8)
+)
 async def test_nonsense_gets_an_answer_and_harms_nothing(place: Path, line: bytes) -> None:
     server = ControlServer(place, answer)
     await server.open()

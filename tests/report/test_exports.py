@@ -223,3 +223,36 @@ def test_a_run_without_fio_says_so(recorded: RunReader, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no report of fio"):
         fio_folder.write_fio(recorded, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def hostile(folder: Path) -> RunReader:
+    told = Story(folder / "run.sqlite").begin({"setup": ["=1+1", "-5"]})
+    told.start_cell({"setup": "=1+1"})
+    told.measure("=cmd|calc!A1", 1.0)
+    told.measure("a\x1b[2Jb", 2.0)
+    told.end_cell("passed", [], wall=3.0)
+    return RunReader(told.end("passed", 0))
+
+
+def test_csv_guards_formulas_unless_it_is_for_programs(tmp_path: Path) -> None:
+    with hostile(tmp_path) as reader:
+        guarded, plain = BytesIO(), BytesIO()
+        tables.write_csv(tidy.measurements(reader), guarded)
+        tables.write_csv(tidy.measurements(reader), plain, guarded=False)
+    assert b",'=cmd|calc!A1," in guarded.getvalue() and b",'=1+1," in guarded.getvalue()
+    assert b",=cmd|calc!A1," in plain.getvalue() and b"'" not in plain.getvalue()
+    assert tables._guarded("-5") == "-5"
+    assert tables._guarded("-a") == "'-a"
+    assert tables._guarded(-5.0) == -5.0
+
+
+def test_no_export_has_a_control_character(tmp_path: Path) -> None:
+    with hostile(tmp_path) as reader:
+        text, prom, xml = BytesIO(), BytesIO(), BytesIO()
+        tables.write_csv(tidy.measurements(reader), text)
+        openmetrics.write_measurements(reader, prom)
+        openmetrics.write_samples(reader, prom)
+        junit.write_junit(reader, xml)
+    for file in (text, prom, xml):
+        assert all(sign >= 32 or sign == 10 for sign in file.getvalue()), file.getvalue()
+    assert b"a\\x1b[2Jb" in text.getvalue()

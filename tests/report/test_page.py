@@ -187,6 +187,7 @@ def test_nothing_of_a_run_becomes_markdown(tmp_path: Path) -> None:
         assert re.search(r"(?<!\\)<", text) is None
         assert "\x1b" not in text
     assert escaped("a|b *c* [d](e) @all #1 ~x~") == r"a\|b \*c\* \[d\](e) \@all \#1 \~x\~"
+    assert escaped("<script>a</script>") == r"&lt;script\>a&lt;/script\>"
     assert escaped("- a") == r"\- a"
     assert escaped("12. a - b") == r"12\. a - b"
     assert escaped("21.3 %") == "21.3 %"

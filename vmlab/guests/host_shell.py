@@ -59,11 +59,21 @@ class HostChannel:
     async def close(self) -> None:
         """Close standard input, which ends the program; kill it when it does not. Raises DeadlineExceeded."""
         self._stdin.close()
+        # A process whose output nobody takes is not seen to end.
+        discarding = asyncio.ensure_future(self._discard())
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._process.wait()
         except TimeoutError:
             await _kill(self._process)
+        finally:
+            discarding.cancel()
+
+    async def _discard(self) -> None:
+        # Whoever still waits for a line takes it instead.
+        with contextlib.suppress(RuntimeError):
+            while await self._stdout.read(_LINE_LIMIT):
+                pass
 
 
 class HostShell:
