@@ -48,6 +48,37 @@ async def test_a_run_that_dies_under_it_is_told_as_aborted_and_the_host_goes_on(
         await until(lambda: len(screen.history) > 0, "the host is read from here")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{",
+        "[" * 60_000,
+        '{"kind":"CellStarted","cell":"x","axes":[],"repeat":null,"guests":{}}',
+        '{"kind":"Notice","level":"info","text":"\\u001b[2J' + "x" * 2**20 + '"}',
+        '{"kind":"CellEnded","cell":-7,"outcome":"passed","reasons":[]}',
+    ],
+    ids=["no JSON", "nested", "wrong types", "escapes", "no such cell"],
+)
+async def test_a_live_store_that_turns_hostile_leaves_the_console_at_work(state: Path, body: str) -> None:
+    folder, writer, lock = begun("20261121-080000-tile-evil")
+    app = Console()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(lambda: "cell 1/1" in screen_text(app), "the run is found")
+        writer.close()
+        kind = body.partition('"kind":"')[2].partition('"')[0] or "Notice"
+        with closing(sqlite3.connect(folder.store)) as connection, connection:
+            connection.execute("INSERT INTO events (wall, mono, kind, body) VALUES (1, 1, ?, ?)", (kind, body))
+        screen = app.screen
+        assert isinstance(screen, LiveScreen)
+        before = len(screen.history)
+        await until(lambda: len(screen.history) > before + 1, "the host is still read")
+        assert "\x1b" not in screen_text(app)
+        for key in ("question_mark", "escape", "3", "1"):
+            await pilot.press(key)
+        await pilot.pause()
+    os.close(lock)
+
+
 async def test_a_run_that_ends_is_told_and_the_next_one_is_found(state: Path) -> None:
     _, writer, lock = begun("20261121-080000-tile-aaaa")
     app = Console()
