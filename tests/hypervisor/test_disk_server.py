@@ -3,6 +3,8 @@
 import asyncio
 import mmap
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -157,3 +159,12 @@ async def test_a_process_that_does_not_start_says_why(tmp_path: Path) -> None:
             await DiskProcess.start(["--what"], kept, module="json.tool")
     finally:
         os.close(kept)
+
+
+def test_a_file_that_cannot_be_written_ends_the_process_with_the_cause() -> None:
+    program = (
+        "from vmlab.hypervisor.disk_server import _or_end\nwith _or_end(): raise OSError(28, 'No space left on device')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    words = "its file cannot be read or written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, words)

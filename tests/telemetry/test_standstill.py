@@ -20,7 +20,8 @@ from vmlab.telemetry.standstill import EVERY, ProcessStates, Standstill, Standst
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(["sleep", "600"])
-    until(lambda: b"sleep" in Path(f"/proc/{process.pid}/cmdline").read_bytes(), "the state")
+    # Until then it uses CPU.
+    until(lambda: "nanosleep" in Path(f"/proc/{process.pid}/wchan").read_text(), "that it sleeps")
     yield process
     process.kill()
     process.wait()
@@ -118,10 +119,9 @@ def test_a_gap_in_which_the_watch_itself_used_no_cpu_is_a_stop_of_this_process(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "loadavg").write_text("0.1 0.1 0.1 1/2 7\n")
-    moments = iter([0.0, 0.25, 4.5, 4.75, 5.0])
-    monkeypatch.setattr(time, "monotonic", lambda: next(moments))
+    moments = iter([0.0, EVERY, 2 * EVERY + 4.0, 3 * EVERY + 4.0])
     monkeypatch.setattr(time, "process_time", lambda: 1.0)
-    watch = StandstillWatch(inside=True, proc=tmp_path)
+    watch = StandstillWatch(inside=True, proc=tmp_path, clock=lambda: next(moments))
     waited = iter([False, False, True])
     monkeypatch.setattr(watch._stopping, "wait", lambda _seconds: next(waited))
     watch.start()

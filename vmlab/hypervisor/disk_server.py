@@ -11,13 +11,14 @@ The file is opened with direct_io, so that no page cache is between the disk and
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import mmap
 import os
 import selectors
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyfuse3
@@ -130,7 +131,8 @@ class OneFile(pyfuse3.Operations):
 
     async def read(self, fh: pyfuse3.FileHandleT, off: int, size: int) -> bytes:
         """The bytes, when the disk has read them."""
-        length = os.preadv(self._kept, [self._buffer[:size]], off)
+        with _or_end():
+            length = os.preadv(self._kept, [self._buffer[:size]], off)
         found = bytes(self._buffer[:length])
         await self._disk.wait(off, size, write=False)
         return found
@@ -138,7 +140,8 @@ class OneFile(pyfuse3.Operations):
     async def write(self, fh: pyfuse3.FileHandleT, off: int, buf: bytes) -> int:
         """Keep the bytes; returns when the disk has written them."""
         self._buffer[: len(buf)] = buf
-        written = os.pwritev(self._kept, [self._buffer[: len(buf)]], off)
+        with _or_end():
+            written = os.pwritev(self._kept, [self._buffer[: len(buf)]], off)
         await self._disk.wait(off, len(buf), write=True)
         return written
 
@@ -150,6 +153,16 @@ class OneFile(pyfuse3.Operations):
 
     async def release(self, fh: pyfuse3.FileHandleT) -> None:
         """Nothing is kept for each opening."""
+
+
+@contextlib.contextmanager
+def _or_end() -> Iterator[None]:
+    """End this process where the file below fails, as for lack of space: whoever waits is freed, and has the cause."""
+    try:
+        yield
+    except OSError as error:
+        os.write(2, f"its file cannot be read or written: {error.strerror}\n".encode())
+        os._exit(1)
 
 
 async def _heed(disk: LimitedDisk) -> None:

@@ -1,6 +1,6 @@
 """Notices processes of the lab that are stopped: by a signal, by a debugger, or by the freezer of a cgroup.
 
-Four times a second each process's CPU clock is asked (clock_getcpuclockid(3), one system call). Only one that has not
+Twice a second each process's CPU clock is asked (clock_getcpuclockid(3), one system call). Only one that has not
 advanced may be stopped: its state is read from ``/proc/PID/stat`` (T stopped, t traced), its cgroups from
 ``/proc/PID/cgroup``. Neither says anything of this process, in which the watch runs: it was stopped where no sample was
 taken for a second and it used no CPU meanwhile.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +21,8 @@ from vmlab.telemetry.lab_cpu import cpu_clock_of
 from vmlab.telemetry.priority import take_precedence
 from vmlab.telemetry.source import KernelFile
 
-EVERY = 0.25
-"""Seconds between two samples; a stop of a second is in three of them at least."""
+EVERY = 0.5
+"""Seconds between two samples; a stop of a second is in one at least in which the process has used no CPU."""
 _OWN_GAP = 1.0
 _OWN_CPU_SHARE = 0.05
 _STATES = {b"T": "stopped", b"t": "stopped by a debugger"}
@@ -43,6 +43,8 @@ class Standstill:
 @dataclass(slots=True)
 class _Process:
     stat: KernelFile
+    cgroup: KernelFile
+    clock: int
     cpu: int = -1
     seen: float = 0.0
     """The moment of the newest sample in which it had used CPU or was not stopped, and of the one before."""
@@ -72,6 +74,8 @@ class ProcessStates:
             )
             if mount is not None
         ]
+        self._places: dict[bytes, list[tuple[Path, bytes]]] = {}
+        self._files: dict[Path, KernelFile] = {}
         self.ended: list[Standstill] = []
         """The stops that are over."""
 
@@ -84,7 +88,7 @@ class ProcessStates:
         frozen: dict[Path, bool] = {}
         for pid, process in list(self._known.items()):
             try:
-                how = self._how(pid, process, frozen)
+                how = self._how(process, frozen)
             except OSError:
                 self._close(pid, process, now)
                 del self._known[pid]
@@ -109,31 +113,47 @@ class ProcessStates:
         for name in os.listdir(self._proc):  # noqa: PTH208 - half of iterdir's cost
             if name.isdigit() and (pid := int(name)) not in self._known and pid not in (_INIT, self._own):
                 with suppress(OSError):
-                    self._known[pid] = _Process(KernelFile(self._proc / name / "stat"), seen=now, before=now)
+                    files = (KernelFile(self._proc / name / "stat"), KernelFile(self._proc / name / "cgroup"))
+                    self._known[pid] = _Process(*files, cpu_clock_of(pid), seen=now, before=now)
 
-    def _how(self, pid: int, process: _Process, frozen: dict[Path, bool]) -> str:
+    def _how(self, process: _Process, frozen: dict[Path, bool]) -> str:
         """How the process is stopped; empty where it is not. Raises OSError where it has gone."""
-        cpu = time.clock_gettime_ns(cpu_clock_of(pid))
-        before, process.cpu = process.cpu, cpu
-        if cpu != before:
+        cpu = time.clock_gettime_ns(process.clock)
+        if cpu != process.cpu:
+            process.cpu = cpu
             return ""
         stat = process.stat.read()
         # proc(5): the text after the closing bracket of comm begins with the state.
         state = stat[(at := stat.rindex(b")") + 2) : at + 1]
-        return _STATES.get(state) or (_FROZEN if self._is_frozen(pid, frozen) else "")
+        return _STATES.get(state) or (_FROZEN if self._is_frozen(process.cgroup.read(), frozen) else "")
 
-    def _is_frozen(self, pid: int, frozen: dict[Path, bool]) -> bool:
-        for line in (self._proc / str(pid) / "cgroup").read_bytes().splitlines():
+    def _is_frozen(self, cgroups: bytes, frozen: dict[Path, bool]) -> bool:
+        """Whether one of the `cgroups`, as the kernel lists those of a process, is frozen; `frozen` is for one look."""
+        if cgroups not in self._places:
+            self._places[cgroups] = list(self._freezers_of(cgroups))
+        for path, word in self._places[cgroups]:
+            if path not in frozen:
+                frozen[path] = self._has(path, word)
+            if frozen[path]:
+                return True
+        return False
+
+    def _freezers_of(self, cgroups: bytes) -> Iterator[tuple[Path, bytes]]:
+        for line in cgroups.splitlines():
             _, controllers, inner = line.decode("utf-8", "surrogateescape").split(":", 2)
             for name, root, file, word in self._freezers:
                 # The cgroup at the top cannot be frozen.
                 if name in controllers.split(",") and inner != "/":
-                    path = root / inner.lstrip("/") / file
-                    if path not in frozen:
-                        frozen[path] = _has(path, word)
-                    if frozen[path]:
-                        return True
-        return False
+                    yield root / inner.lstrip("/") / file, word
+
+    def _has(self, path: Path, word: bytes) -> bool:
+        try:
+            if path not in self._files:
+                self._files[path] = KernelFile(path)
+            return word in self._files[path].read()
+        except OSError:
+            self._files.pop(path, None)
+            return False
 
     def _close(self, pid: int, process: _Process, now: float) -> None:
         if process.since is not None:
@@ -149,7 +169,10 @@ class StandstillWatch:
     would be those of everybody.
     """
 
-    def __init__(self, *, inside: bool, proc: Path = Path("/proc")) -> None:
+    def __init__(
+        self, *, inside: bool, proc: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
         self._states = ProcessStates(proc) if inside else None
         self._stopping = threading.Event()
         self._own: list[Standstill] = []
@@ -172,12 +195,12 @@ class StandstillWatch:
         if self._states is None:
             return
         take_precedence()
-        before, used = time.monotonic(), time.process_time()
+        before, used = self._clock(), time.process_time()
         try:
             going = True
             while going:
                 going = not self._stopping.wait(EVERY)
-                now, cpu = time.monotonic(), time.process_time()
+                now, cpu = self._clock(), time.process_time()
                 gap = now - before - EVERY
                 if gap >= _OWN_GAP and cpu - used < gap * _OWN_CPU_SHARE:
                     self._own.append(Standstill(os.getpid(), "", _STATES[b"T"], gap))
@@ -203,13 +226,6 @@ def longest(found: Iterable[Standstill], known: Mapping[int, str]) -> Iterator[t
         most[name, how] = max(seconds, most.get((name, how), 0.0))
     for (name, how), seconds in most.items():
         yield name, how, seconds
-
-
-def _has(file: Path, word: bytes) -> bool:
-    try:
-        return word in file.read_bytes()
-    except OSError:
-        return False
 
 
 def _command(folder: Path) -> str:
