@@ -26,6 +26,7 @@ from vmlab.hypervisor.guest_networks import GuestNetworks
 from vmlab.hypervisor.host_network import require_host_network
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.libvirt_root import LibvirtRoot, root_folder
+from vmlab.hypervisor.memory_reserve import MemoryReserve
 from vmlab.hypervisor.namespace import require_isolation
 from vmlab.hypervisor.network import remove_bridge
 from vmlab.hypervisor.opening import known_capabilities, open_libvirt
@@ -83,6 +84,8 @@ class EmbeddedHypervisor:
         self._specs: dict[str, DomainSpec] = {}
         self._weights: dict[str, int | None] = {}
         self._files: dict[str, DomainFiles] = {}
+        self._reserve = MemoryReserve()
+        self._loaded: dict[str, int] = {}
         self._connection: Any = None
         why_killed = (lambda: "") if ordered is None else ordered.why_killed
         self._domain_watch = DomainWatch(self._root, self._console_of, why_killed)
@@ -111,6 +114,7 @@ class EmbeddedHypervisor:
 
     async def create(self, image: BootImage, specs: list[DomainSpec]) -> None:
         """Make overlays and start all domains, side by side. On an error, or a cancellation, none stays."""
+        self._reserve.free()
         platform = await self._ready_for(image, specs)
         await self._addresses.serve({spec.mac: spec.address for spec in specs if spec.address is not None})
         await self._all_or_none(specs, [self._boot(spec.image or image, spec, platform) for spec in specs])
@@ -122,7 +126,11 @@ class EmbeddedHypervisor:
         for spec in specs:
             folder, expected = saved[spec.name].folder, frozen.layout(spec, image, facts)
             await call(f"{spec.name}: looking at its snapshot", _ASK, frozen.require_fitting, folder, expected)
-        await self._all_or_none(specs, [self._thaw(image, spec, platform, saved[spec.name]) for spec in specs])
+        try:
+            await self._all_or_none(specs, [self._thaw(image, spec, platform, saved[spec.name]) for spec in specs])
+        finally:
+            # Guests that run are to find the memory that they would find without a reserve.
+            self._reserve.free()
         # All together, when all are loaded: guests that run would take CPU time from those that load.
         await self._all_or_none(specs, [self._resume(spec) for spec in specs])
 
@@ -182,7 +190,9 @@ class EmbeddedHypervisor:
         try:
             domain = await self._start(image, spec, platform, folder / frozen.DISK)
             pid = self._domain_watch.pid_of(spec.name, domain)
-            await read_state(domain, spec.name, folder / frozen.RAM, saved.files[frozen.RAM], _STATE)
+            state = saved.files[frozen.RAM]
+            self._loaded[spec.name] = state.size
+            await read_state(domain, spec.name, folder / frozen.RAM, state, _STATE, self._reserve.free)
         except SnapshotError:
             raise
         except (HypervisorError, DeadlineExceeded) as error:
@@ -322,8 +332,13 @@ class EmbeddedHypervisor:
         for name in names:
             self._domain_watch.leave(name)
         deadline = _STOP + self._data_disks.seconds_to_release(names)
+        loaded = {name: self._loaded.pop(name, 0) for name in names}
+        if self._loaded:
+            # Others go on, and their host is to have the memory.
+            loaded = dict.fromkeys(names, 0)
         results = await asyncio.gather(
-            *(call(f"{name}: stopping", deadline, self._destroy, name) for name in names), return_exceptions=True
+            *(call(f"{name}: stopping", deadline, self._destroy, name, loaded[name]) for name in names),
+            return_exceptions=True,
         )
         for result in results:
             if isinstance(result, BaseException):
@@ -336,8 +351,9 @@ class EmbeddedHypervisor:
             if error.get_error_code() not in (libvirt.VIR_ERR_NO_DOMAIN, libvirt.VIR_ERR_OPERATION_INVALID):
                 raise
 
-    def _destroy(self, name: str) -> None:
+    def _destroy(self, name: str, reserved: int) -> None:
         self._stop(name)
+        self._reserve.take(reserved)
         self._root.forget(domain_name(self._lab, name))
         files = self._files_of(name, None)
         for file in (files.overlay, files.console):
@@ -353,10 +369,12 @@ class EmbeddedHypervisor:
         """
         self._statistics.stop()
         await self._addresses.stop()
+        self._loaded.clear()
         if self._connection is not None:
             await self.destroy(await self._statistics.running())
             self._remember()
             self._domain_watch.end()
+            self._reserve.free()
             await call("closing libvirt", _ASK, self._connection.close)
             self._connection = None
             await call("removing the guests' networks", _ASK, self._networks.close)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,17 @@ def _begin_writing(domain: Any, file: Path) -> None:
     _hand_over(domain, descriptor, "migrate")
 
 
-async def read_state(domain: Any, name: str, file: Path, expected: FileDigests, deadline: float) -> None:
+async def read_state(
+    domain: Any,
+    name: str,
+    file: Path,
+    expected: FileDigests,
+    deadline: float,
+    make_room: Callable[[int], None] = lambda _size: None,
+) -> None:
     """Load the state in `file` into a QEMU that was started with ``-incoming defer``; it stays paused.
+
+    `make_room` is called with the file's size right before QEMU begins.
 
     Raises SnapshotError when the file is not what was saved, even if QEMU loads it, RefusedError without the memory to
     hold it, HypervisorError when QEMU refuses it, which ends QEMU, and DeadlineExceeded.
@@ -53,6 +63,7 @@ async def read_state(domain: Any, name: str, file: Path, expected: FileDigests, 
         await shielded(call(f"{name}: reading its RAM", deadline, held.hold))
         comparing = asyncio.ensure_future(call(f"{name}: comparing its RAM", deadline, held.compare))
         try:
+            make_room(expected.size)
             await call(f"{name}: loading", _ASK, _hand_over, domain, os.dup(held.descriptor), "migrate-incoming")
             await _finished(domain, name, "loading", deadline)
         finally:

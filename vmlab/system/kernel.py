@@ -24,6 +24,8 @@ MNT_DETACH = 0x2
 _PR_SET_PDEATHSIG = 1
 _OPENAT2 = 437
 _CACHESTAT = 451
+_MADV_POPULATE_WRITE = 23
+"""Of Linux 5.14."""
 _NO_CROSSING = 0x01 | 0x02 | 0x04 | 0x08
 """RESOLVE_NO_XDEV (bind mounts of one file system included), _NO_MAGICLINKS, _NO_SYMLINKS and _BENEATH."""
 
@@ -67,6 +69,7 @@ def die_with_parent() -> None:
 
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _libc.mlock.argtypes = _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _MAP_FAILED = ctypes.c_void_p(-1).value
 
@@ -88,6 +91,26 @@ def held_in_memory(descriptor: int, size: int) -> Iterator[None]:
         yield
     finally:
         _checked(_libc.munmap(place, size), "munmap")
+
+
+class OwnMemory:
+    """Memory of this process, in huge pages where the kernel has them. Raises OSError without that much."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._place = _libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+        _checked(int(self._place == _MAP_FAILED), "mmap")
+        try:
+            _libc.madvise(self._place, size, mmap.MADV_HUGEPAGE)
+            _checked(_libc.madvise(self._place, size, _MADV_POPULATE_WRITE), "madvise")
+        except OSError:
+            self.free()
+            raise
+
+    def free(self) -> None:
+        """Give it back to the kernel; to be called once."""
+        _checked(_libc.munmap(self._place, self._size), "munmap")
 
 
 class _OpenHow(ctypes.Structure):
