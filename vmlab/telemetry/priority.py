@@ -1,7 +1,8 @@
-"""Gives the recorder's threads the lowest real-time priority, where that is allowed."""
+"""Gives the recorder's threads the lowest real-time priority, where that is allowed, and a CPU to share."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -22,3 +23,13 @@ def take_precedence() -> str | None:
     except OSError as error:
         return f"the recorder has no real-time priority here ({error.strerror}): ticks may be late under load"
     return None
+
+
+def share_cpu() -> None:
+    """Keep the calling thread on the last CPU that it may use; for threads with real-time priority that wake in turn.
+
+    The second one then finds what the first has left in that CPU's caches. Without a real-time priority such a thread
+    would wait for the CPU under load, and should not be bound.
+    """
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})

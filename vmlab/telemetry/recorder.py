@@ -16,7 +16,7 @@ from vmlab.telemetry.host import Notify, Readings, host_groups
 from vmlab.telemetry.lab_cpu import Scope
 from vmlab.telemetry.ordered_host import GroupFiles
 from vmlab.telemetry.poller import Ask
-from vmlab.telemetry.priority import take_precedence
+from vmlab.telemetry.priority import share_cpu, take_precedence
 from vmlab.telemetry.source import Roots
 
 # Waking the sink's thread costs a third of a tick, so with short intervals a few ticks are handed over together.
@@ -93,7 +93,9 @@ class Recorder:
     def _record(self) -> None:
         try:
             refusal = take_precedence()
-            if refusal is not None:
+            if refusal is None:
+                share_cpu()
+            else:
                 self._notify(refusal)
             ticker = Ticker(self._interval, self._clocks)
             self._prime()
@@ -111,7 +113,8 @@ class Recorder:
         self._fresh = []
 
     def _deliver(self) -> None:
-        take_precedence()
+        if take_precedence() is None:
+            share_cpu()
         while (samples := self._ready.get()) is not None:
             for sample in samples:
                 try:
