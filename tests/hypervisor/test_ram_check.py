@@ -75,8 +75,12 @@ async def load(monkeypatch: pytest.MonkeyPatch, qemu: Qemu, ram: Path, expected:
     """Load, and see that neither memory nor descriptors stay held."""
     monkeypatch.setattr(ram_state, "qmp", qemu.qmp)
     before = psutil.Process().num_fds(), locked()
+    state = ram_state.SharedState(ram, expected, 30)
     try:
-        await ram_state.read_state(None, "web-1", ram, expected, 30)
+        try:
+            await ram_state.read_state(None, "web-1", state, 30)
+        finally:
+            await state.release()
     finally:
         # A thread that is abandoned lets go when its own step ends; QEMU's end of the file is the fake's.
         await until(lambda: qemu.let_go() and (psutil.Process().num_fds(), locked()) == before, "nothing is held")
@@ -87,6 +91,45 @@ async def test_a_whole_state_is_loaded_from_memory_that_is_held(monkeypatch: pyt
     await load(monkeypatch, qemu, ram, describe(ram))
     assert qemu.loaded == ram.read_bytes()
     assert qemu.held - before >= SIZE
+
+
+async def test_guests_of_one_state_share_its_memory_and_its_comparison(
+    monkeypatch: pytest.MonkeyPatch, ram: Path
+) -> None:
+    qemus = {name: Qemu("completed") for name in ("web-1", "web-2", "web-3")}
+    compared: list[ram_check.HeldState] = []
+    room: list[int] = []
+    before = locked()
+    original = ram_check.HeldState.compare
+
+    def compare(state: ram_check.HeldState) -> None:
+        compared.append(state)
+        original(state)
+
+    monkeypatch.setattr(ram_check.HeldState, "compare", compare)
+    monkeypatch.setattr(ram_state, "qmp", lambda domain, *words, **more: qemus[domain].qmp(domain, *words, **more))
+    state = ram_state.SharedState(ram, describe(ram), 30)
+    await asyncio.gather(*(ram_state.read_state(name, name, state, 30, room.append) for name in qemus))
+    assert SIZE <= locked() - before < 2 * SIZE
+    await state.release()
+    assert locked() == before
+    assert [qemu.loaded for qemu in qemus.values()] == [ram.read_bytes()] * 3
+    assert len(compared) == 1 and room == [SIZE] * 3
+
+
+async def test_a_guest_that_is_given_up_does_not_end_the_comparison_for_others(
+    monkeypatch: pytest.MonkeyPatch, ram: Path
+) -> None:
+    expected = describe(ram)
+    flip(ram)
+    monkeypatch.setattr(ram_state, "qmp", Qemu("completed").qmp)
+    state = ram_state.SharedState(ram, expected, 30)
+    given_up = asyncio.ensure_future(state.hold())
+    await asyncio.sleep(0)
+    given_up.cancel()
+    with pytest.raises(SnapshotError, match="ram is not what it was"):
+        await ram_state.read_state(None, "web-1", state, 30)
+    await state.release()
 
 
 @pytest.mark.parametrize("offset", [0, 3 * CHUNK + 5, SIZE - 1])

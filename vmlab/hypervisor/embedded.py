@@ -32,7 +32,7 @@ from vmlab.hypervisor.network import remove_bridge
 from vmlab.hypervisor.opening import known_capabilities, open_libvirt
 from vmlab.hypervisor.ordered_host import OrderedHost
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
-from vmlab.hypervisor.ram_state import read_state, write_state
+from vmlab.hypervisor.ram_state import SharedState, read_state, released, write_state
 from vmlab.hypervisor.rbd import REMOVE_SECONDS
 from vmlab.hypervisor.running_disks import RunningDisks
 from vmlab.hypervisor.statistics import DomainStatistics
@@ -126,11 +126,15 @@ class EmbeddedHypervisor:
         for spec in specs:
             folder, expected = saved[spec.name].folder, frozen.layout(spec, image, facts)
             await call(f"{spec.name}: looking at its snapshot", _ASK, frozen.require_fitting, folder, expected)
+        folders = {saved[spec.name].folder: saved[spec.name].files[frozen.RAM] for spec in specs}
+        states = {folder: SharedState(folder / frozen.RAM, expected, _STATE) for folder, expected in folders.items()}
+        thawing = [self._thaw(image, one, platform, states[saved[one.name].folder], saved[one.name]) for one in specs]
         try:
-            await self._all_or_none(specs, [self._thaw(image, spec, platform, saved[spec.name]) for spec in specs])
+            await self._all_or_none(specs, thawing)
         finally:
             # Guests that run are to find the memory that they would find without a reserve.
             self._reserve.free()
+            await shielded(released(states.values()))
         # All together, when all are loaded: guests that run would take CPU time from those that load.
         await self._all_or_none(specs, [self._resume(spec) for spec in specs])
 
@@ -184,15 +188,16 @@ class EmbeddedHypervisor:
             require_host_network(self._domain_watch.pid_of(spec.name, domain), spec.name)
         return domain
 
-    async def _thaw(self, image: BootImage, spec: DomainSpec, platform: Platform, saved: SavedGuest) -> None:
+    async def _thaw(
+        self, image: BootImage, spec: DomainSpec, platform: Platform, state: SharedState, saved: SavedGuest
+    ) -> None:
         folder = saved.folder
         pid: int | None = None
         try:
             domain = await self._start(image, spec, platform, folder / frozen.DISK)
             pid = self._domain_watch.pid_of(spec.name, domain)
-            state = saved.files[frozen.RAM]
             self._loaded[spec.name] = state.size
-            await read_state(domain, spec.name, folder / frozen.RAM, state, _STATE, self._reserve.free)
+            await read_state(domain, spec.name, state, _STATE, self._reserve.free)
         except SnapshotError:
             raise
         except (HypervisorError, DeadlineExceeded) as error:

@@ -1,10 +1,9 @@
 """Memory of guests that have ended, kept for those that are restored next.
 
-A host that is a virtual machine itself gives memory that is free for half a second back to the hypervisor below it (free
-page reporting). Getting it again costs some 10 µs for each 4 KiB, twenty times what clearing the page costs: half a
-second of CPU time for each restored guest of 150 MiB. So the memory is taken as soon as guests have ended, and
-freed piece by piece when QEMU is about to load a state into memory of its own. No guest ever sees these pages before the
-kernel has cleared them.
+A host that is a virtual machine itself gives memory that is free for half a second back to the hypervisor below it
+(free page reporting). Getting it again costs some 10 µs of CPU time for each 4 KiB, twenty times what clearing the page
+costs: half a second for a restored guest of 150 MiB. So the memory is taken as soon as guests have ended, and freed piece
+by piece when QEMU is about to load a state into memory of its own. The kernel clears it in between, as all memory.
 """
 
 from __future__ import annotations
@@ -31,8 +30,9 @@ class MemoryReserve:
     It never grows where the host is no virtual machine, or has no memory to spare.
     """
 
-    def __init__(self, *, useful: bool | None = None) -> None:
+    def __init__(self, *, useful: bool | None = None, slow: float = _SLOW) -> None:
         self._useful = in_virtual_machine() if useful is None else useful
+        self._slow = slow
         self._pieces: list[OwnMemory] = []
         self._lock = threading.Lock()
 
@@ -51,7 +51,7 @@ class MemoryReserve:
             for _ in range(wanted // _PIECE):
                 began = time.thread_time()
                 self._pieces.append(OwnMemory(_PIECE))
-                if time.thread_time() - began > _SLOW:
+                if time.thread_time() - began > self._slow:
                     break
 
     def free(self, size: int | None = None) -> None:

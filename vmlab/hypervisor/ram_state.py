@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from vmlab.hypervisor.calls import call
 from vmlab.hypervisor.qmp import qmp
 from vmlab.hypervisor.ram_check import HeldState
 from vmlab.integrity import FileDigests
-from vmlab.model.concurrency import shielded
 from vmlab.model.errors import DeadlineExceeded, HypervisorError
 
 _ASK = 20.0
@@ -42,34 +41,70 @@ def _begin_writing(domain: Any, file: Path) -> None:
     _hand_over(domain, descriptor, "migrate")
 
 
-async def read_state(
-    domain: Any,
-    name: str,
-    file: Path,
-    expected: FileDigests,
-    deadline: float,
-    make_room: Callable[[int], None] = lambda _size: None,
-) -> None:
-    """Load the state in `file` into a QEMU that was started with ``-incoming defer``; it stays paused.
+class SharedState:
+    """A saved state in `file`, for all QEMUs that load it at the same time: read in once, and compared once.
 
-    `make_room` is called with the file's size right before QEMU begins.
+    It is held in memory from the first `hold` to `release`, which must be called in the end.
+    """
+
+    def __init__(self, file: Path, expected: FileDigests, deadline: float) -> None:
+        self.size = expected.size
+        self._name = f"{file.parent.name}/{file.name}"
+        self._held = HeldState(file, expected)
+        self._deadline = deadline
+        self._steps: dict[str, asyncio.Task[None]] = {}
+
+    async def hold(self) -> None:
+        """Have it in memory. Raises what `HeldState.hold` raises, and DeadlineExceeded."""
+        await self._once("reading", self._held.hold)
+
+    async def compare(self) -> None:
+        """Have all of it compared. Raises SnapshotError, and DeadlineExceeded."""
+        await self._once("comparing", self._held.compare)
+
+    async def _once(self, what: str, step: Callable[[], None]) -> None:
+        task = self._steps.get(what)
+        if task is None:
+            task = self._steps[what] = asyncio.ensure_future(call(f"{what} {self._name}", self._deadline, step))
+        # A guest that is given up must not end what others wait for.
+        await asyncio.shield(task)
+
+    def opened(self) -> int:
+        """A new descriptor of the very file that is held, with a position of its own."""
+        return os.open(f"/proc/self/fd/{self._held.descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+
+    async def release(self) -> None:
+        """Release the memory when nothing is under way any more. Not to be cancelled: memory would stay locked."""
+        await asyncio.gather(*self._steps.values(), return_exceptions=True)
+        await call(f"releasing {self._name}", _ASK, self._held.release)
+
+
+async def released(states: Iterable[SharedState]) -> None:
+    """Release all of them, also where one of them cannot be."""
+    results = await asyncio.gather(*(state.release() for state in states), return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+
+
+async def read_state(
+    domain: Any, name: str, state: SharedState, deadline: float, make_room: Callable[[int], None] = lambda _size: None
+) -> None:
+    """Load `state` into a QEMU that was started with ``-incoming defer``; it stays paused.
+
+    `make_room` is called with the state's size right before QEMU begins.
 
     Raises SnapshotError when the file is not what was saved, even if QEMU loads it, RefusedError without the memory to
     hold it, HypervisorError when QEMU refuses it, which ends QEMU, and DeadlineExceeded.
     """
-    held = HeldState(file, expected)
+    await state.hold()
+    comparing = asyncio.ensure_future(state.compare())
     try:
-        # Neither this nor the release may be cancelled: memory would stay locked.
-        await shielded(call(f"{name}: reading its RAM", deadline, held.hold))
-        comparing = asyncio.ensure_future(call(f"{name}: comparing its RAM", deadline, held.compare))
-        try:
-            make_room(expected.size)
-            await call(f"{name}: loading", _ASK, _hand_over, domain, os.dup(held.descriptor), "migrate-incoming")
-            await _finished(domain, name, "loading", deadline)
-        finally:
-            await comparing
+        make_room(state.size)
+        await call(f"{name}: loading", _ASK, _hand_over, domain, state.opened(), "migrate-incoming")
+        await _finished(domain, name, "loading", deadline)
     finally:
-        await shielded(call(f"{name}: releasing its RAM", _ASK, held.release))
+        await comparing
 
 
 def _hand_over(domain: Any, descriptor: int, command: str) -> None:
