@@ -2,8 +2,8 @@
 
 A host that is a virtual machine itself gives memory that is free for half a second back to the hypervisor below it
 (free page reporting). Getting it again costs some 10 µs of CPU time for each 4 KiB, twenty times what clearing the page
-costs: half a second for a restored guest of 150 MiB. So the memory is taken as soon as guests have ended, and freed piece
-by piece when QEMU is about to load a state into memory of its own. The kernel clears it in between, as all memory.
+costs: half a second for a restored guest of 150 MiB. So the memory is taken as soon as guests have ended, and freed
+piece by piece when QEMU is about to load a state into memory of its own. The kernel clears it in between, as always.
 """
 
 from __future__ import annotations
