@@ -111,6 +111,39 @@ def test_now_is_asked_of_the_running_guests_and_told_with_its_pause(run: Answeri
     assert run.asked == [("set", {"cache": "none", "now": True, "origin": "vmlab set"})]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        (["cache=none", "--now"], {"cache": "none", "now": True}),
+        (["end", "--now"], {"end": True, "now": True}),
+    ],
+)
+def test_without_a_name_it_is_the_run_under_way(
+    arguments: list[str], asked: dict[str, Any], run: Answering, said: Said
+) -> None:
+    newer = "20261121-150000-tile-bbbb"
+    Story(runs_folder() / newer / "run.sqlite", run=newer).begin({"cache": ["none"]}).end()
+    run.answer = {"cell": 3, "ended": True} if "end" in arguments else SWITCHED
+    assert said(*arguments)[0] == 0
+    assert run.asked == [("set", {**asked, "origin": "vmlab set"})]
+
+
+def test_the_cells_to_come_are_changed_and_listed_without_a_name(run: Answering, said: Said) -> None:
+    run.answer = COMING
+    assert said("planned")[:2] == (0, NEXT)
+    assert said("--cell", "4", "skip")[0] == 0
+    assert said("--list")[:2] == (0, LISTED)
+    assert [command for command, _ in run.asked] == ["set", "set", "coming"]
+
+
+def test_without_a_name_and_a_run_under_way_it_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    Story(runs_folder() / RUN / "run.sqlite", run=RUN).begin({"cache": ["none"]}).end()
+    assert said("cache=none") == (2, "", "vmlab: no run is under way; `vmlab ls` lists those that are over\n")
+
+
 def test_the_loop_that_runs_is_ended(run: Answering, said: Said) -> None:
     run.answer = {"cell": 3, "ended": True}
     words = "cell 3: no workload starts again; the cell ends when those under way have ended\n"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +13,12 @@ import pytest
 
 from tests.store.stories import Story
 from vmlab.cli.main import command_line
+from vmlab.lab.folder import RunFolder
+from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder, state_folder
 from vmlab.report.grid import WIDTH
 from vmlab.report.listing import runs_text
+from vmlab.store.life import LOCK
 from vmlab.store.run_list import list_runs
 from vmlab.store.runs import resolve_run
 from vmlab.store.tags import all_tags, tagged, tags_folder
@@ -64,6 +69,43 @@ def test_a_name_stands_for_its_run_wherever_one_is_named(capsys: pytest.CaptureF
         command_line(["attach", "baseline", "--json"])
     assert (ended.value.code, json.loads(capsys.readouterr().out)["run"]["id"]) == (0, OLD)
     assert resolve_run("baseline").parent.name == OLD
+
+
+def test_attach_without_a_name_takes_the_run_under_way_and_else_the_newest(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed: list[str] = []
+
+    def follow(folder: RunFolder, _: object) -> ExitCode:
+        followed.append(folder.id)
+        return ExitCode.PASSED
+
+    monkeypatch.setattr("vmlab.cli.run_commands.follow", follow)
+    lock = os.open(runs_folder() / OLD / LOCK, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            command_line(["attach"])
+        if len(followed) == 1:
+            os.close(lock)
+    assert followed == [OLD, NEW]
+
+
+def test_a_run_is_named_when_it_starts(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vmlab.cli.run_commands.started", lambda *_, **__: RunFolder.of(OLD))
+    assert said(capsys, "run", "tile", "--detach", "--tag", "night-5") == (f"{OLD}\n", f"night-5 is run {OLD}\n")
+    assert tagged("night-5") == OLD
+
+
+def test_a_run_with_a_name_that_it_cannot_have_is_not_started(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*_: object, **__: object) -> None:
+        raise AssertionError("it was started")
+
+    monkeypatch.setattr("vmlab.cli.run_commands.started", start)
+    for name, words in (("last", "is always the newest run"), ("tile", "is the name of a scenario"), ("2x", "id of")):
+        assert words in refused(capsys, "run", "tile", "--detach", "--tag", name)
 
 
 def test_a_run_has_several_names_and_a_name_one_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,6 +176,7 @@ def test_the_name_of_a_run_that_has_gone_is_told(capsys: pytest.CaptureFixture[s
         ("last", "is always the newest run"),
         ("latest", "is always the newest run"),
         ("tile", "is the name of a scenario"),
+        ("skip", "is a word of `vmlab set`"),
         ("x" * 65, "a name has at most 64 characters; "),
         ("x" * 5000, "has 5000"),
         ("base\x1b[2Jline", "'base\\x1b[2Jline' is no name"),

@@ -13,10 +13,11 @@ from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, kill, started
 from vmlab.cli.options import overrides_options
 from vmlab.cli.output import OutputLost, page_width, write_figures, write_json, write_text
+from vmlab.cli.tag_command import demand_free, give
 from vmlab.lab.folder import RunFolder
 from vmlab.lab.run_ending import ended as last_word_of
 from vmlab.lab.stopping import is_over, living_run, stop_run
-from vmlab.model.errors import CleanupIncomplete, ExitCode, UsageError
+from vmlab.model.errors import CleanupIncomplete, ExitCode, UsageError, VmlabError
 from vmlab.plan.planning import Overrides
 from vmlab.plan.validating import load_valid
 from vmlab.report.tables import run_table
@@ -30,8 +31,11 @@ from vmlab.store.runs import resolve_run
 @click.option("--detach", is_flag=True, help="Return at once; `vmlab attach` finds the run again.")
 @click.option("--wait", is_flag=True, help="Wait while another run measures on this host.")
 @click.option("--concurrent", is_flag=True, help="Measure beside another run; it is noted on both.")
+@click.option("--tag", "name", metavar="NAME", help="Give the run this name when it starts, as `vmlab tag` does.")
 @click.option("--json", "as_json", is_flag=True, help="Print the document of `show --json` when the run ends.")
-def run(scenario: str, overrides: Overrides, detach: bool, wait: bool, concurrent: bool, as_json: bool) -> None:
+def run(
+    scenario: str, overrides: Overrides, detach: bool, wait: bool, concurrent: bool, name: str | None, as_json: bool
+) -> None:
     """Run every cell of SCENARIO, a path or the name of a shipped one, and print the figures side by side."""
     if wait and concurrent:
         raise UsageError("--wait and --concurrent exclude each other: a run waits for others or measures beside them")
@@ -39,7 +43,11 @@ def run(scenario: str, overrides: Overrides, detach: bool, wait: bool, concurren
         with interrupted.obeyed():
             file = load_valid(scenario)
             overrides = with_enough_repeats(overrides, file.scenario)
+            if name is not None:
+                demand_free(name)
         folder = started(file, overrides, interrupted, wait=wait, concurrent=concurrent)
+        if name is not None:
+            _name(folder, name)
         if detach and not interrupted.count:
             if as_json:
                 write_json({"run": {"id": folder.id}})
@@ -51,11 +59,11 @@ def run(scenario: str, overrides: Overrides, detach: bool, wait: bool, concurren
 
 
 @click.command()
-@click.argument("run", default="last")
+@click.argument("run", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the document of `show --json` when the run ends.")
-def attach(run: str, as_json: bool) -> None:
-    """Watch a run that is under way, or read again how a past one went. Ctrl-C leaves; the run goes on."""
-    folder = _folder(run)
+def attach(run: str | None, as_json: bool) -> None:
+    """Watch RUN, or the one under way, or else read again how the newest one went. Ctrl-C leaves; the run goes on."""
+    folder = living_run(or_newest=True) if run is None else _folder(run)
     try:
         code = follow(folder, None)
     except KeyboardInterrupt:
@@ -77,6 +85,14 @@ def stop(run: str | None) -> None:
         say(f"run {folder.id} has stopped")
     else:
         kill(folder, ExitCode.INTERRUPTED, f"it did not stop within {patience:.0f} s of `vmlab stop`")
+
+
+def _name(folder: RunFolder, name: str) -> None:
+    """Name a run that has started, which goes on in any case."""
+    try:
+        give(folder.id, name)
+    except (VmlabError, OSError) as error:
+        say(f"run {folder.id} goes on without the name {name}: {error}")
 
 
 def _folder(reference: str) -> RunFolder:

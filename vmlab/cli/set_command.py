@@ -9,6 +9,7 @@ import click
 from vmlab.cli.output import write_json, write_text
 from vmlab.lab.asking import ask_for, ask_for_now, coming_of
 from vmlab.lab.folder import RunFolder
+from vmlab.lab.stopping import living_run
 from vmlab.model.errors import UsageError
 from vmlab.report.coming import changed_words, coming_text
 from vmlab.report.loops import loop_ended_words, tile_asked_words
@@ -25,14 +26,13 @@ _WORDS = {"skip": "skip", "planned": "as_planned", "end": "end"}
 
 
 @click.command("set")
-@click.argument("run")
-@click.argument("changes", nargs=-1, metavar="[NAME=VALUE...|skip|planned|end]")
+@click.argument("words", nargs=-1, metavar="[RUN] [NAME=VALUE...|skip|planned|end]")
 @click.option("--cell", type=int, metavar="N", help="Only the cell to come with this number, as --list has it.")
 @click.option("--list", "as_list", is_flag=True, help="List the cells to come, and change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="With --list: print JSON.")
 @click.option("--now", is_flag=True, help="Change what runs: cache=none|writeback, ksm=on|off, a loop's tiles; end it.")
-def set_command(run: str, changes: tuple[str, ...], cell: int | None, as_list: bool, as_json: bool, now: bool) -> None:
-    """Change RUN, which goes on: `cache=MODE` or `tiles=COUNT` of the cells to come, or `planned`, as they were.
+def set_command(words: tuple[str, ...], cell: int | None, as_list: bool, as_json: bool, now: bool) -> None:
+    """Change RUN, or the run under way: `cache=MODE` or `tiles=COUNT` of the cells to come, or `planned`, as they were.
 
     With --cell it is one of them, which can also be left out (`skip`) and put back (`planned`); --list shows them.
 
@@ -41,17 +41,29 @@ def set_command(run: str, changes: tuple[str, ...], cell: int | None, as_list: b
     In a loop (`run --loop`) `tiles=COUNT --now` adds a tile or retires the newest while the others work, and
     `end --now` ends the loop: no workload starts again.
     """
+    run, changes = _split(words)
     if as_list and (changes or cell is not None or now):
         raise UsageError("--list shows the cells to come and changes nothing; leave out the change")
     if as_json and not as_list:
         raise UsageError("--json is for the list of the cells to come; say --list --json")
     wanted = {} if as_list else _wanted(changes, cell, now=now)
-    path = resolve_run(run).parent
-    folder = RunFolder(path.name, path)
+    folder = living_run() if run is None else _folder(run)
     if as_list:
         _list(folder, as_json=as_json)
     else:
         write_text(_now(folder, wanted) if now else _to_come(folder, wanted))
+
+
+def _split(words: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    """The run, None for the one under way, and the changes: a first word that is a change names no run."""
+    if not words or words[0] in _WORDS or "=" in words[0]:
+        return None, words
+    return words[0], words[1:]
+
+
+def _folder(run: str) -> RunFolder:
+    path = resolve_run(run).parent
+    return RunFolder(path.name, path)
 
 
 def _wanted(changes: tuple[str, ...], cell: int | None, *, now: bool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.model.errors import UsageError
 from vmlab.plan.loading import shipped_names
 from vmlab.report.listing import names_text
-from vmlab.store.runs import name_run, run_folders
+from vmlab.store.runs import demand_unlike_ids, name_run, run_folders
 from vmlab.store.tags import all_tags, remove_tag
 
 _GONE = "not here any more"
@@ -37,12 +37,19 @@ def tag(run: str | None, name: str | None, removed: str | None, as_json: bool) -
     elif name is None or as_json:
         raise UsageError("say `vmlab tag RUN NAME`; --json goes with the list alone")
     else:
-        _give(run, name)
+        demand_free(name)
+        give(run, name)
 
 
-def _give(run: str, name: str) -> None:
+def demand_free(name: str) -> None:
+    """Raises UsageError, with one line, for a name that no run can have."""
     if name in shipped_names():
         raise UsageError(f"{name!r} is the name of a scenario")
+    demand_unlike_ids(name)
+
+
+def give(run: str, name: str) -> None:
+    """Give `name` to a run, and say so. Raises UsageError for one that it cannot have."""
     found, before = name_run(run, name)
     moved = f", and no longer {before}" if before and before != found else ""
     say(f"{name} is run {found}{moved}")

@@ -26,9 +26,13 @@ ANSWER_SECONDS = 5.0
 _NEWBORN_SECONDS = 0.5
 
 
-def living_run() -> RunFolder:
-    """The run that is under way. Raises UsageError where there is none, and with their names where there are more."""
-    living = [path for path in run_folders() if is_alive(path)]
+def living_run(*, or_newest: bool = False) -> RunFolder:
+    """The run that is under way, where there is none the newest if asked.
+
+    Raises UsageError where there is none of either, and with their names where several are under way.
+    """
+    folders = run_folders()
+    living = [path for path in folders if is_alive(path)] or (folders[:1] if or_newest else [])
     if not living:
         raise UsageError("no run is under way; `vmlab ls` lists those that are over")
     if len(living) > 1:

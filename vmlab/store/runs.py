@@ -110,16 +110,21 @@ def _of_name(name: str, run: str, folders: Sequence[Path]) -> Path:
     return runs_folder() / run / STORE
 
 
+def demand_unlike_ids(name: str) -> None:
+    """Raises UsageError, with one line, for a name that no run can have, or that could be the id of one."""
+    demand_name(name)
+    if any(one.name.startswith(name) for one in run_folders()):
+        raise UsageError(f"{name!r} could be the id of a run that is here")
+
+
 def name_run(reference: str, name: str) -> tuple[str, str | None]:
     """Give `name` to the run that `reference` names; its id, and that of the run that had the name before.
 
     Raises UsageError for a name that could be taken for something else, and for a run that is not in the state folder.
     """
-    demand_name(name)
+    demand_unlike_ids(name)
     folder = resolve_run(reference).parent
     folders = run_folders()
-    if any(one.name.startswith(name) for one in folders):
-        raise UsageError(f"{name!r} could be the id of a run that is here")
     if not any(one.samefile(folder) for one in folders):
         raise UsageError(f"{folder}: only runs in {runs_folder()} can have a name")
     run, before = folder.resolve().name, tagged(name)

@@ -20,6 +20,8 @@ LATEST = ("last", "latest")
 """What names the newest run, and so is no tag."""
 LONGEST = 64
 """Characters of the longest name."""
+_CHANGES = ("skip", "planned", "end")
+"""Words of `vmlab set`, after which a run of that name could not be named there."""
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9._-]{{0,{LONGEST - 1}}}", re.ASCII)
 _FILES = (".sqlite", ".yaml", ".yml", ".vmlab")
 """What ends so is taken for a file."""
@@ -39,6 +41,8 @@ def demand_name(name: str) -> None:
         raise UsageError(f"{name!r} could be the id of a run; a name begins with a letter")
     if name in LATEST:
         raise UsageError(f"{name!r} is always the newest run, and names no other")
+    if name in _CHANGES:
+        raise UsageError(f"{name!r} is a word of `vmlab set`, and names no run")
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} is no name: use letters from a to z, digits, '.', '_' and '-', a letter first")
     if name.lower().endswith(_FILES):
