@@ -123,7 +123,7 @@ def test_the_sentence_names_what_ran_out_first_with_its_evidence(
     tmp_path: Path, bound: BoundDocument | None, first: str
 ) -> None:
     said = sentence(ascent(climbed(tmp_path, [{"none": [0.1]}, {"none": [0.6]}], bound)))
-    missed = "with 2 tiles web.latency_p95 was 0.60 s in tile 1 instead of at most 0.50 s"
+    missed = "with 2 tiles web.latency_p95 was 600.0 ms in tile 1 instead of at most 500 ms"
     assert said.startswith(
         f"this host carries 1 tile with cache none (one repeat, no spread known), where {first}{missed}"
     )

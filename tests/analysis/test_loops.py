@@ -91,7 +91,7 @@ def test_a_round_that_failed_has_no_part_and_a_kind_without_a_rate_counts_rounds
     assert loop_rows([ended(1, 1, 10.0, outcome="failed")]) == []
     first, _ = loop_rows([mail(1, 30.0), mail(2, 10.0)])
     assert first == LoopRow("mail", 1, 2, 0.05, "1/s", True, 20.0, "run_time")
-    assert "3.00  rounds/min       20.0  run_time" in loop_lines([first], 100)[1]
+    assert "3.00  rounds/min   20.0 s  run_time" in loop_lines([first], 100)[1]
 
 
 def test_the_grid_has_all_tiles_together_where_there_are_more_than_one() -> None:
@@ -105,7 +105,7 @@ def test_the_grid_has_all_tiles_together_where_there_are_more_than_one() -> None
 def test_a_round_is_a_sentence() -> None:
     sentence = event_sentence(ended(1, 3, 10.0, 0.25))
     assert sentence is not None
-    assert sentence.text == "tile 1 web round 3 passed: 10.0 1/s, latency_p95 0.25 s"
+    assert sentence.text == "tile 1 web round 3 passed: 10.0 1/s, latency_p95 250.0 ms"
     failed = event_sentence(ended(1, 4, 10.0, outcome="failed"))
     assert failed is not None
     assert (failed.level, failed.text) == ("error", "tile 1 web round 4 failed: no answer")

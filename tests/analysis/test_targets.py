@@ -105,8 +105,8 @@ def test_the_table_says_what_was_asked_and_what_was_missed(tmp_path: Path) -> No
     with RunReader(tell(tmp_path / "run.sqlite", {**GOOD, "latency_p95": (0.2, 0.6)})) as reader:
         document = run_document(reader)
     for text in (run_table(document, 200), cell_text(document, document["cells"][0], 200)):
-        assert "missed 1 target: web.latency_p95 0.60 s in tile 2 (at most 0.50 s)" in text
-    assert "web.latency_p95 at most 0.50 s, web.delivered_percent at least 95.0 %" in run_table(document, 200)
+        assert "missed 1 target: web.latency_p95 600.0 ms in tile 2 (at most 500 ms)" in text
+    assert "web.latency_p95 at most 500 ms, web.delivered_percent at least 95 %" in run_table(document, 200)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from vmlab.analysis.statistics import Spread
 from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.run import EMULATED
 from vmlab.model.table import METRICS, PARTS
-from vmlab.report.blocks import metric_words
 from vmlab.report.figures import figure_text, with_unit
 from vmlab.report.grid import Column, grid
+from vmlab.report.table_heads import metric_words
 from vmlab.report.words import relative_number
 
 

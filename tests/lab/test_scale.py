@@ -63,7 +63,7 @@ def test_the_curve_grows_line_by_line_and_ends_with_one_sentence(home: Home, sce
     assert code == 0, words
     lines = output.splitlines()
     assert lines[0] == (
-        "load, size full: each tile must deliver web.latency_p95 at most 0.50 s, web.delivered_percent at least 95.0 %"
+        "load, size full: each tile must deliver web.latency_p95 at most 500 ms, web.delivered_percent at least 95 %"
     )
     rows = [line.split()[:3] for line in lines if "web.latency_p95" in line and "|" in line]
     assert rows == [
@@ -73,9 +73,9 @@ def test_the_curve_grows_line_by_line_and_ends_with_one_sentence(home: Home, sce
         ["2", "cache", "none"],
         ["3", "cache", "writeback"],
     ]
-    assert "MISSED: web.latency_p95 0.60 s in tile 1 (at most 0.50 s)" in output
+    assert "MISSED: web.latency_p95 600.0 ms in tile 1 (at most 500 ms)" in output
     assert lines[-1].startswith("this host carries 2 tiles with cache writeback (one repeat, no spread known), where ")
-    assert "with 3 tiles web.latency_p95 was 0.60 s in tile 1 instead of at most 0.50 s" in lines[-1]
+    assert "with 3 tiles web.latency_p95 was 600.0 ms in tile 1 instead of at most 500 ms" in lines[-1]
     assert "; and 1 tile with cache none" in lines[-1]
     assert lines[-2] == "", "nothing stands behind the figures of a host that works alone"
 

@@ -37,7 +37,7 @@ FIGURES = {
     "job (s)": ("12.0", "24.0 (invalid)"),
     "job throughput (MB/s)": ("150.0", "300.0 (invalid)"),
     "job bytes (MiB)": ("64.0", "128.0 (invalid)"),
-    "job latency (s)": ("0.00125", "0.0025 (invalid)"),
+    "job latency (ms)": ("1.25", "2.50 (invalid)"),
     "total wall clock (s)": ("20.0", "40.0 (invalid)"),
 }
 """Of each row what is written of both sides."""

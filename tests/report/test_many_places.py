@@ -15,7 +15,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.visible import visible_values
 from vmlab.report.comparison import comparison_table
 from vmlab.report.page.answer import answers, comparison_answers, comparison_tables
-from vmlab.report.page.content import comparison_chart, places_chart
+from vmlab.report.page.content import comparison_charts, places_chart
 from vmlab.store.reader import RunReader
 
 CACHES = {"none": 1.0, "writeback": 0.5, "writethrough": 1.5}
@@ -113,7 +113,7 @@ def test_a_run_at_many_places_has_one_sentence_a_side_and_one_picture(document: 
 
 
 def test_the_picture_of_two_runs_has_all_places(two_runs: Comparison) -> None:
-    drawn = ["".join(map(str, text.itertext())) for text in comparison_chart(two_runs, "x").svg.iter("{*}text")]
+    drawn = ["".join(map(str, text.itertext())) for text in comparison_charts(two_runs, "x")[0].svg.iter("{*}text")]
     assert {"none / 128 KiB / 1", "writethrough / 1 MiB / 2", "before", "after"} <= set(drawn)
 
 

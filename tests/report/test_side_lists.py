@@ -15,8 +15,8 @@ from vmlab.analysis.reading import Asked, read
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.run import AxisValue
 from vmlab.model.written import written
-from vmlab.report.blocks import metric_words
 from vmlab.report.figures import with_unit
+from vmlab.report.table_heads import metric_words
 from vmlab.report.tables import run_table
 from vmlab.store.reader import RunReader
 

@@ -247,7 +247,7 @@ def _told(side: Evidence) -> str:
 
 def _written(value: float, unit: str) -> str:
     """A figure with its unit, with four digits or all before the point."""
-    form = written(unit)
+    form = written(unit, [value])
     value *= form.factor
     digits = f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{digits} {form.unit}".rstrip()

@@ -123,6 +123,7 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         yardstick=span,
         ordered=all_ordered_words(part.run["host"] for part in parts),
         accelerators=tuple(_accelerator(part, places, single) for part in parts),
+        asked=_asked_here(sides[0].run, rows),
     )
 
 
@@ -222,6 +223,13 @@ def asked_of(metrics: Sequence[str]) -> frozenset[str]:
     """The metrics that a table of `metrics`, or of none by name, asks for."""
     asked = {*metrics} or {RUN_TIME}
     return frozenset({*asked, WALL_SECONDS} if RUN_TIME in asked else asked)
+
+
+def _asked_here(run: RunPart, rows: Sequence[Row]) -> tuple[str, ...]:
+    """The metrics that a run asks for, where there are any such rows; run times else."""
+    asked = asked_metrics(run)
+    found = dict.fromkeys(row.metric for row in rows if row.metric in asked)
+    return tuple(found) or (RUN_TIME, WALL_SECONDS)
 
 
 def _with_differences(rows: Sequence[Row], asked: frozenset[str], noise: Noise | None) -> list[Row]:

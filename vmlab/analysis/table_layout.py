@@ -119,13 +119,23 @@ def _relative(asked: TableDocument) -> Relative | None:
         return cast(Relative, asked["relative"])
     if _is_simple(asked):
         return "difference"
-    return "ratio" if asked["baseline_place"] or asked["baseline"] is not None else None
+    if asked["baseline_place"] or asked["baseline"] is not None:
+        return "ratio"
+    return "difference" if _shows_differences(asked) else None
+
+
+def _shows_differences(asked: TableDocument) -> bool:
+    """Whether a table that names no baseline has differences from its first value: one of figures with their spread."""
+    return not (asked["statistics"] or asked["best_of"] is not None)
 
 
 def _baseline(
     document: RunDocument, asked: TableDocument, columns: Sequence[str], rows: Sequence[str]
 ) -> dict[str, AxisValue]:
-    """The baseline by its parts; of a simple table that names none, or one that is not there, its first column."""
+    """The baseline by its parts; of a table that names none, or one that is not there, its first column.
+
+    Where metrics stand in the table that is the first value of an axis.
+    """
     if asked["baseline_place"]:
         return dict(asked["baseline_place"])
     heads = {part: _heads_of(document, asked, part) for part in (*columns, *rows)}
@@ -134,7 +144,18 @@ def _baseline(
             return {part: asked["baseline"]}
     first = next(iter(heads), None)
     measured = [value for value in heads[first] if absent_reason(document, first, value) is None] if first else []
-    return {first: measured[0]} if _is_simple(asked) and first and measured else {}
+    if _is_simple(asked):
+        return {first: measured[0]} if first and measured else {}
+    return _first_of_axis(document, heads) if _relative(asked) == "difference" else {}
+
+
+def _first_of_axis(document: RunDocument, heads: Mapping[str, Sequence[AxisValue]]) -> dict[str, AxisValue]:
+    """The first value that was measured of the first axis on a side which has two such values; {} for none."""
+    for part, values in heads.items():
+        measured = [value for value in values if absent_reason(document, part, value) is None]
+        if part not in PARTS and len(measured) > 1:
+            return {part: measured[0]}
+    return {}
 
 
 def _heads_of(document: RunDocument, asked: TableDocument, part: str) -> tuple[AxisValue, ...]:

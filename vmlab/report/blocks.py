@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from vmlab.analysis.figure import HOST, RUN_TIME, WALL_SECONDS, workloads_of
+from vmlab.analysis.figure import workloads_of
 from vmlab.analysis.intent import METRICS, STATISTICS, WORKLOADS
 from vmlab.analysis.result_table import Entry, Head, ResultTable, tables_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.table_layout import Block, TableLayout, axis_title, axis_values
-from vmlab.model.axes import axes_words, axis_word
-from vmlab.model.run import AxisValue
-from vmlab.report.figures import figure_text, with_unit
+from vmlab.model.axes import axes_words
 from vmlab.report.grid import Column, grid, paragraph
 from vmlab.report.shares import share_columns
+from vmlab.report.table_heads import TableHeads
 from vmlab.report.verdicts import long_text, relative_text
 from vmlab.report.words import APART
-from vmlab.telemetry.host_figures import HOST_FIGURES
 
-WALL_CLOCK = "total wall clock"
 _ABSENT = "absent"
-_METRIC_WORDS = {RUN_TIME: "run time", WALL_SECONDS: WALL_CLOCK}
 
 
 def block_lines(document: RunDocument, layout: TableLayout, block: Block, width: int) -> list[str]:
@@ -33,16 +29,14 @@ def block_lines(document: RunDocument, layout: TableLayout, block: Block, width:
     return lines
 
 
-def metric_words(metric: str) -> str:
-    """A metric's name for people; a figure of the host has the name that it has everywhere."""
-    name = metric.removeprefix(HOST)
-    label = next((figure.label for figure in HOST_FIGURES if figure.name == name), None) if name != metric else None
-    return label or _METRIC_WORDS.get(metric) or name.replace("_", " ")
-
-
 def compares_below(layout: TableLayout) -> bool:
     """Whether what figures are to the baseline stands below them: the baseline is a row, and not a column."""
     return bool(layout.baseline) and not any(part in layout.baseline for part in layout.columns)
+
+
+def intervals_shown(layout: TableLayout) -> bool:
+    """Whether intervals of differences stand in the tables."""
+    return layout.relative == "difference" or not compares_below(layout)
 
 
 class _Text:
@@ -53,6 +47,7 @@ class _Text:
         self._layout = layout
         self._block = block
         self._table = table
+        self._heads = TableHeads(table)
         self._below = compares_below(layout)
 
     def lines(self, width: int) -> list[str]:
@@ -70,20 +65,10 @@ class _Text:
         fixed = self._table.fixed
         parts = [str(fixed[WORKLOADS])] if WORKLOADS in fixed else []
         if METRICS in fixed:
-            parts.append(self._metric(str(fixed[METRICS]), list(self._entries())))
+            parts.append(self._heads.metric())
         if not self._layout.simple and self._layout.over == "repeats":
             parts.append("over the repeats")
         return ", ".join(parts)
-
-    def _entries(self) -> Iterator[Entry]:
-        return (entry for line in self._table.entries for entry in line)
-
-    def _metric(self, metric: str, entries: Sequence[Entry]) -> str:
-        """The metric's name with the unit that its figures share, apart from indices and percentages."""
-        own = ("", "1", "%")
-        units = {one.reading.unit for one in entries if one.figure.spread} or {"s" if self._layout.simple else ""}
-        units = units - set(own) or units
-        return with_unit(metric_words(metric), units.pop() if len(units) == 1 else "")
 
     def _titles(self, parts: Sequence[str]) -> str:
         return " / ".join(filter(None, map(self._title, parts)))
@@ -93,7 +78,7 @@ class _Text:
         return words[part] if part in words else axis_title(self._document, part)
 
     def _row_labels(self) -> list[str]:
-        labels = [self._label(head, line) for head, line in zip(self._table.rows, self._table.entries, strict=True)]
+        labels = [self._label(place) for place in range(len(self._table.rows))]
         if not self._below:
             return labels
         return [text for place, label in enumerate(labels) for text in ((label, "") if self._two(place) else (label,))]
@@ -102,17 +87,12 @@ class _Text:
         """Whether a row has a second line of comparisons."""
         return row not in self._table.absent and any(entry.difference for entry in self._table.entries[row])
 
-    def _label(self, head: Head, entries: Sequence[Entry]) -> str:
-        words = [self._word(part, value, entries) for part, value in head]
-        if self._layout.simple and len(head) > 1:
+    def _label(self, place: int) -> str:
+        words = self._heads.row_words(place)
+        if self._layout.simple and len(words) > 1:
             tiles = max(over["tiles"] for cell in self._block.cells for over in cell["over_tiles"])
             return f"{words[0]}, {words[1]} of {tiles}"
         return ", ".join(words)
-
-    def _word(self, part: str, value: AxisValue, entries: Sequence[Entry]) -> str:
-        if part == METRICS:
-            return WALL_CLOCK if self._layout.simple else self._metric(str(value), entries)
-        return axis_word(value)
 
     def _columns(self) -> list[Column]:
         """A column for each head, the baseline's first, and beside each other one what it is to the baseline."""
@@ -121,10 +101,9 @@ class _Text:
         columns: list[Column] = []
         for place in places:
             column = [line[place] for line in table.entries]
-            words = [self._word(part, value, column) for part, value in table.columns[place]]
-            *above, heading = words or ["all cells"]
+            *above, heading = self._heads.column_words(place) or ["all cells"]
             absent = place in table.absent_columns
-            columns.append(Column(heading, self._texts(column, absent=absent), above=tuple(above)))
+            columns.append(Column(heading, self._texts(place, absent=absent), above=tuple(above)))
             if (
                 not self._below
                 and not absent
@@ -142,13 +121,14 @@ class _Text:
     def _relative_word(self) -> str:
         return str(self._layout.relative)
 
-    def _texts(self, column: Sequence[Entry], *, absent: bool) -> list[str]:
+    def _texts(self, column: int, *, absent: bool) -> list[str]:
         texts: list[str] = []
-        for row, entry in enumerate(column):
-            texts.append(_ABSENT if absent or row in self._table.absent else _figure(entry))
+        for row, line in enumerate(self._table.entries):
+            entry = line[column]
+            apart = f" {APART}" if entry.reading.apart and entry.figure.spread else ""
+            texts.append(_ABSENT if absent or row in self._table.absent else f"{self._heads.text(row, column)}{apart}")
             if self._below and self._two(row):
-                text = _to_baseline(entry, self._layout)
-                texts.append(f"({text})" if text else "")
+                texts.append(_below(entry, self._layout))
         return texts
 
     def _shares(self) -> list[Column]:
@@ -158,9 +138,12 @@ class _Text:
         return share_columns(workloads_of(self._block.cells), list(self._layout.groups(self._block).values()))
 
 
-def _figure(entry: Entry) -> str:
-    text = figure_text(entry.figure, entry.reading.unit)
-    return f"{text} {APART}" if entry.reading.apart and entry.figure.spread else text
+def _below(entry: Entry, layout: TableLayout) -> str:
+    """What stands below a figure: the form that its scenario asks for, or the difference with its interval."""
+    if layout.relative == "difference":
+        return _to_baseline(entry, layout, interval=True)
+    text = _to_baseline(entry, layout)
+    return f"({text})" if text else ""
 
 
 def _to_baseline(entry: Entry, layout: TableLayout, *, interval: bool = False) -> str:

@@ -81,7 +81,7 @@ def _measurements(cell: CellDocument, width: int) -> list[str]:
         Column("tile", [str(one["tile"]) for one in taken]),
         Column("metric", [one["metric"] for one in taken], beside=True),
         Column("value", [value_text(one["value"], one["unit"], cell["outcome"]) for one in taken], beside=True),
-        Column("unit", [unit_word(one["unit"]) for one in taken], beside=True),
+        Column("unit", [unit_word(one["unit"], one["value"]) for one in taken], beside=True),
     ]
     return grid("workload", [one["workload"] for one in taken], columns, width)
 

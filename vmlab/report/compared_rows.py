@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from vmlab.analysis.comparison import Comparison, Row
 from vmlab.analysis.difference import Difference
-from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS
+from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, Figure
 from vmlab.analysis.tile_index import TILE_INDEX
 from vmlab.model.axes import axes_words
 from vmlab.model.run import AxisValue
-from vmlab.report.figures import figure_text, unit_word
+from vmlab.report.figures import figure_text, form_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +40,28 @@ class ComparedRow:
 
 
 def compared_rows(comparison: Comparison, metrics: Collection[str] = ()) -> list[ComparedRow]:
-    """The rows in order; only those of `metrics`, or all."""
+    """The rows in order; only those of `metrics`, or all. A figure has one unit at all places."""
+    rows = [row for row in comparison.rows if not metrics or row.metric in metrics]
+    alike: dict[tuple[str, str], list[Figure]] = {}
+    for row in rows:
+        alike.setdefault(_written_alike(row), []).extend(row.figures)
+    forms = {key: form_of(key[1], figures) for key, figures in alike.items()}
     return [
         ComparedRow(
             axes=row.axes,
             name=row_name(row),
-            unit=unit_word(row.unit),
-            figures=tuple(figure_text(figure, _unit(row)) for figure in row.figures),
+            unit=forms[_written_alike(row)].unit,
+            figures=tuple(figure_text(figure, _unit(row), forms[_written_alike(row)]) for figure in row.figures),
             differences=row.differences,
             without_yardstick=row.without_yardstick,
         )
-        for row in comparison.rows
-        if not metrics or row.metric in metrics
+        for row in rows
     ]
+
+
+def _written_alike(row: Row) -> tuple[str, str]:
+    """The name of what is written in one form, and its unit: all run times, or one other figure."""
+    return "" if row.metric in (RUN_TIME, WALL_SECONDS) else row_name(row), row.unit
 
 
 def _unit(row: Row) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from vmlab.analysis.figure import MISSING, Figure
 from vmlab.model.run import Outcome
-from vmlab.model.written import written
+from vmlab.model.written import Written, written
 from vmlab.report.words import MARK, NOT_MEASURED, number
 
 INVALID = "(invalid)"
@@ -15,23 +16,30 @@ _NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _STRUCK = re.compile(rf"(?<!\S)({_NUMBER}(?: ± {_NUMBER})?(?: [^\s()]+)?)(?= {re.escape(INVALID)})")
 
 
-def figure_text(figure: Figure, unit: str = "", *, named: bool = False) -> str:
+def form_of(unit: str, figures: Iterable[Figure]) -> Written:
+    """How figures are written that stand under one heading and were measured in `unit`."""
+    return written(unit, [figure.spread.mean for figure in figures if figure.spread])
+
+
+def figure_text(figure: Figure, unit: str = "", form: Written | None = None, *, named: bool = False) -> str:
     """The mean with its half width, or the word for why there is none, of a figure that was measured in `unit`.
 
-    It is written in the form that is for people (`unit_word`), which stands behind it where it is `named`. A figure of
-    invalid cells alone has the word for that, and one from which repeats are left out a mark.
+    It is written in the `form` of those under the same heading, or else in its own, whose unit stands behind it where
+    it is `named`. A figure of invalid cells alone has the word for that, and one from which repeats are left out a
+    mark.
     """
     spread = figure.spread
     if spread is None:
         return NOT_MEASURED if figure.state == MISSING else figure.state
-    factor, half = written(unit).factor, spread.half_width
+    form = form or (form_of(unit, [figure]) if named else written(unit))
+    half = spread.half_width
     if unit == "1" and half is None and 0 < abs(spread.mean) <= 1:
         # An index from 0 to 1 needs more than two digits.
         text = f"{spread.mean:.4f}"
     else:
-        text = spread_text(spread.mean * factor, None if half is None else half * factor)
+        text = spread_text(spread.mean * form.factor, None if half is None else half * form.factor)
     if named:
-        text = f"{text} {unit_word(unit)}".rstrip()
+        text = f"{text} {form.unit}".rstrip()
     return doubted(text, figure)
 
 
@@ -47,22 +55,31 @@ def doubted(text: str, figure: Figure) -> str:
     return text if figure.state == Outcome.PASSED and not figure.left_out else f"{text} {MARK}"
 
 
-def value_text(value: float | None, unit: str, outcome: str = Outcome.PASSED) -> str:
-    """One measured value of a cell that had this `outcome`; whole counts have no digits after the point."""
+def value_text(value: float | None, unit: str, outcome: str = Outcome.PASSED, form: Written | None = None) -> str:
+    """One measured value of a cell that had this `outcome`, in its own form unless one is given.
+
+    Whole counts have no digits after the point.
+    """
     if value is None:
         return NOT_MEASURED
-    text = f"{value:.0f}" if unit == "1" and value == round(value) else number(value * written(unit).factor)
+    factor = (form or written(unit, [value])).factor
+    text = f"{value:.0f}" if unit == "1" and value == round(value) else number(value * factor)
     return f"{text} {INVALID}" if outcome == Outcome.INVALID else text
 
 
-def unit_word(unit: str) -> str:
-    """The unit in which figures are written that were measured in `unit`; empty for plain numbers."""
-    return written(unit).unit
+def value_words(value: float | None, unit: str) -> str:
+    """``20.0 ms``: one value with the unit in which it is written."""
+    return value_text(value, unit) if value is None else f"{value_text(value, unit)} {unit_word(unit, value)}".rstrip()
 
 
-def with_unit(name: str, unit: str) -> str:
-    """``run time (s)``: a name with the unit in which its figures are written."""
-    shown = unit_word(unit)
+def unit_word(unit: str, value: float | None = None) -> str:
+    """The unit in which a figure of this `value` is written that was measured in `unit`; empty for plain numbers."""
+    return written(unit, [value]).unit
+
+
+def with_unit(name: str, unit: str, form: Written | None = None) -> str:
+    """``run time (s)``: a name with the unit in which figures are written that were measured in `unit`."""
+    shown = (form or written(unit)).unit
     return f"{name} ({shown})" if shown else name
 
 

@@ -9,6 +9,7 @@ from vmlab.analysis.loops import LoopRow, loop_rows
 from vmlab.model.event import RoundEnded
 from vmlab.model.run import Outcome
 from vmlab.model.written import written
+from vmlab.report.figures import value_words
 from vmlab.report.grid import Column, grid
 from vmlab.report.words import NOT_MEASURED, number
 
@@ -27,7 +28,7 @@ def round_words(event: RoundEnded) -> str:
         return text
     row = loop_rows([event])[0]
     rate, unit = _rate(row)
-    return f"{text}: {rate} {unit}, {row.latency_metric} {_latency(row)} s"
+    return f"{text}: {rate} {unit}, {row.latency_metric} {value_words(row.latency, 's')}"
 
 
 def loop_ended_words(cell: int) -> str:
@@ -70,7 +71,7 @@ def loop_lines(rows: Sequence[LoopRow], width: int) -> list[str]:
         Column("rounds", [str(row.rounds) for row in shown], beside=True),
         Column("throughput", [rate for rate, _ in rates], beside=True),
         Column("in", [unit for _, unit in rates], beside=True),
-        Column("latency s", [_latency(row) for row in shown], beside=True),
+        Column("latency", [value_words(row.latency, "s") for row in shown], beside=True),
         Column("which is", [row.latency_metric for row in shown], beside=True),
     ]
     return grid("loop", [row.workload for row in shown], columns, width)
@@ -88,7 +89,3 @@ def _rate(row: LoopRow) -> tuple[str, str]:
         return number(row.throughput * _OF_A_MINUTE), ROUNDS_RATE
     form = written(row.unit)
     return number(row.throughput * form.factor), form.unit
-
-
-def _latency(row: LoopRow) -> str:
-    return NOT_MEASURED if row.latency is None else number(row.latency)

@@ -9,7 +9,7 @@ from vmlab.analysis.figure import Figure
 from vmlab.analysis.intent import METRICS
 from vmlab.analysis.result_table import Entry, Head, ResultTable
 from vmlab.model.axes import axes_words, axis_word
-from vmlab.report.blocks import metric_words
+from vmlab.report.table_heads import metric_words
 
 
 def named_differences(tables: Sequence[ResultTable]) -> Iterator[tuple[str, Difference]]:

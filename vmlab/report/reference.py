@@ -10,10 +10,10 @@ from vmlab.model.axes import axes_words
 from vmlab.model.ordered import behind
 from vmlab.model.reference import PublishedFigure
 from vmlab.model.visible import visible_values
-from vmlab.report.blocks import metric_words
 from vmlab.report.figures import doubted, figure_text
 from vmlab.report.grid import WIDTH, Column, grid, paragraph
 from vmlab.report.heading import heading
+from vmlab.report.table_heads import metric_words
 from vmlab.report.tables import absent_notes, table_lines
 from vmlab.report.words import MARK, NOT_MEASURED, plural, relative_number
 

@@ -11,7 +11,7 @@ from vmlab.analysis.table_layout import TableLayout, layout_of
 from vmlab.model.axes import absent_words, axes_words, axis_word
 from vmlab.model.run import WARM_UP, AxisValue, Outcome
 from vmlab.model.visible import visible_values
-from vmlab.report.blocks import block_lines, compares_below
+from vmlab.report.blocks import block_lines, intervals_shown
 from vmlab.report.grid import WIDTH, paragraph
 from vmlab.report.heading import heading
 from vmlab.report.host_rows import host_lines
@@ -61,7 +61,7 @@ def _notes(document: RunDocument, layout: TableLayout, tables: Sequence[ResultTa
         yield f"each figure is the best of {plural(layout.best_of, 'repeat')}{short}"
     if any(cell["repeat"] > 1 for cell in document["cells"]) and layout.best_of is None:
         yield "±: half width of the 95 % confidence interval of the mean over the repeats"
-    yield from difference_notes(named_differences(tables), intervals=not compares_below(layout))
+    yield from difference_notes(named_differences(tables), intervals=intervals_shown(layout))
     yield from outlier_notes(named_figures(tables))
     yield from _apart(tables)
     for cell in document["cells"]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from vmlab.analysis.shape import CellDocument, TargetDocument
 from vmlab.analysis.targets import delivered, load_of
 from vmlab.model.run import Outcome
-from vmlab.report.figures import unit_word, value_text
+from vmlab.model.written import written
+from vmlab.report.figures import value_text
 from vmlab.report.grid import paragraph
 from vmlab.report.limits import cell_words
 from vmlab.report.words import plural
@@ -17,26 +18,32 @@ _MOST_MISSED = 4
 
 
 def limit_words(workload: str, metric: str, limit: float, unit: str, *, at_least: bool) -> str:
-    """``web.latency_p95 at most 0.50 s``."""
+    """``web.latency_p95 at most 500 ms``."""
     return f"{workload}.{metric} {_side(limit, unit, at_least=at_least)}"
 
 
 def missed_words(target: TargetDocument) -> str:
-    """``web.latency_p95 0.61 s in tile 2 (at most 0.50 s)``."""
-    measured = f"{target['workload']}.{target['metric']} {figure_words(target['value'], target['unit'])}"
+    """``web.latency_p95 610.0 ms in tile 2 (at most 500 ms)``."""
     side = _side(target["limit"], target["unit"], at_least=target["at_least"])
-    return f"{measured} in tile {target['tile']} ({side})"
+    return f"{target['workload']}.{target['metric']} {_measured(target)} in tile {target['tile']} ({side})"
 
 
 def instead_words(target: TargetDocument) -> str:
-    """``web.latency_p95 was 0.61 s in tile 2 instead of at most 0.50 s``."""
-    measured = f"{target['workload']}.{target['metric']} was {figure_words(target['value'], target['unit'])}"
+    """``web.latency_p95 was 610.0 ms in tile 2 instead of at most 500 ms``."""
     side = _side(target["limit"], target["unit"], at_least=target["at_least"])
-    return f"{measured} in tile {target['tile']} instead of {side}"
+    name = f"{target['workload']}.{target['metric']}"
+    return f"{name} was {_measured(target)} in tile {target['tile']} instead of {side}"
+
+
+def _measured(target: TargetDocument) -> str:
+    """The figure in the unit of its limit."""
+    form = written(target["unit"], [target["limit"]])
+    return f"{value_text(target['value'], target['unit'], form=form)} {form.unit}".rstrip()
 
 
 def _side(limit: float, unit: str, *, at_least: bool) -> str:
-    return f"{'at least' if at_least else 'at most'} {figure_words(limit, unit)}"
+    form = written(unit, [limit])
+    return f"{'at least' if at_least else 'at most'} {limit * form.factor:.10g} {form.unit}".rstrip()
 
 
 def verdict_words(cell: CellDocument) -> str:
@@ -81,8 +88,3 @@ def _counted(cells: Sequence[CellDocument]) -> Iterator[str]:
     for verdict, words in ((True, "delivered"), (False, "missed a target"), (None, "are not known")):
         if count := verdicts.count(verdict):
             yield f"{count} of {plural(len(cells), 'cell')} {words}"
-
-
-def figure_words(value: float | None, unit: str) -> str:
-    """``0.50 s``: a figure with the unit in which it is written."""
-    return f"{value_text(value, unit)} {unit_word(unit)}".rstrip()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vmlab.analysis.difference import Difference, Verdict
 from vmlab.analysis.figure import Figure
 from vmlab.analysis.power import MOST
-from vmlab.report.figures import value_text
+from vmlab.report.figures import value_words
 from vmlab.report.words import NOT_MEASURED, plural, relative_number
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _untested_notes(untested: Sequence[tuple[str, Difference]]) -> Iterator[str]
 def outlier_notes(named: Iterable[tuple[str, Figure, str]]) -> Iterator[str]:
     """A line with the readings that lie far from the others of their figure; each comes with its name and unit."""
     found = [
-        f"{name}, repeat {one.repeat}: {value_text(one.value, unit)}"
+        f"{name}, repeat {one.repeat}: {value_words(one.value, unit)}"
         for name, figure, unit in named
         for one in figure.outliers
     ]

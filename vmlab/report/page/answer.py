@@ -9,15 +9,15 @@ from vmlab.analysis.bound import idle_disk_words
 from vmlab.analysis.comparison import Comparison, Row
 from vmlab.analysis.difference import Difference, Verdict
 from vmlab.analysis.figure import WALL_SECONDS, Figure
-from vmlab.analysis.intent import METRICS, WORKLOADS
+from vmlab.analysis.intent import METRICS
 from vmlab.analysis.result_table import Entry, Head, ResultTable, result_tables
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.run import WARM_UP, Outcome
-from vmlab.report.blocks import metric_words
-from vmlab.report.compared_rows import ComparedRow, compared_rows
-from vmlab.report.figures import figure_text, with_unit
+from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
+from vmlab.report.figures import figure_text, form_of
 from vmlab.report.limits import resource_word
+from vmlab.report.table_heads import head_words, metric_words
 from vmlab.report.verdicts import interval_text, sentence, untested_words
 from vmlab.report.words import plural, relative_number
 from vmlab.report.yardsticks import TAKEN_OUT
@@ -80,10 +80,11 @@ def _sentence(table: ResultTable, row: Head, column: Head, entry: Entry) -> str:
     base = baseline_of(table, row, column)
     place = f" at {axes_words(table.axes)}" if table.axes else ""
     unit = entry.reading.unit
-    figure = figure_text(entry.figure, unit, named=True)
+    form = form_of(unit, (entry.figure, base) if base else (entry.figure,))
+    figure = figure_text(entry.figure, unit, form, named=True)
     text = f"{_who(table, row, column)}{place}: {_what(table, row, column)} {figure}"
     if base is not None:
-        text += f" against {figure_text(base, unit, named=True)}"
+        text += f" against {figure_text(base, unit, form, named=True)}"
     assert entry.difference is not None
     return f"{text}; {_explained(entry.difference)}."
 
@@ -91,7 +92,7 @@ def _sentence(table: ResultTable, row: Head, column: Head, entry: Entry) -> str:
 def _who(table: ResultTable, row: Head, column: Head) -> str:
     """``writeback against none``: what is compared with what."""
     against = ", ".join(map(axis_word, table.baseline.values()))
-    return f"{head_words((*row, *column), skip=(WALL_SECONDS,))} against {against}"
+    return f"{head_words(tuple(one for one in (*row, *column) if one[0] != METRICS))} against {against}"
 
 
 def _what(table: ResultTable, row: Head, column: Head) -> str:
@@ -126,44 +127,38 @@ def _explained(found: Difference) -> str:
     return f"{relative_number(found.percent, 'difference')}: {sentence(found)}"
 
 
-def head_words(head: Head, skip: Sequence[str] = ()) -> str:
-    """The head of a row or column for people: ``writeback``, ``web, mean``."""
-    shown = [(part, value) for part, value in head if value not in skip]
-    words = [metric_words(str(value)) if part == METRICS else axis_word(value) for part, value in shown]
-    return ", ".join(words) or "all cells"
-
-
-def table_caption(table: ResultTable) -> str:
-    """What all figures of a table are: the axes of its block, its workload and metric, and their unit."""
-    units = {entry.reading.unit for line in table.entries for entry in line if entry.figure.spread}
-    metric = metric_words(str(table.fixed[METRICS])) if METRICS in table.fixed else "figures"
-    words = with_unit(metric, units.pop()) if len(units) == 1 else metric
-    return ", ".join([words, *place_words(table)])
-
-
-def place_words(table: ResultTable) -> list[str]:
-    """The workload and the axes that all figures of a table share."""
-    fixed = [str(table.fixed[WORKLOADS])] if WORKLOADS in table.fixed else []
-    return [*fixed, axes_words(table.axes)] if table.axes else fixed
-
-
 def comparison_answers(found: Comparison) -> Iterator[str]:
-    """A sentence for the wall clock of each candidate at each place, or over all of them where these are many."""
-    rows = [row for row in found.rows if row.metric == WALL_SECONDS]
+    """What the scenario asks for, of each candidate: a sentence for each place, or one for all where these are many.
+
+    Of run times it is the total wall clock.
+    """
+    asked = (WALL_SECONDS,) if WALL_SECONDS in found.asked else found.asked
+    figures: dict[str, list[Row]] = {}
+    for row in found.rows:
+        if row.metric in asked:
+            figures.setdefault(row_name(row), []).append(row)
+    said = [sentence for name, rows in figures.items() for sentence in _of_figure(found.labels, name, rows)]
+    yield from said[:_MOST]
+    if len(said) > _MOST:
+        yield f"{len(said) - _MOST} more differences stand in the tables."
+
+
+def _of_figure(labels: Sequence[str], name: str, rows: Sequence[Row]) -> Iterator[str]:
     if len(rows) <= _MOST_PLACES:
         for row in rows:
-            yield from _at_place(found.labels, row)
+            yield from _at_place(labels, row)
         return
-    for number, label in enumerate(found.labels[1:]):
+    for number, label in enumerate(labels[1:]):
         known = [row.differences[number] for row in rows]
-        yield f"{label} against {found.labels[0]} at {len(rows)} places: {rows[0].workload} {_over_places(known)}."
+        yield f"{label} against {labels[0]} at {len(rows)} places: {name} {_over_places(known)}."
 
 
 def _at_place(labels: Sequence[str], row: Row) -> Iterator[str]:
     place = f" at {axes_words(row.axes)}" if row.axes else ""
     for label, figure, difference in zip(labels[1:], row.figures[1:], row.differences, strict=True):
-        mine, theirs = (figure_text(one, row.unit, named=True) for one in (figure, row.figures[0]))
-        yield f"{label} against {labels[0]}{place}: {row.workload} {mine} against {theirs}; {_explained(difference)}."
+        form = form_of(row.unit, (figure, row.figures[0]))
+        mine, theirs = (figure_text(one, row.unit, form, named=True) for one in (figure, row.figures[0]))
+        yield f"{label} against {labels[0]}{place}: {row_name(row)} {mine} against {theirs}; {_explained(difference)}."
 
 
 def _over_places(known: Sequence[Difference]) -> str:
@@ -186,10 +181,15 @@ def _verdict(found: Difference) -> str:
 
 
 def comparison_tables(found: Comparison) -> Iterator[tuple[str, list[ComparedRow]]]:
-    """The rows of each table with its title: of several places first the total wall clock at each, then all figures."""
-    whole, every = compared_rows(found, (WALL_SECONDS,)), compared_rows(found)
-    if len(whole) > 1:
-        yield from ((whole[0].name.capitalize(), whole), ("All figures", every))
+    """The rows of each table with its title: of several places first what the scenario asks for, then all figures.
+
+    Of run times that is the total wall clock.
+    """
+    asked = (WALL_SECONDS,) if WALL_SECONDS in found.asked else found.asked
+    whole, every = compared_rows(found, asked), compared_rows(found)
+    if len({row.place for row in whole}) > 1 and len(whole) < len(every):
+        title = whole[0].name.capitalize() if asked == (WALL_SECONDS,) else "What the scenario asks for"
+        yield from ((title, whole), ("All figures", every))
     else:
         yield "", every
 

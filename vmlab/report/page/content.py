@@ -7,31 +7,30 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from vmlab.analysis.comparison import Comparison
+from vmlab.analysis.comparison import Comparison, Row
 from vmlab.analysis.figure import (
+    MISSING,
     RUN_TIME,
     WALL_SECONDS,
     Figure,
-    Value,
     figure_of,
     host_mean,
-    over_tiles,
-    wall_seconds,
     workloads_of,
 )
-from vmlab.analysis.intent import METRICS
+from vmlab.analysis.intent import METRICS, WORKLOADS
+from vmlab.analysis.reading import Asked, of_cells_alone, read
 from vmlab.analysis.result_table import Entry, Head, ResultTable, result_tables
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.table_layout import axis_title, axis_values, cells_at, in_written_order, layout_of
 from vmlab.model.axes import axes_words, axis_word, places_words
 from vmlab.model.ordered import ORDERED_HOST
 from vmlab.model.run import AxisValue, Outcome
-from vmlab.model.written import written
-from vmlab.report.blocks import metric_words
-from vmlab.report.figures import with_unit
-from vmlab.report.page.answer import head_words, place_words
+from vmlab.model.written import Written
+from vmlab.report.compared_rows import row_name
+from vmlab.report.figures import form_of, with_unit
 from vmlab.report.page.drawing import Line, Point, Span, Timeline, Track, bars, dots, over, timeline
 from vmlab.report.page.gathered import CellCourse
+from vmlab.report.table_heads import head_words, metric_of, metric_words, place_words
 
 MOST_PANELS, MOST_LINES, MOST_ROWS = 6, 7, 30
 _LEAST_PLACES = 3
@@ -85,23 +84,23 @@ def _entries(table: ResultTable) -> Iterator[tuple[Head, Head, Entry]]:
 
 
 def _key(table: ResultTable, row: Head, column: Head, entry: Entry) -> tuple[str, str]:
-    """Figures that share a chart have one unit, and one metric where these are at the top."""
-    return entry.reading.unit, str(dict(column).get(METRICS, ""))
+    """Figures that share a chart have one unit and one metric."""
+    return entry.reading.unit, metric_of(table, row, column)
 
 
 def _table_chart(table: ResultTable, key: tuple[str, str], prefix: str) -> Chart:
     own = {(row, column): entry for row, column, entry in _entries(table) if _key(table, row, column, entry) == key}
     rows = [row for row in table.rows if any(place[0] == row for place in own)]
     columns = [column for column in table.columns if any(place[1] == column for place in own)]
-    unit = written(key[0])
+    unit, metric = key
+    form = form_of(unit, [entry.figure for entry in own.values()])
     lines = [
-        Line(_name(column), [_point(own.get((row, column)), unit.factor) for row in rows[:MOST_ROWS]])
+        Line(_name(table, column), [_point(own.get((row, column)), form) for row in rows[:MOST_ROWS]])
         for column in columns[:MOST_LINES]
     ]
-    metric = key[1] or str(table.fixed.get(METRICS, RUN_TIME))
     left_out = len(rows) > MOST_ROWS or len(columns) > MOST_LINES
-    label = with_unit(metric_words(metric), key[0])
-    svg = dots([head_words(row) for row in rows[:MOST_ROWS]], lines, label, prefix)
+    label = with_unit(metric_words(metric), unit, form)
+    svg = dots([_name(table, row) for row in rows[:MOST_ROWS]], lines, label, prefix)
     return Chart(
         ", ".join([label, *place_words(table)]),
         svg,
@@ -109,12 +108,18 @@ def _table_chart(table: ResultTable, key: tuple[str, str], prefix: str) -> Chart
     )
 
 
-def _name(column: Head) -> str:
-    return head_words(tuple((part, value) for part, value in column if part != METRICS))
+def _name(table: ResultTable, head: Head) -> str:
+    """A head without its metric, which the chart has as its title; a row of the wall clock has no other name."""
+    rest = tuple((part, value) for part, value in head if part != METRICS)
+    if rest:
+        return head_words(rest)
+    if METRICS in table.fixed or not head:
+        return head_words(head)
+    return str(table.fixed.get(WORKLOADS, "all cells"))
 
 
-def _point(entry: Entry | None, factor: float) -> Point:
-    return Point(None) if entry is None else point_of(entry.figure, factor)
+def _point(entry: Entry | None, form: Written) -> Point:
+    return Point(None) if entry is None else point_of(entry.figure, form.factor)
 
 
 def point_of(figure: Figure, factor: float = 1.0) -> Point:
@@ -135,43 +140,82 @@ def places_chart(document: RunDocument, prefix: str) -> Chart | None:
         if WALL_SECONDS in dict(row).values() and any(entry.figure.spread for entry in line)
     ]
     columns = list(dict.fromkeys(column for table, _ in found for column in table.columns))
-    sides = [(_name(column), [_point(entries.get(column), 1.0) for _, entries in found]) for column in columns]
-    return _over_places([table.axes for table, _ in found], sides, prefix)
+    figures = [
+        (head_words(tuple((part, value) for part, value in column if part != METRICS)), _at_places(column, found))
+        for column in columns
+    ]
+    return _over_places([table.axes for table, _ in found], figures, WALL_SECONDS, "s", prefix)
+
+
+def _at_places(column: Head, found: Sequence[tuple[ResultTable, Mapping[Head, Entry]]]) -> list[Figure]:
+    known = [entries.get(column) for _, entries in found]
+    return [entry.figure if entry else Figure(MISSING) for entry in known]
 
 
 def _over_places(
-    places: Sequence[Mapping[str, AxisValue]], sides: Sequence[tuple[str, Sequence[Point]]], prefix: str
+    places: Sequence[Mapping[str, AxisValue]],
+    sides: Sequence[tuple[str, Sequence[Figure]]],
+    name: str,
+    unit: str,
+    prefix: str,
 ) -> Chart | None:
-    """The total wall clock of each side at each place; None for fewer than three places."""
+    """A figure of each side at each place; None for fewer than three places."""
     if len(places) < _LEAST_PLACES:
         return None
     axes, rows = places_words(places)
-    lines = [Line(name, points[:MOST_ROWS]) for name, points in sides[:MOST_LINES]]
-    label = with_unit(metric_words(WALL_SECONDS), "s")
+    form = form_of(unit, [figure for _, figures in sides for figure in figures])
+    lines = [
+        Line(side, [point_of(figure, form.factor) for figure in figures[:MOST_ROWS]])
+        for side, figures in sides[:MOST_LINES]
+    ]
+    label = with_unit(metric_words(name), unit, form)
     left_out = "" if len(rows) <= MOST_ROWS else f" The first {MOST_ROWS} of {len(rows)} places."
     return Chart(f"{label} by {axes}", dots(rows[:MOST_ROWS], lines, label, prefix), left_out.strip())
 
 
-def comparison_chart(comparison: Comparison, prefix: str) -> Chart:
-    """The run times of several runs; the total wall clock of each place alone where they meet at many."""
-    whole = [row for row in comparison.rows if row.metric == WALL_SECONDS]
-    sides = [
-        (label, [point_of(row.figures[number]) for row in whole]) for number, label in enumerate(comparison.labels)
-    ]
-    if (chart := _over_places([row.axes for row in whole], sides, prefix)) is not None:
-        return chart
-    timed = [row for row in comparison.rows if row.metric in (RUN_TIME, WALL_SECONDS)]
-    shown = [row for row in timed if row.axes == timed[0].axes][:MOST_ROWS]
+def comparison_charts(comparison: Comparison, prefix: str) -> list[Chart]:
+    """What the scenario asks for, at each place where the runs meet at many.
+
+    Run times are one chart, or only the total wall clock at many places; of other metrics each has its own.
+    """
+    asked = [row for row in comparison.rows if row.metric in comparison.asked]
+    whole = [row for row in asked if row.metric == WALL_SECONDS]
+    timed = [row for row in asked if row.metric in (RUN_TIME, WALL_SECONDS)]
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in asked:
+        if row not in timed:
+            groups.setdefault((row.metric, row.unit), []).append(row)
+    charts = [_compared(comparison, whole if _many_places(whole) else timed, RUN_TIME, prefix)] if timed else []
+    for number, (key, rows) in enumerate(groups.items()):
+        charts.append(_compared(comparison, rows, key[0], f"{prefix}{number}-"))
+    return charts[:MOST_PANELS]
+
+
+def _many_places(rows: Sequence[Row]) -> bool:
+    return len(rows) >= _LEAST_PLACES
+
+
+def _compared(comparison: Comparison, rows: Sequence[Row], metric: str, prefix: str) -> Chart:
+    """The figures of `rows`, which have one unit: of one workload at all places, or of all at the first."""
+    unit = rows[0].unit
+    if len({row.workload for row in rows}) == 1:
+        sides = [(label, [row.figures[at] for row in rows]) for at, label in enumerate(comparison.labels)]
+        name = rows[0].metric if rows[0].metric == WALL_SECONDS else row_name(rows[0])
+        if (chart := _over_places([row.axes for row in rows], sides, name, unit, prefix)) is not None:
+            return chart
+    shown = [row for row in rows if row.axes == rows[0].axes][:MOST_ROWS]
+    form = form_of(unit, [figure for row in shown for figure in row.figures])
     lines = [
-        Line(label, [point_of(row.figures[place]) for row in shown])
+        Line(label, [point_of(row.figures[place], form.factor) for row in shown])
         for place, label in enumerate(comparison.labels[:MOST_LINES])
     ]
-    note = "" if len(shown) == len(timed) else f"At {axes_words(timed[0].axes)}; the table has all places."
-    return Chart("run time (s)", dots([row.workload for row in shown], lines, "run time (s)", prefix), note)
+    note = "" if len(shown) == len(rows) else f"At {axes_words(rows[0].axes)}; the table has all places."
+    label = with_unit(metric_words(metric), unit, form)
+    return Chart(label, dots([row.workload for row in shown], lines, label, prefix), note)
 
 
 def axis_charts(document: RunDocument, prefix: str) -> list[Chart]:
-    """Run times over an axis of numbers, such as tiles: a chart for each workload, a line for each other value."""
+    """What the table has over an axis of numbers, such as tiles: a chart a figure, a line for each other value."""
     layout = layout_of(document)
     varied = [name for name in layout.axes if len(axis_values(document, name)) > 1]
     numeric = [name for name in varied if _numbers(document, name)]
@@ -180,31 +224,44 @@ def axis_charts(document: RunDocument, prefix: str) -> list[Chart]:
     axis = numeric[0]
     values = _numbers(document, axis)
     lines = next((name for name in varied if name != axis), None)
-    wanted: list[tuple[str, Value]] = [(name, over_tiles(name)) for name in workloads_of(document["cells"])]
+    places = {axis_word(one): {lines: one} for one in axis_values(document, lines)} if lines else {"": {}}
     charts = []
-    for number, (name, value) in enumerate([*wanted, (metric_words(WALL_SECONDS), wall_seconds)]):
-        drawn = (
-            [
-                Line(axis_word(other), [_at(document, {axis: x, lines: other}, value) for x in values])
-                for other in axis_values(document, lines)
-            ]
-            if lines
-            else [Line(name, [_at(document, {axis: x}, value) for x in values])]
-        )
-        if any(point.value is not None for line in drawn for point in line.points):
-            svg = over(values, drawn[:MOST_LINES], axis_title(document, axis), "s", f"{prefix}x{number}-")
-            charts.append(Chart(f"{name}: run time over {axis_title(document, axis)}", svg))
-    return charts
+    for number, asked in enumerate(_asked(document, layout.metrics)):
+        found = {
+            name: [read(cells_at(document["cells"], {axis: x, **other}), asked) for x in values]
+            for name, other in places.items()
+        }
+        units = {one.unit for those in found.values() for one in those if one.figure.spread}
+        if len(units) != 1:
+            continue
+        unit = units.pop()
+        form = form_of(unit, [one.figure for those in found.values() for one in those])
+        label = with_unit(metric_words(asked.metric), unit, form)
+        drawn = [
+            Line(name or asked.workload or label, [point_of(one.figure, form.factor) for one in those])
+            for name, those in found.items()
+        ]
+        svg = over(values, drawn[:MOST_LINES], axis_title(document, axis), label, f"{prefix}x{number}-")
+        title = f"{asked.workload}: {metric_words(asked.metric)}" if asked.workload else metric_words(asked.metric)
+        charts.append(Chart(f"{title} over {axis_title(document, axis)}", svg))
+    return charts[:MOST_PANELS]
+
+
+def _asked(document: RunDocument, metrics: Sequence[str]) -> Iterator[Asked]:
+    """What the tables have of each workload and of whole cells; beside run times the total wall clock."""
+    for metric in metrics:
+        if of_cells_alone(metric):
+            yield Asked(metric)
+        else:
+            yield from (Asked(metric, workload) for workload in workloads_of(document["cells"]))
+    if RUN_TIME in metrics:
+        yield Asked(WALL_SECONDS)
 
 
 def _numbers(document: RunDocument, axis: str) -> list[float]:
     values = axis_values(document, axis)
     plain = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     return sorted(plain) if len(plain) == len(values) > 1 else []
-
-
-def _at(document: RunDocument, axes: dict[str, object], value: Value) -> Point:
-    return point_of(figure_of(cells_at(document["cells"], axes), value))  # type: ignore[arg-type]
 
 
 def host_charts(document: RunDocument, prefix: str) -> list[Chart]:

@@ -19,7 +19,7 @@ from vmlab.model.ordered import ordered_words
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
 from vmlab.report.comparison import behind_sides, index_notes, yardstick_notes
-from vmlab.report.figures import figure_text, unit_word, value_text
+from vmlab.report.figures import unit_word, value_text
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import behind_words, heading
 from vmlab.report.limits import cell_words
@@ -29,15 +29,13 @@ from vmlab.report.page.answer import (
     comparison_row,
     comparison_tables,
     difference_words,
-    head_words,
-    table_caption,
 )
 from vmlab.report.page.cells import cell_lines, order_sentence
 from vmlab.report.page.content import (
     Chart,
     axis_charts,
     cell_chart,
-    comparison_chart,
+    comparison_charts,
     host_charts,
     places_chart,
     result_charts,
@@ -45,6 +43,7 @@ from vmlab.report.page.content import (
 from vmlab.report.page.elements import Part, chart_figure, chart_grid, el, marked
 from vmlab.report.page.gathered import Gathered
 from vmlab.report.scores import TITLE, score_notes, score_tables
+from vmlab.report.table_heads import TableHeads
 from vmlab.report.tables import table_lines
 from vmlab.report.words import network_words, plural
 
@@ -144,20 +143,17 @@ def _validity(run: Gathered) -> Iterator[etree._Element]:
 
 def _table(table: ResultTable) -> etree._Element:
     """A table of the run's layout, each figure with what it is to the baseline."""
-    top = el("tr", el("th", ""), *(el("th", head_words(column)) for column in table.columns))
-    made = el("table", el("caption", table_caption(table)), el("thead", top))
+    heads = TableHeads(table)
+    columns = range(len(table.columns))
+    top = el("tr", el("th", ""), *(el("th", heads.column(place)) for place in columns))
+    made = el("table", el("caption", heads.caption()), el("thead", top))
     body = etree.SubElement(made, "tbody")
-    for place, (row, line) in enumerate(zip(table.rows, table.entries, strict=True)):
-        if place in table.absent:
-            body.append(el("tr", el("th", head_words(row)), el("td", table.absent[place], colspan=str(len(line)))))
-            continue
-        body.append(
-            el(
-                "tr",
-                el("th", head_words(row)),
-                *map(_entry, line),
-            )
-        )
+    for row, line in enumerate(table.entries):
+        name = el("th", heads.row(row))
+        if row in table.absent:
+            body.append(el("tr", name, el("td", table.absent[row], colspan=str(len(line)))))
+        else:
+            body.append(el("tr", name, *(_entry(line[at], heads.text(row, at)) for at in columns)))
     return el("div", made, class_="scroll")
 
 
@@ -178,11 +174,9 @@ def _scores(run: Gathered) -> Iterator[etree._Element]:
         yield el("p", note, class_="note")
 
 
-def _entry(entry: Entry) -> etree._Element:
-    figure = entry.figure
-    text = figure_text(figure, entry.reading.unit)
+def _entry(entry: Entry, text: str) -> etree._Element:
     parts = marked(text)
-    if entry.difference is not None and figure.spread is not None:
+    if entry.difference is not None and entry.figure.spread is not None:
         parts.append(el("small", difference_words(entry.difference)))
     return el("td", *parts)
 
@@ -216,7 +210,7 @@ def _measured(cell: CellDocument) -> etree._Element:
             "tr",
             *(el("td", text) for text in (one["workload"], str(one["tile"]), one["guest"], one["metric"])),
             el("td", *marked(value_text(one["value"], one["unit"], cell["outcome"]))),
-            el("td", unit_word(one["unit"])),
+            el("td", unit_word(one["unit"], one["value"])),
         )
         for one in cell["measurements"]
     ]
@@ -284,7 +278,7 @@ def _several(runs: Sequence[Gathered]) -> Iterator[etree._Element]:
         yield el("p", str(error), class_="warn")
         return
     said = [el("p", *marked(text)) for text in comparison_answers(found)]
-    charts = chart_grid([comparison_chart(found, "c-")], behind_words(found.accelerators, found.ordered))
+    charts = chart_grid(comparison_charts(found, "c-"), behind_words(found.accelerators, found.ordered))
     yield el("div", el("div", *said, class_="answer"), charts, class_="first")
     for note in (*behind_sides(found), *yardstick_notes(found)):
         yield el("p", note, class_="note")

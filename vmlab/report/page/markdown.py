@@ -10,7 +10,7 @@ from vmlab.analysis.result_table import Entry, ResultTable, result_tables
 from vmlab.model.errors import UsageError
 from vmlab.model.visible import visible_values
 from vmlab.report.comparison import behind_sides, index_notes, yardstick_notes
-from vmlab.report.figures import figure_text, struck_parts
+from vmlab.report.figures import struck_parts
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
 from vmlab.report.limits import cell_words
@@ -20,12 +20,11 @@ from vmlab.report.page.answer import (
     comparison_row,
     comparison_tables,
     difference_words,
-    head_words,
-    table_caption,
 )
 from vmlab.report.page.cells import cell_lines, order_sentence
 from vmlab.report.page.gathered import Gathered
 from vmlab.report.scores import TITLE, score_notes, score_tables
+from vmlab.report.table_heads import TableHeads
 
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~&$@])|^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$)")
 """Signs that Markdown, or a site's own additions to it such as mentions, would obey; some only at the beginning."""
@@ -87,13 +86,14 @@ def _run(run: Gathered) -> Iterator[str]:
 
 
 def _table(table: ResultTable) -> Iterator[str]:
-    yield from (f"### {escaped(table_caption(table))}", "")
-    heads = ["", *(head_words(column) for column in table.columns)]
-    yield from (_row(heads), _row(["---", *(["---:"] * len(table.columns))], plain=True))
-    for place, (row, line) in enumerate(zip(table.rows, table.entries, strict=True)):
-        absent = table.absent.get(place)
-        texts = [_entry(entry) if absent is None else absent for entry in line]
-        yield _row([head_words(row), *texts])
+    heads = TableHeads(table)
+    columns = range(len(table.columns))
+    yield from (f"### {escaped(heads.caption())}", "")
+    yield from (_row(["", *map(heads.column, columns)]), _row(["---", *(["---:"] * len(columns))], plain=True))
+    for row, line in enumerate(table.entries):
+        absent = table.absent.get(row)
+        texts = [_entry(line[at], heads.text(row, at)) if absent is None else absent for at in columns]
+        yield _row([heads.row(row), *texts])
     yield ""
 
 
@@ -112,8 +112,7 @@ def _scores(run: Gathered) -> Iterator[str]:
     yield ""
 
 
-def _entry(entry: Entry) -> str:
-    text = figure_text(entry.figure, entry.reading.unit)
+def _entry(entry: Entry, text: str) -> str:
     if entry.difference is None or entry.figure.spread is None:
         return text
     return f"{text}, {difference_words(entry.difference)}"

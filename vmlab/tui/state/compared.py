@@ -1,4 +1,4 @@
-"""A comparison as rows of text for the Compare screen: run times first, the host's figures below."""
+"""A comparison as rows of text for the Compare screen: what is asked first, the host's figures below."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ComparedSides:
 
 
 def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_out: Sequence[str] = ()) -> ComparedSides:
-    """What comparing `sides` gives; only run times unless `every_metric` is set.
+    """What comparing `sides` gives; only what its scenario asks for unless `every_metric`.
 
     `left_out` are the labels of sides for which there is no room, which is a warning.
 
@@ -71,7 +71,7 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     compared = compare(sides)
     how = ", ".join(behind_words(compared.accelerators, compared.ordered))
     figures = _figure_rows(compared, every_metric, f" {how}" if how else "")
-    metrics = () if every_metric else _RUN_TIMES
+    metrics = () if every_metric else compared.asked
     notes = comparison_notes(compared, metrics=metrics)
     if every_metric:
         notes += [*index_notes(compared, compared.labels[0]), *yardstick_notes(compared)]
@@ -89,14 +89,15 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
 
 
 def _figure_rows(compared: Comparison, every_metric: bool, how: str) -> list[TableRow]:
-    """The rows of the command line's table, under a heading for each place; run times alone unless `every_metric`."""
+    """The rows of the command line's table under a heading for each place; what is asked, or `every_metric`."""
+    title = "Run times" if not every_metric and set(compared.asked) <= set(_RUN_TIMES) else "Figures"
     rows: list[TableRow] = []
     place: str | None = None
-    for row in compared_rows(compared, () if every_metric else _RUN_TIMES):
+    for row in compared_rows(compared, () if every_metric else compared.asked):
         if row.place != place:
             place = row.place
             where = f", {place}" if place else ""
-            rows.append(TableRow(f"{'Figures' if every_metric else 'Run times'}{how}{where}"))
+            rows.append(TableRow(f"{title}{how}{where}"))
         rows.append(TableRow(row.label, tuple(_entries(row))))
         if every_metric and any(row.without_yardstick):
             rows.append(TableRow(f"  {TAKEN_OUT}", tuple(_taken_out(row))))
