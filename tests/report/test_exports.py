@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import datetime
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.results import RawOutput
 from vmlab.report.exports import fio_folder, junit, openmetrics, parquet, perfkit, tables, tidy
+from vmlab.report.exports.tidy import Exported, Tidy
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
 
@@ -59,8 +62,8 @@ def values_of(frame: polars.DataFrame) -> list[tuple[Any, ...]]:
 
 def test_polars_reads_the_measurements_from_csv_and_parquet(recorded: RunReader, document: RunDocument) -> None:
     text, packed = BytesIO(), BytesIO()
-    tables.write_csv(tidy.measurements(recorded), text)
-    parquet.write_parquet(tidy.measurements(recorded), packed)
+    tables.write_csv(tidy.measurements(Exported(recorded)), text)
+    parquet.write_parquet(tidy.measurements(Exported(recorded)), packed)
     by_text, by_bytes = polars.read_csv(text.getvalue()), polars.read_parquet(packed.getvalue())
     assert values_of(by_bytes) == figures(document)
     assert values_of(by_text) == figures(document)
@@ -73,7 +76,7 @@ def test_polars_reads_the_measurements_from_csv_and_parquet(recorded: RunReader,
 
 def test_polars_reads_the_samples_with_their_cells_and_phases(recorded: RunReader) -> None:
     packed = BytesIO()
-    parquet.write_parquet(tidy.sampled(recorded), packed)
+    parquet.write_parquet(tidy.sampled(Exported(recorded)), packed)
     frame = polars.read_parquet(packed.getvalue())
     known = [sample for _, sample in samples(recorded)]
     assert len(frame) == sum(value == value for sample in known for value in sample.values)
@@ -102,10 +105,10 @@ def story(path: Path) -> Story:
 
 def test_a_failed_workload_has_a_row_without_a_value(tmp_path: Path) -> None:
     with RunReader(story(tmp_path).end("failed", 1)) as reader:
-        table = tidy.measurements(reader)
+        table = tidy.measurements(Exported(reader))
         rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         text = BytesIO()
-        tables.write_csv(tidy.measurements(reader), text)
+        tables.write_csv(tidy.measurements(Exported(reader)), text)
     (failed,) = [row for row in rows if row["workload"] == "mail"]
     assert (failed["workload_outcome"], failed["metric"], failed["value"]) == ("failed", "run_time", None)
     frame = polars.read_csv(text.getvalue())
@@ -115,7 +118,7 @@ def test_a_failed_workload_has_a_row_without_a_value(tmp_path: Path) -> None:
 
 def test_perfkit_samples_have_its_fields(recorded: RunReader, document: RunDocument) -> None:
     file = BytesIO()
-    perfkit.write_perfkit(recorded, file)
+    perfkit.write_perfkit([Exported(recorded)], file)
     lines = [json.loads(line) for line in file.getvalue().splitlines()]
     fields = {"metric", "value", "unit", "metadata", "timestamp", "test", "product_name", "run_uri", "sample_uri"}
     assert all(line.keys() == fields for line in lines)
@@ -128,7 +131,7 @@ def test_perfkit_samples_have_its_fields(recorded: RunReader, document: RunDocum
 
 def test_prometheus_reads_the_measurements(recorded: RunReader, document: RunDocument) -> None:
     file = BytesIO()
-    openmetrics.write_measurements(recorded, file)
+    openmetrics.write_measurements([Exported(recorded)], file)
     families = {family.name: family for family in parsed(file)}
     times = [
         (one.labels["axis_cache"], one.value)
@@ -142,7 +145,7 @@ def test_prometheus_reads_the_measurements(recorded: RunReader, document: RunDoc
 
 def test_prometheus_reads_the_samples_with_their_times(recorded: RunReader) -> None:
     file = BytesIO()
-    openmetrics.write_samples(recorded, file)
+    openmetrics.write_samples([Exported(recorded)], file)
     families = {family.name: family for family in parsed(file)}
     family = families["vmlab_disk_util_percent"]
     util = [one for one in family.samples if "instance" not in one.labels]
@@ -157,7 +160,7 @@ def test_prometheus_reads_the_samples_with_their_times(recorded: RunReader) -> N
 def test_prometheus_reads_hostile_labels(tmp_path: Path) -> None:
     file = BytesIO()
     with RunReader(story(tmp_path).end("failed", 1)) as reader:
-        openmetrics.write_measurements(reader, file)
+        openmetrics.write_measurements([Exported(reader)], file)
     (times,) = [one for one in parsed(file) if "run_time" in one.name]
     assert [one.labels["axis_setup"] for one in times.samples] == ['a "b"\n,\\', "<c>&"]
 
@@ -165,7 +168,7 @@ def test_prometheus_reads_hostile_labels(tmp_path: Path) -> None:
 def test_junit_has_a_case_for_each_workload_and_cell(tmp_path: Path) -> None:
     file = BytesIO()
     with RunReader(story(tmp_path).end("failed", 1, "2 cells did not pass")) as reader:
-        junit.write_junit(reader, file)
+        junit.write_junit([Exported(reader)], file)
     suites = junitparser.JUnitXml.fromstring(file.getvalue())
     assert (suites.tests, suites.failures, suites.errors) == (6, 2, 2)
     cases = {(case.classname, case.name): case for suite in suites for case in suite}
@@ -181,7 +184,7 @@ def test_junit_has_a_case_for_each_workload_and_cell(tmp_path: Path) -> None:
 
 def test_junit_of_a_run_that_passed_has_no_failure(recorded: RunReader) -> None:
     file = BytesIO()
-    junit.write_junit(recorded, file)
+    junit.write_junit([Exported(recorded)], file)
     suites = junitparser.JUnitXml.fromstring(file.getvalue())
     assert (suites.tests, suites.failures, suites.errors) == (10, 0, 0)
 
@@ -237,8 +240,8 @@ def hostile(folder: Path) -> RunReader:
 def test_csv_guards_formulas_unless_it_is_for_programs(tmp_path: Path) -> None:
     with hostile(tmp_path) as reader:
         guarded, plain = BytesIO(), BytesIO()
-        tables.write_csv(tidy.measurements(reader), guarded)
-        tables.write_csv(tidy.measurements(reader), plain, guarded=False)
+        tables.write_csv(tidy.measurements(Exported(reader)), guarded)
+        tables.write_csv(tidy.measurements(Exported(reader)), plain, guarded=False)
     assert b",'=cmd|calc!A1," in guarded.getvalue() and b",'=1+1," in guarded.getvalue()
     assert b",=cmd|calc!A1," in plain.getvalue() and b"'" not in plain.getvalue()
     assert tables._guarded("-5") == "-5"
@@ -249,10 +252,52 @@ def test_csv_guards_formulas_unless_it_is_for_programs(tmp_path: Path) -> None:
 def test_no_export_has_a_control_character(tmp_path: Path) -> None:
     with hostile(tmp_path) as reader:
         text, prom, xml = BytesIO(), BytesIO(), BytesIO()
-        tables.write_csv(tidy.measurements(reader), text)
-        openmetrics.write_measurements(reader, prom)
-        openmetrics.write_samples(reader, prom)
-        junit.write_junit(reader, xml)
+        tables.write_csv(tidy.measurements(Exported(reader)), text)
+        openmetrics.write_measurements([Exported(reader)], prom)
+        openmetrics.write_samples([Exported(reader)], prom)
+        junit.write_junit([Exported(reader)], xml)
     for file in (text, prom, xml):
         assert all(sign >= 32 or sign == 10 for sign in file.getvalue()), file.getvalue()
     assert b"a\\x1b[2Jb" in text.getvalue()
+
+
+def test_a_figure_says_where_and_when_it_was_measured(recorded: RunReader, document: RunDocument) -> None:
+    run, host = document["run"], document["run"]["host"]
+    for table in (tidy.measurements(Exported(recorded)), tidy.sampled(Exported(recorded))):
+        text, packed = BytesIO(), BytesIO()
+        first = Tidy(table.columns, islice(table.rows, 3))
+        rows = list(first.rows)
+        tables.write_csv(Tidy(table.columns, iter(rows)), text)
+        parquet.write_parquet(Tidy(table.columns, iter(rows)), packed)
+        frame = polars.read_parquet(packed.getvalue())
+        names = ("host", "kernel", "qemu", "libvirt", "accelerator")
+        wanted = (host["hostname"], host["kernel"], host["qemu"], host["libvirt"], run["accelerator"])
+        assert frame.select(names).row(0) == wanted
+        assert polars.read_csv(text.getvalue()).select(names).row(0) == wanted
+        assert frame.schema["started"] == polars.Datetime("ms", "UTC")
+        moment = datetime.fromisoformat(str(run["started"]))
+        assert abs((frame["started"][0] - moment).total_seconds()) < 0.001
+        by_text = polars.read_csv(text.getvalue(), try_parse_dates=True)
+        assert by_text["started"].to_list() == frame["started"].to_list()
+        if "time" in frame.columns:
+            assert frame.schema["time"] == polars.Datetime("ms", "UTC")
+            assert by_text["time"].to_list() == frame["time"].to_list()
+
+
+def test_series_have_their_run_in_an_info_metric_and_as_a_label_where_asked(recorded: RunReader) -> None:
+    def written(write: Any, **how: bool) -> dict[str, Metric]:
+        file = BytesIO()
+        write([Exported(recorded)], file, **how)
+        return {family.name: family for family in parsed(file)}
+
+    run = run_document(recorded)["run"]
+    families = written(openmetrics.write_measurements)
+    (info,) = families["vmlab_run"].samples
+    assert families["vmlab_run"].type == "info" and info.labels["run"] == run["id"]
+    assert info.labels["kernel"] == run["host"]["kernel"]
+    series = families["vmlab_run_time_seconds"].samples
+    assert not any({"run", "kernel", "started"} & one.labels.keys() for one in series)
+    series = written(openmetrics.write_measurements, run_label=True)["vmlab_run_time_seconds"].samples
+    assert {one.labels["run"] for one in series} == {run["id"]}
+    series = written(openmetrics.write_samples)["vmlab_disk_util_percent"].samples
+    assert {one.labels["run"] for one in series} == {run["id"]}

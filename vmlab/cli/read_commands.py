@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,7 @@ from vmlab.analysis.document import compared_document, laid_out, run_document
 from vmlab.analysis.knee import SHARE_PERCENT
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.gate_options import GateOptions, gate_options
+from vmlab.cli.named_runs import named_sides, split_cell
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.report.cell import cell_text, raw_text
@@ -25,7 +27,6 @@ from vmlab.store.runs import resolve_run
 if TYPE_CHECKING:
     from vmlab.analysis.published import BesideReference
 
-_MOST_DIGITS = 9
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _reference_option = click.option(
     "--reference",
@@ -55,7 +56,7 @@ def show(
     run: str, cell: int | None, raw: bool, phases: bool, reference: bool, share: int | None, as_json: bool
 ) -> None:
     """Show what RUN measured: an id, the beginning of one, a name, `last`, or a path; RUN:2 is its second cell."""
-    name, named = _split(run)
+    name, named = split_cell(run)
     cell = named if cell is None else cell
     if phases and (reference or raw or share is not None):
         raise UsageError("--phases is about time alone: it goes with none of --raw, --reference and --knee")
@@ -180,10 +181,10 @@ def compare(
     if reference:
         if len(runs) > 1:
             raise UsageError("--reference sets one run beside what was published")
-        name, named = _split(runs[0])
+        name, named = split_cell(runs[0])
         _show_reference(name, named if cell is None else cell, raw=False, as_json=as_json)
         return ExitCode.PASSED
-    noise = None if control is None else noise_of(_document(control))
+    noise = None if control is None else noise_of(_document(resolve_run(control)))
     comparison = gate.judged(comparing.compare(list(_sides(runs, cell)), noise))
     if as_json:
         write_json(comparison.to_json())
@@ -195,34 +196,15 @@ def compare(
 
 def _sides(references: Sequence[str], cell: int | None) -> Iterator[comparing.Side]:
     """A side for each reference; a single run falls into the values of the axis that it varies."""
-    if len(references) == 1 and cell is None and "," not in references[0] and _split(references[0])[1] is None:
-        yield from comparing.sides_by_axis(_document(references[0]))
+    sides = named_sides(references, cell)
+    if len(sides) == len(sides[0].runs) == 1 and sides[0].runs[0].cell is None:
+        yield from comparing.sides_by_axis(_document(sides[0].runs[0].store))
         return
-    for reference in references:
-        yield comparing.Side.of_runs(reference, [_side(run, cell) for run in _runs_of(reference)])
+    for side in sides:
+        parts = [comparing.Side.of(run.name, _document(run.store), run.cell) for run in side.runs]
+        yield comparing.Side.of_runs(side.label, parts)
 
 
-def _runs_of(reference: str) -> list[str]:
-    """The runs of a reference to several; a path may have commas, too."""
-    try:
-        resolve_run(_split(reference)[0])
-    except UsageError:
-        return reference.split(",")
-    return [reference]
-
-
-def _side(reference: str, cell: int | None) -> comparing.Side:
-    run, named = _split(reference)
-    return comparing.Side.of(reference, _document(run), named if named is not None else cell)
-
-
-def _document(run: str) -> RunDocument:
-    with RunReader(resolve_run(run)) as reader:
+def _document(store: Path) -> RunDocument:
+    with RunReader(store) as reader:
         return compared_document(reader)
-
-
-def _split(reference: str) -> tuple[str, int | None]:
-    """``last:2`` to ``("last", 2)``."""
-    run, colon, cell = reference.rpartition(":")
-    numbered = colon and cell.isascii() and cell.isdigit() and len(cell) <= _MOST_DIGITS
-    return (run, int(cell)) if numbered else (reference, None)

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import BinaryIO
 
 from lxml import etree
 
-from vmlab.analysis.document import run_document
 from vmlab.analysis.figure import RUN_TIME
 from vmlab.analysis.shape import CellDocument, RunDocument, WorkloadDocument
 from vmlab.model.axes import axes_words
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
+from vmlab.report.exports.tidy import Exported
 from vmlab.report.words import plural
-from vmlab.store.reader import RunReader
 
 _FAILURES = (Outcome.FAILED,)
 """What failed by itself is a failure; invalid, aborted and what has not ended are errors: nothing is known."""
 
 
-def write_junit(reader: RunReader, file: BinaryIO) -> None:
+def write_junit(runs: Sequence[Exported], file: BinaryIO) -> None:
     """Write the suites. A cell that did not pass, or was not begun, has a case of its own that says why."""
-    document = visible_values(run_document(reader))
-    root = etree.Element("testsuites", name=document["run"]["scenario"] or "run")
-    for cell in document["cells"]:
-        root.append(_suite(document, cell))
-    if (missing := document["run"]["cells_planned"] - len(document["cells"])) > 0:
-        root.append(_missing(document, missing))
+    documents = [(run, visible_values(run.document())) for run in runs]
+    root = etree.Element("testsuites", name=documents[0][1]["run"]["scenario"] or "run")
+    for run, document in documents:
+        for cell in document["cells"]:
+            root.append(_suite(document, cell))
+        missing = document["run"]["cells_planned"] - len(document["cells"])
+        if run.cell is None and missing > 0:
+            root.append(_missing(document, missing))
     file.write(as_file(root))
 
 

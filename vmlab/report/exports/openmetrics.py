@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import BinaryIO
 
-from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.spans import RunSpans
 from vmlab.model.axes import axis_word
 from vmlab.model.sample import split_name, unit_of
 from vmlab.model.visible import visible
-from vmlab.report.exports.tidy import AXIS, measurements
-from vmlab.store.reader import RunReader
+from vmlab.report.exports.tables import moment_text
+from vmlab.report.exports.tidy import AXIS, RUN_COLUMNS, Cell, Exported, measurements, of_run
 from vmlab.store.samples import series
 
 _SUFFIXES = {
@@ -27,63 +27,98 @@ _SUFFIXES = {
 }
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\t": r"\\t"})
 _VALUE_COLUMNS = ("metric", "unit", "value")
+_OF_RUN = {"run", "started", "host", "kernel", "qemu", "libvirt"}
+"""Columns of a run that are labels of its info metric alone."""
 
 
-def write_measurements(reader: RunReader, file: BinaryIO) -> None:
-    """A gauge for each metric, without times, as a textfile collector wants it."""
-    table = measurements(reader)
+def write_measurements(runs: Sequence[Exported], file: BinaryIO, *, run_label: bool = False) -> None:
+    """A gauge for each metric, without times, as a textfile collector wants it.
+
+    What is the same in a whole run stands in the info metric ``vmlab_run``; series have the label ``run`` only where
+    asked, because each run would be new series otherwise.
+    """
+    table = measurements(*runs)
+    left_out = _OF_RUN - ({"run"} if run_label else set())
     families: dict[tuple[str, str], list[str]] = {}
     for row in table.rows:
         named = dict(zip(table.columns, row, strict=True))
         value = named["value"]
         if value is None:
             continue
-        labels = {name: axis_word(one) for name, one in named.items() if one is not None and name not in _VALUE_COLUMNS}
+        labels = {
+            name: _word(one)
+            for name, one in named.items()
+            if one is not None and name not in _VALUE_COLUMNS and name not in left_out
+        }
         family, unit = _family(str(named["metric"]), str(named["unit"]))
         families.setdefault((family, unit), []).append(f"{family}{_labels(labels)} {value!r}\n")
+    _write(file, *_infos([run.document() for run in runs]))
     for (family, unit), lines in families.items():
         _write(file, _head(family, unit), *lines)
     _write(file, "# EOF\n")
 
 
-def write_samples(reader: RunReader, file: BinaryIO) -> None:
+def write_samples(runs: Sequence[Exported], file: BinaryIO, *, run_label: bool = True) -> None:
     """A gauge for each value that the recorder reads, with the time of each tick, to be loaded into a database."""
-    document, spans = run_document(reader), RunSpans.read(reader)
-    places = _places(document)
-    names = dict.fromkeys(name for layout in reader.sample_layouts().values() for name in layout.names)
+    documents = [run.document() for run in runs]
+    known = [
+        (run, RunSpans.read(run.reader), _places(document, run_label=run_label))
+        for run, document in zip(runs, documents, strict=True)
+    ]
+    layouts = (layout for run in runs for layout in run.reader.sample_layouts().values())
+    names = dict.fromkeys(name for layout in layouts for name in layout.names)
     metrics: dict[str, list[str]] = {}
     for name in names:
         metrics.setdefault(split_name(name)[0], []).append(name)
+    _write(file, *_infos(documents, timed=True))
     for metric, those in metrics.items():
         family, unit = _family(metric, unit_of(metric))
         _write(file, _head(family, unit))
         for name in those:
-            _write(file, *_points(reader, name, family, spans, places))
+            for run, spans, places in known:
+                _write(file, *_points(run, name, family, spans, places))
     _write(file, "# EOF\n")
 
 
+def _infos(documents: Sequence[RunDocument], *, timed: bool = False) -> Iterator[str]:
+    """The runs as an info metric, with the time of their beginning where all lines of the file have times."""
+    yield "# TYPE vmlab_run info\n"
+    for document in {document["run"]["id"]: document for document in documents}.values():
+        values = dict(zip(RUN_COLUMNS, of_run(document), strict=True))
+        labels = {name: _word(value) for name, value in values.items() if value is not None}
+        began = values["started"]
+        time = f" {began.timestamp():.3f}" if timed and isinstance(began, datetime) else ""
+        yield f"vmlab_run_info{_labels(labels)} 1{time}\n"
+
+
+def _word(value: Cell) -> str:
+    return moment_text(value) if isinstance(value, datetime) else axis_word(value) if value is not None else ""
+
+
 def _points(
-    reader: RunReader, name: str, family: str, spans: RunSpans, places: Mapping[int | None, dict[str, str]]
+    run: Exported, name: str, family: str, spans: RunSpans, places: Mapping[int | None, dict[str, str]]
 ) -> Iterator[str]:
     """The lines of one value: those of a cell together, as the format wants all points of a metric in order."""
     _, instance = split_name(name)
     known = {} if instance is None else {"instance": instance}
     by_cell: dict[int | None, list[str]] = {}
-    found = series(reader, name)
+    found = series(run.reader, name)
     for mono, value in zip(found.mono, found.values, strict=True):
         if value != value:
             continue
         span = spans.at(mono)
         cell = None if span is None else span.cell
+        if run.cell is not None and cell != run.cell:
+            continue
         by_cell.setdefault(cell, []).append(f" {value:.9g} {spans.wall_at(mono):.3f}\n")
     for cell, points in by_cell.items():
         labels = _labels({**places.get(cell, places[None]), **known})
         yield from (f"{family}{labels}{point}" for point in points)
 
 
-def _places(document: RunDocument) -> dict[int | None, dict[str, str]]:
+def _places(document: RunDocument, *, run_label: bool) -> dict[int | None, dict[str, str]]:
     """The labels of each cell, and of ticks between cells."""
-    run = {"run": document["run"]["id"], "scenario": document["run"]["scenario"]}
+    run = {"scenario": document["run"]["scenario"], **({"run": document["run"]["id"]} if run_label else {})}
     places: dict[int | None, dict[str, str]] = {None: run}
     for cell in document["cells"]:
         axes = {f"{AXIS}{name}": axis_word(value) for name, value in cell["axes"].items()}

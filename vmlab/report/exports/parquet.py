@@ -17,6 +17,7 @@ _TYPES: dict[Kind, pa.DataType] = {
     "whole": pa.int64(),
     "number": pa.float64(),
     "flag": pa.bool_(),
+    "moment": pa.timestamp("ms", tz="UTC"),
 }
 
 

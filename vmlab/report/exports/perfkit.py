@@ -8,39 +8,42 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, BinaryIO
 
-from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import CellDocument, RunDocument
-from vmlab.report.exports.tidy import measurements
-from vmlab.store.reader import RunReader
+from vmlab.report.exports.tables import moment_text
+from vmlab.report.exports.tidy import Exported, measurements
 
 _PRODUCT = "vmlab"
 _IN_SAMPLE = ("metric", "value", "unit")
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "vmlab:sample")
 
 
-def write_perfkit(reader: RunReader, file: BinaryIO) -> None:
+def write_perfkit(runs: Sequence[Exported], file: BinaryIO) -> None:
     """Write a line for each measurement that has a value; its configuration is in ``metadata``.
 
     A sample's URI is made of its place, so that a second export gives the same ones.
     """
-    document = run_document(reader)
-    for sample in _samples(reader, document):
-        file.write(json.dumps(sample, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+    for run in runs:
+        for sample in _samples(run, run.document()):
+            file.write(json.dumps(sample, separators=(",", ":"), allow_nan=False).encode() + b"\n")
 
 
-def _samples(reader: RunReader, document: RunDocument) -> Iterator[dict[str, Any]]:
-    table = measurements(reader)
+def _samples(run: Exported, document: RunDocument) -> Iterator[dict[str, Any]]:
+    table = measurements(run)
     cells = {cell["cell"]: cell for cell in document["cells"]}
     ended = _timestamp(document)
     for row in table.rows:
         named = dict(zip(table.columns, row, strict=True))
         if named["value"] is None:
             continue
-        metadata = {name: value for name, value in named.items() if value is not None and name not in _IN_SAMPLE}
+        metadata = {
+            name: moment_text(value) if isinstance(value, datetime) else value
+            for name, value in named.items()
+            if value is not None and name not in _IN_SAMPLE
+        }
         place = json.dumps([named["run"], named["cell"], named["workload"], named["tile"], named["metric"]])
         yield {
             **{name: named[name] for name in _IN_SAMPLE},

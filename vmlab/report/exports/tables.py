@@ -1,9 +1,10 @@
-"""Tidy tables as CSV (RFC 4180, UTF-8, an empty field for what was not measured)."""
+"""Tidy tables as CSV (RFC 4180, UTF-8, an empty field for what was not measured; moments by ISO 8601)."""
 
 from __future__ import annotations
 
 import csv
 import io
+from datetime import UTC, datetime
 from typing import BinaryIO
 
 from vmlab.model.visible import visible_line
@@ -43,4 +44,11 @@ def _is_number(text: str) -> bool:
 
 
 def _field(value: Cell) -> str | int | float | None:
+    if isinstance(value, datetime):
+        return moment_text(value)
     return str(value).lower() if isinstance(value, bool) else value
+
+
+def moment_text(moment: datetime) -> str:
+    """A moment by ISO 8601 with milliseconds, in UTC."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")

@@ -21,8 +21,10 @@ from vmlab.store.samples import samples
 
 AXIS = "axis_"
 """What the columns of axes begin with, so that an axis may be called as it likes."""
-Cell = str | int | float | bool | None
-Kind = Literal["text", "whole", "number", "flag"]
+Cell = str | int | float | bool | datetime | None
+Kind = Literal["text", "whole", "number", "flag", "moment"]
+SIDE = "side"
+"""The column that several sides have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +35,33 @@ class Tidy:
     rows: Iterator[tuple[Cell, ...]]
 
 
-def measurements(reader: RunReader) -> Tidy:
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A run to be exported: its store, the side on which it stands where there are several, and its one cell or all."""
+
+    reader: RunReader
+    side: str = ""
+    cell: int | None = None
+
+    def document(self) -> RunDocument:
+        """The run with the cells that are exported. Raises StoreError for a damaged store."""
+        document = run_document(self.reader)
+        if self.cell is None:
+            return document
+        return {**document, "cells": [cell for cell in document["cells"] if cell["cell"] == self.cell]}
+
+
+def measurements(*runs: Exported) -> Tidy:
     """A row for each figure of each workload, and one for each cell's wall clock, of no workload.
 
     A workload that did not pass has a row for its run time without a value. Raises StoreError for a damaged store.
     """
-    document = run_document(reader)
-    axes = axis_kinds(document)
+    documents = [run.document() for run in runs]
+    axes = axis_kinds(documents)
     columns: dict[str, Kind] = {
-        **_RUN_COLUMNS,
+        **_side_column(runs),
+        **RUN_COLUMNS,
+        **_CELL_COLUMNS,
         **{f"{AXIS}{name}": kind for name, kind in axes.items()},
         "workload": "text",
         "tile": "whole",
@@ -52,7 +72,10 @@ def measurements(reader: RunReader) -> Tidy:
         "value": "number",
     }
     rows = (
-        (*_of_run(document), *_of_cell(cell, axes), *row) for cell in document["cells"] for row in _rows_of_cell(cell)
+        (*_of_side(run, runs), *of_run(document), *_of_cell(cell, axes), *row)
+        for run, document in zip(runs, documents, strict=True)
+        for cell in document["cells"]
+        for row in _rows_of_cell(cell)
     )
     return Tidy(columns, _visible(rows))
 
@@ -63,33 +86,54 @@ def _visible(rows: Iterator[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
         yield tuple(visible(value) if isinstance(value, str) else value for value in row)
 
 
-_RUN_COLUMNS: dict[str, Kind] = {
+RUN_COLUMNS: dict[str, Kind] = {
     "run": "text",
     "scenario": "text",
     "size": "text",
+    "started": "moment",
+    "host": "text",
+    "kernel": "text",
+    "qemu": "text",
+    "libvirt": "text",
     "accelerator": "text",
     "ordered": "text",
-    "cell": "whole",
-    "repeat": "whole",
-    "cell_outcome": "text",
 }
+"""What is the same in all rows of a run."""
+_CELL_COLUMNS: dict[str, Kind] = {"cell": "whole", "repeat": "whole", "cell_outcome": "text"}
 
 
-def _of_run(document: RunDocument) -> tuple[Cell, ...]:
-    run = document["run"]
-    return (run["id"], run["scenario"], run["size"], run["accelerator"], ", ".join(ordered_words(run["host"])))
+def of_run(document: RunDocument) -> tuple[Cell, ...]:
+    """The values of `RUN_COLUMNS`."""
+    run, host = document["run"], document["run"]["host"]
+    started = None if run["started"] is None else datetime.fromisoformat(run["started"])
+    versions = (_text(host.get(name)) for name in ("hostname", "kernel", "qemu", "libvirt"))
+    before = (run["id"], run["scenario"], run["size"], started)
+    return (*before, *versions, run["accelerator"], ", ".join(ordered_words(host)))
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _side_column(runs: Sequence[Exported]) -> dict[str, Kind]:
+    return {SIDE: "text"} if any(run.side for run in runs) else {}
+
+
+def _of_side(run: Exported, runs: Sequence[Exported]) -> tuple[Cell, ...]:
+    return (run.side,) if _side_column(runs) else ()
 
 
 def _of_cell(cell: CellDocument, axes: Mapping[str, Kind]) -> tuple[Cell, ...]:
     return (cell["cell"], cell["repeat"], cell["outcome"], *axis_values(cell["axes"], axes))
 
 
-def axis_kinds(document: RunDocument) -> dict[str, Kind]:
-    """The kind of each axis of a run, by the values that its cells have; text where they are of several kinds."""
-    values: dict[str, list[AxisValue]] = {name: [] for name in document["run"]["axes"]}
-    for cell in document["cells"]:
-        for name, value in cell["axes"].items():
-            values.setdefault(name, []).append(value)
+def axis_kinds(documents: Sequence[RunDocument]) -> dict[str, Kind]:
+    """The kind of each axis of runs, by the values that their cells have; text where they are of several kinds."""
+    values: dict[str, list[AxisValue]] = {name: [] for document in documents for name in document["run"]["axes"]}
+    for document in documents:
+        for cell in document["cells"]:
+            for name, value in cell["axes"].items():
+                values.setdefault(name, []).append(value)
     return {name: _kind(those) for name, those in values.items()}
 
 
@@ -126,41 +170,51 @@ def _row(taken: MeasurementDocument, outcome: str | None) -> tuple[Cell, ...]:
     )
 
 
-def sampled(reader: RunReader) -> Tidy:
+def sampled(*runs: Exported) -> Tidy:
     """A row for each value of each tick that could be read, with the cell and the phase in which the tick ended.
 
     `seconds` is the time since the run began, on the monotonic clock. Raises StoreError for a damaged store.
     """
-    document = run_document(reader)
-    axes = axis_kinds(document)
+    documents = [run.document() for run in runs]
+    axes = axis_kinds(documents)
     columns: dict[str, Kind] = {
-        "run": "text",
+        **_side_column(runs),
+        **RUN_COLUMNS,
         "cell": "whole",
         "repeat": "whole",
         **{f"{AXIS}{name}": kind for name, kind in axes.items()},
         "phase": "text",
-        "time": "text",
+        "time": "moment",
         "seconds": "number",
         "metric": "text",
         "instance": "text",
         "unit": "text",
         "value": "number",
     }
-    return Tidy(columns, _visible(_sample_rows(reader, document, axes)))
+    rows = (
+        row
+        for run, document in zip(runs, documents, strict=True)
+        for row in _sample_rows(run, document, axes, _of_side(run, runs))
+    )
+    return Tidy(columns, _visible(rows))
 
 
-def _sample_rows(reader: RunReader, document: RunDocument, axes: Mapping[str, Kind]) -> Iterator[tuple[Cell, ...]]:
-    spans = RunSpans.read(reader)
-    run = document["run"]["id"]
+def _sample_rows(
+    run: Exported, document: RunDocument, axes: Mapping[str, Kind], side: tuple[Cell, ...]
+) -> Iterator[tuple[Cell, ...]]:
+    spans = RunSpans.read(run.reader)
+    of = (*side, *of_run(document))
     cells = {
         cell["cell"]: (cell["cell"], cell["repeat"], *axis_values(cell["axes"], axes)) for cell in document["cells"]
     }
     between: tuple[Cell, ...] = (None, None, *(None for _ in axes))
-    for _, sample in samples(reader):
+    for _, sample in samples(run.reader):
         span = spans.at(sample.mono)
+        if run.cell is not None and (span is None or span.cell != run.cell):
+            continue
         place = between if span is None else cells.get(span.cell, between)
-        when = datetime.fromtimestamp(sample.wall, UTC).isoformat(timespec="milliseconds")
-        before = (run, *place, None if span is None else span.phase, when, round(sample.mono - spans.began, 3))
+        when = datetime.fromtimestamp(round(sample.wall, 3), UTC)
+        before = (*of, *place, None if span is None else span.phase, when, round(sample.mono - spans.began, 3))
         layout = sample.layout
         for name, unit, value in zip(layout.names, layout.units, sample.values, strict=True):
             if value == value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from vmlab.analysis.compare import Side
 from vmlab.analysis.document import run_document
 from vmlab.analysis.intent import summary_of
 from vmlab.analysis.shape import CellDocument, RunDocument
@@ -64,6 +65,11 @@ def gather(label: str, reader: RunReader, names: Sequence[str]) -> Gathered:
         outputs=tuple((cell, _visible_output(one)) for cell, one in reader.raw_outputs()),
         courses=_courses(reader, document, names),
     )
+
+
+def each_a_side(runs: Sequence[Gathered]) -> list[Side]:
+    """Each of several runs as a side of its own; none for one run alone."""
+    return [Side.of(run.label, run.document) for run in runs] if len(runs) > 1 else []
 
 
 def _visible_output(one: RawOutput) -> RawOutput:

@@ -41,7 +41,7 @@ from vmlab.report.page.content import (
     result_charts,
 )
 from vmlab.report.page.elements import Part, chart_figure, chart_grid, el, marked
-from vmlab.report.page.gathered import Gathered
+from vmlab.report.page.gathered import Gathered, each_a_side
 from vmlab.report.scores import TITLE, score_notes, score_tables
 from vmlab.report.table_heads import TableHeads
 from vmlab.report.tables import table_lines
@@ -55,18 +55,19 @@ _LONGEST_OUTPUT = 20_000
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def html_report(runs: Sequence[Gathered]) -> bytes:
-    """The page of one run, or of several, the first as the baseline."""
+def html_report(runs: Sequence[Gathered], sides: Sequence[Side] = ()) -> bytes:
+    """The page of one run, or of several as `sides`, each one unless said, of which the first is the baseline."""
+    sides = sides or each_a_side(runs)
     timelines, characters = _MOST_TIMELINES, _RAW_CHARACTERS
     while True:
-        page = _page(runs, timelines, characters)
+        page = _page(runs, sides, timelines, characters)
         text = etree.tostring(page, method="html", doctype="<!DOCTYPE html>", encoding="utf-8")
         if len(text) <= MOST_BYTES or timelines == characters == 0:
             return text
         timelines, characters = timelines // 2, characters // 2 if characters > 1000 else 0
 
 
-def _page(runs: Sequence[Gathered], timelines: int, characters: int) -> etree._Element:
+def _page(runs: Sequence[Gathered], sides: Sequence[Side], timelines: int, characters: int) -> etree._Element:
     title = " and ".join(run.document["run"]["scenario"] or "run" for run in runs[:2])
     head = el(
         "head",
@@ -77,8 +78,8 @@ def _page(runs: Sequence[Gathered], timelines: int, characters: int) -> etree._E
         el("style", Path(__file__).with_name("page.css").read_text(encoding="utf-8")),
     )
     body = el("body")
-    if len(runs) > 1:
-        body.extend(_several(runs))
+    if sides:
+        body.extend(_several(sides))
     for place, run in enumerate(runs):
         body.extend(_run(run, f"n{place}-", timelines, characters // len(runs)))
     return el("html", head, body, lang="en")
@@ -269,11 +270,11 @@ def _raw(run: Gathered, characters: int) -> Iterator[etree._Element]:
         yield el("p", "More was printed than fits here; `vmlab show RUN --raw` has all of it.", class_="note raw")
 
 
-def _several(runs: Sequence[Gathered]) -> Iterator[etree._Element]:
-    """The runs against the first one: in a sentence for each place, a picture, a table and the warnings."""
-    yield el("h1", f"{runs[0].label} against {', '.join(run.label for run in runs[1:])}")
+def _several(sides: Sequence[Side]) -> Iterator[etree._Element]:
+    """The sides against the first one: in a sentence for each place, a picture, a table and the warnings."""
+    yield el("h1", f"{sides[0].label} against {', '.join(side.label for side in sides[1:])}")
     try:
-        found: Comparison = visible_values(compare([Side.of(run.label, run.document) for run in runs]))
+        found: Comparison = visible_values(compare(sides))
     except UsageError as error:
         yield el("p", str(error), class_="warn")
         return

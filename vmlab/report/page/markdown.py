@@ -22,7 +22,7 @@ from vmlab.report.page.answer import (
     difference_words,
 )
 from vmlab.report.page.cells import cell_lines, order_sentence
-from vmlab.report.page.gathered import Gathered
+from vmlab.report.page.gathered import Gathered, each_a_side
 from vmlab.report.scores import TITLE, score_notes, score_tables
 from vmlab.report.table_heads import TableHeads
 
@@ -30,9 +30,10 @@ _MARKS = re.compile(r"([\\`*_\[\]<>#|~&$@])|^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$
 """Signs that Markdown, or a site's own additions to it such as mentions, would obey; some only at the beginning."""
 
 
-def markdown_report(runs: Sequence[Gathered]) -> bytes:
-    """The text of one run, or of several, the first as the baseline."""
-    lines = list(_several(runs)) if len(runs) > 1 else []
+def markdown_report(runs: Sequence[Gathered], sides: Sequence[Side] = ()) -> bytes:
+    """The text of one run, or of several as `sides`, each one unless said, of which the first is the baseline."""
+    sides = sides or each_a_side(runs)
+    lines = list(_several(sides)) if sides else []
     for run in runs:
         lines += _run(run)
     return ("\n".join(lines).rstrip() + "\n").encode("utf-8", "replace")
@@ -122,10 +123,10 @@ def _row(texts: Sequence[str], *, plain: bool = False) -> str:
     return "| " + " | ".join(text if plain else _marked(text) for text in texts) + " |"
 
 
-def _several(runs: Sequence[Gathered]) -> Iterator[str]:
-    yield from (f"# {escaped(runs[0].label)} against {escaped(', '.join(run.label for run in runs[1:]))}", "")
+def _several(sides: Sequence[Side]) -> Iterator[str]:
+    yield from (f"# {escaped(sides[0].label)} against {escaped(', '.join(side.label for side in sides[1:]))}", "")
     try:
-        found = visible_values(compare([Side.of(run.label, run.document) for run in runs]))
+        found = visible_values(compare(sides))
     except UsageError as error:
         yield from (f"> {escaped(str(error))}", "")
         return
