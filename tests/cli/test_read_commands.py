@@ -166,9 +166,9 @@ def test_compare_explains_each_difference_and_names_the_noise(capsys: pytest.Cap
     assert (
         "this host's noise, up to which no difference is called real, by 8 blocks of run 20261121-143000-tile" in text
     )
-    (line,) = (line for line in text.splitlines() if line.startswith("web, cache writeback: "))
-    assert line.startswith("web, cache writeback: difference proven: +9.8 % (")
-    assert ") at 97.5 % confidence, p 0.016 corrected for 2 figures, 8 repeats; up to 0." in line
+    (line,) = (line for line in text.splitlines() if line.startswith("cache writeback against cache none: "))
+    assert line.startswith("cache writeback against cache none: proven to be worse at web (+9.8 % (")
+    assert line.endswith("What the host was short of is not known, as it was not watched.")
     assert _json(capsys, "compare", "last", "--control", "last")["noise"]["readings"] == 8
 
 

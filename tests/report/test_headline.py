@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.stories import Story
 from tests.tui.test_compared import _store
-from vmlab.analysis.compare import compare
+from vmlab.analysis.compare import compare, sides_by_axis
+from vmlab.analysis.document import run_document
 from vmlab.analysis.figure import RUN_TIME
-from vmlab.report.headline import headline
+from vmlab.analysis.shape import RunDocument
+from vmlab.report.headline import explanation, headline
+from vmlab.store.reader import RunReader
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import sides_of
 
@@ -36,3 +40,39 @@ def test_too_few_readings_prove_nothing(tmp_path: Path, repeats: int) -> None:
     told = sentence(_store(tmp_path, repeats))
     assert told.startswith("Under emulation (TCG): cache writeback: no difference is proven (")
     assert "takes" in told and "at least" in told and "better" not in told
+
+
+def _bound(path: Path, repeats: int) -> RunDocument:
+    """Writeback halves web's run time, db stays within its spread, and CPU or disk were at their limit."""
+    story = Story(path / "run.sqlite").begin({"cache": ["none", "writeback"]}, cells=2 * repeats)
+    for repeat in range(repeats):
+        for cache, faster in (("none", 1.0), ("writeback", 0.5)):
+            story.start_cell({"cache": cache}, repeat + 1)
+            story.measure("web", (10.0 + 0.01 * repeat) * faster)
+            story.measure("db", 10.0 + (repeat * 5 + len(cache)) % 7)
+            story.end_cell(wall=20.0 + (repeat * 3 + len(cache)) % 5)
+    with RunReader(story.end()) as reader:
+        document = run_document(reader)
+    for cell in document["cells"]:
+        resource = "cpu" if cell["axes"]["cache"] == "none" else "disk"
+        cell["bound_by"] = {"resource": resource, "where": "host", "sentence": "", "evidence": {}}
+    return document
+
+
+def test_a_paragraph_says_what_differs_what_does_not_what_it_takes_and_why(tmp_path: Path) -> None:
+    document = _bound(tmp_path, 8)
+    (text,) = explanation(compare(sides_by_axis(document)))
+    assert text.startswith("cache writeback against cache none: proven to be better at web (-50.0 % (-50.0 to -50.0)).")
+    assert "No difference is proven at db (~ " in text and "total wall clock (~ " in text
+    assert "would have been found in four of five cases." in text
+    assert "To prove one as large as seen would take so many repeats: about " in text
+    assert text.endswith(
+        "At its limit was with cache none CPU in 8 of 8 cells, with cache writeback disk in 8 of 8 cells."
+    )
+
+
+def test_a_paragraph_of_too_few_readings_says_how_many_it_takes(tmp_path: Path) -> None:
+    (text,) = explanation(compare(sides_by_axis(_bound(tmp_path, 3))))
+    assert "no difference is proven. Nothing can be said of web (? -50.0 %), db (? " in text
+    assert "too few readings: 3 repeats; to prove a difference in one of 3 figures takes 7 repeats at least." in text
+    assert text.count(":") < 8

@@ -10,7 +10,8 @@ from tests.store.stories import Story
 from vmlab.analysis.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
-from vmlab.report.comparison import comparison_table, verdict_lines
+from vmlab.report.comparison import comparison_table
+from vmlab.report.headline import explanation
 from vmlab.report.page.gathered import gather
 from vmlab.report.page.html import html_report
 from vmlab.report.page.markdown import markdown_report
@@ -62,9 +63,9 @@ def test_a_comparison_has_a_second_column_which_is_not_the_verdict(tmp_path: Pat
     ]
     assert TAKEN_OUT in one_line(comparison_table(found, 80))
     assert max(map(len, comparison_table(found, 80).splitlines())) <= 80
-    explained = one_line(verdict_lines(found))
-    assert "web, cache writeback: difference proven: +100.0 %" in explained
-    assert "web, cache writeback, without yardstick: no difference proven: +0.0 %" in explained
+    (explained,) = explanation(found)
+    assert "proven to be worse at web (+100.0 % (+100.0 to +100.0))" in explained
+    assert "With the yardstick taken out the verdict is another at web (no difference proven, ~ +0.0 %" in explained
 
 
 def test_without_yardsticks_nothing_is_said_of_them(tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ def test_without_yardsticks_nothing_is_said_of_them(tmp_path: Path) -> None:
     found = compare(sides_by_axis(document(store)))
     with RunReader(store) as reader:
         gathered = gather("last", reader, ())
-    texts = (comparison_table(found), verdict_lines(found), run_table(document(store)))
+    texts = (comparison_table(found), *explanation(found), run_table(document(store)))
     for text in (*texts, markdown_report([gathered]).decode()):
         assert "yardstick" not in text
 

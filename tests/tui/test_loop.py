@@ -49,7 +49,7 @@ async def test_the_newest_round_of_each_tile_and_of_all_together_is_shown(size: 
         screen.post_message(RunArrived(RUN, tuple(replace(one, mono=FIRST + 1) for one in rounds), ()))
         await until(lambda: len(shown(app)) == 3, "the rounds are shown")
         assert [row[:6] for row in shown(app)] == [
-            ["web", "1", "2", "40.0", "1/s", "0.25"],
+            ["web", "1", "2", "40.0", "1/s", "250.0"],
             ["web", "2", "1", "5.00", "1/s", "2.00"],
             ["web", "all", "3", "45.0", "1/s", "2.00"],
         ]

@@ -123,6 +123,7 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         yardstick=span,
         ordered=all_ordered_words(part.run["host"] for part in parts),
         accelerators=tuple(_accelerator(part, places, single) for part in parts),
+        bound=tuple(_bound(side, places, single) for side in sides),
         asked=_asked_here(sides[0].run, rows),
     )
 
@@ -131,6 +132,13 @@ def _accelerator(part: Side, places: Sequence[Place], single: bool) -> str | Non
     """That of the guests in those of its cells that are compared; None where only the host worked."""
     compared = (cell for place in places for cell in _cells(part, place, single))
     return accelerator_of(part.run, compared)
+
+
+def _bound(side: Side, places: Sequence[Place], single: bool) -> tuple[str, ...]:
+    """The resource at its limit in each compared cell of a side that passed and was watched."""
+    cells = (cell for part in side.parts for place in places for cell in _cells(part, place, single))
+    known = (cell["bound_by"] for cell in cells if cell["outcome"] == Outcome.PASSED)
+    return tuple(one["resource"] for one in known if one is not None)
 
 
 def _alone(sides: Sequence[Side], places: Sequence[Place]) -> Iterator[tuple[dict[str, AxisValue], tuple[str, ...]]]:

@@ -48,6 +48,7 @@ class Comparison:
     cells, also without any figure. `alone` has the axes of each place at which a side has no cell, with the labels of
     these sides. `gate` has the answers of the conditions that a user set (`judging`). `indexed` are the places that
     have a tile index. `yardstick` are the yardsticks of the cells that are compared; None where none has one.
+    `bound` has for each side the resources that were at their limit, one for each of its cells of which that is known.
     `asked` are the metrics that the baseline's scenario asks for: the answer is about them.
     `ordered` has the words for parts of a host that were not its own, on any side, and `accelerators` are those of the
     guests of each run that is compared, None for a run in which only the host worked.
@@ -65,6 +66,7 @@ class Comparison:
     yardstick: YardstickSpan | None = None
     ordered: tuple[str, ...] = ()
     accelerators: tuple[str | None, ...] = ()
+    bound: tuple[tuple[str, ...], ...] = ()
     asked: tuple[str, ...] = (RUN_TIME, WALL_SECONDS)
 
     def to_json(self) -> dict[str, Any]:

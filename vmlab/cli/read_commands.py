@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vmlab.analysis import compare as comparing
+from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.control import noise_of
 from vmlab.analysis.document import compared_document, laid_out, run_document
 from vmlab.analysis.knee import SHARE_PERCENT
@@ -17,9 +18,12 @@ from vmlab.cli.gate_options import GateOptions, gate_options
 from vmlab.cli.named_runs import named_sides, split_cell
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.model.errors import ExitCode, UsageError
+from vmlab.model.visible import visible_values
 from vmlab.report.cell import cell_text, raw_text
-from vmlab.report.comparison import comparison_table, verdict_lines
+from vmlab.report.comparison import comparison_table
 from vmlab.report.gate import gate_text
+from vmlab.report.grid import paragraph
+from vmlab.report.headline import explanation
 from vmlab.report.tables import run_table
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run
@@ -160,7 +164,11 @@ def _demand_cell(run: str, cells: Sequence[Mapping[str, Any]], cell: int) -> Non
 @_cell_option
 @_reference_option
 @click.option("--control", metavar="RUN", help="Call no difference real that is smaller than the noise that RUN shows.")
-@click.option("--explain", is_flag=True, help="Say in a sentence what is known of each difference.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say in a paragraph what differs, what does not, what it takes to know, and what the host was short of.",
+)
 @gate_options
 @_json_option
 def compare(
@@ -185,26 +193,32 @@ def compare(
         _show_reference(name, named if cell is None else cell, raw=False, as_json=as_json)
         return ExitCode.PASSED
     noise = None if control is None else noise_of(_document(resolve_run(control)))
-    comparison = gate.judged(comparing.compare(list(_sides(runs, cell)), noise))
+    comparison = gate.judged(comparing.compare(list(_sides(runs, cell, whole=explain)), noise))
     if as_json:
         write_json(comparison.to_json())
     else:
-        explained = verdict_lines(comparison, page_width()) if explain else ""
+        explained = _explained(comparison) if explain else ""
         write_figures(comparison_table(comparison, page_width()) + explained + gate_text(comparison, page_width()))
     return gate.told(comparison, as_json=as_json)
 
 
-def _sides(references: Sequence[str], cell: int | None) -> Iterator[comparing.Side]:
+def _explained(comparison: Comparison) -> str:
+    paragraphs = explanation(visible_values(comparison))
+    return "".join("\n" + "\n".join(paragraph(text, page_width())) + "\n" for text in paragraphs)
+
+
+def _sides(references: Sequence[str], cell: int | None, *, whole: bool) -> Iterator[comparing.Side]:
     """A side for each reference; a single run falls into the values of the axis that it varies."""
     sides = named_sides(references, cell)
     if len(sides) == len(sides[0].runs) == 1 and sides[0].runs[0].cell is None:
-        yield from comparing.sides_by_axis(_document(sides[0].runs[0].store))
+        yield from comparing.sides_by_axis(_document(sides[0].runs[0].store, whole=whole))
         return
     for side in sides:
-        parts = [comparing.Side.of(run.name, _document(run.store), run.cell) for run in side.runs]
+        parts = [comparing.Side.of(run.name, _document(run.store, whole=whole), run.cell) for run in side.runs]
         yield comparing.Side.of_runs(side.label, parts)
 
 
-def _document(store: Path) -> RunDocument:
+def _document(store: Path, *, whole: bool = False) -> RunDocument:
+    """What a comparison reads of a run, or its `whole` document, which has the resources at their limit, too."""
     with RunReader(store) as reader:
-        return compared_document(reader)
+        return run_document(reader) if whole else compared_document(reader)

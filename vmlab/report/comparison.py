@@ -14,7 +14,7 @@ from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
 from vmlab.report.heading import behind_notes
 from vmlab.report.scores import throughput_words
-from vmlab.report.verdicts import difference_notes, long_text, outlier_notes, sentence
+from vmlab.report.verdicts import difference_notes, long_text, outlier_notes
 from vmlab.report.words import MARK, apart_words, moment, plural
 from vmlab.report.yardsticks import TAKEN_OUT, taken_out_note
 
@@ -86,20 +86,6 @@ def yardstick_notes(comparison: Comparison) -> Iterator[str]:
     """How the yardstick is taken out of the differences, where it is."""
     if comparison.yardstick is not None and any(any(row.without_yardstick) for row in comparison.rows):
         yield taken_out_note(comparison.yardstick)
-
-
-def verdict_lines(comparison: Comparison, width: int = WIDTH) -> str:
-    """What is known of each difference, as a sentence each."""
-    comparison = visible_values(comparison)
-    names = _names(comparison.labels)
-    lines: list[str] = []
-    for row in compared_rows(comparison):
-        for side, found, without in zip(names[1:], row.differences, row.without_yardstick, strict=True):
-            place = ", ".join([*([row.place] if row.place else []), row.name, side])
-            lines += paragraph(f"{place}: {sentence(found)}", width, "  ")
-            if without is not None:
-                lines += paragraph(f"{place}, {TAKEN_OUT}: {sentence(without)}", width, "  ")
-    return "\n".join(["", *lines]) + "\n"
 
 
 def _names(labels: Sequence[str]) -> list[str]:

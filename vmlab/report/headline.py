@@ -1,14 +1,17 @@
-"""A comparison in one sentence: what is proven, and where nothing is, why."""
+"""A comparison in one sentence, and in a paragraph: what is proven, where nothing is, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.comparison import Comparison, Row
-from vmlab.analysis.difference import Difference
+from vmlab.analysis.difference import Difference, Verdict
+from vmlab.model.axes import axes_words
 from vmlab.report.compared_rows import row_name
 from vmlab.report.heading import behind_words
-from vmlab.report.verdicts import percent_text, untested_words
+from vmlab.report.limits import resource_word
+from vmlab.report.verdicts import long_text, percent_text, to_find_words, unit_of, untested_words
 from vmlab.report.words import plural
 
 _MOST_NAMED = 4
@@ -51,3 +54,112 @@ def _named(proven: Sequence[tuple[Row, Difference]]) -> str:
     named = [f"{row_name(row)} ({percent_text(one)})" for row, one in proven[:_MOST_NAMED]]
     rest = len(proven) - len(named)
     return ", ".join([*named, *([f"{rest} more"] if rest else [])])
+
+
+def explanation(comparison: Comparison) -> list[str]:
+    """A paragraph for each candidate, about what the scenario asks for.
+
+    It says what differs, of what that is not proven, how many readings it would take, and which of the host's resources
+    were at their limit.
+    """
+    rows = [row for row in comparison.rows if row.metric in comparison.asked and row.differences]
+    several = len({str(row.axes) for row in rows}) > 1
+    baseline, *candidates = comparison.labels
+    paragraphs = []
+    for place, label in enumerate(candidates):
+        named = [(_at(row, several=several), row.differences[place]) for row in rows]
+        others = [row.without_yardstick[place] for row in rows]
+        sentences = [
+            *_differing(named),
+            *_not_proven(named),
+            *_untested(named),
+            *_yardstick(named, others),
+            *_limits(comparison, place),
+        ]
+        paragraphs.append(f"{label} against {baseline}: {' '.join(sentences)}")
+    return paragraphs
+
+
+_Named = Sequence[tuple[str, Difference]]
+
+
+def _at(row: Row, *, several: bool) -> str:
+    return f"{row_name(row)} at {axes_words(row.axes)}" if several and row.axes else row_name(row)
+
+
+def _differing(named: _Named) -> Iterator[str]:
+    """What is proven to be better, worse or other."""
+    proven = [(name, one) for name, one in named if one.proven]
+    if not proven:
+        yield "no difference is proven."
+        return
+    parts = [
+        f"{word} at {_some([f'{name} ({long_text(one)})' for name, one in proven if one.better is better])}"
+        for word, better in (("better", True), ("worse", False), ("different", None))
+        if any(one.better is better for _, one in proven)
+    ]
+    yield f"proven to be {' and '.join(parts)}."
+
+
+def _not_proven(named: _Named) -> Iterator[str]:
+    """What was tested and not proven, what these readings would find there, and what more of them."""
+    those = [(name, one) for name, one in named if one.verdict == Verdict.NOT_PROVEN]
+    if not those:
+        return
+    found = [one.detectable for _, one in those if one.detectable]
+    enough = f"; a difference of {max(found):.1f} % would have been found in four of five cases" if found else ""
+    yield f"No difference is proven at {_some([f'{name} ({long_text(one)})' for name, one in those])}{enough}."
+    takes = [f"{to_find_words(one)} for {name}" for name, one in those if one.percent]
+    if takes:
+        yield f"To prove one as large as seen would take so many {unit_of(those[0][1])}: {_some(takes)}."
+
+
+def _untested(named: _Named) -> Iterator[str]:
+    """What has too few readings, and what is not compared."""
+    reasons: dict[str, list[tuple[str, Difference]]] = {}
+    for name, one in named:
+        if one.obstacle:
+            reasons.setdefault(one.obstacle, []).append((name, one))
+    for those in reasons.values():
+        why = untested_words(max((one for _, one in those), key=lambda one: one.family))
+        yield f"Nothing can be said of {_some([f'{name} ({percent_text(one)})' for name, one in those])}: {why}."
+    missing = [name for name, one in named if one.verdict == Verdict.NOT_COMPARED]
+    if missing:
+        yield f"Not compared, as a side has no figure that passed: {_some(missing)}."
+
+
+def _yardstick(named: _Named, others: Sequence[Difference | None]) -> Iterator[str]:
+    """Where the verdict is another one with the yardstick taken out."""
+    moved = [
+        f"{name} ({other.verdict}, {long_text(other)})"
+        for (name, one), other in zip(named, others, strict=True)
+        if other is not None and other.verdict != one.verdict
+    ]
+    if moved:
+        yield f"With the yardstick taken out the verdict is another at {_some(moved)}."
+
+
+def _limits(comparison: Comparison, place: int) -> Iterator[str]:
+    """Which resources were at their limit on both sides, by their cells."""
+    before, after = comparison.bound[0], comparison.bound[place + 1]
+    if not before or not after:
+        yield "What the host was short of is not known, as it was not watched."
+    elif set(before) == set(after) and len(set(before)) == 1:
+        yield f"At its limit on both sides, in all {len(before) + len(after)} cells: {resource_word(before[0])}."
+    else:
+        sides = ((comparison.labels[0], before), (comparison.labels[place + 1], after))
+        words = [f"with {label} {_counted(resources)}" for label, resources in sides]
+        yield f"At its limit: {', '.join(words)}."
+
+
+def _counted(resources: Sequence[str]) -> str:
+    counts = Counter(resources).most_common()
+    return " and ".join(
+        f"{resource_word(name)} in {count} of {plural(len(resources), 'cell')}" for name, count in counts
+    )
+
+
+def _some(words: Sequence[str]) -> str:
+    """The first words, and how many more there are."""
+    rest = len(words) - _MOST_NAMED
+    return ", ".join([*words[:_MOST_NAMED], *([f"{rest} more"] if rest > 0 else [])])

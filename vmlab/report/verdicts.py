@@ -65,7 +65,7 @@ def sentence(found: Difference) -> str:
     parts = [_tested(found) if tested else untested_words(found)]
     if found.verdict == Verdict.NOT_PROVEN and found.detectable:
         parts.append(f"{_readings(found)} find {found.detectable:.1f} % or more in four of five cases")
-        parts.append(f"one as large as seen takes {_to_find(found)}")
+        parts.append(f"one as large as seen takes {to_find_words(found)}")
     return "; ".join([*parts, *_noise(found)])
 
 
@@ -100,7 +100,7 @@ def untested_words(found: Difference) -> str:
     if found.verdict == Verdict.ONE_A_SIDE and found.paired:
         return why
     of = f" in one of {found.family} figures" if found.family > 1 else ""
-    return f"{why}; to prove a difference{of} takes {found.needed} {_unit(found)} at least"
+    return f"{why}; to prove a difference{of} takes {found.needed} {unit_of(found)} at least"
 
 
 def _why_untested(found: Difference) -> str:
@@ -112,11 +112,13 @@ def _readings(found: Difference) -> str:
     return plural(found.readings, "repeat") if found.paired else f"{plural(found.readings, 'run')} a side"
 
 
-def _unit(found: Difference) -> str:
+def unit_of(found: Difference) -> str:
+    """What its readings are, where there are several: repeats of one run, or runs."""
     return "repeats" if found.paired else "runs a side"
 
 
-def _to_find(found: Difference) -> str:
+def to_find_words(found: Difference) -> str:
+    """How many readings prove a difference as large as this one: ``about 40``."""
     return f"more than {MOST}" if found.to_find is None else f"about {found.to_find}"
 
 
@@ -128,8 +130,8 @@ def difference_notes(named: Iterable[tuple[str, Difference]], *, intervals: bool
         yield _interval_note(tested)
     unproven = [(name, found) for name, found in shown if found.verdict == Verdict.NOT_PROVEN and found.percent != 0]
     if unproven:
-        words = _joined([f"{name} {_to_find(found)}" for name, found in unproven])
-        yield f"{UNPROVEN}: no difference proven; {_unit(unproven[0][1])} that one as large as seen takes: {words}"
+        words = _joined([f"{name} {to_find_words(found)}" for name, found in unproven])
+        yield f"{UNPROVEN}: no difference proven; {unit_of(unproven[0][1])} that one as large as seen takes: {words}"
     yield from _untested_notes([(name, found) for name, found in shown if _MARKS.get(found.verdict) == UNTESTED])
 
 
