@@ -71,6 +71,26 @@ def test_a_name_stands_for_its_run_wherever_one_is_named(capsys: pytest.CaptureF
     assert resolve_run("baseline").parent.name == OLD
 
 
+def test_several_runs_have_one_name_which_is_a_side(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    third = "20261121-160000-tile-cccc"
+    _run(third, 3.0)
+    assert said(capsys, "tag", f"{OLD},{NEW}", "base") == ("", f"base is runs {OLD}, {NEW}\n")
+    assert tagged("base") == (OLD, NEW)
+    assert said(capsys, "tag")[0] == f"base  {OLD}, {NEW}\n"
+    assert json.loads(said(capsys, "tag", "--json")[0])["tags"] == [
+        {"name": "base", "run": None, "runs": [OLD, NEW], "here": True}
+    ]
+    row = json.loads(said(capsys, "compare", "base", third, "--json")[0])["rows"][0]
+    assert [one["run"] for one in row["baseline"]["readings"]] == [OLD, NEW]
+    said(capsys, "report", "base", third, "-o", "x.md")
+    assert f"# base against {third}".replace("-", "") in (tmp_path / "x.md").read_text().replace("-", "")
+    said(capsys, "export", "base", third, "-o", "x.csv")
+    assert all(run in (tmp_path / "x.csv").read_text() for run in (OLD, NEW, third))
+    assert "'base' names 2 runs: `vmlab compare`, `report` and `export` take them" in refused(capsys, "show", "base")
+    assert [run.tags for run in list_runs()] == [(), ("base",), ("base",)]
+    assert said(capsys, "tag", third, "base")[1] == f"base is run {third}, and no longer {OLD}, {NEW}\n"
+
+
 def test_attach_without_a_name_takes_the_run_under_way_and_else_the_newest(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,7 +114,7 @@ def test_attach_without_a_name_takes_the_run_under_way_and_else_the_newest(
 def test_a_run_is_named_when_it_starts(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vmlab.cli.run_commands.started", lambda *_, **__: RunFolder.of(OLD))
     assert said(capsys, "run", "tile", "--detach", "--tag", "night-5") == (f"{OLD}\n", f"night-5 is run {OLD}\n")
-    assert tagged("night-5") == OLD
+    assert tagged("night-5") == (OLD,)
 
 
 def test_a_run_with_a_name_that_it_cannot_have_is_not_started(
@@ -118,9 +138,9 @@ def test_a_run_has_several_names_and_a_name_one_run(capsys: pytest.CaptureFixtur
     assert json.loads(said(capsys, "tag", "--json")[0]) == {
         "schema": "vmlab.tags/1",
         "tags": [
-            {"name": "baseline", "run": NEW, "here": True},
-            {"name": "good", "run": OLD, "here": True},
-            {"name": "v1.2", "run": OLD, "here": True},
+            {"name": "baseline", "run": NEW, "runs": [NEW], "here": True},
+            {"name": "good", "run": OLD, "runs": [OLD], "here": True},
+            {"name": "v1.2", "run": OLD, "runs": [OLD], "here": True},
         ],
     }
 
@@ -161,7 +181,9 @@ def test_the_name_of_a_run_that_has_gone_is_told(capsys: pytest.CaptureFixture[s
         "`vmlab tag --rm baseline` removes the name\n"
     )
     assert said(capsys, "tag")[0] == f"baseline  {OLD}  not here any more\n"
-    assert json.loads(said(capsys, "tag", "--json")[0])["tags"] == [{"name": "baseline", "run": OLD, "here": False}]
+    assert json.loads(said(capsys, "tag", "--json")[0])["tags"] == [
+        {"name": "baseline", "run": OLD, "runs": [OLD], "here": False}
+    ]
     remove_tree(runs_folder() / NEW)
     assert "not here any more" in refused(capsys, "show", "baseline")
     _run(OLD)
@@ -228,7 +250,8 @@ def test_a_name_that_becomes_the_id_of_a_run_is_told_and_never_guessed(capsys: p
         (("tag", OLD, "x", "--json"), "say `vmlab tag RUN NAME`"),
         (("tag", OLD, "--rm", "x"), "--rm takes one name"),
         (("tag", "nothing", "x"), "no run is called 'nothing'"),
-        (("tag", f"{OLD}:1", "x"), "no run is called"),
+        (("tag", f"{OLD}:1", "x"), "is a cell; a name is of whole runs"),
+        (("tag", f"{OLD},{OLD}", "x"), "a run is named twice"),
         (("tag", "copy", "x"), "no run is called"),
         (("tag", "./copy", "x"), "can have a name"),
         (("tag", "--rm", "../runs"), "there is no name"),
@@ -256,15 +279,16 @@ def test_a_damaged_name_leads_nowhere(capsys: pytest.CaptureFixture[str], conten
     assert said(capsys, "tag")[0] == f"bad   its file is damaged\ngood  {OLD}\n"
     assert said(capsys, "ls")[0].count("good") == 1
     said(capsys, "tag", NEW, "bad")
-    assert tagged("bad") == NEW
+    assert tagged("bad") == (NEW,)
 
 
 TAG_ALL = """
 import sys
-from vmlab.store.runs import name_run
+from vmlab.store.runs import name_runs, resolve_run
+run = [resolve_run(sys.argv[1])]
 for number in range(30):
-    name_run(sys.argv[1], f"{sys.argv[2]}{number}")
-    name_run(sys.argv[1], "common")
+    name_runs(run, f"{sys.argv[2]}{number}")
+    name_runs(run, "common")
 """
 
 
@@ -273,11 +297,11 @@ def test_processes_that_name_runs_at_the_same_time_lose_nothing() -> None:
         subprocess.Popen([sys.executable, "-c", TAG_ALL, run, letter]) for run, letter in ((OLD, "a"), (NEW, "b"))
     ]
     while any(process.poll() is None for process in started):
-        assert tagged("common") in (None, OLD, NEW)
+        assert tagged("common") in (None, (OLD,), (NEW,))
     assert [process.returncode for process in started] == [0, 0]
     tags = all_tags()
-    assert tags.pop("common") in (OLD, NEW)
-    assert tags == {f"{letter}{n}": run for run, letter in ((OLD, "a"), (NEW, "b")) for n in range(30)}
+    assert tags.pop("common") in ((OLD,), (NEW,))
+    assert tags == {f"{letter}{n}": (run,) for run, letter in ((OLD, "a"), (NEW, "b")) for n in range(30)}
     assert len(list(tags_folder().iterdir())) == 61
     assert sorted(path.name for path in state_folder().iterdir()) == ["runs", "tags"]
 
@@ -295,4 +319,4 @@ def test_an_export_carries_no_name(capsys: pytest.CaptureFixture[str]) -> None:
     remove_tree(runs_folder() / OLD)
     said(capsys, "tag", NEW, "baseline")
     assert said(capsys, "import", "x.vmlab")[0] == f"{OLD}\n"
-    assert all_tags() == {"baseline": NEW}
+    assert all_tags() == {"baseline": (NEW,)}

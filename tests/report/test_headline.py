@@ -67,7 +67,7 @@ def test_a_paragraph_says_what_differs_what_does_not_what_it_takes_and_why(tmp_p
     assert "would have been found in four of five cases." in text
     assert "To prove one as large as seen would take so many repeats: about " in text
     assert text.endswith(
-        "At its limit was with cache none CPU in 8 of 8 cells, with cache writeback disk in 8 of 8 cells."
+        "At its limit: with cache none CPU in 8 of 8 cells, with cache writeback disk in 8 of 8 cells."
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmlab.model.errors import UsageError
-from vmlab.store.runs import resolve_run
+from vmlab.store.runs import resolve_run, runs_named
 
 _MOST_DIGITS = 9
 
@@ -40,11 +40,11 @@ def _run(reference: str, cell: int | None) -> NamedRun:
 
 
 def _runs_of(reference: str) -> list[str]:
-    """The runs of a reference to several; a path may have commas, too."""
+    """The runs of a reference to several, by commas or by their common name; a path may have commas, too."""
     try:
         resolve_run(split_cell(reference)[0])
     except UsageError:
-        return reference.split(",")
+        return [run for part in reference.split(",") for run in runs_named(part)]
     return [reference]
 
 

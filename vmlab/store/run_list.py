@@ -51,7 +51,7 @@ def list_runs() -> list[RunSummary]:
     found = summaries()
     if not tags:
         return found
-    return [replace(run, tags=tuple(name for name, of in tags.items() if of == run.id)) for run in found]
+    return [replace(run, tags=tuple(name for name, of in tags.items() if run.id in of)) for run in found]
 
 
 def summaries() -> list[RunSummary]:

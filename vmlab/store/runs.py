@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.places import runs_folder
-from vmlab.store.tags import LATEST, demand_name, tagged, write_tag
+from vmlab.store.tags import LATEST, MOST_RUNS, demand_name, tagged, write_tag
 
 STORE = "run.sqlite"
 _LONGEST_SHOWN = 60
@@ -82,8 +82,11 @@ def resolve_run(reference: str) -> Path:
     if "/" in reference or reference.endswith(".sqlite"):
         return _at_path(Path(reference))
     folders = run_folders()
-    if (run := tagged(reference)) is not None:
-        return _of_name(reference, run, folders)
+    if (runs := tagged(reference)) is not None:
+        if len(runs) > 1:
+            words = "`vmlab compare`, `report` and `export` take them"
+            raise UsageError(f"{_shown(reference)} names {len(runs)} runs: {words}")
+        return _of_name(reference, runs[0] if runs else "", folders)
     if not folders:
         raise UsageError(f"there are no runs in {runs_folder()} yet")
     if reference in LATEST:
@@ -117,19 +120,31 @@ def demand_unlike_ids(name: str) -> None:
         raise UsageError(f"{name!r} could be the id of a run that is here")
 
 
-def name_run(reference: str, name: str) -> tuple[str, str | None]:
-    """Give `name` to the run that `reference` names; its id, and that of the run that had the name before.
+def runs_named(reference: str) -> tuple[str, ...]:
+    """The ids of the runs where `reference` is the name of several; else itself."""
+    runs = tagged(reference)
+    return runs if runs is not None and len(runs) > 1 else (reference,)
 
-    Raises UsageError for a name that could be taken for something else, and for a run that is not in the state folder.
+
+def name_runs(stores: Sequence[Path], name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Give `name` to the runs with these stores; their ids, and those of the runs that had the name before.
+
+    Raises UsageError for a name that could be taken for something else, for a run that is not in the state folder, and
+    for one that is named twice.
     """
     demand_unlike_ids(name)
-    folder = resolve_run(reference).parent
+    found = [store.parent for store in stores]
     folders = run_folders()
-    if not any(one.samefile(folder) for one in folders):
-        raise UsageError(f"{folder}: only runs in {runs_folder()} can have a name")
-    run, before = folder.resolve().name, tagged(name)
-    write_tag(name, run)
-    return run, before
+    for folder in found:
+        if not any(one.samefile(folder) for one in folders):
+            raise UsageError(f"{folder}: only runs in {runs_folder()} can have a name")
+    runs, before = tuple(folder.resolve().name for folder in found), tagged(name) or ()
+    if len(set(runs)) < len(runs):
+        raise UsageError("a run is named twice; each counts once")
+    if len(runs) > MOST_RUNS:
+        raise UsageError(f"a name has at most {MOST_RUNS} runs")
+    write_tag(name, *runs)
+    return runs, before
 
 
 def _at_path(path: Path) -> Path:

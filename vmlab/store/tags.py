@@ -1,5 +1,7 @@
 """Names that a user gives to runs, such as ``baseline``: a small file for each, in the state folder.
 
+A name may have several runs, which are one side of a comparison; its file has a line for each.
+
 A file appears under its name only when it is complete, and each name has its own, so processes that name runs at the
 same time lose nothing of each other's.
 """
@@ -26,6 +28,9 @@ _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9._-]{{0,{LONGEST - 1}}}", re.ASCII)
 _FILES = (".sqlite", ".yaml", ".yml", ".vmlab")
 """What ends so is taken for a file."""
 _LONGEST_RUN = 255
+MOST_RUNS = 256
+"""Runs that one name may have."""
+_LONGEST_FILE = MOST_RUNS * (_LONGEST_RUN + 1)
 
 
 def tags_folder() -> Path:
@@ -49,8 +54,8 @@ def demand_name(name: str) -> None:
         raise UsageError(f"{name!r} could be a file; a name has no such ending")
 
 
-def all_tags() -> dict[str, str]:
-    """The run's id for each name, by name; empty for one whose file is damaged. Raises OSError."""
+def all_tags() -> dict[str, tuple[str, ...]]:
+    """The ids of the runs of each name, by name; () for one whose file is damaged. Raises OSError."""
     try:
         names = sorted(path.name for path in tags_folder().iterdir() if _NAME.fullmatch(path.name))
     except FileNotFoundError:
@@ -59,23 +64,26 @@ def all_tags() -> dict[str, str]:
     return {name: run for name, run in found if run is not None}
 
 
-def tagged(name: str) -> str | None:
-    """The id of the run of that name; None where there is no such name, empty where its file is damaged or no file."""
+def tagged(name: str) -> tuple[str, ...] | None:
+    """The ids of the runs of that name; None where there is no such name, () where its file is damaged or no file."""
     if not _NAME.fullmatch(name):
         return None
     path = tags_folder() / name
     if not os.path.lexists(path):
         return None
     try:
-        run = os.fsdecode(read_given(path, _LONGEST_RUN + 1, follow=False)).removesuffix("\n")
+        runs = os.fsdecode(read_given(path, _LONGEST_FILE, follow=False)).removesuffix("\n").split("\n")
     except UsageError:
-        return ""
-    plain = run not in (".", "..") and "/" not in run and "\0" not in run and len(run) <= _LONGEST_RUN
-    return run if plain else ""
+        return ()
+    return tuple(runs) if len(runs) <= MOST_RUNS and all(map(_plain, runs)) else ()
 
 
-def write_tag(name: str, run: str) -> None:
-    """Give the name to the run with this id, and to no other. Raises OSError.
+def _plain(run: str) -> bool:
+    return run not in ("", ".", "..") and "/" not in run and "\0" not in run and len(run) <= _LONGEST_RUN
+
+
+def write_tag(name: str, *runs: str) -> None:
+    """Give the name to the runs with these ids, and to no others. Raises OSError.
 
     Raises UsageError where a link, a folder or a special file stands in the name's place, which stays as it is.
     """
@@ -85,7 +93,7 @@ def write_tag(name: str, run: str) -> None:
         with open_given(path, follow=False):
             pass
     with new_file(path) as file:
-        file.write(os.fsencode(f"{run}\n"))
+        file.write(os.fsencode("".join(f"{run}\n" for run in runs)))
         file.flush()
         # The name may be moved after hours of measuring; it is on the disk before it has its place.
         os.fsync(file.fileno())
