@@ -122,7 +122,7 @@ def test_without_until_knee_the_curve_goes_on_behind_the_knee(home: Home, scenar
     assert [place["tiles"] for place in places] == [0, 1]
 
 
-@pytest.mark.parametrize(("outcome", "code"), [("invalid", 4), ("failed", 1)])
+@pytest.mark.parametrize(("outcome", "code"), [("invalid", 4), pytest.param("failed", 1, marks=pytest.mark.exhaustive)])
 def test_a_cell_that_is_not_to_be_believed_is_no_missed_target(
     home: Home, scenario: Path, outcome: str, code: int
 ) -> None:
