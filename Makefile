@@ -4,7 +4,7 @@ VMLAB = .venv/bin/vmlab
 # They start hundreds of processes, each of which would compile what it imports where Python may not keep it.
 TESTS = env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: setup run test test-all test-host test-experiments check unit anomalies walk schema screenshots
+.PHONY: setup run test test-all test-host test-experiments check unit anomalies mutants walk schema screenshots
 
 setup:  ## Debian packages and .venv; does nothing when nothing is missing
 	@packaging/setup
@@ -34,6 +34,10 @@ unit: setup  ## the tests of `make test` that boot no guest
 
 anomalies: setup  ## every call of a run fails, hangs or is stopped at once, over fakes; an hour or more, not timed yet
 	@VMLAB_ANOMALIES=$${VMLAB_ANOMALIES:-all} $(TESTS) tests/anomaly -x
+
+mutants: setup  ## the share of small changes to ten modules that the tests notice, in namespaces of their own; an hour or more
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutants]'
+	@.venv/bin/python -m tests.mutants $(MODULES)
 
 walk: setup  ## every key of every screen on a real terminal, over real guests; some minutes, on a machine that does little else
 	@VMLAB_WALK=1 .venv/bin/python -m pytest tests/tui/test_walk.py

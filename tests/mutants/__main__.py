@@ -68,12 +68,12 @@ def _try_out(name: str, tests: list[str], operators: str, again: bool, seconds: 
         inside.stdin.close()
         about = json.loads(inside.stdout.readline() or "{}")
         if about:
-            print(f"{name}: {about['tests']} tests in {about['seconds']} s", file=sys.stderr, flush=True)
+            sys.stderr.write(f"{name}: {about['tests']} tests in {about['seconds']} s\n")
         for line in inside.stdout:
             lines.append(line)
             one = json.loads(line)
             if one["outcome"] not in _KILLED:
-                print(f"{name}:{one['line']}: {one['outcome']}: {one['was']}\n    → {one['now']}", file=sys.stderr, flush=True)
+                sys.stderr.write(f"{name}:{one['line']}: {one['outcome']}: {one['was']}\n    → {one['now']}\n")
     if inside.returncode or not about:
         sys.exit(f"{name}: the sandbox ended with {inside.returncode}")
     _file(name).write_text("".join(lines))
@@ -89,7 +89,8 @@ def _row(name: str, equivalent: list[Equivalent]) -> float:
     rest = sum(one["outcome"] == "not tried" for one in left)
     share = 100 * killed / max(1, len(tried) - same)
     behind = f"; {rest} not tried" if rest else ""
-    print(f"{name:28} {len(tried):5} mutants {killed:5} killed {same:4} equivalent {share:6.1f} %{behind}", flush=True)
+    counted = f"{len(tried):5} mutants {killed:5} killed {same:4} equivalent"
+    sys.stdout.write(f"{name:28} {counted} {share:6.1f} %{behind}\n")
     return share
 
 

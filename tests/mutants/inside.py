@@ -20,10 +20,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import coverage
 import cosmic_ray.plugins
+import coverage
 import grimp
-import parso
 import pytest
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
@@ -50,12 +49,11 @@ class RemoveCall(Operator):  # type: ignore[misc]
             yield node.start_pos, node.end_pos
 
     def mutate(self, node: Any, index: int) -> Any:
-        node.children[0] = parso.parse(node.children[0].get_first_leaf().prefix + "pass")
+        node.children[0] = get_ast(node.children[0].get_first_leaf().prefix + "pass")
         return node
 
     def _is_call(self, node: Any) -> bool:
-        last = node.children[-1] if hasattr(node, "children") else None
-        return node.type == "atom_expr" and last.type == "trailer" and last.children[0].value == "("
+        return bool(node.type == "atom_expr" and node.children[-1].get_first_leaf().value == "(")
 
     @classmethod
     def examples(cls) -> tuple[()]:
@@ -97,10 +95,17 @@ def _meaning(source: str) -> str:
 def _changed(source: str, code: str) -> tuple[str, str, int]:
     """The lines that differ, before and after, and the number of the first."""
     was, now = source.splitlines(), code.splitlines()
-    first = len(os.path.commonprefix([was, now]))
-    last = len(os.path.commonprefix([was[first:][::-1], now[first:][::-1]]))
+    first = _common(was, now)
+    last = _common(was[first:][::-1], now[first:][::-1])
     lines = ["\n".join(line.strip() for line in text[first : len(text) - last]) for text in (was, now)]
     return lines[0], lines[1], first + 1
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines both begin with."""
+    return next(
+        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
+    )
 
 
 @dataclass(frozen=True)
@@ -231,13 +236,18 @@ def main() -> None:
     end = time.monotonic() + asked["seconds"]
     killed = {tuple(one) for one in asked["killed"]}
     source = module.read_text()
-    print(json.dumps({"tests": len(found.passed), "seconds": round(found.seconds, 1)}), flush=True)
+    _write({"tests": len(found.passed), "seconds": round(found.seconds, 1)})
     for mutant, code in sorted(mutants_of(source, asked["operators"]), key=lambda pair: pair[0].line):
         outcome = "killed"
         if (*mutant.key, mutant.occurrence) not in killed:
             late = time.monotonic() > end
             outcome = "not tried" if late else try_out(module, code, found.reach.get(mutant.line, []), found)
-        print(json.dumps(asdict(mutant) | {"outcome": outcome}), flush=True)
+        _write(asdict(mutant) | {"outcome": outcome})
+
+
+def _write(line: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

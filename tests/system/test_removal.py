@@ -1,5 +1,6 @@
 """Removals on dummies: mounts are made in a mount namespace of their own, and only onto folders of the test."""
 
+import errno
 import json
 import os
 import subprocess
@@ -10,12 +11,16 @@ from typing import Any
 import pytest
 
 from vmlab.system import removal
+from vmlab.system.marks import make_marked
 from vmlab.system.removal import (
+    MARK_FILE,
     MountInTheWay,
+    remove_cgroup,
     remove_empty_folder,
     remove_file,
     remove_file_beneath,
     remove_tree,
+    remove_trees,
 )
 
 CHECKOUT = Path(__file__).parents[2]
@@ -138,3 +143,99 @@ def in_namespace(tree: Path, what: str, seen_before: bool) -> dict[str, Any]:
 def test_the_error_says_where_and_why() -> None:
     assert "never crosses a mount" in str(MountInTheWay(Path("/x/dev")))
     assert "/x/dev" in str(MountInTheWay(Path("/x/dev")))
+
+
+def unlinked(monkeypatch: pytest.MonkeyPatch, refused: str = "") -> list[str]:
+    """The names of the files that are removed from now on, in order; the file named `refused` cannot be."""
+    names: list[str] = []
+    unlink = os.unlink
+
+    def kept(name: str, *, dir_fd: int | None = None) -> None:
+        if name == refused:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), name)
+        unlink(name, dir_fd=dir_fd)
+        names.append(name)
+
+    monkeypatch.setattr(os, "unlink", kept)
+    return names
+
+
+def test_the_mark_goes_after_all_else_so_that_what_is_left_still_names_its_owner(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_marked(tree / "marked", "owner")
+    for place in range(20):
+        (tree / "marked" / f"{'az'[place % 2]}{place}").touch()
+    (tree / "marked" / "zz").mkdir()
+    (tree / "marked" / "zz" / "inner").touch()
+    names = unlinked(monkeypatch)
+    assert remove_tree(tree / "marked")
+    assert (names[-1], len(names)) == (MARK_FILE, 22)
+
+
+def test_of_several_trees_each_that_stays_is_named_with_the_file_in_its_way_and_the_others_go(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, stays, goes = (tmp_path / name for name in ("link", "stays", "goes"))
+    link.symlink_to(tree)
+    for folder in (stays, goes):
+        (folder / "inner").mkdir(parents=True)
+    (stays / "inner" / "held").touch()
+    unlinked(monkeypatch, refused="held")
+    done = remove_trees([link, stays, goes])
+    assert done.removed == (goes,) and not goes.exists()
+    assert done.left == (
+        f"{link}: is a link, which a removal never follows",
+        f"{stays}: Operation not permitted ({stays / 'inner' / 'held'})",
+    )
+    assert survives(tree)
+
+
+def test_a_file_is_no_tree_and_not_called_a_link(tree: Path) -> None:
+    with pytest.raises(NotADirectoryError, match="Not a directory"):
+        remove_tree(tree / "a" / "b" / "file")
+    assert (tree / "a" / "b" / "file").exists()
+
+
+def test_a_cgroup_goes_with_those_below_it_and_none_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "machine" / "guest" / "vcpu0").mkdir(parents=True)
+    assert remove_cgroup(tmp_path / "machine")
+    assert not (tmp_path / "machine").exists()
+    assert not remove_cgroup(tmp_path / "machine")
+    assert not remove_cgroup(tmp_path / "machine" / "guest")
+
+
+def test_no_file_below_a_cgroup_is_ever_removed(tmp_path: Path) -> None:
+    """Those of a cgroup are the kernel's: one that can be removed is not of a cgroup."""
+    (tmp_path / "machine" / "guest").mkdir(parents=True)
+    (tmp_path / "machine" / "guest" / "precious").write_text("precious")
+    with pytest.raises(OSError, match="not empty"):
+        remove_cgroup(tmp_path / "machine")
+    assert (tmp_path / "machine" / "guest" / "precious").read_text() == "precious"
+
+
+def test_no_removal_leaves_a_descriptor_open(tree: Path) -> None:
+    def descriptors() -> list[str]:
+        return sorted(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+    folder = os.open(tree, os.O_RDONLY)
+    try:
+        before = descriptors()
+        assert remove_file_beneath(folder, "a/b", "file")
+        assert not remove_file_beneath(folder, "a/b", "file")
+        assert remove_empty_folder(tree / "a" / "b" / "c")
+        assert remove_tree(tree)
+        assert descriptors() == before
+    finally:
+        os.close(folder)
+
+
+def test_no_child_process_inherits_a_folder_that_is_being_removed_from(tree: Path) -> None:
+    with removal._opened(tree) as folder:
+        assert folder is not None and not os.get_inheritable(folder)
+
+
+def test_no_file_goes_from_a_folder_that_is_a_file(tree: Path) -> None:
+    with pytest.raises(NotADirectoryError):
+        remove_file(tree / "a" / "b" / "file" / "deeper")
+    assert not remove_empty_folder(tree / "nowhere" / "deeper")
