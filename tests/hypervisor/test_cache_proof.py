@@ -111,6 +111,50 @@ def test_a_file_that_nobody_has_open_does_not_agree(mode: CacheMode, files: tupl
         assert not proof.o_direct
 
 
+def test_files_that_are_open_beside_a_disk_are_none_of_it(files: tuple[Path, Path]) -> None:
+    one, other = files
+    with opened(one, False), opened(other, True):
+        assert (direct_flags(os.getpid(), one), direct_flags(os.getpid(), other)) == ([False], [True])
+
+
+def test_a_descriptor_that_closes_meanwhile_hides_none_of_the_others(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda folder: iter([folder / "9999999", *listed(folder)]))
+    with opened(files[0], True):
+        assert direct_flags(os.getpid(), files[0]) == [True]
+
+
+def test_a_proof_says_what_was_expected_in_words(files: tuple[Path, Path]) -> None:
+    overlay, base = proofs("none", files, "none")
+    assert overlay.expected == "none: o_direct=yes writeback=yes no_flush=no"
+    assert base.expected == "none: o_direct=yes no_flush=no"
+
+
+def test_of_a_file_that_qmp_does_not_know_no_flag_is_claimed(files: tuple[Path, Path], tmp_path: Path) -> None:
+    with opened(files[0], False), opened(files[1], False):
+        monitor = Monitor(tmp_path / "another", tmp_path / "third", CACHE_FLAGS["unsafe"])
+        for proof in Qemu("web", os.getpid(), monitor).prove("unsafe", files):
+            assert (proof.o_direct, proof.writeback, proof.direct, proof.no_flush) == (False,) * 4
+            assert not proof.agrees
+
+
+@pytest.mark.parametrize("other", ["a", "z"])
+def test_the_write_cache_of_another_disk_counts_for_nothing(other: str, files: tuple[Path, Path]) -> None:
+    flags = CACHE_FLAGS["writethrough"]
+
+    def monitor(command: str) -> Any:
+        said = Monitor(*files, flags)(command)
+        if command == "query-block":
+            beside = {"file": str(files[0].with_name(other)), "cache": {"writeback": not flags.writeback}}
+            said.insert(0, {"device": "", "inserted": beside})
+        return said
+
+    with opened(files[0], flags.direct), opened(files[1], flags.direct):
+        assert all(proof.agrees for proof in Qemu("web", os.getpid(), monitor).prove("writethrough", files))
+
+
 def test_a_device_that_qmp_does_not_know_does_not_agree(files: tuple[Path, Path]) -> None:
     def without_devices(command: str) -> Any:
         return [] if command == "query-block" else Monitor(*files, CACHE_FLAGS["writethrough"])(command)
@@ -137,6 +181,30 @@ class BlockMonitor:
 
     def __call__(self, command: str) -> Any:
         return [self._node] if command == "query-named-block-nodes" else [{"device": "", "inserted": self._node}]
+
+
+@pytest.mark.parametrize("direct_below", [True, False])
+@pytest.mark.parametrize("attached", [True, False])
+def test_a_block_device_counts_with_the_file_below_it_that_is_the_disks_own(
+    direct_below: bool, attached: bool, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, file = files
+    monkeypatch.setattr(loop, "is_direct", lambda _device: direct_below)
+    monkeypatch.setattr(loop, "file_of", lambda _device: str(file if attached else device))
+    with opened(device, True):
+        qemu = Qemu("web", os.getpid(), BlockMonitor(device, CACHE_FLAGS["none"]))
+        of_device, of_file = qemu.prove_data("none", DataDisk(file, device))
+    assert of_device.agrees
+    assert of_file == CacheProof(
+        guest="web",
+        file=str(file),
+        o_direct=direct_below,
+        writeback=False,
+        direct=direct_below,
+        no_flush=False,
+        expected=f"block, below {device.name}: o_direct=yes",
+        agrees=direct_below and attached,
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="loop devices need root")
@@ -204,3 +272,29 @@ def test_an_image_that_qemu_does_not_have_open_is_not_proved() -> None:
     for mode in CACHE_MODES:
         (proof,) = Qemu("web", os.getpid(), PoolMonitor(CACHE_FLAGS[mode], "foreign")).prove_data(mode, DISK)
         assert not proof.agrees
+
+
+def test_an_image_that_is_open_twice_is_not_proved_by_one_of_them() -> None:
+    for mode in CACHE_MODES:
+        monitor = PoolMonitor(CACHE_FLAGS[mode], "vmlab.run.vm", "vmlab.run.vm")
+        (proof,) = Qemu("web", os.getpid(), monitor).prove_data(mode, DISK)
+        assert not proof.agrees
+
+
+@pytest.mark.parametrize("missing", ["query-block", "query-named-block-nodes"])
+def test_an_image_is_proved_by_its_device_and_its_node_and_by_neither_alone(missing: str) -> None:
+    monitor = PoolMonitor(CACHE_FLAGS["unsafe"], "vmlab.run.vm")
+
+    def without(command: str) -> Any:
+        return [] if command == missing else monitor(command)
+
+    (proof,) = Qemu("web", os.getpid(), without).prove_data("unsafe", DISK)
+    assert not proof.agrees
+    nodes_known = missing == "query-block"
+    assert (proof.writeback, proof.no_flush) == (not nodes_known, nodes_known)
+
+
+def test_an_image_in_another_pool_is_another_image() -> None:
+    elsewhere = PoolDisk(PoolImage("other", "vmlab.run.vm", Path("/etc/ceph/ceph.conf")))
+    (proof,) = Qemu("web", os.getpid(), PoolMonitor(CACHE_FLAGS["none"], "vmlab.run.vm")).prove_data("none", elsewhere)
+    assert not proof.agrees

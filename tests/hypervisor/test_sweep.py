@@ -11,7 +11,7 @@ import pytest
 from vmlab.hypervisor import cgroups, loop
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.sweep import sweep
-from vmlab.model.errors import CleanupIncomplete
+from vmlab.model.errors import CleanupIncomplete, StoreError
 from vmlab.system.marks import make_marked
 
 
@@ -40,6 +40,54 @@ def test_a_torn_line_counts_for_nothing(journal: Journal) -> None:
     with journal.path.open("a") as file:
         file.write('{"made": {"kind": "fi')
     assert journal.open_entries() == [entry]
+
+
+@pytest.mark.parametrize(
+    "line", ["[]", "1", "{}", '{"made": 3}', '{"made": {"kind": "file"}}', '{"made": {"of": "later"}}', "\udcff", ""]
+)
+def test_a_damaged_line_hides_none_of_the_others(journal: Journal, line: str) -> None:
+    first, last = JournalEntry("file", "/a.qcow2"), JournalEntry("setting", "/sys/x", "1", "0")
+    journal.add(first)
+    with journal.path.open("a", errors="surrogateescape") as file:
+        file.write(f"{line}\n")
+    journal.add(last)
+    assert journal.open_entries() == [last, first]
+
+
+def test_what_is_struck_off_once_stands_where_it_was_made_twice(journal: Journal) -> None:
+    entry, never_made = JournalEntry("file", "/a.qcow2"), JournalEntry("file", "/b.qcow2")
+    journal.strike(never_made)
+    journal.add(entry)
+    journal.add(entry)
+    journal.strike(entry)
+    assert journal.open_entries() == [entry]
+
+
+def test_an_entry_is_on_the_disk_before_what_it_names_is_made(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: flushed.append(os.fstat(descriptor).st_size))
+    sizes = []
+    for place in range(3):
+        journal.add(JournalEntry("file", f"/{place}.qcow2"))
+        sizes.append(journal.path.stat().st_size)
+    assert flushed == sizes and len(set(sizes)) == 3
+
+
+def test_a_journal_is_its_owners_alone_and_is_closed_after_each_entry(journal: Journal) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    journal.add(JournalEntry("file", "/a.qcow2"))
+    assert journal.path.stat().st_mode & 0o7777 == 0o600
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_journal_that_cannot_be_read_or_written_names_itself_and_why(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    with pytest.raises(StoreError, match=f"^cannot write {tmp_path}: Is a directory$"):
+        journal.add(JournalEntry("file", "/a.qcow2"))
+    with pytest.raises(StoreError, match=f"^cannot read {tmp_path}: Is a directory$"):
+        journal.open_entries()
 
 
 def test_a_block_that_raises_stays_in_the_journal(journal: Journal) -> None:

@@ -16,6 +16,7 @@ from vmlab.lab.start import StartSkew
 from vmlab.lab.validity import Stood, broken_rules
 from vmlab.lab.workload_instance import disagreement
 from vmlab.model.event import MeasurementTaken, WorkloadStarted
+from vmlab.model.results import CacheProof
 from vmlab.model.run import Outcome
 from vmlab.model.scenario import Limits
 from vmlab.telemetry.standstill import Standstill
@@ -36,6 +37,22 @@ def test_no_standstill_is_forgiven_and_the_guest_is_named() -> None:
     (reason,) = broken(0.0, Stood("database: its QEMU", "stopped", 5.0123))
     assert reason == "database: its QEMU was stopped for 5.01 s while the workloads ran"
     assert len(broken(0.0, Stood("web: its QEMU", "stopped", 1e-3))) == 1
+
+
+def test_a_late_start_says_in_milliseconds_how_late_and_what_the_limit_is() -> None:
+    limits = LIMITS.model_copy(update={"start_skew": 0.25})
+    reasons = list(broken_rules(limits, [], [], StartSkew(1.5, 0.001), {}))
+    assert reasons == ["clients started 1500 ms apart; the limit is 250 ms"]
+    assert list(broken_rules(limits, [], [], None, {})) == []
+
+
+def test_each_file_whose_cache_mode_is_not_in_force_is_named_with_what_qemu_has() -> None:
+    right = CacheProof("web", "/a.raw", True, True, True, False, "none: o_direct=yes", agrees=True)
+    proofs = [right, replace(right, file="/b.raw", o_direct=False, agrees=False), right]
+    reasons = list(broken_rules(LIMITS, [], proofs, None, {}))
+    assert reasons == [
+        "web: cache=none: o_direct=yes is not what QEMU has on /b.raw: O_DIRECT off, write cache on, no-flush off"
+    ]
 
 
 @dataclass
