@@ -44,6 +44,36 @@ def test_p_of_many_readings_is_scipy_s() -> None:
     assert rank_sum(values, others).p_of() == pytest.approx(by_scipy, rel=1e-9)
 
 
+def test_up_to_fifty_readings_p_is_exact_and_beyond_the_normal_distributions() -> None:
+    draw = random.Random(6)
+    values = [draw.gauss(0.3, 1) for _ in range(51)]
+    exact = stats.wilcoxon(values[:50], method="exact").pvalue
+    normal = stats.wilcoxon(values, method="asymptotic", correction=True).pvalue
+    assert signed_rank(values[:50]).p_of() == pytest.approx(exact, rel=1e-9)
+    assert signed_rank(values).p_of() == pytest.approx(normal, rel=1e-9)
+    for one, other in ((values, values[:9]), (values[:9], values)):
+        shifted = [value + 0.4 for value in other]
+        normal = stats.mannwhitneyu(one, shifted, method="asymptotic", use_continuity=True).pvalue
+        assert rank_sum(one, shifted).p_of() == pytest.approx(normal, rel=1e-9)
+    shifted = [value + 0.4 for value in values[:9]]
+    exact = stats.mannwhitneyu(values[:50], shifted, method="exact").pvalue
+    assert rank_sum(values[:50], shifted).p_of() == pytest.approx(exact, rel=1e-9)
+
+
+def test_readings_that_lie_to_one_side_have_the_smallest_p_at_either_side() -> None:
+    for far in ([5.0, 6.0, 7.0, 8.0, 9.0, 10.0], [-5.0, -6.0, -7.0, -8.0, -9.0, -10.0]):
+        paired, apart = signed_rank(far), rank_sum([0.0] * 6, far)
+        assert paired.p_of() == paired.smallest_p == 2 / 2**6
+        assert apart.p_of() == apart.smallest_p == pytest.approx(2 / 924)
+        assert (abs(paired.effect), paired.effect) == (1.0, far[0] / 5.0)
+
+
+def test_two_readings_of_three_above_0_are_the_effect_of_a_third() -> None:
+    assert rank_sum([0.0], [-1.0, 2.0, 3.0]).effect == pytest.approx(1 / 3)
+    assert rank_sum([0.0], [-1.0, 0.0, 3.0, 4.0]).effect == pytest.approx(1 / 4)
+    assert (signed_rank([1.0]).name, rank_sum([0.0], [1.0]).name) == ("Wilcoxon signed rank", "Mann-Whitney")
+
+
 def test_the_effect_is_the_statistic_of_scipy_scaled() -> None:
     for before, after in SAMPLES:
         u = stats.mannwhitneyu(after, before).statistic

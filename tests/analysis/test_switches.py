@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.store.stories import Story
 from vmlab.analysis.compare import Side, compare, sides_by_axis
+from vmlab.analysis.counted import counts, was_switched
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.figure import MISSING, figure_of, wall_seconds
 from vmlab.analysis.known import widest_percent
@@ -17,6 +19,7 @@ from vmlab.analysis.scores import scores_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CacheSwitched, KsmSwitched, MeasurementTaken, PhaseEnded, PhaseStarted, WorkloadEnded
+from vmlab.model.run import WARM_UP
 from vmlab.report.cell import cell_text
 from vmlab.report.tables import run_table
 from vmlab.store.reader import RunReader
@@ -177,3 +180,20 @@ def test_spans_have_what_was_in_force_of_cache_and_ksm(story: Story) -> None:
     told = " ".join(cell_text(document, cell, 140).split())
     assert "switched 1.00 s after the start, as test asked: ksm off to on" in told
     assert "ksm / cache off / writeback, 0.00 to 1.00 s on / writeback, 1.00 to 2.00 s on / none, 2.00 to" in told
+
+
+@pytest.mark.parametrize(
+    ("cell", "reading", "switched"),
+    [
+        ({"repeat": 1}, True, False),
+        ({"repeat": 1, "looped": False, "switches": [], "tile_changes": []}, True, False),
+        ({"repeat": WARM_UP}, False, False),
+        ({"repeat": 2, "looped": True}, False, False),
+        ({"repeat": 2, "switches": ["cache"]}, False, True),
+        ({"repeat": 2, "tile_changes": ["added"]}, False, True),
+    ],
+)
+def test_a_cell_is_a_reading_unless_it_warmed_up_looped_or_was_changed(
+    cell: Any, reading: bool, switched: bool
+) -> None:
+    assert (counts(cell), was_switched(cell)) == (reading, switched)
