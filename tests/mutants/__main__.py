@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import subprocess
 import sys
 import tomllib
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +33,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="try those that the last time did not kill")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no mutant of a module after so many")
     parser.add_argument("--report", action="store_true", help="try none, print the table of the last time")
+    parser.add_argument("--page", type=Path, metavar="BEFORE", help="write docs/mutants.md, beside those of a folder")
     chosen = parser.parse_args()
     unknown = set(chosen.module) - set(modules)
     if unknown:
@@ -39,15 +45,17 @@ def main() -> None:
             _try_out(name, modules[name], configured["operators"], chosen.again, chosen.seconds)
     equivalent = [Equivalent(**one) for one in configured.get("equivalent", [])]
     shares = [_row(name, equivalent) for name in names]
+    if chosen.page:
+        _write_page(chosen.page, list(modules), equivalent)
     sys.exit(min(shares) < configured["least_percent"])
 
 
-def _file(name: str) -> Path:
-    return RESULTS / name.replace("/", ".").replace(".py", ".jsonl")
+def _file(name: str, folder: Path = RESULTS) -> Path:
+    return folder / name.replace("/", ".").replace(".py", ".jsonl")
 
 
-def _read(name: str) -> list[dict[str, Any]]:
-    file = _file(name)
+def _read(name: str, folder: Path = RESULTS) -> list[dict[str, Any]]:
+    file = _file(name, folder)
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
@@ -79,19 +87,65 @@ def _try_out(name: str, tests: list[str], operators: str, again: bool, seconds: 
     _file(name).write_text("".join(lines))
 
 
+@dataclass(frozen=True)
+class _Tally:
+    """Of one module: its mutants, how many were killed, how many are equivalent, how many were not tried."""
+
+    mutants: int
+    killed: int
+    equivalent: int
+    not_tried: int
+
+    @classmethod
+    def of(cls, name: str, equivalent: list[Equivalent], folder: Path = RESULTS) -> _Tally:
+        """From the results in `folder`."""
+        tried = _read(name, folder)
+        left = [one for one in tried if one["outcome"] not in _KILLED]
+        mutants = [Mutant(**{field.name: one[field.name] for field in fields(Mutant)}) for one in left]
+        same = sum(any(one.covers(name, mutant) for one in equivalent) for mutant in mutants)
+        rest = sum(one["outcome"] == "not tried" for one in left)
+        return cls(len(tried), len(tried) - len(left), same, rest)
+
+    @property
+    def percent(self) -> float:
+        """The share of those that are killed among those that are not equivalent; 0 where some were not tried."""
+        return 100 * self.killed / max(1, self.mutants - self.equivalent) if not self.not_tried else 0.0
+
+    @property
+    def share(self) -> str:
+        """For the page."""
+        return "not measured" if self.not_tried or not self.mutants else f"{self.percent:.0f} % ({self.killed})"
+
+
 def _row(name: str, equivalent: list[Equivalent]) -> float:
     """Prints the line of one module; its share in percent."""
-    tried = _read(name)
-    killed = sum(one["outcome"] in _KILLED for one in tried)
-    left = [one for one in tried if one["outcome"] not in _KILLED]
-    mutants = [Mutant(**{key: one[key] for key in ("operator", "occurrence", "line", "was", "now")}) for one in left]
-    same = sum(any(one.covers(name, mutant) for one in equivalent) for mutant in mutants)
-    rest = sum(one["outcome"] == "not tried" for one in left)
-    share = 100 * killed / max(1, len(tried) - same)
-    behind = f"; {rest} not tried" if rest else ""
-    counted = f"{len(tried):5} mutants {killed:5} killed {same:4} equivalent"
-    sys.stdout.write(f"{name:28} {counted} {share:6.1f} %{behind}\n")
-    return share
+    tally = _Tally.of(name, equivalent)
+    behind = f"{tally.not_tried} not tried" if tally.not_tried else f"{tally.percent:.1f} %"
+    counted = f"{tally.mutants:5} mutants {tally.killed:5} killed {tally.equivalent:4} equivalent"
+    sys.stdout.write(f"{name:28} {counted}  {behind}\n")
+    return tally.percent
+
+
+def _write_page(before: Path, names: list[str], equivalent: list[Equivalent]) -> None:
+    """Puts the table of the last results, beside those in the folder `before`, into the page."""
+    page = CHECKOUT / "docs" / "mutants.md"
+    newest = max(file.stat().st_mtime for file in RESULTS.iterdir())
+    day = datetime.fromtimestamp(newest, UTC).date()
+    cpu = next(line.split(": ")[1] for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line)
+    lines = [
+        f"Measured on {day}: {os.cpu_count()} CPUs, {cpu}; Python {platform.python_version()};"
+        f" cosmic-ray {version('cosmic-ray')}.",
+        "",
+        "| module | mutants | equivalent | killed before | killed now |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for name in names:
+        was, now = _Tally.of(name, equivalent, before), _Tally.of(name, equivalent)
+        shares = " | ".join(one.share for one in (was, now))
+        lines.append(f"| `{name}` | {now.mutants or ''} | {now.equivalent if now.mutants else ''} | {shares} |")
+    head, rest = page.read_text().split("<!-- mutants -->\n")
+    tail = rest.split("<!-- end -->")[1]
+    page.write_text(f"{head}<!-- mutants -->\n" + "\n".join(lines) + f"\n<!-- end -->{tail}")
 
 
 if __name__ == "__main__":
