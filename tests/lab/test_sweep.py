@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,10 @@ from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.lab import sweep
 from vmlab.lab.folder import RunFolder
 from vmlab.lab.runtime import RuntimeFolder
+from vmlab.model.errors import CleanupIncomplete
 from vmlab.model.event import Notice
 from vmlab.store.reader import RunReader
+from vmlab.store.writer import RunWriter
 from vmlab.system.marks import make_marked
 
 RUN = "20261121-143015-tile-7f3a"
@@ -251,3 +253,91 @@ def test_a_cache_that_cannot_be_looked_through_hides_no_run_that_was_cleared(mon
     run, cached = sweep.clean()
     assert run.run == RUN and run.left == ()
     assert cached.left == ("/cache/gate: Read-only file system",)
+
+
+def in_use(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
+    """The journal cannot be swept for so many `times`; a list that grows by one with each attempt."""
+    attempts: list[int] = []
+
+    def attempt(*_: object, **__: object) -> None:
+        attempts.append(len(attempts))
+        if len(attempts) <= times:
+            raise CleanupIncomplete("left behind: cgroups x: Device or resource busy")
+
+    monkeypatch.setattr(sweep, "sweep", attempt)
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    return attempts
+
+
+def test_what_is_in_use_for_a_moment_goes_when_it_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = died()
+    attempts = in_use(monkeypatch, 2)
+    assert sweep.sweep_run(folder, 600.0) == []
+    assert len(attempts) == 3
+
+
+def test_what_stays_in_use_is_named_when_patience_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = died()
+    attempts = in_use(monkeypatch, 10**9)
+    assert sweep.sweep_run(folder, -1.0) == ["left behind: cgroups x: Device or resource busy"]
+    assert len(attempts) == 1
+    assert not folder.runtime.exists(), "all else goes"
+
+
+def test_a_setting_that_stays_changed_is_noted_in_the_record_or_said_where_it_takes_no_note(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def tells(*_: object, tell: Callable[[str], None], **__: object) -> None:
+        tell("ksm stays on")
+
+    monkeypatch.setattr(sweep, "sweep", tells)
+    folder = died()
+    assert sweep.sweep_run(folder, 0.0) == []
+    assert capsys.readouterr().err == "vmlab: ksm stays on\n", "its record is none that can be written"
+    folder.store.unlink()
+    RunWriter(folder.store).close()
+    assert sweep.sweep_run(folder, 0.0) == []
+    assert capsys.readouterr().err == ""
+    with RunReader(folder.store) as reader:
+        ((_, notice),) = reader.events()
+    assert isinstance(notice, Notice) and (notice.level, notice.text) == ("warning", "ksm stays on")
+
+
+def test_a_runtime_folder_without_its_mark_goes_only_where_it_is_empty() -> None:
+    folder = died()
+    (folder.runtime / "vmlab.mark").unlink()
+    (left,) = sweep.sweep_run(folder, 0.0)
+    assert left == f"{folder.runtime} does not carry the run's mark: nothing in it was removed"
+    assert folder.control.exists()
+    for path in folder.runtime.iterdir():
+        path.unlink()
+    assert sweep.sweep_run(folder, 0.0) == []
+    assert not folder.runtime.exists()
+    assert sweep.sweep_run(folder, 0.0) == []
+
+
+def test_a_run_that_another_process_clears_is_left_to_it_and_the_next_one_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    theirs, ours = died(), died("20261122-143015-tile-7f3a")
+    monkeypatch.setattr(RunFolder, "alive", lambda _folder: False)
+    lock = theirs.take_lock()
+    try:
+        assert [one.run for one in sweep.clean()] == [ours.id]
+    finally:
+        os.close(lock)
+    assert (theirs.disks / "web-1.qcow2").exists() and theirs.control.exists()
+    assert not ours.disks.exists()
+    assert [one.run for one in sweep.clean()] == [theirs.id]
+
+
+def test_an_orphan_whose_cgroups_stay_is_named_and_its_folder_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(prefix: str) -> list[str]:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    folder = died()
+    shutil.rmtree(folder.path)
+    monkeypatch.setattr(sweep, "remove_everywhere", busy)
+    (swept,) = sweep.clean()
+    assert swept.left == ("[Errno 16] Device or resource busy",)
+    assert swept.removed == (str(folder.runtime),) and not folder.runtime.exists()
