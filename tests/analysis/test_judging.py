@@ -8,10 +8,11 @@ import pytest
 
 from vmlab.analysis.comparison import Comparison, Row
 from vmlab.analysis.difference import Sides, differences
-from vmlab.analysis.figure import Figure, OneReading
+from vmlab.analysis.figure import MISSING, Figure, OneReading
 from vmlab.analysis.gate import Condition, State
 from vmlab.analysis.judging import judge
 from vmlab.analysis.statistics import spread
+from vmlab.model.errors import UsageError
 
 WORKLOADS, REPEATS, TRIES = 5, 12, 1500
 CONDITIONS = [Condition.parse(f"w{place} > +20 %") for place in range(WORKLOADS)]
@@ -100,3 +101,50 @@ def test_a_workload_that_fails_on_the_new_side_alone_fails_the_gate(before: str,
         (answer,) = judge(compared, [Condition.parse("web > +20 %")], strict=strict).gate
         assert answer.state == State.CANNOT_TELL
         assert answer.fails is (fails or strict)
+
+
+def _rows(*names: str) -> Comparison:
+    """A comparison of workloads that all have the same figure."""
+    sides = _figure([10.0, 11.0, 12.0]), _figure([10.0, 11.0, 13.0])
+    (found,) = differences([Sides(*sides, more_is_better=False)])
+    rows = tuple(Row({}, name, "run_time", "s", sides, False, (found,)) for name in names)
+    return Comparison(("before", "after"), rows, (), workloads=names)
+
+
+@pytest.mark.parametrize("count", [11, 12])
+def test_a_wrong_name_is_answered_with_at_most_twelve_right_ones(count: int) -> None:
+    names = [f"w{place}" for place in range(count)]
+    with pytest.raises(UsageError) as raised:
+        judge(_rows(*names), [Condition.parse("web > +20 %")])
+    # The last name of a comparison is that of the whole.
+    ends = ", ".join([*names, "total wall clock"] if count < 12 else [*names, "…"])
+    assert str(raised.value).endswith(f"no such workload; there are {ends}")
+
+
+def test_a_wrong_figure_is_answered_with_those_of_its_workload_alone() -> None:
+    with pytest.raises(UsageError, match=r"web has no such figure; it has run_time$"):
+        judge(_rows("web", "mail"), [Condition.parse("web.latency_p95 > +20 %")])
+
+
+def test_a_figure_that_no_condition_names_makes_no_interval_wider_and_no_answer() -> None:
+    (answer,) = judge(_rows("mail", "web", "zoo"), [Condition.parse("web > +20 %")]).gate
+    assert (answer.workload, answer.metric, answer.axes, answer.candidate) == ("web", "run_time", {}, "after")
+    assert answer.found is not None and answer.found.family == 1
+    answers = judge(_rows("mail", "web", "zoo"), [Condition.parse(f"{one} > 0 %") for one in ("web", "zoo")]).gate
+    assert [one.found.family for one in answers if one.found] == [2, 2]
+
+
+def test_each_side_without_a_figure_is_named_with_what_it_has_instead() -> None:
+    passed = _figure([1.0, 1.1])
+    sides = {"missing": Figure(MISSING, None), "invalid": Figure("invalid", spread([1.0, 2.0])), "passed": passed}
+    for names, because in (
+        (("passed", "missing"), "after has no such figure"),
+        (("invalid", "passed"), "before is invalid"),
+        (("invalid", "missing"), "before is invalid; after has no such figure"),
+    ):
+        figures = tuple(sides[name] for name in names)
+        (found,) = differences([Sides(figures[0], figures[1], more_is_better=False)])
+        row = Row({}, "web", "run_time", "s", figures, False, (found,))
+        compared = Comparison(("before", "after"), (row,), (), workloads=("web",))
+        (answer,) = judge(compared, [Condition.parse("web > +20 %")]).gate
+        assert (answer.state, answer.because, answer.fails) == (State.CANNOT_TELL, because, False)
