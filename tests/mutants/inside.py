@@ -30,7 +30,7 @@ from cosmic_ray.operators.operator import Operator
 
 from tests.mutants.found import Mutant
 
-_OPTIONS = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:warnings"]
+_OPTIONS = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:warnings", "-m", "not exhaustive and not guests"]
 _FOUND = Path("/tmp/found")
 
 
