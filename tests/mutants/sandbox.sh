@@ -32,12 +32,14 @@ for node in null zero full random urandom tty; do
 done
 ln -s pts/ptmx "$stage/dev/ptmx"
 ln -s /proc/self/fd "$stage/dev/fd"
-mount --rbind "$stage/tree" "$checkout"
-mount --rbind "$stage/dev" /dev
-mount -t devpts -o ptmxmode=0666,mode=620 devpts /dev/pts
-for place in /tmp /var/tmp /run /dev/shm /root/.cache; do
+for place in /tmp /var/tmp /run /root/.cache; do
   [ ! -d "$place" ] || mount -t tmpfs -o mode=1777 mutants "$place"
 done
+mkdir -p "$checkout"
+mount --rbind "$stage/tree" "$checkout"
+mount --rbind "$stage/dev" /dev
+mount -t tmpfs -o mode=1777 mutants /dev/shm
+mount -t devpts -o ptmxmode=0666,mode=620 devpts /dev/pts
 mount -o remount,bind,ro /dev
 cd "$checkout"
 exec unshare --user --map-root-user --mount --propagation private "$@"

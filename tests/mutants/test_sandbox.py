@@ -32,7 +32,7 @@ def sandboxed(script: str, place: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A checkout, and a folder beside it that must survive; not where the sandbox has empty folders."""
-    place = Path(tempfile.mkdtemp(prefix="vmlab-dummy-", dir=CHECKOUT.parent))
+    place = Path(tempfile.mkdtemp(prefix="vmlab-dummy-", dir="/var/lib"))
     (place / "beside").mkdir()
     (place / "beside" / "precious").write_text("precious")
     checkout = place / "checkout"
