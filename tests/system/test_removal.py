@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from vmlab.system import removal
-from vmlab.system.marks import make_marked
 from vmlab.system.removal import (
     MARK_FILE,
     MountInTheWay,
@@ -160,16 +159,17 @@ def unlinked(monkeypatch: pytest.MonkeyPatch, refused: str = "") -> list[str]:
     return names
 
 
+@pytest.mark.parametrize("made", ["first", "last"])
 def test_the_mark_goes_after_all_else_so_that_what_is_left_still_names_its_owner(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
+    made: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_marked(tree / "marked", "owner")
-    for place in range(20):
-        (tree / "marked" / f"{'az'[place % 2]}{place}").touch()
-    (tree / "marked" / "zz").mkdir()
-    (tree / "marked" / "zz" / "inner").touch()
+    marked = tmp_path / "marked"
+    (marked / "zz").mkdir(parents=True)
+    others = [*(f"{'az'[place % 2]}{place}" for place in range(20)), "zz/inner"]
+    for name in [MARK_FILE, *others] if made == "first" else [*others, MARK_FILE]:
+        (marked / name).touch()
     names = unlinked(monkeypatch)
-    assert remove_tree(tree / "marked")
+    assert remove_tree(marked)
     assert (names[-1], len(names)) == (MARK_FILE, 22)
 
 
