@@ -41,15 +41,15 @@ def test_no_standstill_is_forgiven_and_the_guest_is_named() -> None:
 
 def test_a_late_start_says_in_milliseconds_how_late_and_what_the_limit_is() -> None:
     limits = LIMITS.model_copy(update={"start_skew": 0.25})
-    reasons = list(broken_rules(limits, [], [], StartSkew(1.5, 0.001), {}))
+    reasons = list(broken_rules(limits, [], [], StartSkew(1.5, 0.001), []))
     assert reasons == ["clients started 1500 ms apart; the limit is 250 ms"]
-    assert list(broken_rules(limits, [], [], None, {})) == []
+    assert list(broken_rules(limits, [], [], None, [])) == []
 
 
 def test_each_file_whose_cache_mode_is_not_in_force_is_named_with_what_qemu_has() -> None:
     right = CacheProof("web", "/a.raw", True, True, True, False, "none: o_direct=yes", agrees=True)
     proofs = [right, replace(right, file="/b.raw", o_direct=False, agrees=False), right]
-    reasons = list(broken_rules(LIMITS, [], proofs, None, {}))
+    reasons = list(broken_rules(LIMITS, [], proofs, None, []))
     assert reasons == [
         "web: cache=none: o_direct=yes is not what QEMU has on /b.raw: O_DIRECT off, write cache on, no-flush off"
     ]
