@@ -184,13 +184,13 @@ class BlockMonitor:
 
 
 @pytest.mark.parametrize("direct_below", [True, False])
-@pytest.mark.parametrize("attached", [True, False])
+@pytest.mark.parametrize("attached", ["root.raw", "a", "z"])
 def test_a_block_device_counts_with_the_file_below_it_that_is_the_disks_own(
-    direct_below: bool, attached: bool, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    direct_below: bool, attached: str, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device, file = files
     monkeypatch.setattr(loop, "is_direct", lambda _device: direct_below)
-    monkeypatch.setattr(loop, "file_of", lambda _device: str(file if attached else device))
+    monkeypatch.setattr(loop, "file_of", lambda _device: str(file.with_name(attached)))
     with opened(device, True):
         qemu = Qemu("web", os.getpid(), BlockMonitor(device, CACHE_FLAGS["none"]))
         of_device, of_file = qemu.prove_data("none", DataDisk(file, device))
@@ -203,7 +203,7 @@ def test_a_block_device_counts_with_the_file_below_it_that_is_the_disks_own(
         direct=direct_below,
         no_flush=False,
         expected=f"block, below {device.name}: o_direct=yes",
-        agrees=direct_below and attached,
+        agrees=direct_below and attached == file.name,
     )
 
 
@@ -298,3 +298,32 @@ def test_an_image_in_another_pool_is_another_image() -> None:
     elsewhere = PoolDisk(PoolImage("other", "vmlab.run.vm", Path("/etc/ceph/ceph.conf")))
     (proof,) = Qemu("web", os.getpid(), PoolMonitor(CACHE_FLAGS["none"], "vmlab.run.vm")).prove_data("none", elsewhere)
     assert not proof.agrees
+
+
+@pytest.mark.parametrize("mode", CACHE_MODES)
+@pytest.mark.parametrize("missing", ["query-block", "query-named-block-nodes"])
+@pytest.mark.parametrize("times", [0, 2])
+def test_an_image_has_one_node_and_one_device(mode: CacheMode, missing: str, times: int) -> None:
+    monitor = PoolMonitor(CACHE_FLAGS[mode], "vmlab.run.vm")
+
+    def another_number(command: str) -> Any:
+        return monitor(command) * (times if command == missing else 1)
+
+    (proof,) = Qemu("web", os.getpid(), another_number).prove_data(mode, DISK)
+    assert not proof.agrees
+
+
+@pytest.mark.parametrize("driver", ["qcow2", "throttle"])
+def test_what_lies_above_the_node_in_the_pool_has_no_say_and_the_device_has_the_write_cache(driver: str) -> None:
+    monitor = PoolMonitor(CACHE_FLAGS["none"], "vmlab.run.vm")
+
+    def another_above(command: str) -> Any:
+        said = monitor(command)
+        for node in said:
+            if node.get("drv") == "raw":
+                node.update(drv=driver, cache={"writeback": False, "direct": False, "no-flush": True})
+        return said
+
+    (proof,) = Qemu("web", os.getpid(), another_above).prove_data("none", DISK)
+    assert proof.agrees
+    assert proof.expected == "rbd, none: o_direct=yes writeback=yes no_flush=no"

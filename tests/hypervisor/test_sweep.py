@@ -43,7 +43,18 @@ def test_a_torn_line_counts_for_nothing(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["[]", "1", "{}", '{"made": 3}', '{"made": {"kind": "file"}}', '{"made": {"of": "later"}}', "\udcff", ""]
+    "line",
+    [
+        '{"moved": {"kind": "file", "what": "/x"}}',
+        "[]",
+        "1",
+        "{}",
+        '{"made": 3}',
+        '{"made": {"kind": "file"}}',
+        '{"made": {"of": "later"}}',
+        "\udcff",
+        "",
+    ],
 )
 def test_a_damaged_line_hides_none_of_the_others(journal: Journal, line: str) -> None:
     first, last = JournalEntry("file", "/a.qcow2"), JournalEntry("setting", "/sys/x", "1", "0")
