@@ -15,6 +15,7 @@ from vmlab.analysis.targets import delivered
 from vmlab.model.errors import StoreError
 from vmlab.report.cell import cell_text
 from vmlab.report.tables import run_table
+from vmlab.report.targets import verdict_words
 from vmlab.store.reader import RunReader
 from vmlab.workloads.kinds.fio import Fio
 from vmlab.workloads.kinds.http import Http
@@ -129,10 +130,28 @@ def test_a_limit_that_anything_reaches_is_refused() -> None:
 
 
 def test_only_metrics_with_a_better_end_can_be_targets() -> None:
-    assert "requests" not in judgeable(Http, paced=True)
-    assert "delivered_percent" in judgeable(Http, paced=True)
-    assert "delivered_percent" not in judgeable(Http, paced=False)
-    assert "latency_p95" in judgeable(Fio, paced=False)
+    assert "requests" not in judgeable(Http, {"pace": 5.0})
+    assert "delivered_percent" in judgeable(Http, {"pace": 5.0})
+    assert "delivered_percent" not in judgeable(Http, {"pace": None})
+    assert "latency_p95" in judgeable(Fio, {"rw": "read"})
+    assert "latency_p95" not in judgeable(Fio, {"rw": "randrw"})
+
+
+def test_a_target_that_a_cell_cannot_measure_is_not_applicable_there(tmp_path: Path) -> None:
+    mixed = {"tiles": 1, "workloads": {"web": {"kind": "fio", "params": {"rw": "randrw"}}}}
+    story = Story(tmp_path / "run.sqlite")
+    story.begin({"tiles": [1]}, said={"targets": {"web": {"latency_p95": "500 ms", "iops": "5/s"}}}, cells=1)
+    story.start_cell({"tiles": 1}, settings=mixed)
+    story.measure("web", 10.0, "iops", "1/s")
+    story.end_cell(wall=20.0)
+    story.end()
+    cell = cell_of(tmp_path / "run.sqlite")
+    assert [(one["metric"], one["applicable"], one["met"]) for one in cell["targets"]] == [
+        ("latency_p95", False, None),
+        ("iops", True, True),
+    ]
+    assert delivered(cell) is True
+    assert verdict_words(cell) == "every tile delivered what the targets ask; not applicable here: web.latency_p95"
 
 
 def test_nothing_delivered_is_beyond_any_limit() -> None:

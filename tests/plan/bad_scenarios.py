@@ -212,6 +212,18 @@ BAD = [
         "targets: {copy: {run_time: 3}}",
         ":7:28: targets.copy.run_time: needs a number and a unit, such as 30 s, not 3",
     ),
+    Bad(
+        "target that these parameters leave out",
+        f"{GOOD.replace('bytes: 1 MB', 'bytes: 1 MB, back: false')}targets: {{copy: {{copy_back_time: 3 s}}}}\n",
+        ":7:18: copy never gives copy_back_time with these parameters; it gives run_time, copy_there_time, elapsed, "
+        "throughput_bytes_per_second",
+    ),
+    added(
+        "metric of a table that no workload gives",
+        "table: {columns: workloads, rows: metrics, metrics: [run_time, latency_p99]}",
+        ":7:64: no workload gives 'latency_p99' at any point of the axes; copy gives run_time, copy_there_time, "
+        "copy_back_time, elapsed, files, bytes, throughput_bytes_per_second",
+    ),
     added("target as a list", "targets: {copy: [run_time]}", ":7:17: targets.copy: needs a mapping, not a list"),
     Bad(
         "share of no pace",

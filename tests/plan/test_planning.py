@@ -335,6 +335,31 @@ def test_a_plan_has_the_targets_of_a_tile_and_those_that_follow_from_a_pace() ->
     assert [one.limit for one in changed] == [1.0, 95.0]
 
 
+MIXED = """
+name: mixed
+guests: {}
+workloads: {disk: {kind: fio, on: host, rw: read, size: 8 MiB, time: 2 s}}
+axes: {rw: {values: [read, randrw], sets: workloads.disk.rw}}
+targets: {disk: {latency_p99: 20 ms, iops: 1/s}}
+table: {columns: rw, rows: metrics, metrics: [latency_p99, read_latency_p99]}
+"""
+
+
+def test_a_metric_of_some_points_of_the_axes_is_not_applicable_at_the_others() -> None:
+    assert plan(MIXED).notes[-2:] == (
+        "disk.latency_p99 is not applicable at rw randrw: disk does not give it there",
+        "disk.read_latency_p99 is not applicable at rw read: disk does not give it there",
+    )
+    narrowed = plan(MIXED, sets=("axes.rw=[randrw]",))
+    assert [one.metric for one in plan_targets(narrowed)] == ["iops"]
+
+
+def test_a_metric_of_no_point_of_the_axes_is_refused_with_those_that_there_are() -> None:
+    message = r":6:18: disk never gives latency_p99 with these parameters; it gives run_time, iops, .*read_latency_p99"
+    with pytest.raises(UsageError, match=message):
+        plan(MIXED.replace("[read, randrw]", "[rw, randrw]").replace("rw: read,", "rw: rw,"))
+
+
 @pytest.mark.parametrize(
     ("assignment", "line"),
     [

@@ -376,8 +376,9 @@ class YardstickDocument(TypedDict):
 class TargetDocument(TypedDict):
     """A limit on a metric of one tile; `at_least` says which side of it is right, `implied` that a pace asks for it.
 
-    `load` is how much of the limit the value takes: 1 at the limit, more where it is missed. It, `value` and `met` are
-    None where nothing was measured; `load` also where the value was 0 and more was asked for.
+    It is not `applicable` where the workload never gives the metric with its settings. `load` is how much of the limit
+    the value takes: 1 at the limit, more where it is missed. It, `value` and `met` are None where nothing was measured;
+    `load` also where the value was 0 and more was asked for.
     """
 
     workload: str
@@ -387,6 +388,7 @@ class TargetDocument(TypedDict):
     limit: float
     at_least: bool
     implied: bool
+    applicable: bool
     value: float | None
     load: float | None
     met: bool | None

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from vmlab.analysis.counted import was_switched
 from vmlab.analysis.shape import CellDocument, TargetDocument
 from vmlab.analysis.statistics import finite
 from vmlab.analysis.throughput import tiles_of
 from vmlab.model.run import Outcome
-from vmlab.workloads.targets import Said, Target, targets_of
+from vmlab.workloads.targets import Configured, Said, Target, targets_of
 
 
 def target_documents(cell: CellDocument, said: Mapping[str, Mapping[str, Said]]) -> list[TargetDocument]:
@@ -29,18 +30,27 @@ def target_documents(cell: CellDocument, said: Mapping[str, Mapping[str, Said]])
 
 def cell_targets(cell: CellDocument, said: Mapping[str, Mapping[str, Said]]) -> tuple[Target, ...]:
     """The targets of each tile of a cell; `said` is the scenario's ``targets``."""
-    workloads: Mapping[str, Mapping[str, object]] = cell["settings"].get("workloads") or {}
-    kind_of = {name: str(one.get("kind", "")) for name, one in workloads.items()}
-    return tuple(targets_of(said, kind_of, {name: _is_paced(one.get("params")) for name, one in workloads.items()}))
+    return tuple(targets_of(said, configured(cell)))
+
+
+def configured(cell: CellDocument) -> dict[str, Configured]:
+    """The workloads of each tile of a cell, by the settings that it had; {} for records without settings."""
+    workloads: Mapping[str, Mapping[str, Any]] = cell["settings"].get("workloads") or {}
+    return {name: Configured(str(one.get("kind", "")), _params(one)) for name, one in workloads.items()}
+
+
+def _params(workload: Mapping[str, Any]) -> Mapping[str, Any]:
+    params = workload.get("params")
+    return params if isinstance(params, dict) else {}
 
 
 def delivered(cell: CellDocument) -> bool | None:
     """Whether every tile of a cell delivered what its targets ask.
 
-    None where that is not known: the cell is not to be believed, has no target, or a figure was not measured and none
-    that was is missed.
+    None where that is not known: the cell is not to be believed, has no target that applies to it, or a figure was not
+    measured and none that was is missed.
     """
-    verdicts = [one["met"] for one in cell["targets"]]
+    verdicts = [one["met"] for one in cell["targets"] if one["applicable"]]
     if cell["outcome"] != Outcome.PASSED or was_switched(cell) or not verdicts:
         return None
     if False in verdicts:
@@ -53,10 +63,6 @@ def load_of(target: TargetDocument) -> float:
     return math.inf if target["load"] is None else target["load"]
 
 
-def _is_paced(params: object) -> bool:
-    return isinstance(params, dict) and params.get("pace") is not None
-
-
 def _document(target: Target, tile: int, value: float | None) -> TargetDocument:
     return {
         "workload": target.workload,
@@ -66,6 +72,7 @@ def _document(target: Target, tile: int, value: float | None) -> TargetDocument:
         "limit": target.limit,
         "at_least": target.at_least,
         "implied": target.implied,
+        "applicable": target.applicable,
         "value": value,
         "load": None if value is None else finite(target.load(value)),
         "met": None if value is None else target.met_by(value),

@@ -12,6 +12,7 @@ from vmlab.hypervisor.contract import Hypervisor
 from vmlab.lab.workload_instance import WorkloadInstance
 from vmlab.model.results import Measurement
 from vmlab.plan.terms import CellPlan
+from vmlab.workloads.metrics import SHARES
 
 
 class Contention:
@@ -48,6 +49,7 @@ class Contention:
             if key not in self._used or total_used <= 0:
                 continue
             place = (instance.plan.name, instance.plan.tile, instance.context.source.name)
-            yield Measurement(*place, "cpu_share_configured", self._shares[key] / total_shares, "1")
-            yield Measurement(*place, "cpu_share_got", self._used[key] / total_used, "1")
-            yield Measurement(*place, "cpu_seconds_contended", self._used[key], "s")
+            configured, got, seconds = SHARES
+            yield Measurement(*place, configured, self._shares[key] / total_shares, "1")
+            yield Measurement(*place, got, self._used[key] / total_used, "1")
+            yield Measurement(*place, seconds, self._used[key], "s")

@@ -58,6 +58,10 @@ class Document:
         """Whether the value at a place comes from an option of the command line."""
         return isinstance(self._source(place), Origin)
 
+    def is_changed(self, place: Place) -> bool:
+        """Whether the value at a place is another one than the text has there, by a size or an option."""
+        return self._source(place) is not None
+
     def origin(self, place: Place, *, at_key: bool = False) -> Origin:
         """The origin of the value (or key) at a place; that of the enclosing value, where it is not written itself."""
         source = self._source(place)

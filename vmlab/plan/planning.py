@@ -25,6 +25,7 @@ from vmlab.plan.memory import memory_needed
 from vmlab.plan.ordering import ordered
 from vmlab.plan.placing import place_axes
 from vmlab.plan.problems import Problem
+from vmlab.plan.targets import check_given, not_applicable
 from vmlab.plan.terms import AbsentPoint, CellPlan, GuestPlan, HostFacts, Overrides, Plan, WorkloadPlan
 from vmlab.workloads.registry import kinds
 
@@ -60,10 +61,13 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         # A figure needs its configuration, so even a scenario that varies nothing shows its cache mode.
         document = document.assigned([("axes",)], _only_point(scenario), ())
         scenario = read_scenario(document)
-    axes = without_lacking(place_axes(document, scenario), host)
+    placed = place_axes(document, scenario)
+    axes = without_lacking(placed, host)
     if overrides.control:
         scenario, axes = controlled(document, scenario, axes, overrides.least_repeats)
     cells = _cells(document, scenario, axes, host, cold=scenario.provision == "cold")
+    if axes == placed and not _is_narrowed(document, scenario):
+        document.raise_problems(list(check_given(scenario, cells)))
     cells = cells if overrides.loop is None else looped(cells, overrides)
     table = _table(scenario, axes)
     plan = Plan(
@@ -82,6 +86,12 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         loop=overrides.loop,
     )
     return replace(plan, notes=tuple(_notes(plan, overrides, host)))
+
+
+def _is_narrowed(document: Document, scenario: Scenario) -> bool:
+    """Whether a size or an option has another choice of points than the text; others may give other metrics."""
+    chosen = [name for name in scenario.axes if name not in ("tiles", "cache")]
+    return any(document.is_changed(("axes", name, *key)) for name in chosen for key in ((), ("values",), ("points",)))
 
 
 def _only_point(scenario: Scenario) -> dict[str, list[AxisValue]]:
@@ -198,6 +208,7 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
         yield "cells count whatever else the host does, which was asked for: it is told, and makes none invalid"
     if plan.loop is not None:
         yield f"workloads start again for {format_seconds(plan.loop)} of each cell: a loop is a show, and no reading"
+    yield from not_applicable(plan.scenario, plan.cells)
     if plan.added_images:
         names = ", ".join(plan.added_images)
         yield f"guests of an added image ({names}) are not frozen: where there is one, all guests of the cell boot"

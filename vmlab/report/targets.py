@@ -50,14 +50,23 @@ def verdict_words(cell: CellDocument) -> str:
     """Whether the cell's tiles delivered what was asked, with the targets that were missed, the worst first."""
     verdict = delivered(cell)
     if verdict is True:
-        return "every tile delivered what the targets ask"
+        return f"every tile delivered what the targets ask{_not_applicable(cell)}"
+    if all(not one["applicable"] for one in cell["targets"]):
+        return f"no target applies{_not_applicable(cell)}"
     missed = worst_first([one for one in cell["targets"] if one["met"] is False])
     if verdict is False:
         more = f", and {len(missed) - _MOST_MISSED} more" if len(missed) > _MOST_MISSED else ""
-        return f"missed {plural(len(missed), 'target')}: {', '.join(map(missed_words, missed[:_MOST_MISSED]))}{more}"
+        worst = ", ".join(map(missed_words, missed[:_MOST_MISSED]))
+        return f"missed {plural(len(missed), 'target')}: {worst}{more}{_not_applicable(cell)}"
     if cell["outcome"] != Outcome.PASSED:
         return f"the cell is {cell['outcome']}, so nothing is known of its targets"
     return "nothing is known of its targets"
+
+
+def _not_applicable(cell: CellDocument) -> str:
+    """The targets whose metric the cell's workloads do not give, as the end of a sentence; empty where all apply."""
+    names = dict.fromkeys(f"{one['workload']}.{one['metric']}" for one in cell["targets"] if not one["applicable"])
+    return f"; not applicable here: {', '.join(names)}" if names else ""
 
 
 def worst_first(targets: Sequence[TargetDocument]) -> list[TargetDocument]:

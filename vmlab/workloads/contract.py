@@ -250,6 +250,19 @@ class Workload(ABC, Generic[P]):
     def __init__(self, params: P) -> None:
         self.params: P = params
 
+    @classmethod
+    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
+        """The metrics that `collect` never gives with these parameters, which are as records have them."""
+        return frozenset()
+
+    @classmethod
+    def is_timed(cls, params: Mapping[str, Any]) -> bool:
+        """Whether it works for a fixed time, whatever the host does: then its run time is no result.
+
+        `params` are as records have them.
+        """
+        return False
+
     @abstractmethod
     def footprint(self, accelerator: str) -> Footprint:
         """What this instance costs; `accelerator` is ``kvm`` or ``tcg``."""

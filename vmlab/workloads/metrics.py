@@ -12,6 +12,9 @@ Unit = Literal["s", "1", "1/s", "B", "B/s", "%"]
 
 Better = Literal["more", "less"]
 
+SHARES = ("cpu_share_configured", "cpu_share_got", "cpu_seconds_contended")
+"""What the lab measures of every workload whose guest has CPU shares, beside the metrics of its kind."""
+
 
 @dataclass(frozen=True, slots=True)
 class Metric:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from vmlab.model.quantities import parse_bytes, parse_pace, parse_percent, parse_seconds
 from vmlab.workloads.contract import AnyWorkload
@@ -26,7 +27,11 @@ Said = str | int | float
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One limit, in `unit`; `at_least` says which side of it is right, `implied` that it follows from a pace."""
+    """One limit, in `unit`; `at_least` says which side of it is right, `implied` that it follows from a pace.
+
+    It is not `applicable` where the workload never gives the metric with its parameters, such as at one point of an
+    axis.
+    """
 
     workload: str
     metric: str
@@ -34,6 +39,7 @@ class Target:
     limit: float
     at_least: bool
     implied: bool
+    applicable: bool = True
 
     def met_by(self, value: float) -> bool:
         """Whether a figure is on the right side; the limit itself is."""
@@ -69,32 +75,39 @@ def limit_of(metric: Metric, said: Said) -> float:
     return value
 
 
-def judgeable(kind: type[AnyWorkload], *, paced: bool) -> dict[str, Metric]:
-    """The metrics of a kind that a target may name: those with a better end that the workload gives."""
-    return {
-        name: metric
-        for name, metric in kind.metrics.items()
-        if metric.better is not None and (paced or name != DELIVERED)
-    }
+def judgeable(kind: type[AnyWorkload], params: Mapping[str, Any]) -> dict[str, Metric]:
+    """The metrics that a target may name of a workload with these parameters: given, and with a better end."""
+    left_out = kind.left_out(params)
+    return {name: metric for name, metric in kind.metrics.items() if metric.better is not None and name not in left_out}
 
 
-def targets_of(
-    said: Mapping[str, Mapping[str, Said]], kind_of: Mapping[str, str], paced: Mapping[str, bool]
-) -> Iterator[Target]:
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """One workload of a tile: its kind, and its parameters as records have them."""
+
+    kind: str
+    params: Mapping[str, Any]
+
+
+def targets_of(said: Mapping[str, Mapping[str, Said]], workloads: Mapping[str, Configured]) -> Iterator[Target]:
     """All targets of a tile, those that follow from a pace included, in the order of the workloads.
 
-    `kind_of` and `paced` are by workload; what a kind does not know is passed over.
+    One that a workload with these parameters never gives is not `applicable`. What a kind does not know is passed over.
     """
-    for workload, name in kind_of.items():
-        kind = kinds().get(name)
-        metrics = judgeable(kind, paced=paced.get(workload, False)) if kind else {}
-        given = said.get(workload, {})
-        for metric, limit in given.items():
-            if metric in metrics:
-                yield _target(workload, metric, metrics[metric], limit_of(metrics[metric], limit), implied=False)
-        if DELIVERED in metrics and DELIVERED not in given:
-            yield _target(workload, DELIVERED, metrics[DELIVERED], DELIVERED_AT_LEAST, implied=True)
+    for workload, one in workloads.items():
+        kind = kinds().get(one.kind)
+        if kind is None:
+            continue
+        given, known = said.get(workload, {}), judgeable(kind, one.params)
+        for name, limit in given.items():
+            metric = kind.metrics.get(name)
+            if metric is not None and metric.better is not None:
+                yield _target(workload, name, metric, limit_of(metric, limit), applicable=name in known)
+        if DELIVERED in known and DELIVERED not in given:
+            yield _target(workload, DELIVERED, known[DELIVERED], DELIVERED_AT_LEAST, implied=True)
 
 
-def _target(workload: str, name: str, metric: Metric, limit: float, *, implied: bool) -> Target:
-    return Target(workload, name, metric.unit, limit, metric.better == "more", implied)
+def _target(
+    workload: str, name: str, metric: Metric, limit: float, *, implied: bool = False, applicable: bool = True
+) -> Target:
+    return Target(workload, name, metric.unit, limit, metric.better == "more", implied, applicable)

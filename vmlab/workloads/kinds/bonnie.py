@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pydantic import Field, model_validator
 
@@ -105,6 +106,12 @@ class Bonnie(Workload[BonnieParams]):
         **{f"{name}_cpu": Metric("%", "less", f"CPU of {_WORDS[name]}") for name in _CPU_STAGES},
         bytes=Metric("B", None, "bytes"),
     )
+
+    @classmethod
+    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
+        """Both stages by character, where nothing is written by character."""
+        names = () if params.get("characters", 1) else _BY_CHARACTER
+        return frozenset(name for one in names for name in (one, f"{one}_cpu"))
 
     def __init__(self, params: BonnieParams) -> None:
         super().__init__(params)

@@ -95,6 +95,11 @@ class Filecopy(Workload[FilecopyParams]):
     throughput = "throughput_bytes_per_second"
     loops = True
 
+    @classmethod
+    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
+        """The time back, where nothing is copied back."""
+        return frozenset() if params.get("back", True) else frozenset({"copy_back_time"})
+
     def __init__(self, params: FilecopyParams) -> None:
         super().__init__(params)
         self._made: dict[str, Any] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -43,6 +43,7 @@ _BYTES_PER_SECOND = {"kvm": 300e6, "tcg": 80e6}
 """One block at any depth, and the bytes in it; also of laying out. Measured on the host itself; for TCG a guess."""
 _LAYOUT_BLOCK = 2**20
 _DONE = re.compile(r"\[ ?([0-9]+(?:\.[0-9])?)%\]")
+_MIXES = ("rw", "randrw")
 _NO_QUEUE = ("psync", "sync", "pvsync2", "mmap")
 
 
@@ -101,7 +102,7 @@ class FioParams(WorkloadParams):
     @property
     def mixed(self) -> bool:
         """Reads and writes."""
-        return self.rw in ("rw", "randrw")
+        return self.rw in _MIXES
 
     @property
     def writes(self) -> bool:
@@ -142,6 +143,18 @@ class Fio(Workload[FioParams]):
         bytes=Metric("B", None, "bytes"),
     )
     throughput = "throughput"
+
+    @classmethod
+    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
+        """A mix has latencies by direction alone; reads alone and writes alone have none by direction."""
+        if params.get("rw") in _MIXES:
+            return frozenset(name for name in _metrics() if name.startswith("latency"))
+        return frozenset((*_metrics("read_"), *_metrics("write_")))
+
+    @classmethod
+    def is_timed(cls, params: Mapping[str, Any]) -> bool:
+        """With `time`."""
+        return bool(params.get("time"))
 
     def footprint(self, accelerator: str) -> Footprint:
         """The files are laid out once; what is written later takes their place."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -97,6 +98,17 @@ class Iperf3(Workload[Iperf3Params]):
     )
     throughput = "throughput"
     arrived = "bytes"
+
+    @classmethod
+    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
+        """What only UDP has, or only TCP."""
+        udp = frozenset(("jitter", "rate_reached", "packets", "packets_lost", "loss"))
+        return frozenset({"retransmits"}) if params.get("protocol") == "udp" else udp
+
+    @classmethod
+    def is_timed(cls, params: Mapping[str, Any]) -> bool:
+        """Always: it sends as much as it can in its `time`."""
+        return True
 
     def footprint(self, accelerator: str) -> Footprint:
         """The time is given; nothing is written but some kilobytes in memory."""

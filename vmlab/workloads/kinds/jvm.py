@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -88,6 +88,12 @@ class Jvm(Workload[JvmParams]):
         **{f"{name}_score": Metric("1", "more", f"{name}: operations a minute") for name in _MEMBERS},
         operations=Metric("1", None, "operations"),
     )
+
+    @classmethod
+    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
+        """The scores of members that do not run."""
+        ran = params.get("members", _MEMBERS)
+        return frozenset(f"{name}_score" for name in _MEMBERS if name not in ran)
 
     def footprint(self, accelerator: str) -> Footprint:
         """Threads share two processors at most, as the plan's idle host has two."""

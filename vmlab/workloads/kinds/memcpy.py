@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -70,6 +70,12 @@ class Memcpy(Workload[MemcpyParams]):
         copies=Metric("1", None, "copies"),
         bytes=Metric("B", None, "bytes"),
     )
+
+    @classmethod
+    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
+        """The rates of methods that do not run."""
+        ran = params.get("methods", tuple(_OPTIONS))
+        return frozenset(f"{name}_bandwidth" for name in _OPTIONS if name not in ran)
 
     def __init__(self, params: MemcpyParams) -> None:
         super().__init__(params)

@@ -106,6 +106,13 @@ class Smtp(Workload[SmtpParams]):
     loops = True
     paced = "messages"
 
+    @classmethod
+    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
+        """What only a pace measures, where there is none."""
+        if params.get("pace") is not None:
+            return frozenset()
+        return frozenset(("messages_per_second", "latency_p95", *PACE_METRICS))
+
     def __init__(self, params: SmtpParams) -> None:
         super().__init__(params)
         self._drain: dict[str, Any] = {}

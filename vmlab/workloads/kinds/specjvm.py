@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -83,6 +83,18 @@ class Specjvm(Workload[SpecjvmParams]):
         **{score_name(group): Metric("1", "more", f"{group}: operations a minute") for group in GROUPS},
         operations=Metric("1", None, "operations"),
     )
+    throughput = "score"
+
+    @classmethod
+    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
+        """The scores of groups of which no benchmark runs."""
+        ran = groups_of(params.get("benchmarks", _DEFAULT))
+        return frozenset(score_name(group) for group in GROUPS if group not in ran)
+
+    @classmethod
+    def is_timed(cls, params: Mapping[str, Any]) -> bool:
+        """Always: each benchmark does as much as it can in its time."""
+        return True
 
     def footprint(self, accelerator: str) -> Footprint:
         """Warm-ups and iterations run for a time, whatever the processor does in it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -77,6 +77,18 @@ class Unixbench(Workload[UnixbenchParams]):
         **{test.metric: Metric(test.unit, "more", test.title) for test in TESTS.values()},
         index=Metric("1", "more", "index score of the tests that ran"),
     )
+    throughput = "index"
+
+    @classmethod
+    def left_out(cls, params: Mapping[str, Any]) -> frozenset[str]:
+        """The figures of tests that do not run."""
+        ran = params.get("tests", tuple(TESTS))
+        return frozenset(test.metric for name, test in TESTS.items() if name not in ran)
+
+    @classmethod
+    def is_timed(cls, params: Mapping[str, Any]) -> bool:
+        """Always: each test does as much as it can in its time."""
+        return True
 
     def footprint(self, accelerator: str) -> Footprint:
         """All tests run for a time, whatever the processor does in it."""
