@@ -297,6 +297,22 @@ def corrected_for(figures: int, baseline: Figure, candidate: Figure, found: Diff
     )
 
 
+def readings_to_decide(figures: int, baseline: Figure, candidate: Figure, bound: float, noise: float) -> int | None:
+    """How many readings a side tell in four of five cases whether a difference is beyond `bound`, in percent.
+
+    It is taken to be as large as seen, and the interval to be that of `corrected_for`. None where more than are counted
+    would be needed, or nothing is known.
+    """
+    pairing = pairing_of(baseline, candidate)
+    test = pairing.test if pairing else None
+    if pairing is None or test is None or not pairing.deviation or bound <= -100:
+        return None
+    near, far = pairing.shifts_of(bound)[1], pairing.shifts_of(noise)[1]
+    size = max(0.0, abs(test.estimate - near) - far) / pairing.deviation
+    found = readings_to_find(size, figures, paired=pairing.paired)
+    return None if found is None else max(found, pairing.count + 1)
+
+
 def _detectable(pairing: Pairing, test: ShiftTest, decision: _Decision, noise: float | None) -> float | None:
     """The percentage that these readings prove in four of five cases, by their own deviation."""
     reach, deviation = detectable(test.sizes, decision.alpha), pairing.deviation

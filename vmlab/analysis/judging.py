@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from vmlab.analysis.comparison import WALL_CLOCK, Comparison, Row
-from vmlab.analysis.difference import Verdict, corrected_for
-from vmlab.analysis.figure import MISSING, RUN_TIME, WALL_SECONDS
-from vmlab.analysis.gate import Answer, Condition, State
+from vmlab.analysis.difference import Verdict, corrected_for, readings_to_decide
+from vmlab.analysis.figure import MISSING, RUN_TIME, WALL_SECONDS, Figure
+from vmlab.analysis.gate import Answer, Condition, Level, State
+from vmlab.analysis.power import ALPHA, readings_needed, readings_to_find
+from vmlab.analysis.rank_test import signed_rank
+from vmlab.analysis.statistics import mean, standard_deviation
 from vmlab.model.errors import UsageError
 from vmlab.model.run import Outcome
 
@@ -18,26 +21,34 @@ _MOST_NAMED = 12
 def judge(comparison: Comparison, conditions: Sequence[Condition], *, strict: bool = False) -> Comparison:
     """The comparison with its gate: each condition at each row of its figure, for each candidate.
 
-    A condition is met where the interval of the difference lies wholly beyond its bound. The interval is corrected
-    for all figures of the row's family, or for all that the conditions ask about where these are more: so in 95 % of
-    cases no condition is met that does not hold in truth. With `strict`, one that is merely possible, or of which
-    nothing is known, fails too. A candidate whose workload failed where the baseline's passed fails in any case.
+    A condition is met where the interval of the difference, or of the candidate's own level, lies wholly beyond its
+    bound. The interval is corrected for all figures of the row's family, or for all that the conditions ask about where
+    these are more: so in 95 % of cases no condition is met that does not hold in truth. With `strict`, one that is
+    merely possible, or of which nothing is known, fails too. A candidate whose workload failed where the baseline's
+    passed fails in any case, and for a bound on its level wherever it failed.
 
-    Raises UsageError for a figure that no cell has.
+    Raises UsageError for a figure that no cell has, and for a bound in another unit than its figure.
     """
     asked = [(condition, *_figure(comparison, condition)) for condition in conditions]
-    figures = {(workload, metric) for _, workload, metric in asked}
-    rows = [row for row in comparison.rows if (row.workload, row.metric) in figures]
-    compared = sum(found.verdict != Verdict.NOT_COMPARED for row in rows for found in row.differences)
+    differing = _rows(comparison, [figure for condition, *figure in asked if not condition.level])
+    levels = _rows(comparison, [figure for condition, *figure in asked if condition.level])
+    compared = sum(found.verdict != Verdict.NOT_COMPARED for row in differing for found in row.differences)
+    compared += sum(figure.comparable is not None for row in levels for figure in row.figures[1:])
     gate: list[Answer] = []
     for condition, *figure in asked:
-        its_own = [row for row in rows if [row.workload, row.metric] == figure]
+        its_own = _rows(comparison, [figure])
         for row in its_own:
-            gate += _at_row(comparison, condition, row, compared)
+            judged_row = _at_level if condition.level else _at_row
+            gate += judged_row(comparison, condition, row, compared)
         gate += _elsewhere(comparison, condition, *figure, measured=bool(its_own))
     fails = {State.MET: True, State.NOT_MET: False, State.POSSIBLE: strict, State.CANNOT_TELL: strict}
     judged = (replace(answer, fails=answer.fails or fails[answer.state]) for answer in gate)
     return replace(comparison, gate=tuple(judged))
+
+
+def _rows(comparison: Comparison, figures: Sequence[Sequence[str]]) -> list[Row]:
+    """The rows of figures, each a workload and a metric."""
+    return [row for row in comparison.rows if [row.workload, row.metric] in figures]
 
 
 def _figure(comparison: Comparison, condition: Condition) -> tuple[str, str]:
@@ -66,8 +77,56 @@ def _at_row(comparison: Comparison, condition: Condition, row: Row, compared: in
             figures = max(compared, found.family)
             found = corrected_for(figures, row.figures[0], row.figures[place], found)
             because = "the baseline is 0" if found.percent is None else found.because
-        state = condition.state(found.interval, found.noise or 0.0) if found.interval else State.CANNOT_TELL
-        yield Answer(condition, row.workload, row.metric, row.axes, label, state, found, because, fails=broken)
+        noise = found.noise or 0.0
+        state = condition.state(found.interval, noise) if found.interval else State.CANNOT_TELL
+        to_decide = (
+            readings_to_decide(found.family, row.figures[0], row.figures[place], condition.percent, noise)
+            if state == State.POSSIBLE
+            else None
+        )
+        place_of = (condition, row.workload, row.metric, row.axes, label)
+        yield Answer(*place_of, state, found, because, fails=broken, to_decide=to_decide)
+
+
+def _at_level(comparison: Comparison, condition: Condition, row: Row, compared: int) -> Iterator[Answer]:
+    """The answer for each candidate of a row by its own figure, whatever the baseline's is."""
+    bound = condition.bound_in(row.unit, row.more_is_better)
+    for label, figure in zip(comparison.labels[1:], row.figures[1:], strict=True):
+        place_of = (condition, row.workload, row.metric, row.axes, label)
+        if figure.comparable is None:
+            words = "has no such figure" if figure.state == MISSING else f"is {figure.state}"
+            fails = figure.state == Outcome.FAILED
+            yield Answer(*place_of, State.CANNOT_TELL, because=f"{label} {words}", fails=fails)
+            continue
+        readings = level_readings(figure)
+        test = signed_rank(readings)
+        alpha = ALPHA / max(1, compared)
+        interval = test.interval(alpha)
+        level = Level(
+            bound=bound,
+            unit=row.unit,
+            estimate=test.estimate,
+            interval=interval,
+            confidence=100 * (1 - alpha) if interval else None,
+            readings=len(readings),
+            figures=max(1, compared),
+            needed=readings_needed(max(1, compared)),
+            runs=len({one.run for one in figure.readings}) > 1,
+        )
+        state = condition.state_of_level(interval, bound) if interval else State.CANNOT_TELL
+        to_decide = None
+        if state == State.POSSIBLE and (deviation := standard_deviation(readings)) > 0:
+            found = readings_to_find(abs(test.estimate - bound) / deviation, level.figures)
+            to_decide = None if found is None else max(found, len(readings) + 1)
+        yield Answer(*place_of, state, level=level, to_decide=to_decide)
+
+
+def level_readings(figure: Figure) -> list[float]:
+    """The readings of a figure by itself: its repeats, or of several runs the mean of each."""
+    by_run: dict[str, list[float]] = {}
+    for one in figure.readings:
+        by_run.setdefault(one.run, []).append(one.value)
+    return [mean(those) for those in by_run.values()] if len(by_run) > 1 else [one.value for one in figure.readings]
 
 
 def _not_compared(labels: Sequence[str], row: Row, place: int) -> str:

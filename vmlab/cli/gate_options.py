@@ -24,26 +24,30 @@ _OPTIONS = (
         "texts",
         multiple=True,
         metavar="CONDITION",
-        help="Exit with 1 where this difference is established, as 'web.latency_p95 > +20 %'; may be given often. "
-        "Without a metric it is about the run time.",
+        help="Exit with 1 where this is established: a difference, as 'web.latency_p95 > +20 %', or a level, as "
+        "'web.latency_p95 > 20 ms'; may be given often. Without a metric it is about the run time.",
     ),
-    click.option("--strict", is_flag=True, help="Fail also where a condition is possible, or nothing is known of it."),
+    click.option("--strict", is_flag=True, help="Exit with 1, not 4, where a condition is undecided."),
+    click.option("--lenient", is_flag=True, help="Exit with 0, not 4, where a condition is undecided."),
     click.option("--junit", type=click.Path(path_type=Path), help="Write the conditions to this file as JUnit XML."),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class GateOptions:
-    """The conditions as they were given, whether doubt fails, too, and the JUnit file to write."""
+    """The conditions as they were given, whether doubt fails or passes, and the JUnit file to write."""
 
     conditions: tuple[Condition, ...]
     strict: bool
+    lenient: bool
     junit: Path | None
 
     def demand_sense(self, *, reference: bool) -> None:
         """Raises UsageError for options that mean nothing together."""
-        if not self.conditions and (self.strict or self.junit is not None):
-            raise UsageError("--strict and --junit go with --fail-if, which names a condition")
+        if not self.conditions and (self.strict or self.lenient or self.junit is not None):
+            raise UsageError("--strict, --lenient and --junit go with --fail-if, which names a condition")
+        if self.strict and self.lenient:
+            raise UsageError("--strict and --lenient exclude each other")
         if self.conditions and reference:
             raise UsageError("--fail-if compares what was measured; it does not go with --reference")
 
@@ -59,19 +63,23 @@ class GateOptions:
         return comparison
 
     def told(self, comparison: Comparison, *, as_json: bool) -> ExitCode:
-        """The exit code. What fails has its line on standard error where standard output is a document."""
-        lines = failing_lines(comparison)
-        for line in lines if as_json else ():
+        """The exit code. What fails, or is undecided, has its line on standard error where standard output is JSON."""
+        fails = any(answer.fails for answer in comparison.gate)
+        undecided = not self.lenient and any(answer.undecided for answer in comparison.gate)
+        for line in failing_lines(comparison, undecided=undecided) if as_json else ():
             say(f"vmlab: {line}")
-        return ExitCode.FAILED if lines else ExitCode.PASSED
+        if fails:
+            return ExitCode.FAILED
+        return ExitCode.INVALID if undecided else ExitCode.PASSED
 
 
 def gate_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command these options; it is called with them as ``gate``. Raises UsageError for a wrong condition."""
 
     @functools.wraps(command)
-    def with_gate(*args: Any, texts: tuple[str, ...], strict: bool, junit: Path | None, **values: Any) -> Any:
-        gate = GateOptions(tuple(map(Condition.parse, texts)), strict, junit)
+    def with_gate(*args: Any, texts: tuple[str, ...], **values: Any) -> Any:
+        own = {name: values.pop(name) for name in ("strict", "lenient", "junit")}
+        gate = GateOptions(tuple(map(Condition.parse, texts)), **own)
         return command(*args, gate=gate, **values)
 
     for option in reversed(_OPTIONS):

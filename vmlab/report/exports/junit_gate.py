@@ -14,8 +14,8 @@ from vmlab.report.gate import answer_lines
 
 
 def junit_gate(comparison: Comparison) -> bytes:
-    """The file. A condition that is met is a failure; one of which nothing is known is skipped, or an error by
-    which the gate fails.
+    """The file. A condition that is met is a failure. One that is undecided is skipped, unless the gate fails by it:
+    then it is a failure where it is possible, and an error where nothing is known.
     """
     baseline, *candidates = visible_values(comparison.labels)
     root = etree.Element("testsuites", name="vmlab compare")
@@ -47,11 +47,11 @@ def _tag(answers: Sequence[Answer]) -> str | None:
         return "failure"
     if failing:
         return "error"
-    return "skipped" if any(answer.state == State.CANNOT_TELL for answer in answers) else None
+    return "skipped" if any(answer.undecided for answer in answers) else None
 
 
 def _why(element: etree._Element, answers: Sequence[tuple[Answer, str]], *, failing: bool) -> None:
     """The lines of the answers that made the case what it is."""
-    chosen = [(a, line) for a, line in answers if (a.fails if failing else a.state == State.CANNOT_TELL)]
+    chosen = [(a, line) for a, line in answers if (a.fails if failing else a.undecided)]
     element.set("type", str(chosen[0][0].state))
     element.set("message", "; ".join(line for _, line in chosen))
