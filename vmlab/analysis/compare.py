@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -27,6 +27,7 @@ from vmlab.analysis.noise import Noise
 from vmlab.analysis.own_state import as_of
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
 from vmlab.analysis.table_layout import in_written_order, varied_axis
+from vmlab.analysis.targets import timed_of
 from vmlab.analysis.tile_index import TILE_INDEX, Indexed, Reference, index_figures, reference_of
 from vmlab.analysis.yardstick import YardstickSpan, yardstick_of, yardstick_span
 from vmlab.model.axes import axes_words
@@ -98,8 +99,10 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
     ]
     span = yardstick_span(cell for _, groups in grouped for cell in _counted(groups))
     rows: list[Row] = []
+    fixed: list[Row] = []
     indexed: list[Indexed] = []
     for place, groups in grouped:
+        timed = timed_of(_every(groups), sides[0].run["throughput"])
         known = all(yardstick_of(cell) is not None for cell in _counted(groups))
         here = list(_rows(place, groups, span if known else None))
         reference = _reference(sides[0], place, single)
@@ -107,7 +110,10 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         if reference is not None and indices is not None:
             here.append(Row(dict(place), INDEX, TILE_INDEX, "1", indices, more_is_better=True))
             indexed.append(Indexed.of(dict(place), reference, groups))
-        rows += _with_differences(here, asked_metrics(sides[0].run), noise)
+        told = _with_differences(_marked(here, timed), asked_metrics(sides[0].run), noise, timed)
+        rows += [row for row in told if not row.fixed]
+        fixed += [row for row in told if row.fixed]
+    timed_everywhere = timed_of([cell for _, those in grouped for cell in _every(those)], sides[0].run["throughput"])
     met = [(dict(place), [_cells(part, place, single) for part in parts]) for place in places]
     differs = tuple(differing([part.run for part in parts], met))
     doubts = noise.doubts(sides[0].label, sides[0].run) if noise else ()
@@ -124,8 +130,24 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         ordered=all_ordered_words(part.run["host"] for part in parts),
         accelerators=tuple(_accelerator(part, places, single) for part in parts),
         bound=tuple(_bound(side, places, single) for side in sides),
-        asked=_asked_here(sides[0].run, rows),
+        asked=_asked_here(sides[0].run, rows, timed_everywhere),
+        timed=timed_everywhere,
+        fixed=tuple(fixed),
     )
+
+
+def _marked(rows: Sequence[Row], timed: Mapping[str, str]) -> list[Row]:
+    """The rows of one place: throughput is the first figure of a workload of fixed duration, and its run time fixed.
+
+    A fixed time is the same however fast the host was, so it has no yardstick taken out.
+    """
+    fixed = (RUN_TIME, WALL_SECONDS)
+    marked = [
+        replace(row, fixed=True, figures_without_yardstick=()) if row.workload in timed and row.metric in fixed else row
+        for row in rows
+    ]
+    order = {workload: number for number, workload in enumerate(dict.fromkeys(row.workload for row in rows))}
+    return sorted(marked, key=lambda row: (order[row.workload], row.metric != timed.get(row.workload), row.fixed))
 
 
 def _accelerator(part: Side, places: Sequence[Place], single: bool) -> str | None:
@@ -159,6 +181,10 @@ def _reference(baseline: Side, place: Place, single: bool) -> Reference | None:
 
 def _is_at(cell: CellDocument, rest: Sequence[tuple[str, AxisValue]]) -> bool:
     return [(name, value) for name, value in _place(cell) if name != "tiles"] == list(rest)
+
+
+def _every(groups: Groups) -> list[CellDocument]:
+    return [cell for group in groups for _, cells in group for cell in cells]
 
 
 def _counted(groups: Groups) -> list[CellDocument]:
@@ -233,29 +259,37 @@ def asked_of(metrics: Sequence[str]) -> frozenset[str]:
     return frozenset({*asked, WALL_SECONDS} if RUN_TIME in asked else asked)
 
 
-def _asked_here(run: RunPart, rows: Sequence[Row]) -> tuple[str, ...]:
-    """The metrics that a run asks for, where there are any such rows; run times else."""
+def _asked_here(run: RunPart, rows: Sequence[Row], timed: Mapping[str, str]) -> tuple[str, ...]:
+    """The metrics that a run asks for, where there are any such rows; run times else.
+
+    The throughput of workloads of fixed duration stands for their run times.
+    """
     asked = asked_metrics(run)
-    found = dict.fromkeys(row.metric for row in rows if row.metric in asked)
+    rates = [rate for rate in timed.values() if rate] if RUN_TIME in asked else []
+    found = dict.fromkeys(row.metric for row in rows if row.metric in asked or row.metric in rates)
     return tuple(found) or (RUN_TIME, WALL_SECONDS)
 
 
-def _with_differences(rows: Sequence[Row], asked: frozenset[str], noise: Noise | None) -> list[Row]:
-    """The rows of one place with their differences.
+def family_of(metric: str, has_better_end: bool, asked: frozenset[str], rate: str | None) -> object:
+    """What a figure is corrected together with; `rate` is the throughput of a workload of fixed duration, else None.
 
     Figures that are asked for are one family, further ones of which an end is better another, and those of which
     neither is, such as amounts of work, a third. The tile index sums up the first ones and is a family by itself.
+    Where run times are asked for, the throughput takes the place of one that is fixed.
     """
+    if metric == TILE_INDEX:
+        return metric
+    return "asked" if metric in asked or (metric == rate and RUN_TIME in asked) else has_better_end
+
+
+def _with_differences(
+    rows: Sequence[Row], asked: frozenset[str], noise: Noise | None, timed: Mapping[str, str]
+) -> list[Row]:
+    """The rows of one place with their differences. What is fixed has none that means anything, and no family."""
     families: dict[object, list[int]] = {}
     for number, row in enumerate(rows):
-        kind = (
-            row.metric
-            if row.metric == TILE_INDEX
-            else "asked"
-            if row.metric in asked
-            else row.more_is_better is not None
-        )
-        families.setdefault(kind, []).append(number)
+        family = family_of(row.metric, row.more_is_better is not None, asked, timed.get(row.workload))
+        families.setdefault("fixed" if row.fixed else family, []).append(number)
     found: list[list[Difference]] = [[] for _ in rows]
     without: list[list[Difference | None]] = [[] for _ in rows]
     for family in families.values():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from vmlab.analysis.conditions import Differing
@@ -26,7 +27,8 @@ class Row:
     cells. `differences` are those of every candidate from the baseline.
 
     `without_yardstick` are the same of `figures_without_yardstick`, in which the yardstick is taken out; None where a
-    cell that counts has no yardstick, and for what is neither a time nor a rate.
+    cell that counts has no yardstick, and for what is neither a time nor a rate. A `fixed` row is a time that the
+    scenario sets, which is no result: documents have it, and tables do not.
     """
 
     axes: dict[str, AxisValue]
@@ -38,6 +40,7 @@ class Row:
     differences: tuple[Difference, ...] = ()
     figures_without_yardstick: tuple[Figure, ...] = ()
     without_yardstick: tuple[Difference | None, ...] = ()
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +52,11 @@ class Comparison:
     these sides. `gate` has the answers of the conditions that a user set (`judging`). `indexed` are the places that
     have a tile index. `yardstick` are the yardsticks of the cells that are compared; None where none has one.
     `bound` has for each side the resources that were at their limit, one for each of its cells of which that is known.
-    `asked` are the metrics that the baseline's scenario asks for: the answer is about them.
+   
     `ordered` has the words for parts of a host that were not its own, on any side, and `accelerators` are those of the
-    guests of each run that is compared, None for a run in which only the host worked.
+    guests of each run that is compared, None for a run in which only the host worked. `timed` has the throughput of
+    each workload of fixed duration, and the total wall clock where all workloads are of one; their times are `fixed`
+    rows, which no table has.
     """
 
     labels: tuple[str, ...]
@@ -68,6 +73,8 @@ class Comparison:
     accelerators: tuple[str | None, ...] = ()
     bound: tuple[tuple[str, ...], ...] = ()
     asked: tuple[str, ...] = (RUN_TIME, WALL_SECONDS)
+    timed: Mapping[str, str] = field(default_factory=dict)
+    fixed: tuple[Row, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The document ``vmlab.compare/2``."""
@@ -81,7 +88,7 @@ class Comparison:
             "noise": self.noise.to_json() if self.noise else None,
             "differs": [one.to_json() for one in self.differs],
             "yardstick": self.yardstick.to_json() if self.yardstick else None,
-            "rows": [_row_json(row) for row in self.rows],
+            "rows": [*(_row_json(row) for row in self.rows), *(_row_json(row) for row in self.fixed)],
             "gate": [answer.to_json() for answer in self.gate],
             "tile_index": [one.to_json() for one in self.indexed],
         }
@@ -98,6 +105,7 @@ def _row_json(row: Row) -> dict[str, Any]:
         "metric": row.metric,
         "unit": row.unit,
         "more_is_better": row.more_is_better,
+        "fixed": row.fixed,
         "baseline": baseline,
         "candidates": candidates,
     }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from vmlab.analysis.comparison import WALL_CLOCK, Comparison, Row
+from vmlab.analysis.comparison import INDEX, WALL_CLOCK, Comparison, Row
 from vmlab.analysis.difference import Verdict, corrected_for, readings_to_decide
 from vmlab.analysis.figure import MISSING, RUN_TIME, WALL_SECONDS, Figure
 from vmlab.analysis.gate import Answer, Condition, Level, State
@@ -53,14 +53,45 @@ def _rows(comparison: Comparison, figures: Sequence[Sequence[str]]) -> list[Row]
 
 def _figure(comparison: Comparison, condition: Condition) -> tuple[str, str]:
     """The workload and the metric that a condition names."""
+    known = [(row.workload, row.metric) for row in comparison.rows]
+    return figure_of_condition(condition, known, comparison.timed, comparison.workloads)
+
+
+def figure_of_condition(
+    condition: Condition,
+    known: Sequence[tuple[str, str]],
+    timed: Mapping[str, str],
+    workloads: Sequence[str] = (),
+) -> tuple[str, str]:
+    """The workload and the metric that a condition names, of those that are `known`.
+
+    `workloads` may have more names, of workloads without any figure; `timed` is as `Comparison.timed`. Raises
+    UsageError for any other figure, and for the run time of a workload of fixed duration.
+    """
     workload, _, metric = condition.figure.partition(".")
     metric = metric or (WALL_SECONDS if workload == WALL_CLOCK else RUN_TIME)
-    metrics = list(dict.fromkeys(row.metric for row in comparison.rows if row.workload == workload))
-    if workload not in (*comparison.workloads, WALL_CLOCK):
-        raise UsageError(f"{condition.named}: no such workload; there are {_list([*comparison.workloads, WALL_CLOCK])}")
+    if workload in timed and metric in (RUN_TIME, WALL_SECONDS):
+        raise UsageError(f"{condition.named}: {_fixed_words(condition, workload, timed)}")
+    metrics = list(dict.fromkeys(one for of, one in known if of == workload))
+    names = list(dict.fromkeys([*workloads, *(of for of, _ in known if of not in (WALL_CLOCK, INDEX))]))
+    if workload not in (*names, WALL_CLOCK, *([INDEX] if metrics else [])):
+        raise UsageError(f"{condition.named}: no such workload; there are {_list([*names, WALL_CLOCK])}")
     if metrics and metric not in metrics:
         raise UsageError(f"{condition.named}: {workload} has no such figure; it has {_list(metrics)}")
     return workload, metric
+
+
+def _fixed_words(condition: Condition, workload: str, timed: Mapping[str, str]) -> str:
+    if workload == WALL_CLOCK:
+        return "all workloads work for a fixed time, so the total wall clock is no result; name a workload's throughput"
+    rate = timed[workload]
+    if condition.level or not rate or rate == RUN_TIME:
+        return f"{workload} works for a fixed time, so its run time is no result; name another figure of it"
+    bound = f"{-condition.percent:+g}" if condition.percent else "0"
+    return (
+        f"{workload} works for a fixed time, so its run time is no result; name its throughput, with the other sign: "
+        f"'{workload}.{rate} {'<' if condition.above else '>'} {bound} %'"
+    )
 
 
 def _list(names: Sequence[str]) -> str:

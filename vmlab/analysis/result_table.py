@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from vmlab.analysis.compare import asked_metrics
+from vmlab.analysis.comparison import WALL_CLOCK
 from vmlab.analysis.difference import NO_DIFFERENCE, Difference, Sides, differences
-from vmlab.analysis.figure import MISSING, WALL_SECONDS, Figure, workloads_of
+from vmlab.analysis.figure import MISSING, RUN_TIME, WALL_SECONDS, Figure, workloads_of
 from vmlab.analysis.intent import METRICS, STATISTICS, WORKLOADS
 from vmlab.analysis.reading import Asked, Reading, of_cells_alone, read
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.table_layout import Block, Place, TableLayout, absent_reason, cells_at, layout_of
+from vmlab.analysis.targets import timed_of
 from vmlab.model.run import AxisValue
 from vmlab.model.table import PARTS, Relative, Statistic
 
@@ -118,6 +120,14 @@ class _Maker:
     beside: dict[tuple[str, AxisValue], list[CellDocument]] = field(default_factory=dict)
     families: dict[frozenset[tuple[str, AxisValue]], dict[_Figure, Difference]] = field(default_factory=dict)
 
+    timed: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # A table that names its figures has those.
+        asked = self.document["run"]["table"]
+        if not (asked and asked["metrics"]) and self.layout.metrics == (RUN_TIME,):
+            self.timed = timed_of(self.block.cells, self.document["run"]["throughput"])
+
     def table(self) -> ResultTable | None:
         layout = self.layout
         columns, rows = self._heads(layout.columns), self._row_heads()
@@ -130,7 +140,7 @@ class _Maker:
             columns = [one for one in columns if not _of_work(one) or any((row, one) in measured for row in rows)]
         return ResultTable(
             axes=self.block.axes,
-            fixed=self.fixed if len(layout.metrics) > 1 else {METRICS: layout.metrics[0], **self.fixed},
+            fixed=self.fixed if len(layout.metrics) > 1 else {METRICS: self._only_metric(), **self.fixed},
             columns=tuple(columns),
             rows=tuple(rows),
             entries=tuple(tuple(entries[row, column] for column in columns) for row in rows),
@@ -149,8 +159,11 @@ class _Maker:
         heads: list[Head] = []
         for name in workloads_of(self.block.cells):
             of_tiles = ("mean", "worst") if tiles > 1 else ()
-            heads += [((WORKLOADS, name), (STATISTICS, part)) for part in of_tiles] or [((WORKLOADS, name),)]
-        return [*heads, ((METRICS, WALL_SECONDS),)]
+            own: Head = ((WORKLOADS, name),)
+            if (rate := self.timed.get(name)) and rate != self._only_metric():
+                own = (*own, (METRICS, rate))
+            heads += [(*own, (STATISTICS, part)) for part in of_tiles] or [own]
+        return heads if WALL_CLOCK in self.timed else [*heads, ((METRICS, WALL_SECONDS),)]
 
     def _heads(self, parts: Sequence[str]) -> list[Head]:
         values = [[(part, value) for value in self._values(part)] for part in parts]
@@ -177,7 +190,17 @@ class _Maker:
         return {**place, **{part: value for part, value in self.layout.baseline.items() if part in place}}
 
     def _metric(self, place: Place) -> str:
-        return str(place.get(METRICS, self.layout.metrics[0]))
+        """The metric of a place; for the run time of a workload of fixed duration its throughput."""
+        metric = str(place.get(METRICS, self.layout.metrics[0]))
+        return (self.timed.get(str(place.get(WORKLOADS))) or metric) if metric == RUN_TIME else metric
+
+    def _only_metric(self) -> str:
+        """What the figures of a table of one metric are: a throughput where all of its workloads have that one."""
+        metric = self.layout.metrics[0]
+        own = self.fixed.get(WORKLOADS)
+        names = [str(own)] if own is not None else workloads_of(self.block.cells)
+        rates = {self.timed.get(name) or metric for name in names}
+        return rates.pop() if metric == RUN_TIME and len(rates) == 1 else metric
 
     def _family(self, axes: Place) -> dict[_Figure, Difference]:
         """The differences of all figures that the scenario asks for, of all workloads, at one place.
@@ -194,13 +217,15 @@ class _Maker:
         workloads = workloads_of(self.block.cells)
         for metric in sorted({*asked_metrics(self.document["run"]), *self.layout.metrics}):
             alone = of_cells_alone(metric)
+            if metric == WALL_SECONDS and WALL_CLOCK in self.timed:
+                continue
             if alone and self.layout.over == "tiles" and axes.get(STATISTICS, "mean") != "mean":
                 continue
             for workload in (None,) if alone else workloads:
                 place = {**axes, METRICS: metric} | ({} if workload is None else {WORKLOADS: workload})
                 before, found = self._read(self._base(place)), self._read(place)
                 if self._base(place) != place and before.unit == found.unit:
-                    yield (workload, metric), Sides(before.figure, found.figure, found.more_is_better)
+                    yield (workload, self._metric(place)), Sides(before.figure, found.figure, found.more_is_better)
 
     def _read(self, place: Place) -> Reading:
         """The reading of a place; cached, because a baseline is read many times."""

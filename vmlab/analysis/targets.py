@@ -6,14 +6,16 @@ A missed target makes no cell invalid: that it was missed is what was measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vmlab.analysis.comparison import WALL_CLOCK
 from vmlab.analysis.counted import was_switched
 from vmlab.analysis.shape import CellDocument, TargetDocument
 from vmlab.analysis.statistics import finite
 from vmlab.analysis.throughput import tiles_of
 from vmlab.model.run import Outcome
+from vmlab.workloads.registry import kinds
 from vmlab.workloads.targets import Configured, Said, Target, targets_of
 
 
@@ -37,6 +39,20 @@ def configured(cell: CellDocument) -> dict[str, Configured]:
     """The workloads of each tile of a cell, by the settings that it had; {} for records without settings."""
     workloads: Mapping[str, Mapping[str, Any]] = cell["settings"].get("workloads") or {}
     return {name: Configured(str(one.get("kind", "")), _params(one)) for name, one in workloads.items()}
+
+
+def timed_of(cells: Sequence[CellDocument], throughput: Mapping[str, str]) -> dict[str, str]:
+    """The workloads that work for a fixed time in all of `cells`, by name, each with its metric of `throughput`.
+
+    With them the total wall clock, where all workloads of all cells do.
+    """
+    timed: dict[str, bool] = {}
+    for cell in cells:
+        for name, one in configured(cell).items():
+            kind = kinds().get(one.kind)
+            timed[name] = timed.get(name, True) and kind is not None and kind.is_timed(one.params)
+    found = {name: throughput.get(name, "") for name, is_timed in timed.items() if is_timed}
+    return {**found, **({WALL_CLOCK: ""} if found and all(timed.values()) else {})}
 
 
 def _params(workload: Mapping[str, Any]) -> Mapping[str, Any]:

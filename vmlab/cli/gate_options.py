@@ -73,6 +73,22 @@ class GateOptions:
         return ExitCode.INVALID if undecided else ExitCode.PASSED
 
 
+def conditions_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--fail-if` alone; it is called with ``conditions``. Raises UsageError for a wrong one."""
+
+    @functools.wraps(command)
+    def with_conditions(*args: Any, texts: tuple[str, ...], **values: Any) -> Any:
+        return command(*args, conditions=tuple(map(Condition.parse, texts)), **values)
+
+    return click.option(
+        "--fail-if",
+        "texts",
+        multiple=True,
+        metavar="CONDITION",
+        help="Say how many repeats or runs this condition of `vmlab compare` takes.",
+    )(with_conditions)
+
+
 def gate_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command these options; it is called with them as ``gate``. Raises UsageError for a wrong condition."""
 

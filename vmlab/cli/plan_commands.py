@@ -5,7 +5,10 @@ from __future__ import annotations
 import click
 
 from vmlab.analysis.control import with_enough_repeats
+from vmlab.analysis.gate import Condition
+from vmlab.analysis.repeats import gate_needed
 from vmlab.cli.diagnostics import say
+from vmlab.cli.gate_options import conditions_option
 from vmlab.cli.options import overrides_options
 from vmlab.cli.output import write_json, write_text
 from vmlab.cli.plan_text import plan_document, plan_text
@@ -22,8 +25,9 @@ from vmlab.report.words import plural
 @click.command()
 @click.argument("scenario")
 @overrides_options
+@conditions_option
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
-def plan(scenario: str, overrides: Overrides, as_json: bool) -> None:
+def plan(scenario: str, overrides: Overrides, conditions: tuple[Condition, ...], as_json: bool) -> None:
     """Show what SCENARIO would run: guests, RAM, disk, order of cells, and about how long. Starts nothing.
 
     Exit code 3 means that the host does not have the resources.
@@ -31,15 +35,16 @@ def plan(scenario: str, overrides: Overrides, as_json: bool) -> None:
     host = with_images(read_host_facts(runs_folder()), overrides.assets)
     file = load_valid(scenario)
     planned = make_plan(file, with_enough_repeats(overrides, file.scenario), host)
+    gate = gate_needed(planned, conditions)
     refusal: RefusedError | None = None
     try:
         check_fit(planned, host)
     except RefusedError as error:
         refusal = error
     if as_json:
-        write_json(plan_document(planned, host, str(refusal) if refusal else None))
+        write_json(plan_document(planned, host, str(refusal) if refusal else None, gate))
     else:
-        write_text(plan_text(planned, host))
+        write_text(plan_text(planned, host, gate))
     if refusal is not None:
         raise refusal
 

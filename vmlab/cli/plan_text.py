@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from vmlab.analysis.intent import table_document
-from vmlab.analysis.repeats import repeats_needed
+from vmlab.analysis.repeats import GateNeeded, repeats_needed
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.disk_profiles import DISK_PROFILES
 from vmlab.model.guest import LAB_IMAGE
@@ -24,7 +25,7 @@ from vmlab.report.words import order_words, plural
 SCHEMA = "vmlab.plan/1"
 
 
-def plan_document(plan: Plan, host: HostFacts, refusal: str | None) -> dict[str, Any]:
+def plan_document(plan: Plan, host: HostFacts, refusal: str | None, gate: Sequence[GateNeeded] = ()) -> dict[str, Any]:
     """Everything that would run, in order; sizes in bytes, times in seconds. `refusal` is the reason why it would not
     start.
     """
@@ -39,6 +40,7 @@ def plan_document(plan: Plan, host: HostFacts, refusal: str | None) -> dict[str,
             "hypervisor": plan.scenario.hypervisor,
             "repeats": plan.scenario.repeats if until is None else until.at_least,
             "repeats_needed": _needed(plan),
+            "gate": [{"condition": one.condition.text, "repeats": one.repeats, "runs": one.runs} for one in gate],
             "until": None if until is None else _until(until),
             "order": plan.scenario.order,
             "control": plan.control,
@@ -118,17 +120,27 @@ def _workload(workload: WorkloadPlan) -> dict[str, Any]:
     }
 
 
-def plan_text(plan: Plan, host: HostFacts) -> str:
+def plan_text(plan: Plan, host: HostFacts, gate: Sequence[GateNeeded] = ()) -> str:
     """The plan for people: totals, the guests of the largest cell, the cells in order."""
     lines = [
         f"{plan.scenario.name} at size {plan.size}, seed {plan.seed}",
         *([f"  {plan.scenario.summary}"] if plan.scenario.summary else []),
         "",
         *_cells(plan, host),
+        *(["", "what the gate takes at least"] if gate else []),
+        *(f"  {one.condition.text}: {_gate(one)}" for one in gate),
         *(f"    -  {one}" for one in plan.absent),
         *(f"note: {note}" for note in plan.notes),
     ]
     return "\n".join(map(visible_line, lines))
+
+
+def _gate(needed: GateNeeded) -> str:
+    """How many repeats, and how many runs instead, a condition takes."""
+    inside = f"{needed.repeats} repeats in one run (--repeats {needed.repeats}), or " if needed.repeats else ""
+    if not needed.condition.level:
+        return f"{inside}{needed.runs} runs a side"
+    return f"{inside}{needed.runs} repeats, or runs, of the new side" if not inside else f"{inside}{needed.runs} runs"
 
 
 def _cells(plan: Plan, host: HostFacts) -> list[str]:

@@ -89,9 +89,9 @@ class _Text:
 
     def _label(self, place: int) -> str:
         words = self._heads.row_words(place)
-        if self._layout.simple and len(words) > 1:
+        if self._layout.simple and self._table.rows[place][-1][0] == STATISTICS:
             tiles = max(over["tiles"] for cell in self._block.cells for over in cell["over_tiles"])
-            return f"{words[0]}, {words[1]} of {tiles}"
+            words[-1] = f"{words[-1]} of {tiles}"
         return ", ".join(words)
 
     def _columns(self) -> list[Column]:
