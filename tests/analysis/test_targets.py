@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,14 @@ from vmlab.analysis.shape import CellDocument
 from vmlab.analysis.targets import delivered
 from vmlab.model.errors import StoreError
 from vmlab.report.cell import cell_text
+from vmlab.report.exports.junit import write_junit
+from vmlab.report.listing import runs_text
+from vmlab.report.page.answer import answers
 from vmlab.report.tables import run_table
 from vmlab.report.targets import verdict_words
 from vmlab.store.reader import RunReader
+from vmlab.store.summary import summarise
+from vmlab.tui.state.run_rows import rows_of
 from vmlab.workloads.kinds.fio import Fio
 from vmlab.workloads.kinds.http import Http
 from vmlab.workloads.metrics import Metric
@@ -152,6 +158,30 @@ def test_a_target_that_a_cell_cannot_measure_is_not_applicable_there(tmp_path: P
     ]
     assert delivered(cell) is True
     assert verdict_words(cell) == "every tile delivered what the targets ask; not applicable here: web.latency_p95"
+
+
+def test_what_is_missed_stands_first_and_fails_the_junit_file_where_targets_decide(tmp_path: Path) -> None:
+    for decide in (False, True):
+        path = tmp_path / str(decide) / "run.sqlite"
+        story = Story(path).begin({"tiles": [1]}, said=SAID, cells=1, targets_decide=decide)
+        story.start_cell({"tiles": 1}, settings=PACED)
+        story.measure("web", 0.6, "latency_p95", "s")
+        story.measure("web", 100.0, "delivered_percent", "%")
+        story.end_cell(wall=20.0, missed=1)
+        story.end()
+        with RunReader(path) as reader:
+            document, file = run_document(reader), io.BytesIO()
+            write_junit(reader, file)
+        text = file.getvalue().decode()
+        words = "missed 1 target: web.latency_p95 "
+        assert f'<property name="targets" value="{words}' in text
+        assert (f'<failure type="target" message="{words}' in text) is decide
+        assert any(line.startswith("targets missed in 1 of 1 cell") for line in run_table(document).splitlines()[:8])
+        assert any(line.startswith("Targets missed in 1 of 1 cell, most of all web.") for line in answers(document))
+        summary = summarise(path)
+        assert summary.cells_missed == 1
+        assert "passed, targets missed" in runs_text([summary])
+        assert rows_of([summary])[0].what.endswith(", targets missed")
 
 
 def test_nothing_delivered_is_beyond_any_limit() -> None:

@@ -334,6 +334,91 @@ def test_junit_skips_what_cannot_be_told_and_has_an_error_for_it_where_it_fails(
         assert (suites.failures, suites.errors, suites.skipped) == (0, len(strict), 1 - len(strict))
 
 
+def fixed(*, kinds: Sequence[str] = ("fio",), repeats: int = 8) -> None:
+    """A run of workloads, those of kind fio for a fixed time: their throughput falls by a third."""
+    params = {"fio": {"rw": "read", "time": 3.0}, "cpu": {"threads": 1}}
+    settings = {"workloads": {kind: {"kind": kind, "params": params[kind]} for kind in kinds}}
+    story = Story(runs_folder() / RUN / "run.sqlite", run=RUN)
+    said = {"workloads": {kind: {"kind": kind} for kind in kinds}}
+    story.begin({"cache": ["none", "writeback"]}, cells=2 * repeats, said=said)
+    for repeat in range(1, repeats + 1):
+        for cache, rate in (("none", 30e6), ("writeback", 20e6)):
+            story.start_cell({"cache": cache}, repeat, settings=settings)
+            for kind in kinds:
+                story.measure(kind, 3.0 + 0.001 * repeat)
+                if kind == "fio":
+                    story.measure(kind, rate + 1e5 * repeat, "throughput", "B/s")
+            story.end_cell("passed", wall=3.5 + 0.001 * repeat)
+    story.end()
+
+
+def test_a_workload_of_fixed_duration_is_compared_by_its_throughput(capsys: pytest.CaptureFixture[str]) -> None:
+    fixed()
+    assert command_line(["show", "last"]) == 0
+    shown = capsys.readouterr().out
+    assert "throughput (MB/s)" in shown and "total wall clock" not in shown and "run time" not in shown
+    assert command_line(["compare", "last", "--json", "--fail-if", "fio.throughput < -20 %"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    rows = {(row["workload"], row["metric"]): row for row in document["rows"]}
+    assert next(iter(rows)) == ("fio", "throughput")
+    assert [metric for (_, metric), row in rows.items() if row["fixed"]] == ["run_time", "wall_seconds"]
+    assert all(row["candidates"][0]["without_yardstick"] is None for row in rows.values() if row["fixed"])
+    assert rows["fio", "throughput"]["candidates"][0]["difference"]["verdict"] == "difference proven"
+    assert command_line(["compare", "last"]) == 0
+    assert "wall clock" not in capsys.readouterr().out
+
+
+def test_the_wall_clock_stays_beside_a_workload_that_works_as_long_as_it_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fixed(kinds=("fio", "cpu"))
+    assert command_line(["show", "last"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    heads = [line.split("  ")[0] for line in lines if line.startswith(("run time", "fio", "cpu", "total"))]
+    assert heads == ["run time (s)", "fio, throughput (MB/s)", "cpu", "total wall clock"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("fio > +10 %", "name its throughput, with the other sign: 'fio.throughput < -10 %'"),
+        ("fio.run_time < -5 %", "name its throughput, with the other sign: 'fio.throughput > +5 %'"),
+        ("total wall clock > +10 %", "all workloads work for a fixed time, so the total wall clock is no result"),
+        ("fio > 4 s", "fio works for a fixed time, so its run time is no result; name another figure of it"),
+    ],
+)
+def test_a_condition_on_a_fixed_time_is_refused(capsys: pytest.CaptureFixture[str], condition: str, words: str) -> None:
+    fixed(repeats=1)
+    code, _, err = gate(capsys, "--fail-if", condition)
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith(f"vmlab: --fail-if '{condition}': ") and words in err
+
+
+PLANNED = """
+name: mine
+guests: {}
+workloads: {disk: {kind: fio, on: host, rw: read, size: 8 MiB, time: 1 s}, primes: {kind: cpu, on: host, threads: 1}}
+axes: {depth: {values: [1, 4], sets: workloads.disk.depth}, jobs: {values: [1, 2, 4], sets: workloads.disk.jobs}}
+"""
+
+
+def test_a_plan_says_what_a_condition_takes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(PLANNED)
+    conditions = ("primes > +10 %", "disk.latency_p99 > 20 ms")
+    options = [word for condition in conditions for word in ("--fail-if", condition)]
+    assert command_line(["plan", "mine.yaml", "--json", *options]) == 0
+    # Of three places each, as which the values of the first axis are compared; of six between groups of runs.
+    assert json.loads(capsys.readouterr().out)["plan"]["gate"] == [
+        {"condition": "primes > +10 %", "repeats": 8, "runs": 6},
+        {"condition": "disk.latency_p99 > 20 ms", "repeats": 8, "runs": 9},
+    ]
+    assert command_line(["plan", "mine.yaml", *options]) == 0
+    line = "  primes > +10 %: 8 repeats in one run (--repeats 8), or 6 runs a side\n"
+    assert line in capsys.readouterr().out
+    assert command_line(["plan", "mine.yaml", "--fail-if", "disk > +10 %"]) == 2
+    assert "disk works for a fixed time" in capsys.readouterr().err
+
+
 def test_junit_skips_what_is_possible(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     told(RUN, slower(1.195))
     assert gate(capsys, "--fail-if", TWENTY_MORE, "--junit", "gate.xml")[0] == 4

@@ -236,8 +236,10 @@ class Story:
                 taken = YardstickTaken(**self.now(), cell=self.cells, when=when, seconds=seconds, **half)
                 self.writer.append(taken)
 
-    def end_cell(self, outcome: str = "passed", reasons: Sequence[str] = (), wall: float | None = None) -> None:
-        """The cell ended."""
+    def end_cell(
+        self, outcome: str = "passed", reasons: Sequence[str] = (), wall: float | None = None, missed: int = 0
+    ) -> None:
+        """The cell ended; its tiles missed so many targets."""
         self.writer.append(
             CellEnded(
                 **self.now(),
@@ -248,6 +250,7 @@ class Story:
                 start_skew_ms=3.25,
                 skew_uncertainty_ms=1.5,
                 provision={"how": "cold", "seconds": 41.5, "guests": self.guests},
+                missed=missed,
             )
         )
 

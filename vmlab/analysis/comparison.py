@@ -52,7 +52,7 @@ class Comparison:
     these sides. `gate` has the answers of the conditions that a user set (`judging`). `indexed` are the places that
     have a tile index. `yardstick` are the yardsticks of the cells that are compared; None where none has one.
     `bound` has for each side the resources that were at their limit, one for each of its cells of which that is known.
-   
+    `asked` are the metrics that the baseline's scenario asks for: the answer is about them.
     `ordered` has the words for parts of a host that were not its own, on any side, and `accelerators` are those of the
     guests of each run that is compared, None for a run in which only the host worked. `timed` has the throughput of
     each workload of fixed duration, and the total wall clock where all workloads are of one; their times are `fixed`

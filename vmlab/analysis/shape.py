@@ -93,6 +93,7 @@ class RunPart(TypedDict):
     cells_planned: int
     order: str
     control: bool
+    targets_decide: bool
     until: UntilDocument | None
     axes: dict[str, AxisDocument]
     absent: list[AbsentDocument]

@@ -61,6 +61,7 @@ def _run_json(run: RunSummary) -> dict[str, Any]:
         "cells_planned": run.cells_planned,
         "tags": list(run.tags),
         "control": run.control,
+        "cells_missed": run.cells_missed,
     }
     if run.runner_pid is not None:
         body["runner_pid"] = run.runner_pid

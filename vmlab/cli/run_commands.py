@@ -8,6 +8,7 @@ import click
 
 from vmlab.analysis.control import with_enough_repeats
 from vmlab.analysis.document import run_document
+from vmlab.analysis.targets import delivered
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, kill, started
@@ -21,6 +22,7 @@ from vmlab.model.errors import CleanupIncomplete, ExitCode, UsageError, VmlabErr
 from vmlab.plan.planning import Overrides
 from vmlab.plan.validating import load_valid
 from vmlab.report.tables import run_table
+from vmlab.report.targets import missed_sentence
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run
 
@@ -32,6 +34,7 @@ from vmlab.store.runs import resolve_run
 @click.option("--wait", is_flag=True, help="Wait while another run measures on this host.")
 @click.option("--concurrent", is_flag=True, help="Measure beside another run; it is noted on both.")
 @click.option("--tag", "name", metavar="NAME", help="Give the run this name when it starts, as `vmlab tag` does.")
+@click.option("--targets", is_flag=True, help="Exit with 1 where a target of the scenario is missed, 4 if unknown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the document of `show --json` when the run ends.")
 def run(
     scenario: str, overrides: Overrides, detach: bool, wait: bool, concurrent: bool, name: str | None, as_json: bool
@@ -106,6 +109,7 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:
     A run that passed, and whose figures could not be printed, ends with the code of lost output; any other keeps its
     own exit code.
     """
+    code = code if code != ExitCode.PASSED else _by_targets(folder)
     try:
         _print_result(folder, as_json)
     except OutputLost:
@@ -113,6 +117,24 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:
         if code == ExitCode.PASSED:
             raise
     return code
+
+
+def _by_targets(folder: RunFolder) -> ExitCode:
+    """Of a run that passed, the exit code by its targets: PASSED unless the run was started with `--targets`."""
+    with RunReader(folder.store) as reader:
+        document = run_document(reader)
+    cells = document["cells"]
+    if not document["run"]["targets_decide"]:
+        return ExitCode.PASSED
+    if missed := missed_sentence(cells):
+        say(f"vmlab: {missed}")
+        return ExitCode.FAILED
+    asked = [cell for cell in cells if any(one["applicable"] for one in cell["targets"])]
+    unknown = [cell for cell in asked if delivered(cell) is None]
+    if asked and not unknown:
+        return ExitCode.PASSED
+    say(f"vmlab: nothing is known of the targets in {len(unknown)} of {len(asked)} cells that have one")
+    return ExitCode.INVALID
 
 
 def _print_result(folder: RunFolder, as_json: bool) -> None:

@@ -71,6 +71,7 @@ class CellEvents:
         self._outcomes: list[Outcome] = []
         self._changes: dict[str, list[str]] = {}
         self._of_changes: dict[str, str] = {}
+        self._missed = 0
 
     @property
     def outcome(self) -> Outcome:
@@ -194,6 +195,9 @@ class CellEvents:
 
     def measurement(self, measurement: Measurement) -> None:
         """One figure of the cell."""
+        figure = measurement.workload, measurement.metric
+        asked = (one for one in self._plan.targets if one.applicable and (one.workload, one.metric) == figure)
+        self._missed += sum(not one.met_by(measurement.value) for one in asked)
         self._emit(MeasurementTaken(cell=self._plan.index, **asdict(measurement)))
 
     def figures(self, instance: WorkloadInstance) -> None:
@@ -220,5 +224,6 @@ class CellEvents:
                 start_skew_ms=None if skew is None else skew.seconds * 1e3,
                 skew_uncertainty_ms=None if skew is None else skew.uncertainty * 1e3,
                 provision={**asdict(provision), "guests": len(self._plan.guests)},
+                missed=self._missed if self.outcome == Outcome.PASSED else 0,
             )
         )

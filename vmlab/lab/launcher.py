@@ -77,6 +77,7 @@ def begin(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts = REAL) -
             expected_seconds=plan.seconds,
             order=plan.scenario.order,
             control=plan.control,
+            targets_decide=plan.targets_decide,
             assets={name: asset.sha256 for name, asset in plan.assets.items()},
         )
     )

@@ -61,7 +61,7 @@ class RunStarted(Event):
     """The first event: what will run, where. `cells` is how many at most; `order` is theirs in a repeat.
 
     A `control` run has one configuration on both sides. `assets` has the SHA-256 of users' own copies
-    of suites, by name.
+    of suites, by name. With `targets_decide` a missed target fails the run for whoever started it.
     """
 
     run: str
@@ -73,6 +73,7 @@ class RunStarted(Event):
     order: str = AS_WRITTEN
     control: bool = False
     assets: dict[str, str] = field(default_factory=dict)
+    targets_decide: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,7 +375,10 @@ class FiguresRemade(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellEnded(Event):
-    """A cell ended. `summary` is what `show --json` has of it, apart from its measurements and proofs."""
+    """A cell ended, with what `show --json` has of it apart from its measurements and proofs.
+
+    `missed` is how many targets its tiles missed; 0 also where it did not pass, and in older records.
+    """
 
     cell: int
     outcome: str
@@ -383,6 +387,7 @@ class CellEnded(Event):
     start_skew_ms: Reading | None
     skew_uncertainty_ms: Reading | None = None
     provision: Provision = field(default_factory=dict)
+    missed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from vmlab.model.errors import UsageError
 from vmlab.model.names import HOST_PLACE, guest_key
 from vmlab.model.run import AxisValue
 from vmlab.model.scenario import Guest, Scenario
@@ -28,6 +29,7 @@ from vmlab.plan.problems import Problem
 from vmlab.plan.targets import check_given, not_applicable
 from vmlab.plan.terms import AbsentPoint, CellPlan, GuestPlan, HostFacts, Overrides, Plan, WorkloadPlan
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.targets import Configured, targets_of
 
 __all__ = [
     "CellPlan",
@@ -69,6 +71,8 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
     if axes == placed and not _is_narrowed(document, scenario):
         document.raise_problems(list(check_given(scenario, cells)))
     cells = cells if overrides.loop is None else looped(cells, overrides)
+    if overrides.targets and not any(one.applicable for cell in cells for one in cell.targets):
+        raise UsageError(f"--targets: {scenario.name} defines no targets for what would run")
     table = _table(scenario, axes)
     plan = Plan(
         scenario=scenario.model_copy(update={"table": table}),
@@ -84,6 +88,7 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         absent=tuple(AbsentPoint(*found) for found in absent_values(axes)),
         control=overrides.control,
         loop=overrides.loop,
+        targets_decide=overrides.targets,
     )
     return replace(plan, notes=tuple(_notes(plan, overrides, host)))
 
@@ -123,11 +128,13 @@ def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
         raise point.document.error(Problem(("axes", "tiles"), message))
     workloads = tuple(workload for tile in range(1, tiles + 1) for workload in _workloads(checked, tile, host))
     footprints = [footprint(workload, host.accelerator_guess) for workload in workloads]
+    first = {one.name: Configured(one.kind, one.params.model_dump()) for one in workloads if one.tile == 1}
     cold = cold or any(not guest.resources.is_labs for guest in guests)
     return CellPlan(
         index=1,
         axes=point.values,
         host=checked.scenario.host,
+        targets=tuple(targets_of(checked.scenario.targets, first)),
         repeat=1,
         tiles=tiles,
         guests=guests,

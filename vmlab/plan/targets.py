@@ -12,7 +12,7 @@ from vmlab.workloads.contract import WorkloadParams
 from vmlab.workloads.metrics import SHARES
 from vmlab.workloads.pace import DELIVERED
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.targets import Configured, Target, judgeable, limit_of, targets_of
+from vmlab.workloads.targets import Target, judgeable, limit_of
 
 _OF_A_CELL = "wall_seconds"
 _HOST = "host."
@@ -120,12 +120,4 @@ def _listed(names: Sequence[str]) -> str:
 
 def plan_targets(plan: Plan) -> tuple[Target, ...]:
     """What every tile of the plan has to deliver; of cells that differ, each target once."""
-    found: dict[Target, None] = {}
-    for cell in plan.cells:
-        found |= dict.fromkeys(one for one in _cell_targets(plan.scenario, cell) if one.applicable)
-    return tuple(found)
-
-
-def _cell_targets(scenario: Scenario, cell: CellPlan) -> Iterator[Target]:
-    first = {one.name: Configured(one.kind, one.params.model_dump()) for one in cell.workloads if one.tile == 1}
-    return targets_of(scenario.targets, first)
+    return tuple(dict.fromkeys(one for cell in plan.cells for one in cell.targets if one.applicable))

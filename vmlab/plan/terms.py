@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vmlab.model.scenario import Scenario
     from vmlab.model.table import Table
     from vmlab.workloads.contract import WorkloadParams
+    from vmlab.workloads.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class Overrides:
 
     `sets` holds assignments as they were typed, such as ``workloads.web.requests=500``. `control` makes it a control
     run, which has `least_repeats` or more unless a number is asked for. `assets` are as typed, ``NAME=PATH``. With
-    `loop`, workloads start again for so many seconds of each cell.
+    `loop`, workloads start again for so many seconds of each cell. With `targets`, a missed target fails the run for
+    whoever started it.
     """
 
     size: str = "demo"
@@ -42,6 +44,7 @@ class Overrides:
     least_repeats: int | None = None
     assets: tuple[str, ...] = ()
     loop: float | None = None
+    targets: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """A mapping of JSON values."""
@@ -116,7 +119,7 @@ class CellPlan:
     also the number of the cell's block: the cells of one repeat follow each other. Repeat 0 is the warm-up.
 
     `memory_bytes` is what the guests are given, `disk_bytes` what is written, `seconds` an estimate, `host` the host's
-    settings for it.
+    settings for it, `targets` what each of its tiles must deliver.
     """
 
     index: int
@@ -129,6 +132,7 @@ class CellPlan:
     disk_bytes: int
     seconds: float
     host: HostSettings = field(default_factory=HostSettings)
+    targets: tuple[Target, ...] = ()
 
     @property
     def added_images(self) -> tuple[str, ...]:
@@ -163,7 +167,8 @@ class Plan:
 
     `size` is the one that really runs: ``full`` where the scenario has no such size. `notes` are lines for people
     that belong on the results, such as memory overcommit. A `control` run has one point on both sides. `loop` is for
-    how many seconds the workloads of each cell start again, None where they do not.
+    how many seconds the workloads of each cell start again, None where they do not. `targets_decide` is whether a
+    missed target fails the run for whoever started it.
     """
 
     scenario: Scenario
@@ -179,6 +184,7 @@ class Plan:
     absent: tuple[AbsentPoint, ...] = ()
     control: bool = False
     loop: float | None = None
+    targets_decide: bool = False
 
     @property
     def repeats_at_least(self) -> int:

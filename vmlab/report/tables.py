@@ -19,7 +19,7 @@ from vmlab.report.limits import cell_words, limits_lines
 from vmlab.report.named import named_differences, named_figures
 from vmlab.report.scale import carried_lines
 from vmlab.report.scores import score_lines, score_notes
-from vmlab.report.targets import target_lines
+from vmlab.report.targets import missed_sentence, target_lines
 from vmlab.report.verdicts import difference_notes, outlier_notes
 from vmlab.report.words import MARK, STATISTIC_WORDS, apart_words, plural
 from vmlab.report.yardsticks import yardsticks_note
@@ -31,7 +31,9 @@ def run_table(document: RunDocument, width: int = WIDTH) -> str:
     A run that has no cell yet is its heading alone.
     """
     document = visible_values(document)
-    return "\n".join([*heading(document, width), *table_lines(document, width)]) + "\n"
+    missed = missed_sentence(document["cells"])
+    above = [*heading(document, width), *(paragraph(missed, width, "  ") if missed else [])]
+    return "\n".join([*above, *table_lines(document, width)]) + "\n"
 
 
 def table_lines(document: RunDocument, width: int) -> list[str]:

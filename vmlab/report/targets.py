@@ -74,6 +74,15 @@ def worst_first(targets: Sequence[TargetDocument]) -> list[TargetDocument]:
     return sorted(targets, key=load_of, reverse=True)
 
 
+def missed_sentence(cells: Sequence[CellDocument]) -> str:
+    """In how many cells a target was missed, and which most; empty where none was."""
+    missing = [cell for cell in cells if delivered(cell) is False]
+    if not missing:
+        return ""
+    worst = worst_first([one for cell in missing for one in cell["targets"] if one["met"] is False])[0]
+    return f"targets missed in {len(missing)} of {plural(len(cells), 'cell')}, most of all {missed_words(worst)}"
+
+
 def target_lines(cells: Sequence[CellDocument], width: int) -> list[str]:
     """The targets of a run, and for each cell whether its tiles delivered; [] for a run without targets."""
     having = [cell for cell in cells if cell["targets"]]

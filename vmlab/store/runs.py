@@ -23,7 +23,8 @@ class RunSummary:
 
     `outcome` is one of `Outcome`, or `RUNNING`; `problem` is the reason why a store cannot be read. `tags` are the
     names that a user gave to the run; `list_runs` has them, `summarise` has not. `control` tells a control run,
-    which has one configuration on both sides.
+    which has one configuration on both sides. `cells_missed` is how many of its cells passed and missed a target; of
+    more than a thousand cells it is 0.
     """
 
     id: str
@@ -38,6 +39,7 @@ class RunSummary:
     problem: str | None = None
     tags: tuple[str, ...] = ()
     control: bool = False
+    cells_missed: int = 0
 
 
 def new_run_id(scenario: str) -> str:

@@ -21,7 +21,7 @@ def summarise(store: Path) -> RunSummary:
     alive = is_alive(folder)
     started: RunStarted | None = None
     ended: RunEnded | None = None
-    done = 0
+    done = missed = 0
     enough: int | None = None
     problem = None
     try:
@@ -34,6 +34,8 @@ def summarise(store: Path) -> RunSummary:
             for _, event in reader.events(kinds=kinds):
                 if isinstance(event, RunStarted):
                     started = event
+                elif isinstance(event, CellEnded):
+                    missed += event.missed > 0
                 elif isinstance(event, RepeatsEnded):
                     enough = event.cells
                 elif isinstance(event, RunEnded):
@@ -54,6 +56,7 @@ def summarise(store: Path) -> RunSummary:
         cells_planned=enough or (started.cells if started else 0),
         problem=problem,
         control=started is not None and started.control,
+        cells_missed=missed,
     )
 
 

@@ -10,11 +10,13 @@ from lxml import etree
 
 from vmlab.analysis.figure import RUN_TIME
 from vmlab.analysis.shape import CellDocument, RunDocument, WorkloadDocument
+from vmlab.analysis.targets import delivered
 from vmlab.model.axes import axes_words
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
 from vmlab.report.exports.tidy import Exported
+from vmlab.report.targets import verdict_words
 from vmlab.report.words import plural
 
 _FAILURES = (Outcome.FAILED,)
@@ -49,7 +51,7 @@ def _suite(document: RunDocument, cell: CellDocument) -> etree._Element:
         etree.SubElement(properties, "property", name=key, value=value)
     for workload in cell["workloads"]:
         suite.append(_case(cell, workload, run["scenario"]))
-    suite.append(_whole(cell, run["scenario"]))
+    suite.append(_whole(cell, run["scenario"], targets_decide=run["targets_decide"]))
     return counted(suite)
 
 
@@ -58,6 +60,8 @@ def _properties(document: RunDocument, cell: CellDocument) -> Iterator[tuple[str
     yield from (("run", run["id"]), ("size", run["size"]), ("accelerator", str(run["accelerator"])))
     yield from (("ordered", word) for word in ordered_words(run["host"]))
     yield from ((name, str(value)) for name, value in cell["axes"].items())
+    if cell["targets"]:
+        yield "targets", verdict_words(cell)
     for taken in cell["measurements"]:
         if taken["value"] is not None and taken["metric"] != RUN_TIME:
             name = f"{taken['workload']} of tile {taken['tile']}: {taken['metric']}"
@@ -79,11 +83,14 @@ def _case(cell: CellDocument, workload: WorkloadDocument, scenario: str) -> etre
     return case
 
 
-def _whole(cell: CellDocument, scenario: str) -> etree._Element:
-    """The cell itself: it may be invalid while each of its workloads passed."""
+def _whole(cell: CellDocument, scenario: str, *, targets_decide: bool) -> etree._Element:
+    """The cell itself: it may be invalid while each of its workloads passed, or fail by a target if these decide."""
     time = _seconds(cell["wall_seconds"])
     case = etree.Element("testcase", name=f"cell {cell['cell']}", classname=_class(cell, scenario), time=time)
-    _told(case, cell["outcome"], "; ".join(cell["reasons"]))
+    if targets_decide and delivered(cell) is False:
+        etree.SubElement(case, "failure", type="target", message=verdict_words(cell))
+    else:
+        _told(case, cell["outcome"], "; ".join(cell["reasons"]))
     return case
 
 

@@ -18,6 +18,7 @@ from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.figures import figure_text, form_of
 from vmlab.report.limits import resource_word
 from vmlab.report.table_heads import head_words, metric_words
+from vmlab.report.targets import missed_sentence
 from vmlab.report.verdicts import interval_text, sentence, untested_words
 from vmlab.report.words import plural, relative_number
 from vmlab.report.yardsticks import TAKEN_OUT
@@ -38,6 +39,8 @@ def answers(document: RunDocument) -> list[str]:
         shown.append(f"{len(found) - _MOST} more differences stand in the tables.")
     if not shown:
         shown = ["Nothing is compared here: the figures stand in the tables below."]
+    missed = missed_sentence(document["cells"])
+    shown += [f"{missed[0].upper()}{missed[1:]}."] if missed else []
     return [*shown, *_limits(document), *_doubts(document)]
 
 
