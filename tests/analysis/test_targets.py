@@ -16,6 +16,7 @@ from vmlab.analysis.targets import delivered
 from vmlab.model.errors import StoreError
 from vmlab.report.cell import cell_text
 from vmlab.report.exports.junit import write_junit
+from vmlab.report.exports.tidy import Exported
 from vmlab.report.listing import runs_text
 from vmlab.report.page.answer import answers
 from vmlab.report.tables import run_table
@@ -171,7 +172,7 @@ def test_what_is_missed_stands_first_and_fails_the_junit_file_where_targets_deci
         story.end()
         with RunReader(path) as reader:
             document, file = run_document(reader), io.BytesIO()
-            write_junit(reader, file)
+            write_junit([Exported(reader)], file)
         text = file.getvalue().decode()
         words = "missed 1 target: web.latency_p95 "
         assert f'<property name="targets" value="{words}' in text

@@ -9,8 +9,9 @@ from vmlab.analysis.gate import Answer, Level, State
 from vmlab.analysis.power import MOST
 from vmlab.model.axes import axes_words
 from vmlab.model.visible import visible_values
+from vmlab.model.written import written
+from vmlab.report.figures import value_text
 from vmlab.report.grid import WIDTH, paragraph
-from vmlab.report.targets import figure_words
 from vmlab.report.verdicts import UNPROVEN, UNTESTED, estimate_words, untested_words
 from vmlab.report.words import plural
 
@@ -71,11 +72,15 @@ def _known(answer: Answer) -> str:
 def _level_words(level: Level) -> str:
     """A level with its interval and the readings that it rests on, or what one takes."""
     unit = "runs" if level.runs else "repeats"
-    size = figure_words(level.estimate, level.unit)
+    form = written(level.unit, [level.estimate])
+    size, *ends = (
+        f"{value_text(value, level.unit, form=form)} {form.unit}".rstrip()
+        for value in (level.estimate, *(level.interval or ()))
+    )
     if level.interval is None:
         of = f" of one of {level.figures} figures" if level.figures > 1 else ""
         return f"{size}; too few readings: {level.readings} {unit}; the level{of} takes {level.needed} {unit} at least"
-    low, high = (figure_words(end, level.unit) for end in level.interval)
+    low, high = ends
     corrected = f", corrected for {level.figures} figures" if level.figures > 1 else ""
     confidence = f"at {level.confidence:.4g} % confidence"
     return f"{size} ({low} to {high}) {confidence}{corrected}, {level.readings} {unit}"
