@@ -51,6 +51,14 @@ def test_every_problem_has_a_line_in_the_order_of_the_file(tmp_path: Path, capsy
     assert [line.split(": ")[0] for line in err.splitlines()] == [f"{path}:{at}" for at in ("3:33", "4:33", "7:1")]
 
 
+def test_a_wrong_structure_hides_no_wrong_parameter(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(GOOD.replace("files: 10", "fils: 10") + "colour: red\naxes: {guests.a.memory: [1 GiB]}\n")
+    code, _, err = ended(["validate", str(path)], capsys)
+    assert code == 2
+    assert [line.split(": ")[0] for line in err.splitlines()] == [f"{path}:{at}" for at in ("6:42", "7:1", "8:8")]
+
+
 def test_an_alias_bomb_costs_a_fresh_process_little(tmp_path: Path) -> None:
     bomb = next(bad for bad in BAD if bad.name == "alias bomb")
     path = tmp_path / "x.yaml"

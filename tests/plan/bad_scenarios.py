@@ -45,6 +45,33 @@ _UNSAFE = "cache mode unsafe may lose guests' data; say so with --allow-unsafe o
 BAD = [
     added("unknown key", "sedd: 3", ":7:1: unknown key 'sedd' in the scenario; did you mean 'seed'?"),
     added("duplicate key", "name: again", ":7:1: the key 'name' stands twice; the first is on line 1"),
+    added(
+        "a path as the name of an axis",
+        "axes: {guests.a.data_cache: [none, writeback]}",
+        ":7:8: the name 'guests.a.data_cache' is a path, not a name; "
+        "write data_cache: {values: […], sets: guests.a.data_cache}",
+    ),
+    added(
+        "indentation that fits nothing",
+        "axes:\n    tiles: [1]\n  cache: [none]",
+        ":9:3: wrong indentation: no mapping above has column 3; the one from line 1 has column 1",
+    ),
+    added(
+        "a list's indentation that fits nothing",
+        "axes:\n  cache:\n    - none\n   - writeback",
+        ":10:4: wrong indentation: no mapping above has column 4; the one from line 8 has column 3",
+    ),
+    added(
+        "a mapping that is not closed",
+        "axes: {tiles: [1]\nseed: 3",
+        ":8:1: is not YAML: a ',' or the '}' that closes '{' on line 7, column 7 is missing before this",
+    ),
+    changed(
+        "a percentage in words",
+        "{role: fileserver, memory: 512 MiB}",
+        "{role: web, memory: 1 GiB, cpu_quota: half}",
+        ":3:44: guests.a.cpu_quota: needs a number of percent, such as 5 %, not 'half'",
+    ),
     changed(
         "duplicate key in a guest",
         "{role: fileserver, memory: 512 MiB}",

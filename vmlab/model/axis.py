@@ -41,6 +41,9 @@ def check_axis_name(name: object) -> object:
         return name
     if isinstance(name, str) and (why := why_not_varied(name)):
         raise ValueError(why)
+    if isinstance(name, str) and name.startswith(("guests.", "workloads.")):
+        short = name[:80]
+        raise ValueError(f"is a path, not a name; write {short.rpartition('.')[2]}: {{values: […], sets: {short}}}")
     if not isinstance(name, str) or not _AXIS_NAME.fullmatch(name) or name in RESERVED_NAMES:
         raise ValueError("needs small letters, digits, dashes and underscores, the first a letter")
     return name

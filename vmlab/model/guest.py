@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from vmlab.model.cache import has_write_cache
 from vmlab.model.run import CacheMode
 from vmlab.model.scenario_part import ScenarioPart
-from vmlab.model.units import BitRate, Bytes
+from vmlab.model.units import BitRate, Bytes, number_or_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ class GuestAttributes(ScenarioPart):
     """Queues of the virtio disk."""
     cpu_shares: Annotated[int | None, Field(ge=2, le=262144), NOT_SEEN] = None
     """Weight of the guest's CPU time against other guests (cgroup); a guest without it counts as 1024."""
-    cpu_quota: Annotated[float | None, Field(ge=10, le=100), NOT_SEEN] = None
-    """The most that each virtual CPU gets of a CPU of the host, in percent (cgroup); left out, there is no limit."""
+    cpu_quota: Annotated[float | None, *number_or_percent(10, 100), NOT_SEEN] = None
+    """The most that each virtual CPU gets of a host CPU, such as 40 % or 40 (cgroup); no limit where it is left out."""
     cache: Cache = "writeback"
     """Cache mode of the disk: none, writeback, writethrough, directsync or unsafe."""
     boot: Boot = "lab"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
 from vmlab.model.quantities import (
     about_seconds,
@@ -28,11 +28,13 @@ __all__ = [
     "format_bit_rate",
     "format_bytes",
     "format_seconds",
+    "number_or_percent",
     "parse_bytes",
     "parse_seconds",
 ]
 
-_AS_PERCENT = WithJsonSchema({"type": "string", "pattern": r"^[0-9.]+\s*%$"})
+_PERCENT_PATTERN = r"^[0-9.]+\s*%$"
+_AS_PERCENT = WithJsonSchema({"type": "string", "pattern": _PERCENT_PATTERN})
 _AS_PACE = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*/\s*(s|min)$"})
 _AS_RATE = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*[kMG]?bit/s$"})
 _AS_TEXT = WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*[A-Za-z]+$"})
@@ -62,3 +64,15 @@ Pace = Annotated[float, BeforeValidator(parse_pace), _AS_PACE]
 
 Percent = Annotated[float, BeforeValidator(parse_percent), _AS_PERCENT]
 """A field of a model that a scenario writes as a share, such as ``2 %``; a float of percent in the program."""
+
+
+
+def _number_or_percent(value: object) -> object:
+    return parse_percent(value) if isinstance(value, str) else value
+
+
+def number_or_percent(lowest: float, highest: float) -> tuple[object, ...]:
+    """What makes a field of a model take ``40`` and ``40 %`` alike, within bounds in percent."""
+    number = {"type": "number", "minimum": lowest, "maximum": highest}
+    schema = {"anyOf": [number, {"type": "string", "pattern": _PERCENT_PATTERN}, {"type": "null"}]}
+    return (Field(ge=lowest, le=highest), BeforeValidator(_number_or_percent), WithJsonSchema(schema))

@@ -16,7 +16,7 @@ from vmlab.plan.keys import known_keys
 from vmlab.plan.lacking import unused_tunnels
 from vmlab.plan.problems import Place, Problem, meant, shorten
 from vmlab.plan.targets import check_targets
-from vmlab.plan.wording import problems_of
+from vmlab.plan.wording import KnownKeys, problems_of
 from vmlab.workloads.contract import AnyWorkload, WorkloadParams
 from vmlab.workloads.registry import kinds
 
@@ -37,12 +37,44 @@ def read_scenario(document: Document) -> Scenario:
         # JSON is the form that YAML's values have, and pydantic's strict mode takes arrays for tuples only from it.
         scenario = Scenario.model_validate_json(json.dumps(document.value))
     except ValidationError as error:
-        document.raise_problems(problems_of(error, (), lambda place: known_keys(document, place)))
+        known = _keys_of(document)
+        document.raise_problems([*problems_of(error, (), known), *_workload_problems(document)])
         raise
     if scenario.until is not None and "repeats" in scenario.model_fields_set:
         message = "`until` and `repeats` exclude each other; `at_least` of `until` is the least number of repeats"
         raise document.error(Problem(("until",), message, True))
     return scenario
+
+
+def _keys_of(document: Document) -> KnownKeys:
+    return lambda place: known_keys(document, place)
+
+
+def _workload_problems(document: Document) -> Iterator[Problem]:
+    """What is wrong with parameters of workloads in a document whose structure is wrong elsewhere."""
+    entries = document.value.get("workloads")
+    for name, written in entries.items() if isinstance(entries, dict) else ():
+        try:
+            entry = WorkloadEntry.model_validate_json(json.dumps(written))
+        except ValidationError:
+            continue
+        if (kind := kinds().get(entry.kind)) is not None:
+            yield from _params(document, name, entry, kind)[1]
+
+
+def _params(
+    document: Document, name: str, entry: WorkloadEntry, kind: type[AnyWorkload]
+) -> tuple[WorkloadParams | None, list[Problem]]:
+    """A workload's parameters, or None with what is wrong with them."""
+    problems: list[Problem] = []
+    given = entry.params
+    if "pace" in given and not kind.paced:
+        problems.append(Problem(("workloads", name, "pace"), _no_pace(entry.kind), True))
+        del given["pace"]
+    try:
+        return kind.Params.model_validate_json(json.dumps(given), strict=True), problems
+    except ValidationError as error:
+        return None, [*problems, *problems_of(error, ("workloads", name), _keys_of(document))]
 
 
 def read_cell(document: Document) -> Checked:
@@ -57,14 +89,10 @@ def read_cell(document: Document) -> Checked:
             problems.append(Problem(("workloads", name, "kind"), message))
             continue
         problems.extend(_sides(scenario, name, entry, kind))
-        given = entry.params
-        if "pace" in given and not kind.paced:
-            problems.append(Problem(("workloads", name, "pace"), _no_pace(entry.kind), True))
-            del given["pace"]
-        try:
-            params[name] = kind.Params.model_validate_json(json.dumps(given), strict=True)
-        except ValidationError as error:
-            problems.extend(problems_of(error, ("workloads", name), lambda place: known_keys(document, place)))
+        found, wrong = _params(document, name, entry, kind)
+        problems.extend(wrong)
+        if found is not None:
+            params[name] = found
     problems.extend(check_targets(scenario, params))
     problems.extend(_unsafe(scenario))
     problems.extend(_data_disks(scenario))

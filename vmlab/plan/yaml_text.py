@@ -67,6 +67,16 @@ def _plainly(error: MarkedYAMLError) -> str:
     problem = str(error.problem or error.context or "cannot be read")
     if "'\\t'" in problem:
         return "a tab cannot indent YAML; use spaces"
+    began = error.context_mark
+    if began is not None and "expected <block end>" in problem:
+        what = "list" if "sequence" in str(error.context) else "mapping"
+        column = "" if error.problem_mark is None else f" has column {error.problem_mark.column + 1}"
+        nearest = f"the one from line {began.line + 1} has column {began.column + 1}"
+        return f"wrong indentation: no {what} above{column}; {nearest}"
+    for kind, signs in (("mapping", "{}"), ("sequence", "[]")):
+        if began is not None and f"flow {kind}" in str(error.context):
+            opened = f"'{signs[0]}' on line {began.line + 1}, column {began.column + 1}"
+            return f"is not YAML: a ',' or the '{signs[1]}' that closes {opened} is missing before this"
     context = f" {error.context}" if error.context and error.problem else ""
     return shorten(f"is not YAML: {problem}{context}", 160)
 
