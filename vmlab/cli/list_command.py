@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
+from vmlab.cli.diagnostics import say
 from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.model.moments import time_of_day
+from vmlab.model.run import Outcome
 from vmlab.report.listing import names_text, runs_text
 from vmlab.store.run_list import list_runs
 from vmlab.store.runs import RunSummary
@@ -31,6 +33,21 @@ def ls(scenarios: bool, as_json: bool) -> None:
         write_json({"schema": "vmlab.runs/1", "runs": [_run_json(run) for run in runs]})
     else:
         write_text(runs_text(runs, page_width()))
+        _say_what_is_left(runs)
+
+
+def _say_what_is_left(runs: Sequence[RunSummary]) -> None:
+    """Point to `vmlab clean` where runs that were killed left something on the host."""
+    killed = [run.id for run in runs if run.outcome == Outcome.ABORTED and run.ended is None]
+    if not killed:
+        return
+    from vmlab.lab.folder import RunFolder
+    from vmlab.lab.sweep import remains
+    from vmlab.model.places import runs_folder
+
+    leaving = [run for run in killed if remains(RunFolder(run, runs_folder() / run))]
+    if leaving:
+        say(f"killed, with something left on this host: {', '.join(leaving)}; `vmlab clean` removes it")
 
 
 def _scenarios() -> Iterator[dict[str, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
@@ -13,6 +15,7 @@ from vmlab.hypervisor.checks import checks
 from vmlab.lab.sweep import clean as sweep_all
 from vmlab.model.errors import ExitCode, RefusedError
 from vmlab.model.places import runtime_folder
+from vmlab.report.words import plural
 from vmlab.store.runs import run_folders
 
 
@@ -34,10 +37,19 @@ def clean(as_json: bool) -> None:
         for note in one.notes:
             say(note)
         say(
-            f"run {one.run}: removed {len(one.removed)}"
+            f"run {one.run}: removed {_by_kind(one.removed)}"
             + (f", could not remove {', '.join(one.left)}" * bool(one.left))
         )
     sys.exit(ExitCode.CLEANUP_INCOMPLETE if left else ExitCode.PASSED)
+
+
+_NOUNS = {"rbd": "Ceph image", "loop": "loop device", "setting": "host setting", "cgroups": "cgroup"}
+
+
+def _by_kind(removed: Sequence[str]) -> str:
+    """``3 files, 1 loop device``: what was removed, counted by its kind in the journal; a path alone is a folder."""
+    kinds = Counter("folder" if one.startswith("/") else one.split(" ", 1)[0] for one in removed)
+    return ", ".join(plural(count, _NOUNS.get(kind, kind)) for kind, count in kinds.items()) or "nothing"
 
 
 def _check_sight() -> None:

@@ -146,7 +146,8 @@ def _kvm() -> Check:
     """The line that a run will show: the answer of the last probe since the host booted, if there is one."""
     unusable = kvm_probe.without_device()
     if unusable is not None:
-        return Check("KVM", False, unusable.sentence, "modprobe kvm_intel or kvm_amd", required=False)
+        remedy = "sudo vmlab doctor" if kvm_probe.DEVICE.exists() else "modprobe kvm_intel or kvm_amd"
+        return Check("KVM", False, unusable.sentence, remedy, required=False)
     answer = kvm_probe.remembered(cache_folder())
     if answer is None:
         detail = f"{kvm_probe.DEVICE} opens; the next run tries whether a kernel boots under it"

@@ -114,7 +114,7 @@ def without_device() -> Answer | None:
     if not DEVICE.exists():
         return Answer(False, f"there is no {DEVICE}")
     if not os.access(DEVICE, os.R_OK | os.W_OK):
-        return Answer(False, f"{DEVICE} does not open")
+        return Answer(False, f"{DEVICE} is there, but this user may not open it")
     return None
 
 

@@ -114,7 +114,7 @@ def _without_runtime(runtime: RuntimeFolder) -> list[str]:
     return []
 
 
-def _remains(folder: RunFolder) -> list[str]:
+def remains(folder: RunFolder) -> list[str]:
     """Everything of the run that lies outside its record: sockets, and what its journal has open."""
     runtime = [str(folder.runtime)] if RuntimeFolder(folder.runtime).is_own() else []
     return [*runtime, *(f"{entry.kind} {entry.what}" for entry in Journal(folder.journal).open_entries())]
@@ -129,7 +129,7 @@ def dead_runs() -> Iterator[RunFolder]:
             found.setdefault(record.path, record)
     for _, folder in sorted(found.items()):
         alive = folder.alive() or RuntimeFolder(folder.runtime).alive()
-        if folder.is_own() and not alive and _remains(folder):
+        if folder.is_own() and not alive and remains(folder):
             yield folder
 
 
@@ -206,10 +206,10 @@ def clean(roots: Roots = THE_HOST) -> list[CleanResult]:
         with _held(folder) as ours:
             if not ours:
                 continue
-            before = _remains(folder)
+            before = remains(folder)
             notes: list[str] = []
             left = sweep_run(folder, roots=roots, tell=notes.append)
-            removed = tuple(sorted(set(before) - set(_remains(folder))))
+            removed = tuple(sorted(set(before) - set(remains(folder))))
             swept.append(CleanResult(folder.id, removed, tuple(left), tuple(notes)))
     swept += _sweep_orphans()
     cache = _clear_cache()

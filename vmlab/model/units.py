@@ -66,7 +66,6 @@ Percent = Annotated[float, BeforeValidator(parse_percent), _AS_PERCENT]
 """A field of a model that a scenario writes as a share, such as ``2 %``; a float of percent in the program."""
 
 
-
 def _number_or_percent(value: object) -> object:
     return parse_percent(value) if isinstance(value, str) else value
 

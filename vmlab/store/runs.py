@@ -40,6 +40,8 @@ class RunSummary:
     tags: tuple[str, ...] = ()
     control: bool = False
     cells_missed: int = 0
+    cells_aborted: int = 0
+    """How many of the cells that ended were aborted, in a run of up to a thousand cells."""
 
 
 def new_run_id(scenario: str) -> str:

@@ -23,6 +23,7 @@ def summarise(store: Path) -> RunSummary:
     ended: RunEnded | None = None
     done = missed = 0
     enough: int | None = None
+    aborted = 0
     problem = None
     try:
         with RunReader(store) as reader:
@@ -40,6 +41,8 @@ def summarise(store: Path) -> RunSummary:
                     enough = event.cells
                 elif isinstance(event, RunEnded):
                     ended = event
+                elif isinstance(event, CellEnded) and event.outcome == Outcome.ABORTED:
+                    aborted += 1
     except NotBegunError as error:
         problem = None if alive else str(error)
     except VmlabError as error:
@@ -53,6 +56,7 @@ def summarise(store: Path) -> RunSummary:
         ended=ended.wall if ended else None,
         runner_pid=_runner_pid(folder) if alive and ended is None else None,
         cells_done=done,
+        cells_aborted=aborted,
         cells_planned=enough or (started.cells if started else 0),
         problem=problem,
         control=started is not None and started.control,
