@@ -21,9 +21,8 @@ def summarise(store: Path) -> RunSummary:
     alive = is_alive(folder)
     started: RunStarted | None = None
     ended: RunEnded | None = None
-    done = missed = 0
+    done = missed = aborted = 0
     enough: int | None = None
-    aborted = 0
     problem = None
     try:
         with RunReader(store) as reader:
@@ -37,12 +36,11 @@ def summarise(store: Path) -> RunSummary:
                     started = event
                 elif isinstance(event, CellEnded):
                     missed += event.missed > 0
+                    aborted += event.outcome == Outcome.ABORTED
                 elif isinstance(event, RepeatsEnded):
                     enough = event.cells
                 elif isinstance(event, RunEnded):
                     ended = event
-                elif isinstance(event, CellEnded) and event.outcome == Outcome.ABORTED:
-                    aborted += 1
     except NotBegunError as error:
         problem = None if alive else str(error)
     except VmlabError as error:
