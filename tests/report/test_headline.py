@@ -62,7 +62,10 @@ def _bound(path: Path, repeats: int) -> RunDocument:
 def test_a_paragraph_says_what_differs_what_does_not_what_it_takes_and_why(tmp_path: Path) -> None:
     document = _bound(tmp_path, 8)
     (text,) = explanation(compare(sides_by_axis(document)))
-    assert text.startswith("cache writeback against cache none: proven to be better at web (-50.0 % (-50.0 to -50.0)).")
+    assert text.startswith(
+        "cache writeback against cache none, under emulation (TCG): "
+        "proven to be better at web (-50.0 % (-50.0 to -50.0))."
+    )
     assert "No difference is proven at db (~ " in text and "total wall clock (~ " in text
     assert "would have been found in four of five cases." in text
     assert "To prove one as large as seen would take so many repeats: about " in text

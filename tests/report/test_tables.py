@@ -148,3 +148,10 @@ def test_the_report_of_two_runs_is_about_what_the_scenario_asks_for(tmp_path: Pa
     assert {chart.title for chart in comparison_charts(found, "x")} == {"iops (1/s)"}
     said = list(comparison_answers(found))
     assert said and all("disk iops" in text and "wall clock" not in text for text in said)
+
+
+def test_a_run_with_repeats_ends_in_its_answer(tmp_path: Path) -> None:
+    with RunReader(TOLD["doubtful"](tmp_path / "run.sqlite")) as reader:
+        document = run_document(reader)
+    last = run_table(document, 10_000).rstrip("\n").rpartition("\n\n")[2]
+    assert last.startswith("cache writeback against cache none, under emulation (TCG): no difference is proven.")

@@ -76,7 +76,9 @@ def explanation(comparison: Comparison) -> list[str]:
             *_yardstick(named, others),
             *_limits(comparison, place),
         ]
-        paragraphs.append(f"{label} against {baseline}: {' '.join(sentences)}")
+        behind = ", ".join(behind_words(comparison.accelerators, comparison.ordered))
+        under = f", {behind}" if behind else ""
+        paragraphs.append(f"{label} against {baseline}{under}: {' '.join(sentences)}")
     return paragraphs
 
 

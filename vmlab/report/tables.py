@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from vmlab.analysis.compare import compare, sides_by_axis
 from vmlab.analysis.intent import WORKLOADS
 from vmlab.analysis.result_table import ResultTable, result_tables
 from vmlab.analysis.shape import CellDocument, RunDocument
@@ -14,6 +15,7 @@ from vmlab.model.visible import visible_values
 from vmlab.report.blocks import block_lines, intervals_shown
 from vmlab.report.grid import WIDTH, paragraph
 from vmlab.report.heading import heading
+from vmlab.report.headline import explanation
 from vmlab.report.host_rows import host_lines
 from vmlab.report.limits import cell_words, limits_lines
 from vmlab.report.named import named_differences, named_figures
@@ -47,7 +49,18 @@ def table_lines(document: RunDocument, width: int) -> list[str]:
     lines += _section([*target_lines(document["cells"], width), *carried_lines(document, width)])
     lines += _section(limits_lines(document["cells"], width))
     notes = dict.fromkeys([*_notes(document, layout, result_tables(document)), *score_notes(document)])
-    return lines + _section([line for note in notes for line in paragraph(note, width, "  ")])
+    lines += _section([line for note in notes for line in paragraph(note, width, "  ")])
+    return lines + _section(_answer_lines(document, layout, width))
+
+
+def _answer_lines(document: RunDocument, layout: TableLayout, width: int) -> list[str]:
+    """What differs between the values of the first axis, and what the host was short of; [] without repeats."""
+    if not layout.simple or all(cell["repeat"] <= 1 for cell in document["cells"]):
+        return []
+    sides = sides_by_axis(document)
+    if len(sides) < 2:
+        return []
+    return [line for text in explanation(compare(sides)) for line in paragraph(text, width, "  ")]
 
 
 def _section(lines: list[str]) -> list[str]:
