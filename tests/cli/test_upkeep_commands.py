@@ -1,15 +1,20 @@
 """What `vmlab ls`, `clean` and `doctor` say to people after a kill, and without permission."""
 
+import json
 import os
+import shutil
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.store.stories import Story
+from tests.store.stories import WALL, Story
 from vmlab.cli.main import command_line
 from vmlab.hypervisor import checks, kvm_probe
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.lab.folder import RunFolder
+from vmlab.store.tags import tagged, write_tag
+from vmlab.system.removal import remove_tree
 
 RUN = "20261121-143015-tile-7f3a"
 Captured = pytest.CaptureFixture[str]
@@ -34,12 +39,23 @@ def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
     return folder
 
 
-def ended(command: str) -> int:
+def ended(*words: str) -> int:
     """The exit code of a command in this process."""
     try:
-        return command_line([command])
+        return command_line([*words])
     except SystemExit as end:
         return int(end.code or 0)
+
+
+def over(run: str) -> RunFolder:
+    """A run that passed and left nothing."""
+    folder = RunFolder.of(run)
+    os.close(folder.make())
+    story = Story(folder.store, run=run).begin({"cache": ["none"]})
+    story.cell({"cache": "none"}, {"web": 1.0}, wall=2.0)
+    story.end("passed", 0)
+    remove_tree(folder.runtime)
+    return folder
 
 
 def test_a_killed_run_is_listed_with_the_cells_that_it_measured_and_what_clears_it(
@@ -65,3 +81,72 @@ def test_a_device_that_is_there_needs_permission_and_no_module(tmp_path: Path, m
     kvm = {check.name: check for check in checks.checks()}["KVM"]
     assert (kvm.ok, kvm.remedy) == (False, "sudo vmlab doctor")
     assert kvm.detail == f"guests are emulated (TCG): {device} is there, but this user may not open it"
+
+
+OTHER = "20261121-150000-tile-0001"
+
+
+@pytest.fixture
+def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[RunFolder, RunFolder]:
+    """Two runs that are over."""
+    monkeypatch.setenv("VMLAB_RUNTIME_DIR", str(tmp_path / "run"))
+    return over(RUN), over(OTHER)
+
+
+def test_runs_are_removed_by_name_and_nothing_else_goes(
+    two: tuple[RunFolder, RunFolder], tmp_path: Path, capsys: Captured
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").touch()
+    (two[0].path / "link").symlink_to(outside)
+    assert ended("rm", RUN, "--yes") == 0
+    assert capsys.readouterr().err == f"removed run {RUN}\n"
+    assert not two[0].path.exists() and two[1].store.exists() and (outside / "file").exists()
+    assert ended("ls", "--json") == 0
+    (listed,) = json.loads(capsys.readouterr().out)["runs"]
+    assert listed["id"] == OTHER
+    assert listed["bytes"] >= two[1].store.stat().st_size
+
+
+def test_nothing_is_removed_without_a_word(two: tuple[RunFolder, RunFolder], capsys: Captured) -> None:
+    assert ended("rm", RUN) == 2
+    assert "without a terminal to ask on, say --yes" in capsys.readouterr().err
+    for words in ((), (RUN, "--older", "1h"), ("--older", "soon"), (f"{RUN}:1", "--yes"), ("nothing", "--yes")):
+        assert ended("rm", *words) == 2
+    assert two[0].store.exists() and two[1].store.exists()
+
+
+def test_a_name_protects_its_runs(two: tuple[RunFolder, RunFolder], capsys: Captured) -> None:
+    write_tag("base", RUN, OTHER)
+    assert ended("rm", RUN, "--yes") == 2
+    assert f"run {RUN} has the name base" in capsys.readouterr().err
+    assert ended("rm", "--older", "0h", "--yes") == 0
+    assert capsys.readouterr().err == "nothing to remove\n"
+    assert ended("rm", RUN, "--yes", "--tagged") == 0
+    assert tagged("base") == (OTHER,)
+    assert ended("rm", "--older", "0h", "--yes", "--tagged") == 0
+    assert tagged("base") is None and not two[1].path.exists()
+
+
+def test_the_age_of_a_run_is_counted_from_its_beginning(two: tuple[RunFolder, RunFolder], capsys: Captured) -> None:
+    weeks = int((time.time() - WALL) / (7 * 86400)) + 2
+    assert ended("rm", "--older", f"{weeks}w", "--yes") == 0
+    assert two[0].store.exists() and two[1].store.exists()
+
+
+def test_a_run_under_way_a_copy_and_one_that_left_something_stay(
+    killed: RunFolder, tmp_path: Path, capsys: Captured
+) -> None:
+    assert ended("rm", RUN, "--yes") == 3
+    assert f"run {RUN} left something on this host; `vmlab clean` removes that first" in capsys.readouterr().err
+    assert ended("clean") == 0
+    lock = killed.take_lock()
+    assert ended("rm", RUN, "--yes") == 3
+    assert f"run {RUN} is under way" in capsys.readouterr().err
+    os.close(lock)
+    copy = killed.path.with_name(OTHER)
+    shutil.copytree(killed.path, copy)
+    assert ended("rm", OTHER, "--yes") == 3
+    assert "is not the folder that the run made: nothing was removed" in capsys.readouterr().err
+    assert copy.exists() and killed.store.exists()

@@ -13,7 +13,7 @@ from vmlab.model.moments import time_of_day
 from vmlab.model.run import Outcome
 from vmlab.report.listing import names_text, runs_text
 from vmlab.store.run_list import list_runs
-from vmlab.store.runs import RunSummary
+from vmlab.store.runs import RunSummary, bytes_of
 
 
 @click.command()
@@ -32,7 +32,7 @@ def ls(scenarios: bool, as_json: bool) -> None:
     if as_json:
         write_json({"schema": "vmlab.runs/1", "runs": [_run_json(run) for run in runs]})
     else:
-        write_text(runs_text(runs, page_width()))
+        write_text(runs_text(runs, page_width(), {run.id: bytes_of(run.id) for run in runs}))
         _say_what_is_left(runs)
 
 
@@ -78,6 +78,7 @@ def _run_json(run: RunSummary) -> dict[str, Any]:
         "cells_planned": run.cells_planned,
         "tags": list(run.tags),
         "control": run.control,
+        "bytes": bytes_of(run.id),
         "cells_missed": run.cells_missed,
     }
     if run.runner_pid is not None:

@@ -153,6 +153,12 @@ def _snapshot() -> click.Command:
     return snapshot
 
 
+def _rm() -> click.Command:
+    from vmlab.cli.upkeep_commands import rm
+
+    return rm
+
+
 def _clean() -> click.Command:
     from vmlab.cli.upkeep_commands import clean
 
@@ -187,6 +193,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "schema": CommandEntry(_schema, "Print the JSON Schema of scenarios, for editors."),
     "image": CommandEntry(_image, "Build the guests' image, add your own, list or remove them."),
     "snapshot": CommandEntry(_snapshot, "List or remove the frozen guests that runs start from."),
+    "rm": CommandEntry(_rm, "Remove runs with their records."),
     "clean": CommandEntry(_clean, "Clear what runs that died left behind."),
     "doctor": CommandEntry(_doctor, "Check what runs need, and say what mends it."),
 }

@@ -194,6 +194,22 @@ def _held(folder: RunFolder) -> Iterator[bool]:
         os.close(lock)
 
 
+def remove_run(folder: RunFolder) -> None:
+    """Remove a run that is over, with its record.
+
+    Raises RefusedError for one that is under way, that left something on this host, or whose folder is not its own;
+    OSError where something cannot be removed, such as below a mount.
+    """
+    if not folder.is_own():
+        raise RefusedError(f"{folder.path} is not the folder that the run made: nothing was removed")
+    with _held(folder) as ours:
+        if not ours:
+            raise RefusedError(f"run {folder.id} is under way; `vmlab stop {folder.id}` ends it")
+        if remains(folder):
+            raise RefusedError(f"run {folder.id} left something on this host; `vmlab clean` removes that first")
+        remove_tree(folder.path)
+
+
 def clean(roots: Roots = THE_HOST) -> list[CleanResult]:
     """Clear after every dead run, and what killed processes left in the cache; an empty list if there was nothing.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible_values
 from vmlab.report.grid import UNCUT, WIDTH, shorten
 from vmlab.store.runs import RunSummary
@@ -14,10 +15,16 @@ _LONGEST_TAGS = 16
 """Characters of the names of a run, where lines are cut."""
 
 
-def runs_text(runs: Sequence[RunSummary], width: int = WIDTH) -> str:
-    """One line for each run, the newest first; errors of unreadable stores are below."""
+def runs_text(runs: Sequence[RunSummary], width: int = WIDTH, disk: Mapping[str, int] | None = None) -> str:
+    """One line for each run, the newest first; errors of unreadable stores are below.
+
+    `disk` is what each run takes on the disk, in bytes by its id.
+    """
+    taken = [] if disk is None else ["ON DISK", *(format_bytes(disk[run.id]) for run in runs)]
     runs = [visible_values(run) for run in runs]
     rows = [_HEADINGS, *(_row(run) for run in runs)]
+    if taken:
+        rows = [(*row, size) for row, size in zip(rows, taken, strict=True)]
     if any(run.tags for run in runs):
         rows = [(*row, tags) for row, tags in zip(rows, _tags(runs, width), strict=True)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]

@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,16 @@ class RunSummary:
     cells_missed: int = 0
     cells_aborted: int = 0
     """How many of the cells that ended were aborted, in a run of up to a thousand cells."""
+
+
+def bytes_of(run: str) -> int:
+    """What a run's folder takes on the disk, in bytes; what cannot be read counts nothing."""
+    total = 0
+    for parent, _, files in os.walk(runs_folder() / run):
+        for name in files:
+            with suppress(OSError):
+                total += os.lstat(Path(parent, name)).st_blocks * 512
+    return total
 
 
 def new_run_id(scenario: str) -> str:
