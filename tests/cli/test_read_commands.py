@@ -11,6 +11,7 @@ import pytest
 from tests.store.stories import Story
 from vmlab.cli.main import command_line
 from vmlab.model.places import runs_folder, shipped_scenarios
+from vmlab.model.units import format_bytes
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +58,8 @@ def test_ls_lists_the_newest_first(capsys: pytest.CaptureFixture[str]) -> None:
     assert listed["runs"][1]["started"] == "2026-11-21T14:30:00.000+00:00"
     assert "runner_pid" not in listed["runs"][1]
     lines = _said(capsys, "ls").splitlines()
-    assert lines[2].split() == ["20261121-143000-tile-aaaa", "smoke", "passed", "2/2", "2026-11-21", "14:30"]
+    assert lines[2].split()[:6] == ["20261121-143000-tile-aaaa", "smoke", "passed", "2/2", "2026-11-21", "14:30"]
+    assert lines[2].endswith(format_bytes(listed["runs"][1]["bytes"]))
     assert max(map(len, lines)) <= 80
 
 
@@ -66,7 +68,7 @@ def test_ls_scenarios_names_what_is_shipped(capsys: pytest.CaptureFixture[str]) 
     assert [entry["name"] for entry in listed] == sorted(path.stem for path in shipped_scenarios().glob("*.yaml"))
     assert all(Path(entry["path"]).is_file() and entry["summary"] for entry in listed)
     assert all(entry["sizes"][-1] == "full" for entry in listed)
-    unsourced = ["consolidation", "memory-sharing", "network-overlay"]
+    unsourced = ["cache-modes", "consolidation", "memory-sharing", "network-overlay"]
     assert [entry["name"] for entry in listed if not entry["source"]] == unsourced
     lines = _said(capsys, "ls", "--scenarios").splitlines()
     # Nothing is cut where the list goes to no terminal.
@@ -166,8 +168,10 @@ def test_compare_explains_each_difference_and_names_the_noise(capsys: pytest.Cap
     assert (
         "this host's noise, up to which no difference is called real, by 8 blocks of run 20261121-143000-tile" in text
     )
-    (line,) = (line for line in text.splitlines() if line.startswith("cache writeback against cache none: "))
-    assert line.startswith("cache writeback against cache none: proven to be worse at web (+9.8 % (")
+    (line,) = (line for line in text.splitlines() if line.startswith("cache writeback against"))
+    assert line.startswith(
+        "cache writeback against cache none, under emulation (TCG): proven to be worse at web (+9.8 % ("
+    )
     assert line.endswith("What the host was short of is not known, as it was not watched.")
     assert _json(capsys, "compare", "last", "--control", "last")["noise"]["readings"] == 8
 

@@ -150,8 +150,8 @@ def test_the_list_of_runs_has_the_names(capsys: pytest.CaptureFixture[str]) -> N
     for name in ("v1.2", "baseline"):
         said(capsys, "tag", OLD, name)
     head, new, old = said(capsys, "ls")[0].splitlines()
-    assert (head.split()[-1], new.split()[-1]) == ("NAME", "14:30")
-    assert old.endswith("14:30  baseline, v1.2") and head.index("NAME") == old.index("baseline")
+    assert (head.split()[-1], new.split()[-1]) == ("NAME", "KiB")
+    assert old.endswith("KiB   baseline, v1.2") and head.index("NAME") == old.index("baseline")
     runs = json.loads(said(capsys, "ls", "--json")[0])["runs"]
     assert [(run["id"], run["tags"]) for run in runs] == [(NEW, []), (OLD, ["baseline", "v1.2"])]
 
