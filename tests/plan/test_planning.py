@@ -371,3 +371,15 @@ def test_a_metric_of_no_point_of_the_axes_is_refused_with_those_that_there_are()
 def test_an_assignment_to_targets_that_is_wrong_names_its_option(assignment: str, line: str) -> None:
     with pytest.raises(UsageError, match=f"^--set {assignment}: .*{line}"):
         plan(TARGETS, sets=(assignment,))
+
+
+def test_guests_share_a_snapshot_where_they_differ_in_nothing_that_a_guest_sees() -> None:
+    """So `plan` asks for no --cold, and counts one snapshot."""
+    for scenario in ("tile-backing", "disk-allocation"):
+        plan = make_plan(load(scenario), Overrides(size="full"), HOST)
+        machines: dict[str, set[str]] = {}
+        for guest in (guest for cell in plan.cells for guest in cell.guests):
+            machines.setdefault(guest.guest, set()).add(guest.machine)
+        assert machines and all(len(found) == 1 for found in machines.values())
+    unlike = make_plan(load("tile"), Overrides(cache=("none", "writethrough")), HOST)
+    assert len({guest.machine for cell in unlike.cells for guest in cell.guests if guest.guest == "file-a"}) == 2

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from vmlab.model.asset import Asset
 from vmlab.model.axes import absent_words
-from vmlab.model.cache import has_write_cache
 from vmlab.model.host_settings import HostSettings
 from vmlab.model.run import Accelerator, AxisValue, CacheMode
 
@@ -94,10 +94,9 @@ class GuestPlan:
     resources: GuestResources
 
     @property
-    def machine(self) -> tuple[str, bool]:
-        """What its snapshot depends on besides its work: the resources that a saved state has in it."""
-        kept = self.resources.model_dump_json(exclude={"cache", "cpu_shares", "network", "bandwidth"})
-        return kept, has_write_cache(self.resources.cache)
+    def machine(self) -> str:
+        """What its snapshot depends on besides its work: the attributes that a guest sees, as JSON."""
+        return json.dumps(self.resources.seen(), sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
