@@ -67,6 +67,17 @@ BAD = [
         ":8:1: is not YAML: a ',' or the '}' that closes '{' on line 7, column 7 is missing before this",
     ),
     changed(
+        "files that do not fit their disk",
+        "bytes: 1 MB}",
+        "bytes: 5 GB}",
+        ":6:60: 9.31 GiB of files and tables do not fit the disk of guest a: 8 GiB",
+    ),
+    added(
+        "a file beside another that does not fit",
+        "  disk: {kind: fio, on: a, rw: randread, size: 8 GiB, time: 5 s}",
+        ":7:48: 8 GiB of files and tables do not fit the disk of guest a: 8 GiB",
+    ),
+    changed(
         "a percentage in words",
         "{role: fileserver, memory: 512 MiB}",
         "{role: web, memory: 1 GiB, cpu_quota: half}",

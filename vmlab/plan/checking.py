@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from pydantic import ValidationError
 
-from vmlab.model.names import HOST_PLACE
+from vmlab.model.names import DATA_FOLDER, HOST_PLACE
 from vmlab.model.scenario import Scenario, WorkloadEntry
+from vmlab.model.units import format_bytes
 from vmlab.plan.document import Document
 from vmlab.plan.images import of_added_images
 from vmlab.plan.keys import known_keys
@@ -96,6 +99,7 @@ def read_cell(document: Document) -> Checked:
     problems.extend(check_targets(scenario, params))
     problems.extend(_unsafe(scenario))
     problems.extend(_data_disks(scenario))
+    problems.extend(_too_large(scenario, params))
     problems.extend(of_added_images(scenario))
     problems.extend(unused_tunnels(scenario))
     document.raise_problems(problems)
@@ -130,6 +134,25 @@ def _data_disks(scenario: Scenario) -> Iterator[Problem]:
                 f"an image in pool {guest.pool} is allocated by Ceph as it is written; use thin, or another backing"
             )
             yield Problem(("guests", name, "allocation"), message)
+
+
+def _too_large(scenario: Scenario, params: Mapping[str, WorkloadParams]) -> Iterator[Problem]:
+    """Files and tables that cannot fit the disk of their guest, with those of earlier workloads."""
+    used: Counter[tuple[str, bool]] = Counter()
+    for name, given in params.items():
+        entry = scenario.workloads[name]
+        for one in kinds()[entry.kind](given).stored():
+            place = entry.on or {"source": entry.source, "target": entry.target}[one.side]
+            guest = None if place is None else scenario.guests.get(place)
+            if place is None or guest is None:
+                continue
+            on_data = guest.data_bytes is not None and PurePosixPath(one.folder).is_relative_to(DATA_FOLDER)
+            size = guest.data_bytes if on_data and guest.data_bytes is not None else guest.disk_bytes
+            used[place, on_data] += one.bytes
+            if used[place, on_data] > size:
+                what = f"{format_bytes(used[place, on_data])} of files and tables do not fit"
+                disk = "data disk" if on_data else "disk"
+                yield Problem(("workloads", name, one.key), f"{what} the {disk} of guest {place}: {format_bytes(size)}")
 
 
 def _sides(scenario: Scenario, name: str, entry: WorkloadEntry, kind: type[AnyWorkload]) -> Iterator[Problem]:

@@ -187,6 +187,16 @@ class Footprint:
     staging_seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The least that lies in `folder` of one side at a time, in bytes; `key` is the parameter that asks for it."""
+
+    side: Side
+    bytes: int
+    key: str
+    folder: str = "/"
+
+
 class WorkloadParams(BaseModel):
     """Base of every workload's parameters: frozen, unknown keys refused, each field with a docstring."""
 
@@ -266,6 +276,10 @@ class Workload(ABC, Generic[P]):
     @abstractmethod
     def footprint(self, accelerator: str) -> Footprint:
         """What this instance costs; `accelerator` is ``kvm`` or ``tcg``."""
+
+    def stored(self) -> tuple[Stored, ...]:
+        """What must fit on the disks of its sides, for kinds of which a user chooses how much that is."""
+        return ()
 
     def staged_by(self) -> dict[str, Any]:
         """The parameters that `stage` depends on; guests whose stages agree share a snapshot."""

@@ -27,6 +27,7 @@ from vmlab.workloads.contract import (
     Footprint,
     Progress,
     StagingContext,
+    Stored,
     Workload,
     WorkloadContext,
     WorkloadParams,
@@ -124,6 +125,10 @@ class Bonnie(Workload[BonnieParams]):
         by_character = 2 * params.characters / _CHARACTERS_PER_SECOND[accelerator]
         seeks = _SEEKS * _SEEK_SECONDS[accelerator]
         return Footprint(disk_bytes=params.size + params.characters, seconds=3 + by_block + by_character + seeks)
+
+    def stored(self) -> tuple[Stored, ...]:
+        """The files of all stages."""
+        return (Stored("source", self.params.size + self.params.characters, "size", self.params.folder),)
 
     async def stage(self, context: StagingContext) -> None:
         """Put the program in place that accounts for bonnie++; it makes its files itself."""

@@ -22,6 +22,7 @@ from vmlab.workloads.contract import (
     Progress,
     Shell,
     StagingContext,
+    Stored,
     Workload,
     WorkloadContext,
     WorkloadParams,
@@ -118,6 +119,14 @@ class Filecopy(Workload[FilecopyParams]):
             seconds=3 + ways * moved + idle,
             idle_seconds=idle,
             staging_seconds=0.2 * moved,
+        )
+
+    def stored(self) -> tuple[Stored, ...]:
+        """The tree and, where it is copied back, its copy; and the copy on the other side."""
+        params = self.params
+        return (
+            Stored("source", params.bytes * (2 if params.back else 1), "bytes"),
+            Stored("target", params.bytes, "bytes"),
         )
 
     def staged_by(self) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from vmlab.workloads.contract import (
     Footprint,
     Progress,
     StagingContext,
+    Stored,
     Workload,
     WorkloadContext,
     WorkloadParams,
@@ -165,6 +166,10 @@ class Fio(Workload[FioParams]):
             blocks * _BLOCK_SECONDS[accelerator] + blocks * params.block / _BYTES_PER_SECOND[accelerator]
         )
         return Footprint(disk_bytes=laid_out, seconds=3 + laid_out / _BYTES_PER_SECOND[accelerator] + moving)
+
+    def stored(self) -> tuple[Stored, ...]:
+        """Each job has a file of its own."""
+        return (Stored("source", self.params.size * self.params.jobs, "size", self.params.folder),)
 
     async def stage(self, context: StagingContext) -> None:
         """Put the program in place that watches fio; files are made later, as none belongs into a snapshot."""

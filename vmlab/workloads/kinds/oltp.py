@@ -19,6 +19,7 @@ from vmlab.workloads.contract import (
     Progress,
     Shell,
     StagingContext,
+    Stored,
     Workload,
     WorkloadContext,
     WorkloadParams,
@@ -112,6 +113,10 @@ class Oltp(Workload[OltpParams]):
             idle_seconds=idle,
             staging_seconds=rows * _ROW_SECONDS[accelerator],
         )
+
+    def stored(self) -> tuple[Stored, ...]:
+        """The tables with their indexes."""
+        return (Stored("target", self.params.tables * self.params.rows * _ROW_BYTES, "rows"),)
 
     def _sysbench(self, server: str, seed: int, *options: str) -> tuple[str, ...]:
         return (
