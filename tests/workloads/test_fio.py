@@ -14,7 +14,7 @@ from vmlab.workloads.contract import Collected, Finished, WorkloadContext
 from vmlab.workloads.kinds.fio import Fio, FioParams
 
 MIB = 2**20
-COMMON: dict[str, Any] = {"size": 32 * MIB, "depth": 16, "jobs": 2}
+COMMON: dict[str, Any] = {"engine": "posixaio", "size": 32 * MIB, "depth": 16, "jobs": 2}
 READ = FioParams.model_validate({"rw": "randread", "time": "2 s", **COMMON})
 MIXED = FioParams(rw="randrw", bytes=8 * MIB, **COMMON)
 WRITE = FioParams(rw="randwrite", bytes=8 * MIB, verify=True, **COMMON)

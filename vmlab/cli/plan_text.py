@@ -214,7 +214,7 @@ def _repeats(plan: Plan) -> list[str]:
 
 def _guests_differ(plan: Plan) -> bool:
     """Whether a guest is not the same machine everywhere, and may be frozen in more than one way."""
-    known: dict[str, set[tuple[str, bool]]] = {}
+    known: dict[str, set[str]] = {}
     for guest in (guest for cell in plan.cells for guest in cell.guests):
         known.setdefault(guest.key, set()).add(guest.machine)
     return not plan.cold and any(len(ways) > 1 for ways in known.values())

@@ -65,8 +65,8 @@ class FioParams(WorkloadParams):
     """How long to read and write; 0: until `bytes` are done."""
     bytes: Bytes = Field(default=0, ge=0, le=2**50)
     """How much each job reads and writes; 0: as much as its file is large. Not together with `time`."""
-    engine: Literal["posixaio", "libaio", "io_uring", "psync", "sync", "pvsync2", "mmap"] = "posixaio"
-    """fio's ioengine."""
+    engine: Literal["posixaio", "libaio", "io_uring", "psync", "sync", "pvsync2", "mmap"] = "libaio"
+    """fio's ioengine. With the default, and direct, the depth reaches the disk."""
     direct: bool = True
     """Whether files are opened with O_DIRECT, past the page cache of the place where fio runs."""
     end_fsync: bool = False
