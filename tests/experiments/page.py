@@ -82,7 +82,8 @@ def published_names() -> list[str]:
 
 def own() -> list[ScenarioFile]:
     """The shipped scenarios that no publication has, in alphabetical order."""
-    return [load(name) for name in shipped_names() if name not in published_names()]
+    published = set(published_names())
+    return [load(name) for name in shipped_names() if name not in published]
 
 
 def publications() -> dict[str, list[ScenarioFile]]:
