@@ -74,6 +74,14 @@ def test_a_paragraph_says_what_differs_what_does_not_what_it_takes_and_why(tmp_p
     )
 
 
+def test_a_paragraph_says_where_no_resource_was_at_its_limit(tmp_path: Path) -> None:
+    document = _bound(tmp_path, 3)
+    for cell in document["cells"]:
+        cell["bound_by"] = {"resource": "none", "where": "", "sentence": "", "evidence": {}}
+    (text,) = explanation(compare(sides_by_axis(document)))
+    assert text.endswith("None of the host's resources was at its limit on either side.")
+
+
 def test_a_paragraph_of_too_few_readings_says_how_many_it_takes(tmp_path: Path) -> None:
     (text,) = explanation(compare(sides_by_axis(_bound(tmp_path, 3))))
     assert "no difference is proven. Nothing can be said of web (? -50.0 %), db (? " in text

@@ -146,6 +146,8 @@ def _limits(comparison: Comparison, place: int) -> Iterator[str]:
     before, after = comparison.bound[0], comparison.bound[place + 1]
     if not before or not after:
         yield "What the host was short of is not known, as it was not watched."
+    elif {*before, *after} == {"none"}:
+        yield "None of the host's resources was at its limit on either side."
     elif set(before) == set(after) and len(set(before)) == 1:
         yield f"At its limit on both sides, in all {len(before) + len(after)} cells: {resource_word(before[0])}."
     else:
