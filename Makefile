@@ -2,9 +2,10 @@
 VMLAB = .venv/bin/vmlab
 # More workers than CPUs, as most tests wait; tests/conftest.py says what they do not run at the same time.
 # They start hundreds of processes, each of which would compile what it imports where Python may not keep it.
-TESTS = env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder
+# A test that hangs ends after 15 minutes: beside real guests one that computes may take minutes.
+TESTS = env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --timeout=900
 
-.PHONY: setup run test test-all test-host test-experiments check unit anomalies mutants walk schema screenshots
+.PHONY: setup run test test-all coverage test-host test-experiments check unit anomalies mutants walk schema screenshots
 
 setup:  ## Debian packages and .venv; does nothing when nothing is missing
 	@packaging/setup
@@ -20,8 +21,14 @@ run:  ## a database and a mail server on two real guests, cache none against wri
 test: setup  ## the tests but the exhaustive ones, real guests included; at most 10 minutes on two CPUs
 	@$(TESTS) -m "not exhaustive" $(PYTEST)
 
-test-all: setup  ## every test; at most 35 minutes with `make check` and coverage on two CPUs
-	@$(TESTS) $(PYTEST)
+test-all: setup  ## every test; at most 35 minutes with `make check` on two CPUs
+	@$(TESTS) --ignore=tests/anomaly $(PYTEST)
+	@$(TESTS) tests/anomaly
+
+# The anomaly tests hear every file operation by an audit hook of their process; a thread that begins while the hook
+# runs cannot install coverage's tracer (CPython 3.11). So they are left out here, and have a process of their own above.
+coverage: setup  ## the lines that no test reached; twice as long as the tests
+	@$(TESTS) --ignore=tests/anomaly --cov --cov-report=term $(PYTEST)
 
 test-host: setup  ## the program on a Debian host with systemd, cgroup v2, libvirtd and KVM, all of it emulated; less than half an hour
 	@.venv/bin/python -m tests.host $(CHECKS)
