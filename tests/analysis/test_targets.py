@@ -188,3 +188,20 @@ def test_what_is_missed_stands_first_and_fails_the_junit_file_where_targets_deci
 def test_nothing_delivered_is_beyond_any_limit() -> None:
     target = Target("web", "delivered_percent", "%", 95.0, at_least=True, implied=True)
     assert (target.load(0.0), target.met_by(0.0)) == (float("inf"), False)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("1500 ms", "web.latency_p95 1800 ms in tile 2 (at most 1500 ms)"),
+        ("1.5 s", "web.latency_p95 1.80 s in tile 2 (at most 1.5 s)"),
+        ("2000 us", "web.latency_p95 1800000 us in tile 2 (at most 2000 us)"),
+    ],
+)
+def test_a_figure_beside_its_target_has_the_unit_that_the_scenario_writes(
+    tmp_path: Path, said: str, words: str
+) -> None:
+    figures = {**GOOD, "latency_p95": (0.001, 1.8)}
+    cell = cell_of(tell(tmp_path / "run.sqlite", figures, targets={"web": {"latency_p95": said}}))
+    assert words in verdict_words(cell)
+    assert [one["value"] for one in cell["targets"] if one["metric"] == "latency_p95"] == [0.001, 1.8], "base units"

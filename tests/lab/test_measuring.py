@@ -203,7 +203,9 @@ def test_one_that_waits_begins_when_the_first_has_ended(homes: NewHome) -> None:
     waiting = bert.spawn(*RUN, "--wait", **{CELL_SECONDS: "0"})
     assert waiting.stderr is not None
     line = waiting.stderr.readline()
-    assert f"waiting for the end of run {anna.records()[0].name} of anna (process " in line
+    (first,) = anna.records()
+    full = rf"waiting for the end of run {first.name} of anna \(process \d+\), started 20\S+ \S+ UTC, in {first}; "
+    assert re.search(full, line), line
     assert waiting.poll() is None
     assert bert.records() == []
     assert anna.run("stop")[0] == 0

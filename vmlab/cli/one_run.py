@@ -50,7 +50,7 @@ def started(
             if not wait:
                 raise
             other = busy.others[0]
-        say(f"waiting for the end of {other}; Ctrl-C gives up, and nothing was started")
+        say(f"waiting for the end of {other.in_full()}; nothing of this run is started, and Ctrl-C gives up")
         with interrupted.obeyed():
             wait_for_end(other)
 

@@ -31,15 +31,26 @@ _GATE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class MeasuringRun:
-    """A run that measures on this host now. `launcher` is its pid on the host, `folder` the folder of its record."""
+    """A run that measures on this host now.
+
+    `launcher` is its pid on the host, `folder` the folder of its record, `since` the wall clock when it began; 0 where
+    that is not known.
+    """
 
     run: str
     user: str
     launcher: int
     folder: str
+    since: float = 0.0
 
     def __str__(self) -> str:
         return f"run {self.run} of {self.user} (process {self.launcher})"
+
+    def in_full(self) -> str:
+        """With the time of its start and the folder of its record, where these are known."""
+        began = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.since))
+        started = f", started {began}" if self.since else ""
+        return f"{self}{started}{f', in {self.folder}' if self.folder else ''}"
 
 
 class HostBusy(RefusedError):
@@ -80,7 +91,7 @@ def _entry(place: Path, folder: RunFolder, concurrent: bool) -> int:
     try:
         with named(path):
             fcntl.flock(entry, fcntl.LOCK_EX)
-            _write(entry, MeasuringRun(folder.id, _user(), os.getpid(), str(folder.path)))
+            _write(entry, MeasuringRun(folder.id, _user(), os.getpid(), str(folder.path), time.time()))
     except BaseException:
         remove_file(path)
         os.close(entry)
