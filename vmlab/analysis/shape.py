@@ -379,7 +379,8 @@ class TargetDocument(TypedDict):
 
     It is not `applicable` where the workload never gives the metric with its settings. `load` is how much of the limit
     the value takes: 1 at the limit, more where it is missed. It, `value` and `met` are None where nothing was measured;
-    `load` also where the value was 0 and more was asked for.
+    `load` also where the value was 0 and more was asked for. `written_in` is the scenario's own unit of the limit, such
+    as ms; `limit` and `value` are in `unit`.
     """
 
     workload: str
@@ -390,6 +391,7 @@ class TargetDocument(TypedDict):
     at_least: bool
     implied: bool
     applicable: bool
+    written_in: str
     value: float | None
     load: float | None
     met: bool | None

@@ -89,6 +89,7 @@ def _document(target: Target, tile: int, value: float | None) -> TargetDocument:
         "at_least": target.at_least,
         "implied": target.implied,
         "applicable": target.applicable,
+        "written_in": target.written_in,
         "value": value,
         "load": None if value is None else finite(target.load(value)),
         "met": None if value is None else target.met_by(value),

@@ -73,9 +73,7 @@ def carried_lines(document: RunDocument, width: int) -> list[str]:
 
 def heading_lines(ascent: Ascent) -> list[str]:
     """What is asked of each tile, and the heading of the rows to come."""
-    asked = ", ".join(
-        limit_words(one.workload, one.metric, one.limit, one.unit, at_least=one.at_least) for one in ascent.targets
-    )
+    asked = ", ".join(limit_words(one) for one in ascent.targets)
     width = _label_width(ascent)
     return [
         f"{ascent.scenario}, size {ascent.size}: each tile must deliver {asked}",

@@ -7,42 +7,51 @@ from collections.abc import Iterator, Sequence
 from vmlab.analysis.shape import CellDocument, TargetDocument
 from vmlab.analysis.targets import delivered, load_of
 from vmlab.model.run import Outcome
-from vmlab.model.written import written
+from vmlab.model.written import Written
 from vmlab.report.figures import value_text
 from vmlab.report.grid import paragraph
 from vmlab.report.limits import cell_words
 from vmlab.report.words import plural
+from vmlab.workloads.targets import Target, limit_form
 
 _MOST_CELLS = 12
 _MOST_MISSED = 4
 
 
-def limit_words(workload: str, metric: str, limit: float, unit: str, *, at_least: bool) -> str:
+def limit_words(target: TargetDocument | Target) -> str:
     """``web.latency_p95 at most 500 ms``."""
-    return f"{workload}.{metric} {_side(limit, unit, at_least=at_least)}"
+    if isinstance(target, Target):
+        form = limit_form(target.unit, target.limit, target.written_in)
+        return f"{target.workload}.{target.metric} {_side(target.limit, form, at_least=target.at_least)}"
+    return f"{target['workload']}.{target['metric']} {_side_of(target)}"
 
 
 def missed_words(target: TargetDocument) -> str:
     """``web.latency_p95 610.0 ms in tile 2 (at most 500 ms)``."""
-    side = _side(target["limit"], target["unit"], at_least=target["at_least"])
-    return f"{target['workload']}.{target['metric']} {_measured(target)} in tile {target['tile']} ({side})"
+    return f"{target['workload']}.{target['metric']} {_measured(target)} in tile {target['tile']} ({_side_of(target)})"
 
 
 def instead_words(target: TargetDocument) -> str:
     """``web.latency_p95 was 610.0 ms in tile 2 instead of at most 500 ms``."""
-    side = _side(target["limit"], target["unit"], at_least=target["at_least"])
     name = f"{target['workload']}.{target['metric']}"
-    return f"{name} was {_measured(target)} in tile {target['tile']} instead of {side}"
+    return f"{name} was {_measured(target)} in tile {target['tile']} instead of {_side_of(target)}"
 
 
 def _measured(target: TargetDocument) -> str:
     """The figure in the unit of its limit."""
-    form = written(target["unit"], [target["limit"]])
+    form = _form(target)
     return f"{value_text(target['value'], target['unit'], form=form)} {form.unit}".rstrip()
 
 
-def _side(limit: float, unit: str, *, at_least: bool) -> str:
-    form = written(unit, [limit])
+def _form(target: TargetDocument) -> Written:
+    return limit_form(target["unit"], target["limit"], target["written_in"])
+
+
+def _side_of(target: TargetDocument) -> str:
+    return _side(target["limit"], _form(target), at_least=target["at_least"])
+
+
+def _side(limit: float, form: Written, *, at_least: bool) -> str:
     return f"{'at least' if at_least else 'at most'} {limit * form.factor:.10g} {form.unit}".rstrip()
 
 
@@ -88,11 +97,7 @@ def target_lines(cells: Sequence[CellDocument], width: int) -> list[str]:
     having = [cell for cell in cells if cell["targets"]]
     if not having:
         return []
-    asked = dict.fromkeys(
-        limit_words(one["workload"], one["metric"], one["limit"], one["unit"], at_least=one["at_least"])
-        for cell in having
-        for one in cell["targets"]
-    )
+    asked = dict.fromkeys(limit_words(one) for cell in having for one in cell["targets"])
     lines = ["what each tile must deliver", *paragraph(", ".join(asked), width, "  ")]
     if len(having) > _MOST_CELLS:
         return lines + paragraph("; ".join(_counted(having)), width, "  ")

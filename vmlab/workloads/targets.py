@@ -6,10 +6,11 @@ A metric of which less is better must be at most its limit, one of which more is
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vmlab.model.quantities import parse_bytes, parse_pace, parse_percent, parse_seconds
+from vmlab.model.written import Written, written
 from vmlab.workloads.contract import AnyWorkload
 from vmlab.workloads.metrics import Metric
 from vmlab.workloads.pace import DELIVERED
@@ -29,6 +30,8 @@ Said = str | int | float
 class Target:
     """One limit, in `unit`; `at_least` says which side of it is right, `implied` that it follows from a pace.
 
+    `written_in` is the unit in which the scenario writes it, empty for a plain number.
+
     It is not `applicable` where the workload never gives the metric with its parameters, such as at one point of an
     axis.
     """
@@ -40,6 +43,7 @@ class Target:
     at_least: bool
     implied: bool
     applicable: bool = True
+    written_in: str = ""
 
     def met_by(self, value: float) -> bool:
         """Whether a figure is on the right side; the limit itself is."""
@@ -53,26 +57,38 @@ class Target:
 
 def limit_of(metric: Metric, said: Said) -> float:
     """The limit in the metric's unit. Raises ValueError, with what would be right."""
-    match metric.unit:
-        case "s":
-            value = parse_seconds(said)
-        case "1/s":
-            value = parse_pace(said)
-        case "B":
-            value = float(parse_bytes(said))
-        case "B/s":
-            if not isinstance(said, str) or not said.strip().endswith("/s"):
-                raise ValueError("needs bytes in a second, such as 20 MB/s")
-            value = float(parse_bytes(said.strip().removesuffix("/s")))
-        case "%":
-            value = parse_percent(said)
-        case _:
-            if isinstance(said, str | bool) or said < 0:
-                raise ValueError("needs a number")
-            value = float(said)
+    value = _in_base_unit(metric.unit, said)
     if value == 0 and metric.better == "more":
         raise ValueError("is reached by anything")
     return value
+
+
+def limit_form(unit: str, limit: float, written_in: str) -> Written:
+    """How a limit and the figures beside it are written: in the scenario's own unit, else as figures of this size."""
+    if not written_in:
+        return written(unit, [limit])
+    return Written(written_in, 1 / _in_base_unit(unit, f"1 {written_in}"))
+
+
+def _in_base_unit(unit: str, said: Said) -> float:
+    """What a scenario writes, in `unit`. Raises ValueError, with what would be right."""
+    match unit:
+        case "s":
+            return parse_seconds(said)
+        case "1/s":
+            return parse_pace(said)
+        case "B":
+            return float(parse_bytes(said))
+        case "B/s":
+            if not isinstance(said, str) or not said.strip().endswith("/s"):
+                raise ValueError("needs bytes in a second, such as 20 MB/s")
+            return float(parse_bytes(said.strip().removesuffix("/s")))
+        case "%":
+            return parse_percent(said)
+        case _:
+            if isinstance(said, str | bool) or said < 0:
+                raise ValueError("needs a number")
+            return float(said)
 
 
 def judgeable(kind: type[AnyWorkload], params: Mapping[str, Any]) -> dict[str, Metric]:
@@ -102,7 +118,8 @@ def targets_of(said: Mapping[str, Mapping[str, Said]], workloads: Mapping[str, C
         for name, limit in given.items():
             metric = kind.metrics.get(name)
             if metric is not None and metric.better is not None:
-                yield _target(workload, name, metric, limit_of(metric, limit), applicable=name in known)
+                target = _target(workload, name, metric, limit_of(metric, limit), applicable=name in known)
+                yield replace(target, written_in=limit.strip(" .0123456789") if isinstance(limit, str) else "")
         if DELIVERED in known and DELIVERED not in given:
             yield _target(workload, DELIVERED, known[DELIVERED], DELIVERED_AT_LEAST, implied=True)
 
