@@ -12,6 +12,7 @@ from tests.store.stories import Story
 from vmlab.analysis.document import run_document
 from vmlab.analysis.known import widest_percent
 from vmlab.analysis.shape import CellDocument
+from vmlab.analysis.throughput import throughput_metrics
 from vmlab.store.reader import RunReader
 
 
@@ -51,3 +52,21 @@ def test_figures_of_the_host_do_not_count_and_others_than_run_time_leave_the_wal
     made = cells(tmp_path, {"none": [10.0, 20.0]})
     assert widest_percent(made, ["host.cpu_user_percent"]) is None
     assert widest_percent(made, ["iops"]) is None
+
+
+def test_a_workload_of_fixed_duration_is_known_by_its_throughput(tmp_path: Path) -> None:
+    params = {"size_bytes": 2**20, "time": 3.0, "rw": "randread"}
+    story = Story(tmp_path / "run.sqlite", run="run").begin({"cache": ["none"]}, cells=3)
+    for repeat, rate in enumerate((10.0, 12.0, 14.0), start=1):
+        settings = {"workloads": {"disk": {"kind": "fio", "params": params}}}
+        story.start_cell({"cache": "none"}, repeat, settings=settings)
+        story.execute(3.0)
+        story.measure("disk", 3.0)
+        story.measure("disk", rate, "throughput", "B/s")
+        story.end_cell(wall=3.0)
+    with RunReader(story.end()) as reader:
+        made = run_document(reader)["cells"]
+    throughput = throughput_metrics({"disk": "fio"})
+    assert throughput == {"disk": "throughput"}
+    assert widest_percent(made, ["run_time"], throughput) == pytest.approx(41.40, abs=0.01)
+    assert widest_percent(made, ["run_time"]) == 0, "a table that names the run time has that"

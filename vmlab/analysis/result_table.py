@@ -15,7 +15,7 @@ from vmlab.analysis.intent import METRICS, STATISTICS, WORKLOADS
 from vmlab.analysis.reading import Asked, Reading, of_cells_alone, read
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.table_layout import Block, Place, TableLayout, absent_reason, cells_at, layout_of
-from vmlab.analysis.targets import timed_of
+from vmlab.analysis.targets import first_metric, timed_of
 from vmlab.model.run import AxisValue
 from vmlab.model.table import PARTS, Relative, Statistic
 
@@ -190,17 +190,16 @@ class _Maker:
         return {**place, **{part: value for part, value in self.layout.baseline.items() if part in place}}
 
     def _metric(self, place: Place) -> str:
-        """The metric of a place; for the run time of a workload of fixed duration its throughput."""
         metric = str(place.get(METRICS, self.layout.metrics[0]))
-        return (self.timed.get(str(place.get(WORKLOADS))) or metric) if metric == RUN_TIME else metric
+        return first_metric(metric, str(place.get(WORKLOADS)), self.timed)
 
     def _only_metric(self) -> str:
         """What the figures of a table of one metric are: a throughput where all of its workloads have that one."""
         metric = self.layout.metrics[0]
         own = self.fixed.get(WORKLOADS)
         names = [str(own)] if own is not None else workloads_of(self.block.cells)
-        rates = {self.timed.get(name) or metric for name in names}
-        return rates.pop() if metric == RUN_TIME and len(rates) == 1 else metric
+        shown = {first_metric(metric, name, self.timed) for name in names}
+        return shown.pop() if len(shown) == 1 else metric
 
     def _family(self, axes: Place) -> dict[_Figure, Difference]:
         """The differences of all figures that the scenario asks for, of all workloads, at one place.

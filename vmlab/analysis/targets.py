@@ -11,6 +11,7 @@ from typing import Any
 
 from vmlab.analysis.comparison import WALL_CLOCK
 from vmlab.analysis.counted import was_switched
+from vmlab.analysis.figure import RUN_TIME
 from vmlab.analysis.shape import CellDocument, TargetDocument
 from vmlab.analysis.statistics import finite
 from vmlab.analysis.throughput import tiles_of
@@ -53,6 +54,11 @@ def timed_of(cells: Sequence[CellDocument], throughput: Mapping[str, str]) -> di
             timed[name] = timed.get(name, True) and kind is not None and kind.is_timed(one.params)
     found = {name: throughput.get(name, "") for name, is_timed in timed.items() if is_timed}
     return {**found, **({WALL_CLOCK: ""} if found and all(timed.values()) else {})}
+
+
+def first_metric(metric: str, workload: str, timed: Mapping[str, str]) -> str:
+    """What a figure of `metric` of a workload is: of its run time the throughput, where `timed` has the workload."""
+    return (timed.get(workload) or metric) if metric == RUN_TIME else metric
 
 
 def _params(workload: Mapping[str, Any]) -> Mapping[str, Any]:

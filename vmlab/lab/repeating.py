@@ -8,6 +8,7 @@ from vmlab.analysis.cells import cell_document
 from vmlab.analysis.directions import Directions
 from vmlab.analysis.figure import RUN_TIME
 from vmlab.analysis.known import widest_percent
+from vmlab.analysis.throughput import throughput_metrics
 from vmlab.analysis.timeline import RunTimeline
 from vmlab.model.event import (
     SWITCHED,
@@ -32,7 +33,9 @@ class Repeating:
     def __init__(self, plan: Plan) -> None:
         self._until = plan.scenario.until
         self._metrics = plan.table.metrics or (RUN_TIME,)
-        self._directions = Directions({name: entry.kind for name, entry in plan.scenario.workloads.items()})
+        kind_of = {name: entry.kind for name, entry in plan.scenario.workloads.items()}
+        self._throughput = None if plan.table.metrics else throughput_metrics(kind_of)
+        self._directions = Directions(kind_of)
         self._timeline = RunTimeline()
 
     def hear(self, event: Event) -> None:
@@ -60,7 +63,7 @@ class Repeating:
 
     def _widest(self) -> float | None:
         cells = [cell_document(cell, Outcome.ABORTED, self._directions) for cell in self._timeline.cells.values()]
-        return widest_percent(cells, self._metrics)
+        return widest_percent(cells, self._metrics, self._throughput)
 
 
 def _known(widest: float | None) -> str:
