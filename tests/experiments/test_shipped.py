@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from itertools import chain
+from pathlib import Path
 
 import pytest
 
 from tests.experiments.page import published_names
 from tests.experiments.run_all import ALTOGETHER, LONGEST
+from tests.store.stories import Story
+from vmlab.analysis.document import run_document
+from vmlab.analysis.table_layout import layout_of
 from vmlab.model.reference import Reference, place_axes
 from vmlab.model.table import METRICS
 from vmlab.plan.estimate import freezing_seconds
 from vmlab.plan.loading import ScenarioFile, load, shipped_names
 from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
 from vmlab.plan.validating import validate_all
+from vmlab.store.reader import RunReader
 from vmlab.telemetry.host_figures import HOST_FIGURES
 from vmlab.workloads.registry import kinds
 
@@ -107,3 +112,10 @@ def test_claims_name_one_cell_on_each_side(published: ScenarioFile) -> None:
     for claim in _reference(published).claims:
         for place in claim.places:
             assert axes <= {*claim.each, *place_axes(place)}, claim.say
+
+
+def test_setups_of_a_shared_disk_are_compared_with_none_and_not_jobs_with_the_first(tmp_path: Path) -> None:
+    plan = make_plan(load("disk-shared"), Overrides(size="smoke"), HOST)
+    with RunReader(Story(tmp_path / "run.sqlite").begin_plan(plan).end()) as reader:
+        layout = layout_of(run_document(reader))
+    assert (layout.baseline, layout.relative) == ({"setup": "none"}, "difference")
