@@ -10,12 +10,14 @@ from tests.store.stories import Story
 from vmlab.analysis.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
+from vmlab.model.event import Notice
 from vmlab.report.comparison import comparison_table
 from vmlab.report.headline import explanation
 from vmlab.report.page.gathered import gather
 from vmlab.report.page.html import html_report
 from vmlab.report.page.markdown import markdown_report
 from vmlab.report.tables import run_table
+from vmlab.report.yardsticks import short_notices
 from vmlab.store.reader import RunReader
 
 TAKEN_OUT = (
@@ -132,3 +134,38 @@ def test_the_page_says_the_same(tmp_path: Path) -> None:
     assert "Block 1, place 1." in page and "Yardstick 0.580 s before, 0.620 s after the cell" in page
     assert "; without yardstick +0.3 %, one a side" in page
     assert TAKEN_OUT in page
+
+
+NOISE = {
+    3: "the yardstick took 0.351 s before the cell and 0.449 s after it: the host's speed moved by 28 %",
+    4: "the yardstick took 0.391 s around it, 0.350 s around others: the host's speed moved by 12 %",
+    5: "the yardstick took 0.478 s before the cell and 0.366 s after it: the host's speed moved by 31 %",
+}
+FOLDED = (
+    "the host's speed, by the yardstick, moved by 12 to 31 % around 3 cells; 10 % is the limit "
+    "(3 notices, all in `vmlab show --json`)"
+)
+
+
+def test_many_notices_on_noise_are_one_line_first_and_all_further_down(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from vmlab.report.page.content import COURSES
+
+    story = Story(tmp_path / "run.sqlite").begin({"cache": ["none"]})
+    story.cell({"cache": "none"}, {"web": 10.0}, wall=11.0)
+    noise = [f"cell {number}: {text}; 10 % is the limit" for number, text in NOISE.items()]
+    notices = ["guests are emulated", *noise, "and another"]
+    for text in notices:
+        story.writer.append(Notice(**story.now(), level="warning", text=text))
+    store = story.end()
+    shown = one_line(run_table(document(store), 100))
+    assert FOLDED in shown and "0.351 s before" not in shown
+    assert document(store)["run"]["notices"] == notices, "JSON has all"
+    with RunReader(store) as reader:
+        gathered = gather("last", reader, COURSES)
+    page, markdown = html_report([gathered]).decode(), markdown_report([gathered]).decode()
+    first, further = page.split("Cells</h2>")
+    assert FOLDED in first and "0.351 s before" not in first
+    assert all(text in further for text in NOISE.values())
+    assert markdown.index("3 notices") < markdown.index("0.351 s before")
+    assert short_notices(notices[:3]) == notices[:3], "two stay as they are"

@@ -24,7 +24,7 @@ from vmlab.report.scores import score_lines, score_notes
 from vmlab.report.targets import missed_sentence, target_lines
 from vmlab.report.verdicts import difference_notes, outlier_notes
 from vmlab.report.words import MARK, STATISTIC_WORDS, apart_words, plural
-from vmlab.report.yardsticks import yardsticks_note
+from vmlab.report.yardsticks import short_notices, yardsticks_note
 
 
 def run_table(document: RunDocument, width: int = WIDTH) -> str:
@@ -90,7 +90,7 @@ def _notes(document: RunDocument, layout: TableLayout, tables: Sequence[ResultTa
     yield from absent_notes(document)
     yardsticks = yardsticks_note(document["cells"])
     yield from [yardsticks] if yardsticks else []
-    yield from document["run"]["notices"]
+    yield from short_notices(document["run"]["notices"])
 
 
 def absent_notes(document: RunDocument) -> Iterator[str]:

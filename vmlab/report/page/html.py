@@ -46,6 +46,7 @@ from vmlab.report.scores import TITLE, score_notes, score_tables
 from vmlab.report.table_heads import TableHeads
 from vmlab.report.tables import table_lines
 from vmlab.report.words import network_words, plural
+from vmlab.report.yardsticks import short_notices
 
 MOST_BYTES = 2_000_000
 """The largest report; what does not fit of timelines and raw output is left out, and the page says so."""
@@ -117,6 +118,11 @@ def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterato
         yield chart_grid(hosts, words)
     yield el("h2", "Cells")
     yield from _cells(run, prefix, timelines)
+    notices = document["run"]["notices"]
+    if short_notices(notices) != notices:
+        yield el(
+            "details", el("summary", f"All {len(notices)} notices"), *(el("p", one, class_="note") for one in notices)
+        )
     yield el("h2", "Configuration")
     yield from _configuration(run)
     yield from _raw(run, characters)
@@ -134,7 +140,7 @@ def _meaning(run: Gathered) -> str:
 
 def _validity(run: Gathered) -> Iterator[etree._Element]:
     """What makes the run doubtful: notices, and cells that did not pass."""
-    for notice in run.document["run"]["notices"]:
+    for notice in short_notices(run.document["run"]["notices"]):
         yield el("p", notice, class_="warn")
     for cell in run.document["cells"]:
         if cell["outcome"] != Outcome.PASSED:

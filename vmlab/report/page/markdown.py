@@ -25,6 +25,7 @@ from vmlab.report.page.cells import cell_lines, order_sentence
 from vmlab.report.page.gathered import Gathered, each_a_side
 from vmlab.report.scores import TITLE, score_notes, score_tables
 from vmlab.report.table_heads import TableHeads
+from vmlab.report.yardsticks import short_notices
 
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~&$@])|^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$)")
 """Signs that Markdown, or a site's own additions to it such as mentions, would obey; some only at the beginning."""
@@ -70,7 +71,8 @@ def _run(run: Gathered) -> Iterator[str]:
     yield from (f"**{_marked(first)}**", "")
     yield from (f"- {_marked(text)}" for text in others)
     yield ""
-    for notice in document["run"]["notices"]:
+    notices = document["run"]["notices"]
+    for notice in short_notices(notices):
         yield f"> {escaped(notice)}"
     yield from ("", "## Figures", "")
     for table in result_tables(document):
@@ -83,6 +85,8 @@ def _run(run: Gathered) -> Iterator[str]:
         reasons = f": {'; '.join(cell['reasons'])}" if cell["reasons"] else ""
         yield f"- {escaped(f'{cell_words(cell)}: ')}{cell['outcome']}{escaped(reasons)}"
         yield from (f"  - {escaped(line)}" for line in cell_lines(cell))
+    if short_notices(notices) != notices:
+        yield from ("", "All notices:", "", *(f"- {escaped(one)}" for one in notices))
     yield ""
 
 
