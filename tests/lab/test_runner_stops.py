@@ -12,7 +12,8 @@ from tests.fakes.scripted_guest import Script
 from tests.lab.runs import CACHES, PASSED, PHASES, REPORT, SOON, MemoryRun
 from vmlab.lab.control import ControlServer
 from vmlab.lab.verdict import Verdict
-from vmlab.model.errors import ExitCode, StoreError
+from vmlab.lab.workload_instance import WorkloadInstance
+from vmlab.model.errors import ExitCode, GuestError, StoreError
 from vmlab.model.event import (
     CellEnded,
     CellStarted,
@@ -26,6 +27,7 @@ from vmlab.model.event import (
 )
 from vmlab.model.run import Outcome
 from vmlab.store.outbox import Outbox
+from vmlab.workloads.contract import Shell
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -147,3 +149,35 @@ async def test_a_cell_that_is_called_off_for_the_store_has_that_reason(monkeypat
     run.on.append(lambda event, _run: come.set() if isinstance(event, WorkloadStarted) else None)
     assert await run.run() == Verdict(Outcome.FAILED, ExitCode.FAILED, str(full))
     assert run.outcomes() == [("aborted", [str(full)])]
+
+
+async def test_what_is_read_after_the_workloads_does_not_go_on_when_one_of_it_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[str] = []
+    called_off: list[str] = []
+    all_begun = asyncio.Event()
+
+    async def wait(name: str) -> None:
+        begun.append(name)
+        if len(begun) == 3:
+            all_begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            called_off.append(name)
+            raise
+
+    async def look(shell: Shell, _boot: str) -> None:
+        if shell.name.startswith("quick"):
+            await all_begun.wait()
+            raise GuestError("the guest does not answer")
+        await wait(shell.name)
+
+    monkeypatch.setattr("vmlab.lab.guest_set.look_at_boot", look)
+    monkeypatch.setattr(WorkloadInstance, "collect", lambda one: wait(one.label))
+    at_end: list[list[str]] = []
+    run = MemoryRun(on=[lambda event, _run: at_end.append([*called_off]) if isinstance(event, CellEnded) else None])
+    assert (await run.run()).outcome == Outcome.FAILED
+    assert len(begun) == 3, "the other guest's boot, and what two workloads leave"
+    assert [sorted(one) for one in at_end] == [sorted(begun)], "none goes on after its cell"

@@ -68,7 +68,7 @@ class AddedGuests:
         looks = [missing_in(shells[guest.key], self._needs(guest)) for guest in self.guests]
         lacking = [
             f"{guest.guest} (image {guest.resources.image}) lacks {', '.join(missing)}"
-            for guest, missing in zip(self.guests, await asyncio.gather(*looks), strict=True)
+            for guest, missing in zip(self.guests, await run_all(looks), strict=True)
             if missing
         ]
         if lacking:

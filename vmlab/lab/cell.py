@@ -258,8 +258,9 @@ class CellRun:
         return self._shell(str(plan.target), plan.tile)
 
     async def _collect(self) -> None:
-        await asyncio.gather(
-            self._compare_disks(), self._look_at_boots(), *(instance.collect() for instance in self._instances)
+        # Where one fails, none of the others goes on beside the clean-up and the next cell.
+        await run_all(
+            [self._compare_disks(), self._look_at_boots(), *(instance.collect() for instance in self._instances)]
         )
         for instance in self._instances:
             instance.say_ended()

@@ -242,7 +242,7 @@ class GuestSet:
     async def boot_faults(self) -> list[str]:
         """Check what each guest has booted into; a reason for each that differs from what was asked for."""
         looks = [self._boot_fault(guest) for guest in self.guests]
-        return [fault for fault in await asyncio.gather(*looks) if fault is not None]
+        return [fault for fault in await run_all(looks) if fault is not None]
 
     async def _boot_fault(self, guest: GuestPlan) -> str | None:
         if not guest.resources.is_labs:
