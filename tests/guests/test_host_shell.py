@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -68,8 +69,9 @@ async def test_output_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     process = await asyncio.create_subprocess_exec("yes", stdin=pipe, stdout=pipe, stderr=pipe)
     with pytest.raises(GuestError, match=r"host: yes printed more than 97\.7 KiB"):
         await host_shell._communicated(process, b"", "yes")
-    process.kill()
-    await process.wait()
+    # It is seen to end, although its output was not read to the end.
+    await host_shell._kill(process)
+    assert process.returncode == -signal.SIGKILL
 
 
 async def test_input_and_output_that_need_each_other_go_on_together() -> None:

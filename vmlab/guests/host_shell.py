@@ -59,21 +59,10 @@ class HostChannel:
     async def close(self) -> None:
         """Close standard input, which ends the program; kill it when it does not. Raises DeadlineExceeded."""
         self._stdin.close()
-        # A process whose output nobody takes is not seen to end.
-        discarding = asyncio.ensure_future(self._discard())
         try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
-                await self._process.wait()
+            await _ended(self._process, _CLOSE_SECONDS)
         except TimeoutError:
             await _kill(self._process)
-        finally:
-            discarding.cancel()
-
-    async def _discard(self) -> None:
-        # Whoever still waits for a line takes it instead.
-        with contextlib.suppress(RuntimeError):
-            while await self._stdout.read(_LINE_LIMIT):
-                pass
 
 
 class HostShell:
@@ -185,7 +174,25 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
     """Does not wait for it: a process that waits for a hanging disk does not end even after SIGKILL."""
     process.kill()
     try:
-        async with asyncio.timeout(_KILL_SECONDS):
-            await process.wait()
+        await _ended(process, _KILL_SECONDS)
     except TimeoutError as error:
         raise DeadlineExceeded(f"host: process {process.pid} outlived SIGKILL by {_KILL_SECONDS:g} s") from error
+
+
+async def _ended(process: asyncio.subprocess.Process, within: float) -> None:
+    """Discards its output, since asyncio sees the end only after that of the output. Raises TimeoutError."""
+    streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
+    discarding = [asyncio.ensure_future(_discard(stream)) for stream in streams]
+    try:
+        async with asyncio.timeout(within):
+            await process.wait()
+    finally:
+        for task in discarding:
+            task.cancel()
+
+
+async def _discard(stream: asyncio.StreamReader) -> None:
+    # Whoever still waits for a line takes it instead.
+    with contextlib.suppress(RuntimeError):
+        while await stream.read(_LINE_LIMIT):
+            pass
