@@ -249,9 +249,10 @@ def _status(result: asyncssh.SSHCompletedProcess | asyncssh.SSHClientProcess[str
 
 
 def describe_failure(argv: Sequence[str], completed: Completed) -> str:
-    """One line: the command, its status and the last line that it printed."""
+    """One line: the command, its status and the last line that it printed, or the last that says "error"."""
     lines = (completed.stderr.strip() or completed.stdout.strip()).splitlines()
-    tail = f": {lines[-1][:300]}" if lines else ""
+    errors = [line for line in lines if "error" in line.lower()]
+    tail = f": {(errors or lines)[-1][:300]}" if lines else ""
     return f"{shlex.join(argv)[:120]} exited with {completed.status}{tail}"
 
 
