@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -141,11 +142,20 @@ async def test_caches_that_could_not_be_emptied_make_the_cell_invalid_and_keep_i
     assert len([event for event in run.of(MeasurementTaken) if event.metric == "run_time"]) == 2
 
 
-async def test_a_warm_scenario_leaves_the_caches_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("warm", "guests", "host"), [("false", 1, True), ("host", 1, False), ("true", 0, False)])
+async def test_the_caches_that_warm_names_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch, warm: str, guests: int, host: bool
+) -> None:
+    async def emptied(files: Iterable[Path]) -> list[str]:
+        return ["the host's caches were emptied"]
+
     monkeypatch.setattr("tests.lab.runs.ScriptedGuest", Stubborn)
-    run = MemoryRun(CALM + "axes: {cache: [none]}\nwarm: true\n")
-    assert await run.run() == PASSED
-    assert {getattr(guest, "asked", None) for guest in run.guests} == {0}
+    monkeypatch.setattr("vmlab.lab.caches.emptied", emptied)
+    run = MemoryRun(CALM + f"axes: {{cache: [none]}}\nwarm: {warm}\n")
+    await run.run()
+    ((_, reasons),) = run.outcomes()
+    assert {getattr(guest, "asked", None) for guest in run.guests} == {guests}
+    assert ("the host's caches were emptied" in reasons) is host
 
 
 def test_the_first_event_has_the_order() -> None:

@@ -131,10 +131,22 @@ async def test_tables_are_read_before_the_start_and_commits_counted_after_that(
     target.answers["pg_prewarm"] = says("51|51\n")
     target.answers["xact_commit"] = says("0\n43\n")
     await preloading().prepare(context)
-    assert "'sbtest1', 'sbtest1_pkey', 'sbtest2', 'sbtest2_pkey'" in target.commands[0]
+    assert "'sbtest1', 'sbtest1_pkey', 'k_1', 'sbtest2', 'sbtest2_pkey', 'k_2'" in target.commands[0]
     assert "xact_commit" in target.commands[1]
     (counted,) = target.files.values()
     assert counted == b"43\n"
+
+
+async def test_a_server_whose_tables_are_read_beforehand_is_restarted_with_empty_buffers(
+    context: WorkloadContext, load: Oltp, target: FakeShell
+) -> None:
+    target.answers["xact_commit"] = says("0\n43\n")
+    restart = "systemctl restart postgresql.service"
+    await stage_both(load, context)
+    assert restart not in target.commands
+    await stage_both(preloading(), context)
+    checkpoint = next(at for at, words in enumerate(target.commands) if "CHECKPOINT" in words and at > 3)
+    assert target.commands[checkpoint + 1] == restart
 
 
 async def test_blocks_that_were_not_read_fail(context: WorkloadContext, target: FakeShell) -> None:
@@ -153,3 +165,9 @@ async def test_nothing_is_read_unless_that_is_asked_for(
 def test_the_client_is_told_which_rows_to_ask_for(load: Oltp, context: WorkloadContext) -> None:
     assert "--rand-type=special" in load.client(context).argv
     assert "--rand-type=uniform" in preloading().client(context).argv
+
+
+def test_range_selects_are_left_out_where_that_is_asked_for(load: Oltp, context: WorkloadContext) -> None:
+    without = Oltp(load.params.model_copy(update={"range_selects": False}))
+    assert "--range-selects=off" in without.client(context).argv
+    assert not [option for option in load.client(context).argv if "range" in option]

@@ -9,24 +9,25 @@ from pathlib import Path
 
 from vmlab.lab.guest_set import GuestSet
 from vmlab.model.errors import VmlabError, in_one_line
+from vmlab.model.repetition import Warm
 from vmlab.model.results import CacheProof
 from vmlab.plan.terms import GuestPlan
 
 
 class Caches:
-    """Empties the caches of one cell, or leaves them as they are where it starts `warm`.
+    """Empties the caches of one cell, or leaves those as they are that `warm` keeps.
 
     `faults` has a reason for each that could not be emptied: the cell is measured all the same, and is invalid.
     """
 
-    def __init__(self, guests: GuestSet, *, warm: bool) -> None:
+    def __init__(self, guests: GuestSet, *, warm: Warm) -> None:
         self._guests = guests
         self._warm = warm
         self.faults: list[str] = []
 
     async def empty_guest(self, guest: GuestPlan) -> None:
         """Empty the page cache of one guest, and its caches of names and inodes."""
-        if self._warm:
+        if self._warm is True:
             return
         try:
             await self._guests.drop_caches(guest)

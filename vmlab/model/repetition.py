@@ -11,6 +11,7 @@ from vmlab.model.units import Percent
 
 MOST_REPEATS = 1000
 Order = Literal["random", "as written"]
+Warm = Literal[False, True, "host"]
 
 
 class Until(ScenarioPart):

@@ -16,7 +16,7 @@ from vmlab.model.guest import GuestAttributes
 from vmlab.model.host_settings import Host
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.reference import Reference
-from vmlab.model.repetition import MOST_REPEATS, Order, Until, as_until
+from vmlab.model.repetition import MOST_REPEATS, Order, Until, Warm, as_until
 from vmlab.model.scenario_part import ScenarioPart, as_tuple
 from vmlab.model.table import Table
 from vmlab.model.units import Bytes, Seconds
@@ -166,8 +166,8 @@ class Scenario(ScenarioPart):
     """Order of the cells in each repeat: random, from the seed, or as written."""
     warm_up: bool = False
     """The first cell is run once more ahead of all others; it is shown and never counted."""
-    warm: bool = False
-    """Workloads find the caches of guests and host as preparing left them; otherwise they are emptied before."""
+    warm: Warm = False
+    """Workloads find the caches of guests and host, or those of the `host` alone, as preparing left them."""
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
     """Seed of all random data and of the cells' order, so that both sides of a comparison do the same work."""
     sizes: dict[str, dict[str, Any]] = Field(default_factory=dict)

@@ -46,7 +46,7 @@ class OltpParams(WorkloadParams):
     engine: Literal["postgresql"] = "postgresql"
     """Database server."""
     transactions: int = Field(ge=1, le=10_000_000)
-    """Transactions of all connections together; each has 20 statements."""
+    """Transactions of all connections together; each has 20 statements, 16 without `range_selects`."""
     concurrency: int = Field(default=4, ge=1, le=40)
     """Connections at once, a thread of sysbench each; the server takes 50 of all clients together."""
     tables: int = Field(default=4, ge=1, le=64)
@@ -55,8 +55,10 @@ class OltpParams(WorkloadParams):
     """Rows of each table. With few rows transactions deadlock, and each deadlock costs a second of waiting."""
     access: Literal["special", "uniform"] = "special"
     """Which rows are asked for: few of them most of the time, as sysbench does unless told, or all equally often."""
+    range_selects: bool = True
+    """Whether a transaction has four SELECTs of 100 rows each besides its ten of one row."""
     preload: bool = False
-    """Whether the server reads all tables once before the start, so that each cache has what it has room for."""
+    """Whether the server, with empty buffers of its own, reads all tables once before the start."""
     pace: Pace | None = None
     """Transactions that are due in a second on average, a whole number such as 5/s; as fast as it can if left out."""
 
@@ -149,13 +151,16 @@ class Oltp(Workload[OltpParams]):
         await context.shell.run(self._sysbench(_SOCKET_FOLDER, seed, "prepare"), deadline=300 + rows * 0.02)
         tables = ", ".join(self._tables())
         await _sql(context.shell, DATABASE, f"VACUUM ANALYZE {tables}", "CHECKPOINT", deadline=300 + rows * 0.01)
+        if self.params.preload:
+            await context.shell.run(["systemctl", "restart", "postgresql.service"], deadline=300)
         await _keep_commits(context.shell, context.workload)
 
     async def prepare(self, context: WorkloadContext) -> None:
         """Reads the tables where that is asked for, and counts commits anew, as reading is a commit too."""
         if not self.params.preload:
             return
-        names = ", ".join(f"'{table}', '{table}_pkey'" for table in self._tables())
+        relations = [(table, f"{table}_pkey", f"k_{number}") for number, table in enumerate(self._tables(), 1)]
+        names = ", ".join(f"'{name}'" for names in relations for name in names)
         deadline = 300 + self.params.tables * self.params.rows * 0.002
         extension, blocks = "CREATE EXTENSION IF NOT EXISTS pg_prewarm", _BLOCKS_READ.format(names)
         (answer,) = await _sql(context.peer, DATABASE, extension, blocks, deadline=deadline)
@@ -171,6 +176,7 @@ class Oltp(Workload[OltpParams]):
             f"--rand-type={self.params.access}",
             "--time=0",
             "--report-interval=1",
+            *(() if self.params.range_selects else ("--range-selects=off",)),
             *(() if self.params.pace is None else (f"--rate={self.params.pace:.0f}",)),
             "run",
         )
