@@ -1,5 +1,6 @@
 """What must not break the console: dead runs, busy stores, poor terminals, no terminal."""
 
+import asyncio
 import os
 import shutil
 import sqlite3
@@ -22,6 +23,7 @@ from vmlab.tui.app import COPIED, Console
 from vmlab.tui.options import ConsoleOptions, console_options
 from vmlab.tui.screens.help import help_lines
 from vmlab.tui.screens.live import LiveScreen
+from vmlab.tui.screens.results import ResultsScreen
 
 
 def begun(name: str) -> tuple[RunFolder, RunWriter, int]:
@@ -46,6 +48,18 @@ async def test_a_run_that_dies_under_it_is_told_as_aborted_and_the_host_goes_on(
         screen = app.screen
         assert isinstance(screen, LiveScreen)
         await until(lambda: len(screen.history) > 0, "the host is read from here")
+
+
+async def test_what_a_thread_has_read_for_a_screen_that_is_gone_is_left_out(recorded: Path) -> None:
+    app = Console()
+    async with app.run_test(size=(80, 24)):
+        screen = ResultsScreen(recorded)
+        await app.push_screen(screen)
+        received: list[str] = []
+        await asyncio.to_thread(screen.hand_over, received.append, "while it is there")
+        await app.pop_screen()
+        await asyncio.to_thread(screen.hand_over, received.append, "after it")
+        assert received == ["while it is there"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -43,6 +44,15 @@ class ConsoleScreen(KeptLines, Screen[None], inherit_bindings=False):
             self.focus_next()
         else:
             self.focus_previous()
+
+    def hand_over(self, receive: Callable[..., object], *found: Any, **named: Any) -> None:
+        """Have a thread's work received in the console's own thread, unless this screen is being removed."""
+
+        def received() -> None:
+            if self.is_attached and self.display:
+                receive(*found, **named)
+
+        self.app.call_from_thread(received)
 
     def why_not(self, action: str) -> str:
         """See `Explaining`."""

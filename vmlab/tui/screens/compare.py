@@ -88,9 +88,9 @@ class CompareScreen(ConsoleScreen):
             shown = [one.side for one in sides]
             compared = compared_sides(shown, every_metric=self._every_metric, left_out=left_out)
         except VmlabError as error:
-            self.app.call_from_thread(self._sides_received, [], ComparedSides(), str(error))
+            self.hand_over(self._sides_received, [], ComparedSides(), str(error))
             return
-        self.app.call_from_thread(self._sides_received, sides, compared, "", unchanged)
+        self.hand_over(self._sides_received, sides, compared, "", unchanged)
 
     def _sides_received(
         self, sides: list[PickedSide], compared: ComparedSides, problem: str, unchanged: str = ""
@@ -114,7 +114,7 @@ class CompareScreen(ConsoleScreen):
         except VmlabError as error:
             self.app.call_from_thread(self.notify, str(error), severity="error")
             return
-        self.app.call_from_thread(self._draw_series, figure.label, figure.name, curves, phases, switches)
+        self.hand_over(self._draw_series, figure.label, figure.name, curves, phases, switches)
 
     def _labels(self) -> list[str]:
         return [one.side.label for one in self._sides]

@@ -260,7 +260,7 @@ class LiveScreen(WatchScreen):
         except VmlabError as error:
             cells, problem = [], str(error)
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._show_coming, cells, problem)
+            self.hand_over(self._show_coming, cells, problem)
 
     def _show_coming(self, cells: Sequence[CellToCome], problem: str) -> None:
         if self._listed is not None and problem:
@@ -319,13 +319,13 @@ class LiveScreen(WatchScreen):
             effect = command(run_commands(runs_folder() / self.watched))
         except VmlabError as error:
             if refused is not None:
-                self.app.call_from_thread(refused)
+                self.hand_over(refused)
             self.app.call_from_thread(self.notify, str(error), title=f"{title}: not changed", severity="error")
             return
         if effect:
             self.app.call_from_thread(self.notify, effect, title=title)
         if self._listed is not None:
-            self.app.call_from_thread(self._list_coming)
+            self.hand_over(self._list_coming)
 
     def _note(self, level: str, text: str) -> None:
         if self.state is not None:

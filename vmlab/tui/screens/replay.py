@@ -78,11 +78,11 @@ class ReplayScreen(WatchScreen):
         try:
             recording = RecordedRun(self.store)
         except VmlabError as error:
-            self.app.call_from_thread(self._refused, str(error))
+            self.hand_over(self._refused, str(error))
             return
         past = self.past_of(recording)
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._loaded, recording, past)
+            self.hand_over(self._loaded, recording, past)
 
     def past_of(self, recording: RecordedRun) -> PastTimes:
         """How long workloads took in earlier runs of the same scenario and size; called in a thread."""

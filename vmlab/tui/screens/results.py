@@ -47,7 +47,7 @@ class ResultsScreen(ConsoleScreen):
             results = results_of(self.store)
         except VmlabError as error:
             results = ResultText.of_problem(str(error))
-        self.app.call_from_thread(self._told, results)
+        self.hand_over(self._told, results)
 
     def _told(self, results: ResultText) -> None:
         self._results = results

@@ -104,13 +104,13 @@ class RunsScreen(ConsoleScreen):
         try:
             runs = self._run_list.read()
         except VmlabError as error:
-            self.app.call_from_thread(self._refused, str(error))
+            self.hand_over(self._refused, str(error))
             return
         self._problem = ""
         if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._runs_received, runs)
+            self.hand_over(self._runs_received, runs)
         if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._facts_received, self._facts_list.of(runs, runs_folder()))
+            self.hand_over(self._facts_received, self._facts_list.of(runs, runs_folder()))
 
     def _runs_received(self, runs: list[RunSummary]) -> None:
         self._runs, self._loaded = runs, True
@@ -296,7 +296,7 @@ class RunsScreen(ConsoleScreen):
         except VmlabError as error:
             self.app.call_from_thread(self.notify, str(error), severity="error")
             return
-        self.app.call_from_thread(self._unfold, run, tuple(map(cell_view, timeline.cells.values())))
+        self.hand_over(self._unfold, run, tuple(map(cell_view, timeline.cells.values())))
 
     def _unfold(self, run: str, cells: tuple[CellView, ...]) -> None:
         self._unfolded[run] = cells

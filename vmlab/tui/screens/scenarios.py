@@ -79,9 +79,9 @@ class ScenariosScreen(ConsoleScreen):
     @work(thread=True, group="scenarios")
     def _read(self) -> None:
         # Reading and checking them all takes a moment; their names are known at once.
-        self.app.call_from_thread(self._listed, scenario_names())
+        self.hand_over(self._listed, scenario_names())
         found = scenarios()
-        self.app.call_from_thread(self._listed, found)
+        self.hand_over(self._listed, found)
 
     def _listed(self, found: Sequence[tuple[str, str]]) -> None:
         self._summaries |= dict(found)
@@ -120,7 +120,7 @@ class ScenariosScreen(ConsoleScreen):
         except VmlabError as error:
             self.app.call_from_thread(self.notify, str(error), title="Not opened", severity="error")
             return
-        self.app.call_from_thread(self._opened, found)
+        self.hand_over(self._opened, found)
 
     def _opened(self, found: tuple[str, str]) -> None:
         self._leave_file()
@@ -177,10 +177,10 @@ class ScenariosScreen(ConsoleScreen):
             else:
                 made = planned(name, overrides_of(choices))
         except VmlabError as error:
-            self.app.call_from_thread(self._refused, str(error))
+            self.hand_over(self._refused, str(error))
             return
         if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._plan_received, made, choices)
+            self.hand_over(self._plan_received, made, choices)
 
     def _refused(self, problem: str) -> None:
         self._problem, self._is_planning = problem, False
