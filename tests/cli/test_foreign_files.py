@@ -133,10 +133,13 @@ def test_an_archive_whose_list_is_large_is_refused(tmp_path: Path) -> None:
 
 
 def fill(store: Path, size: int, statement: str = "UPDATE raw_outputs SET body = ?") -> None:
-    """Have a tool have printed `size` zeros."""
+    """Have a tool have printed `size` zeros, a multiple of 16 MiB: the same compressed block again and again."""
     packing = zlib.compressobj(9)
-    piece = bytes(2**24)
-    body = b"".join(packing.compress(piece) for _ in range(size // len(piece))) + packing.flush()
+    head = packing.compress(b"") + packing.flush(zlib.Z_FULL_FLUSH)
+    block = packing.compress(bytes(2**24)) + packing.flush(zlib.Z_FULL_FLUSH)
+    end = b"\3\0" + struct.pack(">HH", size % 65521, 1)  # an empty last block, and Adler-32
+    body = head + block * (size // 2**24) + end
+    assert zlib.decompress(head + block + b"\3\0" + struct.pack(">HH", 2**24 % 65521, 1)) == bytes(2**24)
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute(statement, (body,))
 
