@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,16 +72,15 @@ class FileDigests:
 
 def describe(path: Path, each: Callable[[], object] = lambda: None) -> FileDigests:
     """The digests of a file as programs see it now. `each` is called before each chunk. Raises OSError."""
-    whole = hashlib.sha256()
     chunks: list[str | None] = []
     size = 0
-    with path.open("rb") as file:
+    with path.open("rb") as file, path.open("rb") as again, ThreadPoolExecutor(1) as other:
+        whole = other.submit(hashlib.file_digest, again, "sha256")
         while data := file.read(CHUNK):
             each()
-            whole.update(data)
             chunks.append(None if _is_zero(data) else hashlib.sha256(data).hexdigest())
             size += len(data)
-    return FileDigests(size, whole.hexdigest(), CHUNK, tuple(chunks))
+        return FileDigests(size, whole.result().hexdigest(), CHUNK, tuple(chunks))
 
 
 def _is_zero(data: bytes | bytearray | memoryview) -> bool:
