@@ -128,9 +128,17 @@ class Runner:
     async def _open_and_run(self) -> Outcome:
         # Close only when opening has finished or failed, and no call for the hypervisor's facts is running.
         await shielded(self._hypervisor.open())
-        await shielded(self._disk.open(self._prepared.image.disk, _notices(self._outbox, "info")))
+        opening = shielded(self._disk.open(self._prepared.image.disk, _notices(self._outbox, "info")))
+        for done in await asyncio.gather(opening, self._ask_hypervisor(), return_exceptions=True):
+            if isinstance(done, BaseException):
+                raise done
         await self._probe()
         return await self._run_cells()
+
+    async def _ask_hypervisor(self) -> None:
+        """Have it find out what it keeps, which may take seconds."""
+        await self._hypervisor.accelerator()
+        await shielded(self._hypervisor.facts())
 
     async def _probe(self) -> None:
         accelerator = await self._hypervisor.accelerator()
