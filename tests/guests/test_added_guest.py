@@ -63,11 +63,11 @@ async def test_all_that_is_missing_is_one_list(local: Local, tmp_path: Path) -> 
         "useradd (passwd)",
         "mkfs.ext4 (e2fsprogs)",
         "blockdev (util-linux)",
-        "mount.cifs (cifs-utils)",
-        "/usr/lib/vmlab/stream (only vmlab's own image has it)",
         "smbd (samba)",
         "smbpasswd (samba-common-bin)",
         "testparm (samba-common-bin)",
+        "mount.cifs (cifs-utils)",
+        "/usr/lib/vmlab/stream (only vmlab's own image has it)",
     ]
     for name in ("install", "useradd", "mkfs.ext4", "blockdev", "mount.cifs", "smbd", "smbpasswd", "testparm"):
         (tmp_path / name).symlink_to("/bin/true")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import stat
+import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import asyncssh
@@ -15,10 +17,12 @@ from vmlab.cli.main import command_line
 from vmlab.guests.cached import Lock
 from vmlab.guests.image import added
 from vmlab.guests.image.adding import NewImage, add
-from vmlab.integrity import describe
+from vmlab.integrity import describe, seal, unseal
 from vmlab.model.errors import ExitCode, ImageError, UsageError, VmlabError
 
 SIZE = 2**20
+PART = 2**20
+"""Where partitions begin."""
 
 
 @pytest.fixture(autouse=True)
@@ -186,6 +190,119 @@ def test_only_a_private_key_without_a_passphrase_will_do(tmp_path: Path, key: Pa
     for file in (tmp_path / "id.pub", tmp_path / "locked", _disk(tmp_path), tmp_path / "none"):
         with pytest.raises(UsageError, match=file.name):
             add(_new(_disk(tmp_path), file), _quiet)
+
+
+def _root(folder: Path, *programs: str, fstab: str = "/dev/vda1 / ext4 defaults 0 1\n") -> bytes:
+    """An ext4 root file system as Debian lays it out, with these programs in /usr/bin; python3 is a link."""
+    tree = folder / "tree"
+    for below in ("usr/bin", "usr/sbin", "etc"):
+        (tree / below).mkdir(parents=True)
+    (tree / "bin").symlink_to("usr/bin")
+    (tree / "usr/bin/python3").symlink_to("python3.11")
+    (tree / "etc/fstab").write_text(fstab)
+    for program in ("sh", *programs):
+        (tree / "usr/bin" / program).touch(mode=0o755)
+    disk = folder / "root.img"
+    subprocess.run(["/sbin/mke2fs", "-q", "-t", "ext4", "-d", str(tree), str(disk), "4M"], check=True)
+    return disk.read_bytes()
+
+
+def _entry(kind: int, sector: int) -> bytes:
+    return bytes(4) + bytes([kind]) + bytes(3) + struct.pack("<II", sector, 2**13)
+
+
+def _table(*entries: bytes) -> bytes:
+    return (bytes(446) + b"".join(entries)).ljust(510, b"\0") + b"\x55\xaa"
+
+
+def _whole(root: bytes) -> bytes:
+    return root[:510] + b"\x55\xaa" + root[512:]
+
+
+def _mbr(root: bytes) -> bytes:
+    return _table(_entry(0x0B, 64), _entry(0x83, PART // 512)).ljust(PART, b"\0") + root
+
+
+def _logical(root: bytes) -> bytes:
+    """The second of two logical partitions."""
+    first = _table(_entry(0x05, 128)).ljust(PART, b"\0")
+    records = _table(_entry(0x82, 8), _entry(0x05, 256)).ljust(256 * 512, b"\0") + _table(_entry(0x83, 2))
+    at_128 = first[: 128 * 512] + records.ljust(258 * 512, b"\0")
+    return at_128 + root
+
+
+def _gpt(root: bytes) -> bytes:
+    header = (b"EFI PART" + bytes(64) + struct.pack("<QII", 2, 128, 128)).ljust(512, b"\0")
+    empty = bytes(128)
+    entry = b"type of Linux..." + b"its own identity"[:16] + struct.pack("<QQ", PART // 512, 2**13)
+    return (_table(_entry(0xEE, 1)) + header + empty + entry).ljust(PART, b"\0") + root
+
+
+def _added_with(content: bytes, folder: Path, key: Path) -> tuple[added.AddedImage, list[str]]:
+    """The image of a disk with this content, and the lines that were said meanwhile."""
+    (folder / "own.img").write_bytes(content)
+    said: list[str] = []
+    return add(_new(folder / "own.img", key), said.append), said
+
+
+@pytest.mark.parametrize("laid_out", [_whole, _mbr, _logical, _gpt])
+def test_programs_are_looked_for_on_the_disk_when_it_is_added(
+    tmp_path: Path, key: Path, laid_out: Callable[[bytes], bytes]
+) -> None:
+    made, said = _added_with(laid_out(_root(tmp_path, "fio", "mount.cifs")), tmp_path, key)
+    assert made.programs["fio"] and made.programs["mount.cifs"] and made.programs["python3"]
+    assert not made.programs["sysbench"] and not made.programs["ab"]
+    lacked = added.lacked_programs()["own"]
+    assert {"sysbench", "ab", "java"} <= set(lacked) and not {"fio", "python3"} & set(lacked)
+    (line,) = [one for one in said if "lacks" in one]
+    assert "sysbench" in line and "ab (apache2-utils)" in line and "fio" not in line
+    assert line.endswith("scenarios that need one of them are refused")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (lambda _folder: _table() + bytes(SIZE), "no ext2, ext3 or ext4 root file system"),
+        (lambda _folder: _mbr(bytes(1080) + b"\x53\xef" + bytes(SIZE)), "no ext2, ext3 or ext4 root file system"),
+        (lambda _folder: _table(*[_entry(0x05, 0)] * 4) + bytes(SIZE), "no ext2, ext3 or ext4 root file system"),
+        (
+            lambda folder: _mbr(_root(folder, fstab="/dev/vdb1 /usr/local ext4\n")),
+            "'/usr/local' is another file system",
+        ),
+    ],
+    ids=["no file system", "only its magic", "a table that leads to itself", "another file system below /usr"],
+)
+def test_a_disk_that_cannot_be_looked_at_is_added_with_one_line(
+    tmp_path: Path, key: Path, content: Callable[[Path], bytes], why: str
+) -> None:
+    made, said = _added_with(content(tmp_path), tmp_path, key)
+    assert made.programs == {} and added.lacked_programs() == {}
+    (line,) = [one for one in said if "could not be checked" in one]
+    assert why in line
+
+
+def test_one_that_was_added_before_lacks_nothing_that_is_known(tmp_path: Path, key: Path) -> None:
+    made, _ = _added_with(_mbr(_root(tmp_path)), tmp_path, key)
+    manifest = unseal((made.folder / "manifest.json").read_bytes())
+    del manifest["programs"]
+    (made.folder / "manifest.json").write_text(seal(manifest))
+    assert added.require("own").programs == {} and added.lacked_programs() == {}
+
+
+def test_a_scenario_that_needs_a_program_which_the_image_lacks_is_refused(
+    tmp_path: Path, key: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    _added_with(_mbr(_root(tmp_path, "fio", "systemctl", "install", "useradd")), tmp_path, key)
+    for kind, work in (("cpu", "threads: 1, max_prime: 1000"), ("fio", "rw: read, size: 8 MiB")):
+        guests = "guests:\n  vm: {memory: 512 MiB, image: own}\n"
+        workloads = f"workloads: {{work: {{kind: {kind}, on: vm, {work}}}}}\n"
+        (tmp_path / f"{kind}.yaml").write_text(f"name: x\n{guests}{workloads}")
+    wanted = f"{tmp_path}/cpu.yaml:3:29: guest vm needs what its image own lacks: sysbench for workload work"
+    for command in ("validate", "plan", "run"):
+        assert command_line([command, str(tmp_path / "cpu.yaml")]) == ExitCode.USAGE
+        assert capsys.readouterr().err.splitlines()[-1].endswith(wanted)
+    assert command_line(["validate", str(tmp_path / "fio.yaml")]) == 0
 
 
 def test_what_was_interrupted_leaves_nothing(

@@ -70,6 +70,21 @@ def test_an_image_that_cannot_be_is_named_with_its_place(old: str, new: str, lin
     assert str(caught.value).startswith(line) and caught.value.exit_code == 2
 
 
+def test_programs_that_an_image_is_known_to_lack_are_refused_for_those_who_need_them() -> None:
+    host = replace(HOST, lacked_programs={"mine": ["smbd", "mkfs.ext4", "fio"], "small": ["mount.cifs"]})
+    needs = "guest b needs what its image mine lacks: "
+    with pytest.raises(ScenarioError) as caught:
+        planned(host=host)
+    assert str(caught.value) == f"x.yaml:4:49: {needs}smbd (samba) for role fileserver"
+    with pytest.raises(ScenarioError, match=r"mkfs\.ext4 \(e2fsprogs\) for a data disk, smbd"):
+        planned(SCENARIO.replace("image: mine,", "image: mine, data: 1 GiB,"), host)
+    with pytest.raises(
+        UsageError, match=r"guests\.a\.image=small: guest a needs .*: mount\.cifs .* for workload copy$"
+    ):
+        planned(host=replace(host, lacked_programs={"small": ["mount.cifs"]}), sets=("guests.a.image=small",))
+    assert planned(host=replace(host, lacked_programs={"mine": ["mount.cifs"]})).added_images == ("mine",)
+
+
 def test_an_option_that_names_none_is_named() -> None:
     with pytest.raises(UsageError, match=r"guests\.a\.image=none: there is no image 'none'"):
         planned(sets=("guests.a.image=none",))

@@ -12,6 +12,7 @@ from vmlab.cli.gate_options import conditions_option
 from vmlab.cli.options import overrides_options
 from vmlab.cli.output import write_json, write_text
 from vmlab.cli.plan_text import plan_document, plan_text
+from vmlab.guests.image.added import lacked_programs
 from vmlab.lab.host_images import with_images
 from vmlab.model.errors import RefusedError
 from vmlab.model.places import runs_folder
@@ -54,7 +55,8 @@ def plan(scenario: str, overrides: Overrides, conditions: tuple[Condition, ...],
 @click.option("--json", "as_json", is_flag=True, help="Print what is valid as JSON.")
 def validate(scenarios: tuple[str, ...], as_json: bool) -> None:
     """Check every cell of every size of each SCENARIO and start nothing; each problem is one line."""
-    found = [validate_all(load(scenario)) for scenario in scenarios]
+    lacked = lacked_programs()
+    found = [validate_all(load(scenario), lacked) for scenario in scenarios]
     for one in found:
         counts = ", ".join(f"{plural(count, 'cell')} at {size}" for size, count in one.cells.items())
         say(f"{one.path}: valid; {counts}")

@@ -7,25 +7,10 @@ from dataclasses import dataclass
 
 from vmlab.guests.roles import ROLE_UNITS
 from vmlab.workloads.contract import Shell
+from vmlab.workloads.registry import kinds
+from vmlab.workloads.services import ROLE_NEEDS, needed_programs, program_words
 
 _PYTHON = (3, 9)
-_ALWAYS = ("python3", "systemctl", "install", "useradd")
-_OF_DATA_DISK = ("mkfs.ext4", "blockdev")
-_OF_ROLE = {"fileserver": ("smbd", "smbpasswd", "testparm")}
-_PACKAGES = {
-    "ab": "apache2-utils",
-    "blockdev": "util-linux",
-    "install": "coreutils",
-    "mkfs.ext4": "e2fsprogs",
-    "mount.cifs": "cifs-utils",
-    "smbd": "samba",
-    "smbpasswd": "samba-common-bin",
-    "systemctl": "systemd",
-    "testparm": "samba-common-bin",
-    "useradd": "passwd",
-}
-"""The Debian package of each program that is not called as its package."""
-
 _LOOK = """\
 [ "$(id -u)" = 0 ] || echo root
 for one in "$@"; do
@@ -51,8 +36,7 @@ class GuestNeeds:
 def needs_of(roles: Iterable[str], tools: Iterable[str], *, data_disk: bool) -> GuestNeeds:
     """What a guest with these roles needs, whose workloads run `tools`."""
     served = tuple(roles)
-    programs = [*_ALWAYS, *(_OF_DATA_DISK if data_disk else ()), *tools]
-    programs += [program for role in served for program in _OF_ROLE.get(role, ())]
+    programs = [*needed_programs(served, data_disk=data_disk), *tools]
     units = [unit for role in served for unit in ROLE_UNITS[role]]
     return GuestNeeds(tuple(dict.fromkeys(programs)), tuple(dict.fromkeys(units)))
 
@@ -72,7 +56,10 @@ def _words(one: str) -> str:
         return "root's rights for the user"
     if one == "newer python3":
         return f"python3 {_PYTHON[0]}.{_PYTHON[1]} or newer"
-    if one.startswith("/"):
-        return f"{one} (only vmlab's own image has it)"
-    package = _PACKAGES.get(one)
-    return one if package is None else f"{one} ({package})"
+    return program_words(one)
+
+
+def all_programs() -> tuple[str, ...]:
+    """Every program that a guest of an added image may need, for some role or some kind of workload."""
+    tools = (tool for kind in kinds().values() for side in kind.tools for tool in side)
+    return needs_of(ROLE_NEEDS, tools, data_disk=True).programs

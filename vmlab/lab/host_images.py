@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vmlab.guests.image.added import disk_sizes
+from vmlab.guests.image.added import disk_sizes, lacked_programs
 from vmlab.lab.host_networks import LACKING
 from vmlab.plan.terms import HostFacts
 from vmlab.workloads.assets import read_assets
@@ -16,4 +16,10 @@ def with_images(host: HostFacts, assets: Sequence[str] = ()) -> HostFacts:
 
     Raises what `read_assets` raises.
     """
-    return replace(host, images=disk_sizes(), assets=read_assets(assets), lacking=LACKING)
+    return replace(
+        host,
+        images=disk_sizes(),
+        lacked_programs=lacked_programs(),
+        assets=read_assets(assets),
+        lacking=LACKING,
+    )

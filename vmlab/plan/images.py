@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from vmlab.model.guest import LAB_IMAGE
 from vmlab.model.scenario import Guest, Scenario
 from vmlab.model.units import format_bytes
 from vmlab.plan.problems import Place, Problem, meant, shorten
+from vmlab.workloads.registry import kinds
+from vmlab.workloads.services import needed_programs, program_words
 
 SERVED = ("fileserver",)
 """The roles that are set up in a guest of an added image."""
@@ -47,6 +49,27 @@ def on_this_host(scenario: Scenario, images: Mapping[str, int] | None) -> Iterat
         elif guest.disk_bytes < images[guest.image]:
             size = format_bytes(images[guest.image])
             yield Problem(_of_disk(name, guest), f"image {guest.image} needs a disk of {size} or more")
+
+
+def of_lacked_programs(scenario: Scenario, lacked: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
+    """Programs that a guest needs and its added image lacks; `lacked` as in `HostFacts`."""
+    used = {place for entry in scenario.workloads.values() for place in entry.places}
+    for name, guest in scenario.guests.items():
+        missing = lacked.get(guest.image, ())
+        if name not in used or guest.is_labs or not missing:
+            continue
+        needed = dict.fromkeys(needed_programs((), data_disk=False), "every guest")
+        if guest.data_bytes is not None:
+            needed |= {one: "a data disk" for one in needed_programs((), data_disk=True) if one not in needed}
+        for role in guest.role:
+            needed |= {one: f"role {role}" for one in needed_programs([role], data_disk=False) if one not in needed}
+        for workload, entry in scenario.workloads.items():
+            sides = zip((entry.on or entry.source, entry.target), kinds()[entry.kind].tools, strict=True)
+            tools = [tool for place, side in sides if place == name for tool in side]
+            needed |= {one: f"workload {workload}" for one in tools if one not in needed}
+        if lines := [f"{program_words(one)} for {user}" for one, user in needed.items() if one in missing]:
+            message = f"guest {name} needs what its image {guest.image} lacks: {', '.join(lines)}"
+            yield Problem(("guests", name, "image"), message)
 
 
 def _of_disk(name: str, guest: Guest) -> Place:

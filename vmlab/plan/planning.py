@@ -18,7 +18,7 @@ from vmlab.plan.control import controlled
 from vmlab.plan.document import Document
 from vmlab.plan.estimate import cell_disk, cell_seconds, footprint
 from vmlab.plan.hosting import check_fit, read_host_facts
-from vmlab.plan.images import on_this_host
+from vmlab.plan.images import of_lacked_programs, on_this_host
 from vmlab.plan.lacking import without_lacking
 from vmlab.plan.loading import ScenarioFile
 from vmlab.plan.looping import looped
@@ -120,7 +120,12 @@ def _cells(
 
 def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
     checked = read_cell(point.document)
-    point.document.raise_problems(list(on_this_host(checked.scenario, host.images)))
+    point.document.raise_problems(
+        [
+            *on_this_host(checked.scenario, host.images),
+            *of_lacked_programs(checked.scenario, host.lacked_programs),
+        ]
+    )
     tiles = point.tiles
     guests = tuple(guest for tile in range(1, tiles + 1) for guest in _guests(checked.scenario, tile, host))
     if len(guests) > MOST_GUESTS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,8 @@ class HostFacts:
     `unsettable` has, for each host setting that cannot be changed here, the reason. `in_memory` is the file system of
     the guests' disks where that is in memory, such as ``tmpfs``. `images` has the bytes of each added image's disk, by
     its name; `assets` the user's own copies of suites, by theirs. None where they are not known, and then every name
-    passes. `lacking` has the reason for what guests' networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``.
+    passes. `lacked_programs` has what each added image is known to lack. `lacking` has the reason for what guests'
+    networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``.
     """
 
     memory_available_bytes: int
@@ -81,6 +82,7 @@ class HostFacts:
     images: Mapping[str, int] | None = None
     assets: Mapping[str, Asset] | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
+    lacked_programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vmlab.model.scenario import SIZES
@@ -24,10 +25,14 @@ class Valid:
     cells: dict[str, int]
 
 
-def validate_all(file: ScenarioFile) -> Valid:
-    """Plan every size for a host that holds anything. Raises ScenarioError for the first that fails."""
+def validate_all(file: ScenarioFile, lacked_programs: Mapping[str, Sequence[str]] | None = None) -> Valid:
+    """Plan every size for a host that holds anything. Raises ScenarioError for the first that fails.
+
+    `lacked_programs` has what added images are known to lack, as in `HostFacts`.
+    """
+    host = replace(_ANY_HOST, lacked_programs=lacked_programs or {})
     sizes = [size for size in reversed(SIZES) if size == "full" or size in file.scenario.sizes]
-    cells = {size: len(make_plan(file, Overrides(size=size), _ANY_HOST).cells) for size in sizes}
+    cells = {size: len(make_plan(file, Overrides(size=size), host).cells) for size in sizes}
     return Valid(file.path, file.scenario.name, cells)
 
 

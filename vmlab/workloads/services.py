@@ -1,6 +1,8 @@
-"""What the guests' services offer to a workload; the guest image is built accordingly."""
+"""What the guests' services offer to a workload, and the programs that they take; the guest image has them all."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 LAB_USER = "lab"
 """Owns the files of the share and receives the mail."""
@@ -25,3 +27,41 @@ DATABASE = "sbtest"
 
 ACCESS_LOG = "/var/log/apache2/access.log"
 """Apache's log in the ``combined`` format, whose size field counts bytes sent with headers."""
+
+ALWAYS_NEEDED = ("python3", "systemctl", "install", "useradd")
+"""Programs that every guest needs."""
+
+DATA_DISK_NEEDS = ("mkfs.ext4", "blockdev")
+"""Programs that a guest with a data disk needs."""
+
+ROLE_NEEDS = {"fileserver": ("smbd", "smbpasswd", "testparm")}
+"""Programs of each role that a guest of an added image can have."""
+
+_PACKAGES = {
+    "ab": "apache2-utils",
+    "blockdev": "util-linux",
+    "install": "coreutils",
+    "java": "default-jre-headless",
+    "mkfs.ext4": "e2fsprogs",
+    "mount.cifs": "cifs-utils",
+    "smbd": "samba",
+    "smbpasswd": "samba-common-bin",
+    "systemctl": "systemd",
+    "testparm": "samba-common-bin",
+    "useradd": "passwd",
+}
+"""The Debian package of each program that is not called as its package."""
+
+
+def needed_programs(roles: Iterable[str], *, data_disk: bool) -> tuple[str, ...]:
+    """The programs that a guest with these roles needs, whatever its workloads are."""
+    of_roles = (program for role in roles for program in ROLE_NEEDS.get(role, ()))
+    return (*ALWAYS_NEEDED, *(DATA_DISK_NEEDS if data_disk else ()), *of_roles)
+
+
+def program_words(program: str) -> str:
+    """A program that is missing, with the Debian package that has it where that is called otherwise."""
+    if program.startswith("/"):
+        return f"{program} (only vmlab's own image has it)"
+    package = _PACKAGES.get(program)
+    return program if package is None else f"{program} ({package})"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from vmlab.guests.cached import Collection, Entry, digests_in, require_sizes
 from vmlab.integrity import FileDigests, verify
@@ -31,7 +32,8 @@ class AddedImage:
     """One image that a user has added: a raw disk, and how to log in to a guest of it.
 
     Without `kernel` a guest boots as its disk says. `user` logs in over SSH with the private key in the file `key`.
-    `files` has the digests of all files, by name, and `size` is the disk's in bytes.
+    `files` has the digests of all files, by name, and `size` is the disk's in bytes. `programs` has, for each program
+    that was looked for when it was added, whether it is there; nothing where the disk could not be looked at.
     """
 
     id: str
@@ -45,6 +47,7 @@ class AddedImage:
     key: Path
     size: int
     files: Mapping[str, FileDigests]
+    programs: Mapping[str, bool] = field(default_factory=dict)
 
     def damaged(self, fault: str) -> ImageError:
         """The error for a fault of its files; it names the command that mends it."""
@@ -142,6 +145,7 @@ def load(folder: Path) -> AddedImage:
         key=folder / KEY,
         size=files[DISK].size,
         files=files,
+        programs=_programs_in(manifest),
     )
 
 
@@ -173,6 +177,18 @@ def disk_sizes() -> dict[str, int]:
     """The size of each whole image's disk in bytes, by the image's name."""
     manifests = [one.manifest for one in ADDED.entries() if one.manifest is not None]
     return {str(one["name"]): int(one["files"][DISK]["size"]) for one in manifests}
+
+
+def lacked_programs() -> dict[str, list[str]]:
+    """What each whole image is known to lack, by the image's name; images that lack nothing are left out."""
+    manifests = [one.manifest for one in ADDED.entries() if one.manifest is not None]
+    lacked = {str(one["name"]): [name for name, there in _programs_in(one).items() if not there] for one in manifests}
+    return {name: programs for name, programs in lacked.items() if programs}
+
+
+def _programs_in(manifest: Mapping[str, Any]) -> dict[str, bool]:
+    """Images that were added before programs were looked for have none in their manifest."""
+    return dict(manifest.get("programs") or {})
 
 
 def remove(name: str) -> bool:

@@ -12,14 +12,17 @@ from typing import Any
 from vmlab.guests.cached import Notice, wait_for
 from vmlab.guests.image import added
 from vmlab.guests.image.added import ADDED, DISK, INITRD, KERNEL, KEY, AddedImage, id_of
+from vmlab.guests.image.disk_programs import NotReadable, programs_on
 from vmlab.guests.image.steps import Stop, run_step, stoppable
 from vmlab.guests.keys import read_private_key
+from vmlab.guests.needs import all_programs
 from vmlab.integrity import describe
 from vmlab.model.errors import HypervisorUnavailable, ImageError, UsageError, in_one_line
 from vmlab.model.quantities import format_bytes
 from vmlab.system.given_file import demand_given, read_given
 from vmlab.system.marks import mark
 from vmlab.system.removal import remove_file
+from vmlab.workloads.services import program_words
 
 FORMATS = ("raw", "qcow2")
 _DEADLINE = 60.0
@@ -128,12 +131,34 @@ def _added(new: NewImage, key: bytes, kind: str, stop: Stop, progress: Notice) -
         names = [name for name in (DISK, KERNEL, INITRD, KEY) if (folder / name).exists()]
         files = {name: describe(folder / name, stop.check) for name in names}
         id = id_of(new.name, files[DISK])
-        said = {"name": new.name, "user": new.user, "command_line": command_line, "format": kind}
+        programs = _programs(new.name, folder / DISK, progress)
+        said = {
+            "name": new.name,
+            "user": new.user,
+            "command_line": command_line,
+            "format": kind,
+            "programs": programs,
+        }
         mark(folder, id)
         ADDED.seal(folder, id, files, said)
         folder.chmod(0o755)
         stop.check()
         return added.load(ADDED.keep(folder, id))
+
+
+def _programs(name: str, disk: Path, progress: Notice) -> dict[str, bool]:
+    """Which programs that guests may need the disk has; nothing, with a notice, where that cannot be known."""
+    try:
+        programs = programs_on(disk, all_programs())
+    except NotReadable as error:
+        progress(
+            f"which programs image {name} has could not be checked, because {error}; "
+            "they are looked for when its guests have booted"
+        )
+        return {}
+    if lacked := [program_words(program) for program, there in programs.items() if not there]:
+        progress(f"image {name} lacks {', '.join(lacked)}: scenarios that need one of them are refused")
+    return programs
 
 
 def _copy_disk(source: Path, kind: str, folder: Path, stop: Stop) -> None:
