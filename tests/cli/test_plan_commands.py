@@ -59,6 +59,37 @@ def test_a_wrong_structure_hides_no_wrong_parameter(tmp_path: Path, capsys: Capt
     assert [line.split(": ")[0] for line in err.splitlines()] == [f"{path}:{at}" for at in ("6:42", "7:1", "8:8")]
 
 
+def test_a_wrong_structure_hides_no_wrong_kind_or_place(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(GOOD.replace("to: b", "to: bb") + "  disk: {kind: foi, on: a}\nrepeats: -1\n")
+    code, _, err = ended(["validate", str(path)], capsys)
+    assert code == 2
+    assert [line.split(": ", 1)[1] for line in err.splitlines()] == [
+        "there is no guest 'bb'; did you mean 'b'?",
+        "there is no kind of workload 'foi'; did you mean 'fio'?",
+        "repeats: must be at least 1, not -1",
+    ]
+
+
+def test_a_wrong_size_hides_no_wrong_table_and_no_wrong_cell(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "x.yaml"
+    wrong = "axes: {cache: [none]}\ntable: {columns: cash}\nsizes: {demo: {cpoy: {files: 1}}}\n"
+    path.write_text(GOOD.replace("to: b", "to: bb") + wrong)
+    code, _, err = ended(["validate", str(path)], capsys)
+    assert code == 2
+    assert [line.split(": ", 1)[1] for line in err.splitlines()] == [
+        "there is no guest 'bb'; did you mean 'b'?",
+        "there is no axis 'cash'; did you mean 'cache'?",
+        "there is no workload 'cpoy'; did you mean 'copy'?",
+    ]
+
+
+def test_limits_in_percent_take_the_sign(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(GOOD + "limits: {host_other_percent: 10 %, clock_drift_percent: 2}\n")
+    assert ended(["validate", str(path)], capsys)[0] == 0
+
+
 def test_an_alias_bomb_costs_a_fresh_process_little(tmp_path: Path) -> None:
     bomb = next(bad for bad in BAD if bad.name == "alias bomb")
     path = tmp_path / "x.yaml"

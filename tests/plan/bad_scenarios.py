@@ -52,6 +52,97 @@ BAD = [
         "write data_cache: {values: […], sets: guests.a.data_cache}",
     ),
     added(
+        "a short path as the name of an axis",
+        "axes: {copy.files: [1, 2]}",
+        ":7:8: the name 'copy.files' is a path, not a name; "
+        "write files: {values: […], sets: workloads.copy.files or guests.copy.files}",
+    ),
+    added(
+        "a key of a workload as an axis",
+        "axes: {files: [1, 2]}",
+        ":7:8: axis files: needs `values` and `sets`, as in files: {values: […], sets: workloads.copy.files} "
+        "(axes without `sets` are tiles, vcpus, memory, disk, queues, cpu_shares, cpu_quota, cache, "
+        "boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, network, bandwidth, "
+        "host.ksm, host.thp, host.read_ahead)",
+    ),
+    added(
+        "a word of the language as an axis",
+        "axes: {warm: {values: [true, host], sets: workloads.copy.back}}",
+        ":7:8: the name 'warm' has a meaning in the language; an axis needs another name",
+    ),
+    added(
+        "one value as an axis",
+        "axes: {tiles: 3}",
+        ":7:15: axes.tiles: needs a list of values, or a mapping with `values` and `sets`, not 3",
+    ),
+    added(
+        "a mapping as a value of an axis",
+        "axes: {n: {values: [{a: 1}], sets: workloads.copy.files}}",
+        ":7:21: axes.n.values.1: needs a word or a number, not a mapping",
+    ),
+    added(
+        "truth for a target",
+        "targets: {copy: {run_time: true}}",
+        ":7:28: targets.copy.run_time: needs a word or a number, not true",
+    ),
+    added(
+        "truth for a number of tiles",
+        "axes: {tiles: [true]}",
+        ":7:16: axis tiles needs whole numbers from 1 to 64, not true",
+    ),
+    added(
+        "truth twice",
+        "axes: {back: {values: [true, true], sets: workloads.copy.back}}",
+        ":7:30: axis back has true twice",
+    ),
+    added("word that is not of warm", "warm: hots", ":7:7: warm: must be false, true or host, not 'hots'"),
+    changed(
+        "too small a quota",
+        "memory: 512 MiB}",
+        "memory: 512 MiB, cpu_quota: 5 %}",
+        ":3:53: guests.a.cpu_quota: must be at least 10, not 5",
+    ),
+    added(
+        "a share of no number",
+        "limits: {host_other_percent: some}",
+        ":7:30: limits.host_other_percent: needs a number of percent, such as 5 %, not 'some'",
+    ),
+    Bad(
+        "the sign % for a whole number",
+        "name: x\nguests: {a: {memory: 512 MiB}}\n"
+        "workloads: {disk: {kind: fio, on: a, rw: randrw, size: 8 MiB, read_percent: 40 %}}\n",
+        ":3:77: workloads.disk.read_percent: needs a whole number without the sign %, not '40 %'",
+    ),
+    Bad(
+        "a line that is too deep",
+        "name: x\nguests:\n  a:\n    memory: 512 MiB\n      cache: none\n",
+        ":5:12: wrong indentation: the key of line 4 has its value there already, and this is deeper",
+    ),
+    Bad(
+        "an entry of a list in the column of its key",
+        "name: x\naxes:\n  cache:\n   - none\n  - writeback\n",
+        ":5:3: wrong indentation: this is in the column of the mapping from line 3, and no part of it",
+    ),
+    Bad(
+        "a key without a colon",
+        "name: x\nguests\n  a: {memory: 512 MiB}\n",
+        ":3:4: line 2 has no colon: a key needs one, and a space or a new line after it",
+    ),
+    Bad(
+        "a colon without a space",
+        "name:x\nguests:\n  a: {memory: 512 MiB}\n",
+        ":2:7: line 1 is no key with a value: a space is missing after its colon, or the colon itself",
+    ),
+    Bad(
+        "a colon in a value",
+        "name: x\nsummary: why: this\n",
+        ":2:13: a value that contains a colon and a space needs quotation marks",
+    ),
+    Bad("a quotation mark alone", "name: 'x\nseed: 1\n", ":3:1: the quotation mark on line 1, column 7 is not closed"),
+    Bad(
+        "a value that begins with a sign", "name: @x\n", ":1:7: a value cannot begin with @; put it in quotation marks"
+    ),
+    added(
         "indentation that fits nothing",
         "axes:\n    tiles: [1]\n  cache: [none]",
         ":9:3: wrong indentation: no mapping above has column 3; the one from line 1 has column 1",
@@ -275,7 +366,7 @@ BAD = [
     added(
         "unknown axis",
         "axes: {colour: [red]}",
-        ":7:8: axis colour: needs `sets`, such as sets: workloads.NAME.KEY "
+        ":7:8: axis colour: needs `values` and `sets`, as in colour: {values: […], sets: workloads.NAME.KEY} "
         "(axes without `sets` are tiles, vcpus, memory, disk, queues, cpu_shares, cpu_quota, cache, "
         "boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, network, bandwidth, "
         "host.ksm, host.thp, host.read_ahead)",
@@ -401,7 +492,8 @@ BAD = [
     added(
         "axis of no host setting",
         "axes: {host.turbo: [1]}",
-        ":7:8: the name 'host.turbo' needs small letters, digits, dashes and underscores, the first a letter",
+        ":7:8: the name 'host.turbo' is no setting of the host that can be varied; "
+        "known are host.ksm, host.thp, host.read_ahead",
     ),
     added(
         "value of a host axis",

@@ -41,10 +41,15 @@ def check_axis_name(name: object) -> object:
         return name
     if isinstance(name, str) and (why := why_not_varied(name)):
         raise ValueError(why)
-    if isinstance(name, str) and name.startswith(("guests.", "workloads.")):
+    if name in RESERVED_NAMES:
+        raise ValueError("has a meaning in the language; an axis needs another name")
+    if isinstance(name, str) and name.startswith("host."):
+        raise ValueError(f"is no setting of the host that can be varied; known are {', '.join(HOST_AXES)}")
+    if isinstance(name, str) and "." in name:
         short = name[:80]
-        raise ValueError(f"is a path, not a name; write {short.rpartition('.')[2]}: {{values: […], sets: {short}}}")
-    if not isinstance(name, str) or not _AXIS_NAME.fullmatch(name) or name in RESERVED_NAMES:
+        path = short if short.startswith(("guests.", "workloads.")) else f"workloads.{short} or guests.{short}"
+        raise ValueError(f"is a path, not a name; write {short.rpartition('.')[2]}: {{values: […], sets: {path}}}")
+    if not isinstance(name, str) or not _AXIS_NAME.fullmatch(name):
         raise ValueError("needs small letters, digits, dashes and underscores, the first a letter")
     return name
 
@@ -108,4 +113,6 @@ class Axis(ScenarioPart):
     def _all_points(cls, value: object) -> object:
         if isinstance(value, dict) and "values" not in value and isinstance(value.get("points"), dict):
             return {**value, "values": list(value["points"])}
+        if not isinstance(value, dict):
+            raise ValueError("needs a list of values, or a mapping with `values` and `sets`")
         return value

@@ -105,7 +105,7 @@ class GuestAttributes(ScenarioPart):
     """Queues of the virtio disk."""
     cpu_shares: Annotated[int | None, Field(ge=2, le=262144), NOT_SEEN] = None
     """Weight of the guest's CPU time against other guests (cgroup); a guest without it counts as 1024."""
-    cpu_quota: Annotated[float | None, *number_or_percent(10, 100), NOT_SEEN] = None
+    cpu_quota: Annotated[float | None, *number_or_percent(10, 100, optional=True), NOT_SEEN] = None
     """The most that each virtual CPU gets of a host CPU, such as 40 % or 40 (cgroup); no limit where it is left out."""
     cache: Cache = "writeback"
     """Cache mode of the disk: none, writeback, writethrough, directsync or unsafe."""

@@ -19,7 +19,7 @@ from vmlab.model.reference import Reference
 from vmlab.model.repetition import MOST_REPEATS, Order, Until, Warm, as_until
 from vmlab.model.scenario_part import ScenarioPart, as_tuple
 from vmlab.model.table import Table
-from vmlab.model.units import Bytes, Seconds
+from vmlab.model.units import Bytes, Seconds, number_or_percent
 
 ROLES = ("fileserver", "web", "database", "mail")
 SIZES = ("smoke", "demo", "full")
@@ -95,19 +95,19 @@ class Limits(ScenarioPart):
 
     start_skew: Seconds = 0.5
     """How far apart the workloads may have started, such as 500 ms."""
-    host_steal_percent: Annotated[float, Field(ge=0, le=100)] = 25.0
+    host_steal_percent: Annotated[float, *number_or_percent(0, 100)] = 25.0
     """How much CPU time something above the host may have taken, as a share of all CPUs."""
-    host_other_percent: Annotated[float, Field(ge=0, le=100)] = 20.0
+    host_other_percent: Annotated[float, *number_or_percent(0, 100)] = 20.0
     """How much CPU time the host's other work may have taken, as a share of all CPUs; above 5 % there is a notice."""
-    held_back_percent: Annotated[float, Field(ge=0, le=100)] = 5.0
+    held_back_percent: Annotated[float, *number_or_percent(0, 100)] = 5.0
     """For how much of the time a CPU quota may have kept the lab from running."""
-    memory_pressure_percent: Annotated[float, Field(ge=0, le=100)] = 10.0
+    memory_pressure_percent: Annotated[float, *number_or_percent(0, 100)] = 10.0
     """For how much of the time a task on the host may have waited for memory; above 1 % there is a notice."""
     swapped_bytes: Annotated[Bytes, Field(ge=0, alias="swapped")] = 2**20
     """How much the host may have swapped out and in while the workloads ran."""
     tick_lateness: Seconds = 0.5
     """How late the host's samples may have been taken on average, such as 500 ms; a sample describes a second."""
-    clock_drift_percent: Annotated[float, Field(ge=0, le=100)] = 5.0
+    clock_drift_percent: Annotated[float, *number_or_percent(0, 100)] = 5.0
     """How far a guest's clock may run apart from the host's while a workload runs."""
 
 

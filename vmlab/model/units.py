@@ -70,8 +70,9 @@ def _number_or_percent(value: object) -> object:
     return parse_percent(value) if isinstance(value, str) else value
 
 
-def number_or_percent(lowest: float, highest: float) -> tuple[object, ...]:
-    """What makes a field of a model take ``40`` and ``40 %`` alike, within bounds in percent."""
+def number_or_percent(lowest: float, highest: float, *, optional: bool = False) -> tuple[object, ...]:
+    """What makes a field of a model take ``40`` and ``40 %`` alike, within bounds in percent; `optional` takes null."""
     number = {"type": "number", "minimum": lowest, "maximum": highest}
-    schema = {"anyOf": [number, {"type": "string", "pattern": _PERCENT_PATTERN}, {"type": "null"}]}
+    forms = [number, {"type": "string", "pattern": _PERCENT_PATTERN}, *[{"type": "null"}] * optional]
+    schema = {"anyOf": forms}
     return (Field(ge=lowest, le=highest), BeforeValidator(_number_or_percent), WithJsonSchema(schema))

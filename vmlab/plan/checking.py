@@ -40,8 +40,10 @@ def read_scenario(document: Document) -> Scenario:
         # JSON is the form that YAML's values have, and pydantic's strict mode takes arrays for tuples only from it.
         scenario = Scenario.model_validate_json(json.dumps(document.value))
     except ValidationError as error:
-        known = _keys_of(document)
-        document.raise_problems([*problems_of(error, (), known), *_workload_problems(document)])
+        problems = problems_of(error, (), _keys_of(document))
+        # The name of a guest that is wrong may be right where a workload has it.
+        guests_known = all(one.place[:1] != ("guests",) or len(one.place) > 2 for one in problems)
+        document.raise_problems([*problems, *_workload_problems(document, guests_known=guests_known)])
         raise
     if scenario.until is not None and "repeats" in scenario.model_fields_set:
         message = "`until` and `repeats` exclude each other; `at_least` of `until` is the least number of repeats"
@@ -53,16 +55,25 @@ def _keys_of(document: Document) -> KnownKeys:
     return lambda place: known_keys(document, place)
 
 
-def _workload_problems(document: Document) -> Iterator[Problem]:
-    """What is wrong with parameters of workloads in a document whose structure is wrong elsewhere."""
+def _workload_problems(document: Document, *, guests_known: bool) -> Iterator[Problem]:
+    """What is wrong with workloads in a document whose structure is wrong elsewhere."""
     entries = document.value.get("workloads")
     for name, written in entries.items() if isinstance(entries, dict) else ():
         try:
             entry = WorkloadEntry.model_validate_json(json.dumps(written))
         except ValidationError:
             continue
-        if (kind := kinds().get(entry.kind)) is not None:
+        if (kind := kinds().get(entry.kind)) is None:
+            yield _no_kind(name, entry)
+        else:
+            if guests_known:
+                yield from _places(document.value.get("guests"), name, entry, kind)
             yield from _params(document, name, entry, kind)[1]
+
+
+def _no_kind(name: str, entry: WorkloadEntry) -> Problem:
+    message = f"there is no kind of workload {shorten(entry.kind)!r}; {meant(entry.kind, kinds())}"
+    return Problem(("workloads", name, "kind"), message)
 
 
 def _params(
@@ -88,8 +99,7 @@ def read_cell(document: Document) -> Checked:
     for name, entry in scenario.workloads.items():
         kind = kinds().get(entry.kind)
         if kind is None:
-            message = f"there is no kind of workload {shorten(entry.kind)!r}; {meant(entry.kind, kinds())}"
-            problems.append(Problem(("workloads", name, "kind"), message))
+            problems.append(_no_kind(name, entry))
             continue
         problems.extend(_sides(scenario, name, entry, kind))
         found, wrong = _params(document, name, entry, kind)
@@ -155,8 +165,8 @@ def _too_large(scenario: Scenario, params: Mapping[str, WorkloadParams]) -> Iter
                 yield Problem(("workloads", name, one.key), f"{what} the {disk} of guest {place}: {format_bytes(size)}")
 
 
-def _sides(scenario: Scenario, name: str, entry: WorkloadEntry, kind: type[AnyWorkload]) -> Iterator[Problem]:
-    """What is wrong with ``from``, ``to`` and ``on`` of one workload."""
+def _places(guests: object, name: str, entry: WorkloadEntry, kind: type[AnyWorkload]) -> Iterator[Problem]:
+    """What is wrong with ``from``, ``to`` and ``on`` of one workload, as far as the names of guests tell it."""
     here: Place = ("workloads", name)
     given = {"from": entry.source, "to": entry.target, "on": entry.on}
     wanted = ("on",) if kind.sides == 1 else ("from", "to")
@@ -166,9 +176,15 @@ def _sides(scenario: Scenario, name: str, entry: WorkloadEntry, kind: type[AnyWo
     for key in wanted:
         place = given[key]
         if place is not None:
-            yield from _guest(scenario, (*here, key), place, kind)
+            yield from _guest(guests if isinstance(guests, dict) else {}, (*here, key), place, kind)
         elif not misplaced:
             yield Problem(here, f"workloads.{name} needs {key!r}: the guest where {_purpose(key)}", True)
+
+
+def _sides(scenario: Scenario, name: str, entry: WorkloadEntry, kind: type[AnyWorkload]) -> Iterator[Problem]:
+    """What is wrong with ``from``, ``to`` and ``on`` of one workload, and with the roles of its guests."""
+    here: Place = ("workloads", name)
+    yield from _places(scenario.guests, name, entry, kind)
     if kind.sides == 2 and entry.source in scenario.guests and entry.source == entry.target:
         yield Problem((*here, "to"), f"workloads.{name} runs from {entry.source} to itself; it needs two guests")
     yield from _roles(scenario, here, entry, kind)
@@ -178,13 +194,13 @@ def _purpose(key: str) -> str:
     return {"from": "its client runs", "to": "its server runs", "on": "it runs, or host"}[key]
 
 
-def _guest(scenario: Scenario, where: Place, guest: str, kind: type[AnyWorkload]) -> Iterator[Problem]:
+def _guest(guests: Mapping[str, object], where: Place, guest: str, kind: type[AnyWorkload]) -> Iterator[Problem]:
     if guest == HOST_PLACE:
         sides = {"on": True, "from": "source" in kind.host_sides, "to": "target" in kind.host_sides}
         if not sides[str(where[-1])]:
             yield Problem(where, f"kind {kind.kind} cannot run on the host here; it needs a guest")
-    elif guest not in scenario.guests:
-        yield Problem(where, f"there is no guest {shorten(guest)!r}; {meant(guest, scenario.guests)}")
+    elif guest not in guests:
+        yield Problem(where, f"there is no guest {shorten(guest)!r}; {meant(guest, guests)}")
 
 
 def _roles(scenario: Scenario, here: Place, entry: WorkloadEntry, kind: type[AnyWorkload]) -> Iterator[Problem]:

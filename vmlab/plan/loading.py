@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.model.places import shipped_scenarios
 from vmlab.model.scenario import Scenario
+from vmlab.plan.axes import points
 from vmlab.plan.changes import check_sizes
-from vmlab.plan.checking import read_scenario
+from vmlab.plan.checking import read_cell, read_scenario
 from vmlab.plan.document import Document
 from vmlab.plan.layout_check import check_layout
-from vmlab.plan.problems import meant, shorten
+from vmlab.plan.placing import place_axes
+from vmlab.plan.problems import ScenarioErrors, meant, raise_all, shorten
 from vmlab.plan.yaml_text import MOST_BYTES, parse
 from vmlab.system.given_file import open_given
 
@@ -41,9 +44,29 @@ def read(path: Path, text: str) -> ScenarioFile:
     tree = parse(text, path)
     document = Document(path, tree, tree.value)
     scenario = read_scenario(document)
-    check_sizes(document)
-    check_layout(document, scenario)
+    wrong = [*_found(lambda: check_sizes(document)), *_found(lambda: check_layout(document, scenario))]
+    if wrong:
+        # The cells are checked later where all else is in order; here their mistakes join the others.
+        raise_all([*wrong, *_found(lambda: _first_cell(document, scenario))])
     return ScenarioFile(path, text, document, scenario)
+
+
+def _found(check: Callable[[], object]) -> list[UsageError]:
+    """What `check` raises for a scenario, one error for each problem."""
+    try:
+        check()
+    except ScenarioErrors as several:
+        return [one for one in several.problems if isinstance(one, UsageError)]
+    except UsageError as error:
+        return [error]
+    return []
+
+
+def _first_cell(document: Document, scenario: Scenario) -> None:
+    """Check the axes, and the cell of their first values. Raises ScenarioError."""
+    for point in points(document, place_axes(document, scenario)):
+        read_cell(point.document)
+        return
 
 
 def find(reference: str) -> Path:

@@ -59,10 +59,22 @@ def _places(document: Document, name: str, axis: Axis) -> list[Place]:
     of_its_own = (f"guests.*.{name}",) if name in GUEST_ATTRIBUTES else (name,) if name in HOST_AXES else ()
     paths = axis.sets or of_its_own
     if not paths:
-        known = ", ".join(BUILT_IN_AXES)
-        raise ValueError(f"needs `sets`, such as sets: workloads.NAME.KEY (axes without `sets` are {known})")
+        known, path = ", ".join(BUILT_IN_AXES), _path_of(document, name)
+        written = f"{name}: {{values: […], sets: {path}}}"
+        raise ValueError(f"needs `values` and `sets`, as in {written} (axes without `sets` are {known})")
     found = [place for path in paths for place in expand(document, path, AXIS_ROOTS)]
     return list(dict.fromkeys(found))
+
+
+def _path_of(document: Document, name: str) -> str:
+    """The first path that ends in `name`, for an example; one in capitals where there is none."""
+    for workload in document.value.get("workloads") or {}:
+        try:
+            expand(document, path := f"workloads.{workload}.{name}", AXIS_ROOTS)
+        except ValueError:
+            continue
+        return path
+    return "workloads.NAME.KEY"
 
 
 def _value_problems(name: str, axis: Axis, sources: tuple[Place, ...]) -> Iterator[Problem]:

@@ -63,9 +63,17 @@ def dotted(place: Place) -> str:
 
 
 def shorten(word: object, most: int = 40) -> str:
-    """A value for a message: one line, at most `most` characters, control characters escaped."""
-    text = visible_line(str(word)[: most + 1])
+    """A value for a message, as YAML has it: one line, at most `most` characters, control characters escaped."""
+    text = visible_line(_yaml(word)[: most + 1])
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _yaml(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.15g}" if isinstance(value, float) and not value.is_integer() else str(value)
 
 
 def meant(word: object, known: Iterable[str]) -> str:

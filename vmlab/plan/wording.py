@@ -13,7 +13,10 @@ from vmlab.plan.problems import Place, Problem, dotted, meant, shorten
 KnownKeys = Callable[[Place], Iterable[str]]
 """The keys that a mapping at a place may have."""
 
+_BRANCHES = (("bool",), ("int",), ("float",), ("str",))
+"""What pydantic adds to a place for each type of a union that a value was tried as."""
 _NEEDS = {
+    "scalar_type": "needs a word or a number",
     "int_type": "needs a whole number",
     "int_parsing": "needs a whole number",
     "int_from_float": "needs a whole number",
@@ -40,17 +43,31 @@ _BOUNDS = {
 def problems_of(error: ValidationError, under: Place, known: KnownKeys) -> list[Problem]:
     """Every problem once, at its place below `under`; several for one place become its first.
 
-    A mapping with an unknown key is not told what it lacks as well: it is most likely the same slip.
+    A mapping with an unknown key is not told what it lacks as well, nor a list with a wrong entry that it has too few:
+    it is most likely the same slip.
     """
-    details: list[dict[str, Any]] = [dict(detail) for detail in error.errors(include_url=False)]
+    details = _without_branches([dict(detail) for detail in error.errors(include_url=False)])
+    above = {detail["loc"][:length] for detail in details for length in range(len(detail["loc"]))}
     misspelt = {detail["loc"][:-1] for detail in details if detail["type"] == "extra_forbidden"}
     found: dict[Place, Problem] = {}
     for detail in details:
         if detail["type"] == "missing" and detail["loc"][:-1] in misspelt:
             continue
+        if detail["type"] == "too_short" and detail["loc"] in above:
+            continue
         problem = _problem(detail, under, known)
         found.setdefault(problem.place, problem)
     return list(found.values())
+
+
+def _without_branches(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A value that may be a word or a number is reported once, and not once for each type that it may have."""
+    merged: dict[Place, dict[str, Any]] = {}
+    for detail in details:
+        is_branch = detail["loc"][-1:] in _BRANCHES and detail["type"] in _NEEDS
+        place = detail["loc"][:-1] if is_branch else detail["loc"]
+        merged.setdefault(place, {**detail, "loc": place, "type": "scalar_type"} if is_branch else detail)
+    return list(merged.values())
 
 
 def _problem(detail: dict[str, Any], under: Place, known: KnownKeys) -> Problem:
@@ -88,18 +105,26 @@ def _reason(detail: dict[str, Any]) -> str:
     if kind == "multiple_of":
         return f"must be a multiple of {_bound(context['multiple_of'], detail.get('input'))}"
     if kind == "literal_error":
-        return f"must be {context['expected']}"
+        return f"must be {_choices(str(context['expected']))}"
     if kind in ("too_short", "too_long"):
         bound = context["min_length"] if kind == "too_short" else context["max_length"]
         count = "one entry" if bound == 1 else f"{bound} entries"
         return f"needs at {'least' if kind == 'too_short' else 'most'} {count}"
+    if "number" in _NEEDS.get(kind, "") and str(detail.get("input")).rstrip().endswith("%"):
+        return f"{_NEEDS[kind]} without the sign %"
     return _NEEDS.get(kind, str(detail["msg"]))
+
+
+def _choices(expected: str) -> str:
+    """pydantic's list of choices as YAML has them; quotation marks tell words apart where there are only words."""
+    choices = expected.replace("True", "true").replace("False", "false").replace("None", "null")
+    return choices if choices == expected else choices.replace("'", "")
 
 
 def _bound(bound: float, given: object) -> str:
     """A bound in the kind of unit that was given with it."""
     if not isinstance(given, str):
-        return str(bound)
+        return f"{bound:.15g}"
     if given.rstrip().endswith("%"):
         return f"{bound:g} %"
     if given.rstrip().endswith("bit/s"):
@@ -115,6 +140,8 @@ def _given(detail: dict[str, Any]) -> str:
         if detail["type"] == "value_error":
             return ""
         return ", not a mapping" if isinstance(given, dict) else ", not a list"
-    if given is None or isinstance(given, bool):
-        return f", not {'nothing' if given is None else str(given).lower()}"
-    return f", not {shorten(given)!r}" if isinstance(given, str) else f", not {given}"
+    if given is None:
+        return ", not nothing"
+    if isinstance(given, float) and detail["type"] in _BOUNDS:
+        return f", not {given:.15g}"
+    return f", not {shorten(given)!r}" if isinstance(given, str) else f", not {shorten(given)}"
