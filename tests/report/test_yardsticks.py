@@ -9,6 +9,14 @@ import pytest
 from tests.store.stories import Story
 from vmlab.analysis.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
+from vmlab.analysis.notices import (
+    MOVED_FROM_OTHERS,
+    MOVED_OVER_CELL,
+    NOISE_NOTICES,
+    OTHER_WORK,
+    NoiseNotice,
+    notice_of_cell,
+)
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.event import Notice
 from vmlab.report.comparison import comparison_table
@@ -169,3 +177,23 @@ def test_many_notices_on_noise_are_one_line_first_and_all_further_down(tmp_path:
     assert all(text in further for text in NOISE.values())
     assert markdown.index("3 notices") < markdown.index("0.351 s before")
     assert short_notices(notices[:3]) == notices[:3], "two stay as they are"
+
+
+def test_what_a_run_writes_of_noise_is_recognised_in_its_record() -> None:
+    """The forms are the only place with the text: whatever they write is folded, also by a mended text."""
+    written = {
+        MOVED_OVER_CELL: {"before": 0.3, "after": 0.36, "percent": 20.4, "limit": 10.0},
+        MOVED_FROM_OTHERS: {"around": 0.36, "usual": 0.3, "percent": 20.4, "limit": 12.5},
+        OTHER_WORK: {"percent": 20.4},
+    }
+    assert set(written) == set(NOISE_NOTICES)
+    for form, figures in written.items():
+        lines = [notice_of_cell(cell, form.write(**figures)) for cell in (3, 4, 12)]
+        one = form.recognise(lines[2])
+        assert one is not None and (one.cell, one.percent) == (12, 20)
+        assert one.limit == f"{figures['limit']:g}" if "limit" in figures else one.limit == ""
+        (line,) = short_notices(lines)
+        assert "3 cells" in line and "20 %" in line and "{" not in line
+        assert form.recognise("cell 3: something else") is None
+    mended = NoiseNotice("it took {percent:.0f} % (of [all] CPUs)", "{among} of {cells}")
+    assert mended.recognise(notice_of_cell(7, mended.write(percent=5.0))) == (7, 5, "")

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from vmlab.analysis.notices import notice_of_cell
 from vmlab.lab.start import StartSkew
 from vmlab.lab.steps import timed_step
 from vmlab.lab.workload_instance import WorkloadInstance
@@ -178,7 +179,7 @@ class CellEvents:
 
     def doubt(self, text: str) -> None:
         """A line for people on what makes the cell's figures less certain, with its number."""
-        self.warn(f"cell {self._plan.index}: {text}")
+        self.warn(notice_of_cell(self._plan.index, text))
 
     def yardstick(self, when: str, taken: Yardstick) -> None:
         """The host's yardstick ``before`` or ``after`` the cell."""

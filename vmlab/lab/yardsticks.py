@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
+from vmlab.analysis.notices import MOVED_FROM_OTHERS, MOVED_OVER_CELL
 from vmlab.analysis.yardstick import moved_percent
 from vmlab.lab.cell_events import CellEvents
 from vmlab.lab.yardstick import Measure, WrongResult, YardstickError
@@ -40,14 +41,10 @@ class Yardsticks:
         if before is None or after is None:
             return
         if (moved := moved_percent(before, after) or 0.0) > MOVED_PERCENT:
-            events.doubt(f"the yardstick took {before:.3f} s before the cell and {after:.3f} s after it: {_by(moved)}")
+            events.doubt(MOVED_OVER_CELL.write(before=before, after=after, percent=moved, limit=MOVED_PERCENT))
         both = (before + after) / 2
         if self._of_cells:
             usual = median(self._of_cells)
             if (moved := moved_percent(usual, both) or 0.0) > MOVED_PERCENT:
-                events.doubt(f"the yardstick took {both:.3f} s around it, {usual:.3f} s around others: {_by(moved)}")
+                events.doubt(MOVED_FROM_OTHERS.write(around=both, usual=usual, percent=moved, limit=MOVED_PERCENT))
         self._of_cells.append(both)
-
-
-def _by(moved: float) -> str:
-    return f"the host's speed moved by {moved:.0f} %; {MOVED_PERCENT:g} % is the limit"

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from vmlab.analysis.notices import NOISE_NOTICES, Recognised
 from vmlab.analysis.shape import CellDocument
 from vmlab.analysis.yardstick import YardstickSpan, yardstick_of
 from vmlab.report.words import number, plural
 
 TAKEN_OUT = "without yardstick"
 """The heading of differences with the yardstick taken out."""
-_NOISE = {
-    "the host's speed, by the yardstick, moved by {among} around {cells}; 10 % is the limit": re.compile(
-        r"cell (?P<cell>\d+): the yardstick took .*: the host's speed moved by (?P<percent>\d+) %; 10 % is the limit"
-    ),
-    "the host's other work took {among} of the CPUs while the workloads of {cells} ran": re.compile(
-        r"cell (?P<cell>\d+): the host's other work took (?P<percent>\d+) % of the CPUs while the workloads ran"
-    ),
-}
-"""Notices on noise as runs record them, by the line that takes the place of many."""
 _LEAST_FOLDED = 3
 
 
@@ -58,15 +49,22 @@ def short_notices(notices: Sequence[str]) -> list[str]:
 
     A line has the place of its first notice, the number of cells, and the range. One or two of a kind stay as they are.
     """
-    for words, pattern in _NOISE.items():
-        found = [match for one in notices if (match := pattern.fullmatch(one))]
-        if len(found) < _LEAST_FOLDED:
+    said = {
+        notice: (form.summary, one) for notice in notices for form in NOISE_NOTICES if (one := form.recognise(notice))
+    }
+    for summary in dict.fromkeys(form.summary for form in NOISE_NOTICES):
+        folded = {notice: one for notice, (of, one) in said.items() if of == summary}
+        if len(folded) < _LEAST_FOLDED:
             continue
-        shares = [int(match["percent"]) for match in found]
-        cells = plural(len({match["cell"] for match in found}), "cell")
-        among = f"{min(shares)} %" if min(shares) == max(shares) else f"{min(shares)} to {max(shares)} %"
-        line = f"{words.format(among=among, cells=cells)} ({plural(len(found), 'notice')}, all in `vmlab show --json`)"
-        folded = {match.string for match in found}
-        at = notices.index(found[0].string)
+        line = _folded(summary, list(folded.values()))
+        at = notices.index(next(iter(folded)))
         notices = [*notices[:at], line, *(one for one in notices[at:] if one not in folded)]
     return list(notices)
+
+
+def _folded(summary: str, found: Sequence[Recognised]) -> str:
+    shares = [one.percent for one in found]
+    among = f"{min(shares)} %" if min(shares) == max(shares) else f"{min(shares)} to {max(shares)} %"
+    cells = plural(len({one.cell for one in found}), "cell")
+    line = summary.format(among=among, cells=cells, limit=found[0].limit)
+    return f"{line} ({plural(len(found), 'notice')}, all in `vmlab show --json`)"
