@@ -79,8 +79,23 @@ def test_a_device_that_is_there_needs_permission_and_no_module(tmp_path: Path, m
     device.touch()
     monkeypatch.setattr(os, "access", lambda *_: False)
     kvm = {check.name: check for check in checks.checks()}["KVM"]
-    assert (kvm.ok, kvm.remedy) == (False, "sudo vmlab doctor")
+    assert (kvm.ok, kvm.remedy) == (False, "run vmlab as root, as in sudo vmlab run SCENARIO")
     assert kvm.detail == f"guests are emulated (TCG): {device} is there, but this user may not open it"
+
+
+def test_doctor_without_root_names_what_would_help_at_every_check_that_needs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setattr(kvm_probe, "DEVICE", tmp_path)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert ended("doctor") == 3
+    lines = capsys.readouterr().out.splitlines()
+    remedy = "     mend: run vmlab as root, as in sudo vmlab run SCENARIO"
+    assert lines[0].startswith("NOT root: this user is not root") and lines[1] == remedy
+    refused = [place for place, line in enumerate(lines) if "by this user" in line or "may not open" in line]
+    assert len(refused) >= 2 and all(lines[place + 1] == remedy for place in refused)
+    assert not any("sudo vmlab doctor" in line for line in lines)
 
 
 OTHER = "20261121-150000-tile-0001"

@@ -18,12 +18,14 @@ from tests.lab.faked import BUILD_SECONDS, CELL_FILE, CELL_SECONDS, SOON, Home, 
 from vmlab.lab.folder import RunFolder
 from vmlab.lab.measuring import (
     HostBusy,
+    MeasuringRun,
     claim,
     clear_dead,
     leave,
     measuring_place,
     others_measuring,
     wait_for_end,
+    waiting_for,
 )
 from vmlab.model.errors import ExitCode, RefusedError
 from vmlab.store.life import is_alive
@@ -204,10 +206,17 @@ def test_one_that_waits_begins_when_the_first_has_ended(homes: NewHome) -> None:
     assert waiting.stderr is not None
     line = waiting.stderr.readline()
     (first,) = anna.records()
-    full = rf"waiting for the end of run {first.name} of anna \(process \d+\), started 20\S+ \S+ UTC, in {first}; "
+    full = rf"waiting for the end of run {first.name} of anna \(process \d+\), started 20\S+ \S+ UTC, "
+    full += rf"planned for about \d+ (s|min), in {first}; nothing of this run"
     assert re.search(full, line), line
     assert waiting.poll() is None
     assert bert.records() == []
+    also = bert.spawn(*RUN, "--wait", **{CELL_SECONDS: "0"})
+    assert also.stderr is not None
+    until(lambda: waiting_for(MeasuringRun(first.name, "anna", 0, "")) == 1, "the one that waits")
+    assert "; 1 more run waits for it, in no order; nothing" in also.stderr.readline()
+    also.send_signal(signal.SIGINT)
+    also.communicate(timeout=SOON)
     assert anna.run("stop")[0] == 0
     _, words = waiting.communicate(timeout=SOON)
     assert waiting.returncode == 0, words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from pathlib import Path
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
@@ -12,14 +13,16 @@ from vmlab.lab.folder import RunFolder
 from vmlab.lab.force import kill_run
 from vmlab.lab.host_images import with_images
 from vmlab.lab.launch import start_run
-from vmlab.lab.measuring import HostBusy, refuse_beside_others, wait_for_end
+from vmlab.lab.measuring import HostBusy, MeasuringRun, refuse_beside_others, wait_for_end, waiting_for
+from vmlab.lab.prepared import plan_of
 from vmlab.lab.ready import check_ready
 from vmlab.lab.stopping import STOP_SECONDS, is_over, stop_run
 from vmlab.lab.watch import watch
-from vmlab.model.errors import CleanupIncomplete, ExitCode, UsageError
+from vmlab.model.errors import CleanupIncomplete, ExitCode, UsageError, VmlabError
 from vmlab.model.places import runs_folder
 from vmlab.plan.loading import ScenarioFile
 from vmlab.plan.planning import Overrides, check_fit, make_plan, read_host_facts
+from vmlab.report.words import plural
 
 
 def started(
@@ -50,9 +53,23 @@ def started(
             if not wait:
                 raise
             other = busy.others[0]
-        say(f"waiting for the end of {other.in_full()}; nothing of this run is started, and Ctrl-C gives up")
+        say(_waiting_words(other))
         with interrupted.obeyed():
             wait_for_end(other)
+
+
+def _waiting_words(other: MeasuringRun) -> str:
+    """Which run is waited for, how long it is planned to take, and who else waits for it."""
+    try:
+        planned = plan_of(RunFolder(other.run, Path(other.folder))).seconds
+    except (VmlabError, OSError, ValueError, LookupError, TypeError):
+        # The record may be of another version, or not be complete yet.
+        planned = None
+    count = waiting_for(other)
+    beside = f"; {plural(count, 'more run')} {'waits' if count == 1 else 'wait'} for it, in no order" if count else ""
+    return (
+        f"waiting for the end of {other.in_full(planned)}{beside}; nothing of this run is started, and Ctrl-C gives up"
+    )
 
 
 def follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode:

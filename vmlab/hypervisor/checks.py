@@ -12,10 +12,12 @@ from vmlab.hypervisor import cgroups, kvm_probe
 from vmlab.hypervisor.disks import supports_direct
 from vmlab.model.host_settings import HOST_PARTS, HOST_SETTINGS
 from vmlab.model.places import cache_folder, runs_folder, state_folder
-from vmlab.telemetry.host_settings import unsettable
+from vmlab.telemetry.host_settings import CANNOT_WRITE, unsettable
 from vmlab.telemetry.power import Power
 from vmlab.telemetry.source import Roots
 
+_AS_ROOT = "run vmlab as root, as in sudo vmlab run SCENARIO"
+_NOT_ROOT = "this user is not root: runs need it for namespaces and bridges, and other checks here may differ for root"
 _ENOUGH_FREE = 10 * 2**30
 """An image and its build take 5 GiB; the rest is for what the guests of a few tiles write."""
 
@@ -52,7 +54,7 @@ def checks() -> list[Check]:
 
 def _checks() -> Iterator[Check]:
     root = os.geteuid() == 0
-    yield Check("root", root, "running as root" if root else "namespaces and bridges need root", "sudo vmlab doctor")
+    yield Check("root", root, "running as root" if root else _NOT_ROOT, _AS_ROOT)
     yield _libvirt_driver()
     for program, package in PROGRAMS.items():
         path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
@@ -146,7 +148,7 @@ def _kvm() -> Check:
     """The line that a run will show: the answer of the last probe since the host booted, if there is one."""
     unusable = kvm_probe.without_device()
     if unusable is not None:
-        remedy = "sudo vmlab doctor" if kvm_probe.DEVICE.exists() else "modprobe kvm_intel or kvm_amd"
+        remedy = _AS_ROOT if kvm_probe.DEVICE.exists() else "modprobe kvm_intel or kvm_amd"
         return Check("KVM", False, unusable.sentence, remedy, required=False)
     answer = kvm_probe.remembered(cache_folder())
     if answer is None:
@@ -176,4 +178,5 @@ def _host_settings() -> Iterator[Check]:
     why = unsettable(_existing(runs_folder()))
     for name in (*HOST_SETTINGS, *HOST_PARTS):
         detail = why.get(name, "scenarios can change it" if name in HOST_SETTINGS else "scenarios can order one")
-        yield Check(f"host.{name}", name not in why, detail, required=False)
+        remedy = _AS_ROOT if detail.endswith(CANNOT_WRITE) and os.geteuid() != 0 else None
+        yield Check(f"host.{name}", name not in why, detail, remedy, required=False)

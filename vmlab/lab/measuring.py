@@ -18,6 +18,7 @@ from pathlib import Path
 
 from vmlab.lab.folder import RunFolder
 from vmlab.model.errors import RefusedError, in_one_line
+from vmlab.model.quantities import about_seconds
 from vmlab.system.naming import named
 from vmlab.system.removal import remove_empty_folder, remove_file
 
@@ -46,11 +47,13 @@ class MeasuringRun:
     def __str__(self) -> str:
         return f"run {self.run} of {self.user} (process {self.launcher})"
 
-    def in_full(self) -> str:
-        """With the time of its start and the folder of its record, where these are known."""
+    def in_full(self, planned: float | None = None) -> str:
+        """With the time of its start and the folder of its record, where these are known, and its `planned` seconds."""
         began = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.since))
-        started = f", started {began}" if self.since else ""
-        return f"{self}{started}{f', in {self.folder}' if self.folder else ''}"
+        parts = [str(self)]
+        parts += [f"started {began}"] if self.since else []
+        parts += [] if planned is None else [f"planned for {about_seconds(planned)}"]
+        return ", ".join([*parts, *([f"in {self.folder}"] if self.folder else [])])
 
 
 class HostBusy(RefusedError):
@@ -136,6 +139,17 @@ def wait_for_end(run: MeasuringRun) -> None:
         fcntl.flock(entry, fcntl.LOCK_SH)
     finally:
         os.close(entry)
+
+
+def waiting_for(run: MeasuringRun) -> int:
+    """How many processes wait for the end of `run` now, as far as the kernel shows them."""
+    try:
+        found = (_folder() / run.run).stat()
+        locks = Path("/proc/locks").read_text()
+    except (OSError, RefusedError):
+        return 0
+    file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    return sum(words[1] == "->" and file in words for line in locks.splitlines() if len(words := line.split()) > 2)
 
 
 def measuring_place() -> int:

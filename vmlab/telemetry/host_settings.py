@@ -56,6 +56,10 @@ _EXAMPLES = {
 }
 
 
+CANNOT_WRITE = "cannot be written by this user"
+"""Ends the reason where permission is missing, as everybody but root may find it."""
+
+
 def unsettable(folder: Path, roots: Roots = THE_HOST) -> dict[str, str]:
     """The keys of a scenario's `host` that this host cannot follow, and why; empty where it can follow all."""
     found = {name: why_not(_EXAMPLES[name], folder, roots) for name in HOST_SETTINGS}
@@ -79,7 +83,7 @@ def why_no_ordered_host(controller: str, mounts: Sequence[Mount] | None = None) 
     mount = mount_of(controller, hierarchies() if mounts is None else mounts)
     if mount is None:
         return f"the cgroup controller {controller} is missing: the kernel was started without it, or none is mounted"
-    return "" if os.access(mount.root, os.W_OK) else f"the cgroups in {mount.root} cannot be written here"
+    return "" if os.access(mount.root, os.W_OK) else f"the cgroups in {mount.root} {CANNOT_WRITE}"
 
 
 def why_not(wanted: HostSettings, folder: Path, roots: Roots) -> str:
@@ -92,7 +96,7 @@ def why_not(wanted: HostSettings, folder: Path, roots: Roots) -> str:
         if not path.exists():
             return f"{path} is missing: this kernel has no such setting"
         if not os.access(path, os.R_OK | os.W_OK):
-            return f"{path} cannot be written here"
+            return f"{path} {CANNOT_WRITE}"
     return ""
 
 
