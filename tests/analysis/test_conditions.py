@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tests.store.stories import Story
 from vmlab.analysis.compare import Side, compare
 from vmlab.analysis.comparison import Comparison
+from vmlab.analysis.departures import departures_of
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.lab.host_facts import host_facts
@@ -157,3 +159,13 @@ def test_the_host_tells_its_microcode(tmp_path: Path) -> None:
     facts = host_facts(tmp_path)
     assert "microcode" in facts
     assert facts["cpu"]
+
+
+def test_what_departs_from_the_published_text_has_no_words_of_python() -> None:
+    text = "name: x\nguests: {vm: {memory: 1 GiB}}\nworkloads: {w: {kind: fio, on: vm, rw: read, size: 1 MiB}}\n"
+    asked = {"guests": {"vm": {"cpu_quota": 40.0, "queues": 2}}}
+    texts = {"scenario.yaml": text, "scenario": json.dumps(asked)}
+    assert departures_of(texts, "full") == [
+        "guests.vm.cpu_quota is 40.0, published with not set",
+        "guests.vm.queues is 2, published with 1",
+    ]

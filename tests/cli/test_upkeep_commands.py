@@ -13,8 +13,10 @@ from vmlab.cli.main import command_line
 from vmlab.hypervisor import checks, kvm_probe
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.lab.folder import RunFolder
+from vmlab.store.run_list import list_runs
 from vmlab.store.tags import tagged, write_tag
 from vmlab.system.removal import remove_tree
+from vmlab.tui.state.run_rows import rows_of
 
 RUN = "20261121-143015-tile-7f3a"
 Captured = pytest.CaptureFixture[str]
@@ -64,6 +66,7 @@ def test_a_killed_run_is_listed_with_the_cells_that_it_measured_and_what_clears_
     assert ended("ls") == 0
     out, err = capsys.readouterr()
     assert "aborted  1/2" in out
+    assert [row.cells for row in rows_of(list_runs())] == ["1/2"], "the console's list"
     assert err == f"killed, with something left on this host: {RUN}; `vmlab clean` removes it\n"
     assert ended("clean") == 0
     assert capsys.readouterr().err == f"run {RUN}: removed 1 folder, 2 files\n"

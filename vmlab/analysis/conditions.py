@@ -12,7 +12,7 @@ from vmlab.model.axes import axes_words
 from vmlab.model.run import AxisValue
 
 UNKNOWN = "unknown"
-_NOT_SET = "not set"
+NOT_SET = "not set"
 _LONGEST = 60
 _OF_RUNS = ("scenario", "size", "accelerator", "seed", "image")
 _OF_THE_MOMENT = {"host load_before", "host accelerator"}
@@ -66,7 +66,9 @@ def differing(runs: Sequence[RunPart], places: Places) -> list[Differing]:
 
 
 def value_words(value: object) -> str:
-    """A value of JSON in words: texts and numbers as they are, the rest as JSON."""
+    """A value of JSON in words: texts and numbers as they are, null as not set, the rest as JSON."""
+    if value is None:
+        return NOT_SET
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
 
 
@@ -137,7 +139,7 @@ def _of_settings(sides: Sides, asked: set[str]) -> Iterator[tuple[str, tuple[str
         return
     given = [_settings(cells) for cells in sides]
     # What all guests of a tile share stands once; the shared value is null where they differ.
-    shared = {name for name in given[0] if all(_NOT_SET not in one.get(name, (_NOT_SET,)) for one in given)}
+    shared = {name for name in given[0] if all(NOT_SET not in one.get(name, (NOT_SET,)) for one in given)}
     for path in given[0]:
         if not all(path in one for one in given) or not _differ(values := [one[path] for one in given]):
             continue
@@ -154,7 +156,7 @@ def _settings(cells: Sequence[CellDocument]) -> dict[str, list[str]]:
         settings = cell["settings"]
         names = {part: ", ".join(settings.get(part, {})) or "none" for part in ("guests", "workloads")}
         for path, value in (*names.items(), *_leaves(settings, "", ".")):
-            found.setdefault(path, set()).add(_NOT_SET if value is None else value_words(value))
+            found.setdefault(path, set()).add(value_words(value))
     return {path: sorted(values) for path, values in found.items()}
 
 

@@ -38,7 +38,7 @@ def _row(run: RunSummary) -> tuple[str, ...]:
     started = "-" if run.started is None else time.strftime("%Y-%m-%d %H:%M", time.gmtime(run.started))
     size = f"{run.size}, control" if run.control else run.size
     outcome = f"{run.outcome}, targets missed" if run.cells_missed else run.outcome
-    return (run.id, size or "-", outcome, f"{run.cells_done - run.cells_aborted}/{run.cells_planned}", started)
+    return (run.id, size or "-", outcome, run.cells, started)
 
 
 def _tags(runs: Sequence[RunSummary], width: int) -> list[str]:

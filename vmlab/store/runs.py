@@ -44,6 +44,11 @@ class RunSummary:
     cells_aborted: int = 0
     """How many of the cells that ended were aborted, in a run of up to a thousand cells."""
 
+    @property
+    def cells(self) -> str:
+        """``1/2``: cells that ended otherwise than aborted, of those planned."""
+        return f"{self.cells_done - self.cells_aborted}/{self.cells_planned}"
+
 
 def bytes_of(run: str) -> int:
     """What a run's folder takes on the disk, in bytes; what cannot be read counts nothing."""

@@ -61,9 +61,8 @@ def _searched(run: RunSummary) -> str:
 def _run_row(run: RunSummary) -> RunRow:
     started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)) if run.started else "-"
     took = run.ended - run.started if run.ended and run.started else None
-    cells = f"{run.cells_done}/{run.cells_planned}"
     what = (run.scenario or run.id) + (", targets missed" if run.cells_missed else "")
-    return RunRow(run.id, run.id, None, run.outcome, what, run.size, cells, started, took, run.problem or "")
+    return RunRow(run.id, run.id, None, run.outcome, what, run.size, run.cells, started, took, run.problem or "")
 
 
 def _cell_row(run: RunSummary, cell: CellView) -> RunRow:
