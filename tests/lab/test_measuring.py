@@ -117,7 +117,7 @@ def test_waiting_ends_with_the_one_that_was_waited_for() -> None:
         claim(folder("two"))
     waiting = threading.Thread(target=wait_for_end, args=(refused.value.others[0],))
     waiting.start()
-    waiting.join(0.2)
+    until(lambda: waiting_for(refused.value.others[0]) == 1, "the one that waits")
     assert waiting.is_alive()
     os.close(first)
     waiting.join(60)
@@ -198,7 +198,7 @@ def test_a_run_that_is_killed_frees_the_host(homes: NewHome, victim: str) -> Non
     assert code == 0, words
 
 
-def test_one_that_waits_begins_when_the_first_has_ended(homes: NewHome) -> None:
+def test_one_that_waits_begins_when_the_first_has_ended(homes: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
     anna, bert = homes("anna"), homes("bert")
     anna.run(*RUN, "--detach")
     until(anna.in_a_cell, "the first cell")
@@ -211,9 +211,10 @@ def test_one_that_waits_begins_when_the_first_has_ended(homes: NewHome) -> None:
     assert re.search(full, line), line
     assert waiting.poll() is None
     assert bert.records() == []
+    monkeypatch.setattr("vmlab.lab.measuring.RUN_FOLDERS", (anna.host,))
+    until(lambda: waiting_for(MeasuringRun(first.name, "anna", 0, "")) == 1, "the one that waits")
     also = bert.spawn(*RUN, "--wait", **{CELL_SECONDS: "0"})
     assert also.stderr is not None
-    until(lambda: waiting_for(MeasuringRun(first.name, "anna", 0, "")) == 1, "the one that waits")
     assert "; 1 more run waits for it, in no order; nothing" in also.stderr.readline()
     also.send_signal(signal.SIGINT)
     also.communicate(timeout=SOON)
