@@ -197,3 +197,42 @@ def test_what_a_run_writes_of_noise_is_recognised_in_its_record() -> None:
         assert form.recognise("cell 3: something else") is None
     mended = NoiseNotice("it took {percent:.0f} % (of [all] CPUs)", "{among} of {cells}")
     assert mended.recognise(notice_of_cell(7, mended.write(percent=5.0))) == (7, 5, "")
+
+
+def test_notices_that_differ_in_numbers_alone_are_one_line_of_any_kind() -> None:
+    waited = [f"cell {cell}: tasks on the host waited for memory for {cell + 1} % of the time" for cell in (2, 3, 5)]
+    helpers = [f"t{tile}-web: its helper does not answer; its programs are started over SSH" for tile in (1, 2, 3)]
+    assert short_notices([waited[0], "guests are emulated", *waited[1:], *helpers]) == [
+        "cells 2, 3 and 5: tasks on the host waited for memory for 3 to 6 % of the time "
+        "(3 notices, all in `vmlab show --json`)",
+        "guests are emulated",
+        "t1-web, t2-web, t3-web: its helper does not answer; its programs are started over SSH "
+        "(3 notices, all in `vmlab show --json`)",
+    ]
+    assert short_notices([*waited[:2], *helpers[:2]]) == [*waited[:2], *helpers[:2]]
+
+
+def test_cells_that_the_hosts_other_work_spoiled_are_one_line_first_and_each_has_its_own_further_down(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("matplotlib")
+    from vmlab.report.page.content import COURSES
+
+    story = Story(tmp_path / "run.sqlite").begin({"cache": ["none", "writeback"]}, cells=5)
+    skewed = "clients started 700 ms apart; the limit is 500 ms"
+    for cell, percent in enumerate((21, 48, 33, 25, 30), 1):
+        story.start_cell({"cache": "none"}, cell)
+        story.measure("web", 10.0)
+        other = f"the host's other work took {percent} % of the CPUs; the limit is 20 %"
+        story.end_cell("invalid", [other, skewed] if cell == 2 else [other], wall=11.0)
+    store = story.end()
+    folded = (
+        "cells 1, 2, 3, 4 and 5 (cache none) are invalid: the host's other work took 21 to 48 % of the CPUs; "
+        "the limit is 20 %"
+    )
+    shown = one_line(run_table(document(store), 100))
+    assert f"! {folded} ! cell 2 (cache none, repeat 2) is invalid: {skewed}" in shown
+    with RunReader(store) as reader:
+        first, further = html_report([gather("last", reader, COURSES)]).decode().split("Cells</h2>")
+    assert folded in first and "took 33 %" not in first
+    assert all(f"took {percent} % of the CPUs; the limit is 20 %" in further for percent in (21, 48, 33, 25, 30))

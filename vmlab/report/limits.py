@@ -14,7 +14,7 @@ from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.run import WARM_UP, Outcome
 from vmlab.model.units import format_bytes
 from vmlab.report.grid import paragraph
-from vmlab.report.words import NOT_MEASURED, plural
+from vmlab.report.words import NOT_MEASURED, cells_words, folded, plural
 
 _MOST_POINTS = 12
 """Of more points only a count is shown below the tables; each has its own page."""
@@ -88,6 +88,43 @@ def _point_words(cells: Sequence[CellDocument]) -> Iterator[str]:
 def cell_words(cell: CellDocument) -> str:
     """``cell 2 (tiles 1, cache writeback, repeat 1)``."""
     return f"cell {cell['cell']} ({axes_words(cell['axes'])}, {repeat_words(cell['repeat'])})"
+
+
+def unpassed_lines(cells: Sequence[CellDocument]) -> Iterator[str]:
+    """Why cells did not pass: a line for each of them, and one for each kind of reason that three or more have."""
+    by_number = {str(cell["cell"]): cell for cell in cells}
+    lines: dict[str, list[str]] = {}
+    for outcome in dict.fromkeys(cell["outcome"] for cell in cells if cell["outcome"] != Outcome.PASSED):
+        reasons = [
+            (number, reason)
+            for number, cell in by_number.items()
+            if cell["outcome"] == outcome
+            for reason in cell["reasons"] or ["it has no end in the store"]
+        ]
+        for numbers, reason, _ in folded(reasons):
+            those = [by_number[number] for number in numbers]
+            what = cell_words(those[0]) if len(those) == 1 else _cells_words(those)
+            lines.setdefault(f"{what} {_did(outcome, len(those))}", []).append(reason)
+    yield from (f"{words}: {'; '.join(reasons)}" for words, reasons in lines.items())
+
+
+def _cells_words(cells: Sequence[CellDocument]) -> str:
+    """``cells 3, 7 and 11 (cache none)``: with what all of them have of the axes."""
+    axes = cells[0]["axes"]
+    shared = axes_words(
+        {name: axes[name] for name in axes if all(one["axes"].get(name) == axes[name] for one in cells)}
+    )
+    return cells_words([cell["cell"] for cell in cells]) + (f" ({shared})" if shared else "")
+
+
+def _did(outcome: str, count: int) -> str:
+    match outcome:
+        case Outcome.FAILED:
+            return "failed"
+        case Outcome.ABORTED:
+            return "was aborted" if count == 1 else "were aborted"
+        case _:
+            return f"{'is' if count == 1 else 'are'} {outcome}"
 
 
 def _counted(cells: Sequence[CellDocument]) -> str:

@@ -102,7 +102,7 @@ class TableHeads:
             axis_word(value)
             if part != METRICS
             else metric_words(str(value))
-            if METRICS in self._table.fixed
+            if form is None or form == self._fixed_form()
             else with_unit(metric_words(str(value)), "", form)
             for part, value in head
         ]

@@ -10,14 +10,14 @@ from vmlab.analysis.result_table import ResultTable, result_tables
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.table_layout import TableLayout, layout_of
 from vmlab.model.axes import absent_words, axes_words, axis_word
-from vmlab.model.run import WARM_UP, AxisValue, Outcome
+from vmlab.model.run import WARM_UP, AxisValue
 from vmlab.model.visible import visible_values
 from vmlab.report.blocks import block_lines, intervals_shown
 from vmlab.report.grid import WIDTH, paragraph
 from vmlab.report.heading import heading
 from vmlab.report.headline import explanation
 from vmlab.report.host_rows import host_lines
-from vmlab.report.limits import cell_words, limits_lines
+from vmlab.report.limits import limits_lines, unpassed_lines
 from vmlab.report.named import named_differences, named_figures
 from vmlab.report.scale import carried_lines
 from vmlab.report.scores import score_lines, score_notes
@@ -85,8 +85,7 @@ def _notes(document: RunDocument, layout: TableLayout, tables: Sequence[ResultTa
         if cell["looped"]:
             rounds = plural(len(cell["rounds"]), "round")
             yield f"cell {cell['cell']} ({axes_words(cell['axes'])}) is a loop of {rounds}, and counts in no figure"
-        if cell["outcome"] != Outcome.PASSED:
-            yield _doubt(cell)
+    yield from (f"{MARK} {line}" for line in unpassed_lines(document["cells"]))
     yield from absent_notes(document)
     yardsticks = yardsticks_note(document["cells"])
     yield from [yardsticks] if yardsticks else []
@@ -135,8 +134,3 @@ def _apart(tables: Sequence[ResultTable]) -> Iterator[str]:
     apart = [one.reading.overlap for table in tables for line in table.entries for one in line if one.reading.apart]
     if apart:
         yield apart_words(apart)
-
-
-def _doubt(cell: CellDocument) -> str:
-    reasons = "; ".join(cell["reasons"]) or "it has no end in the store"
-    return f"{MARK} {cell_words(cell)} is {cell['outcome']}: {reasons}"

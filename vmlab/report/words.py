@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,10 @@ MARK = "!"
 """Marks a figure that is not certain; the reason is given below the table."""
 APART = "*"
 """Marks a sum or an index of rates that were not measured over the same span."""
+LEAST_FOLDED = 3
+"""So many texts that say the same of several things become one."""
+_NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?!\.?\w)")
+_MOST_CELLS = 12
 STATISTIC_WORDS = {
     "sd": "sd: standard deviation of a sample, with n - 1 below",
     "cv": "cv: standard deviation (n - 1) in percent of the mean",
@@ -80,6 +85,41 @@ def apart_words(overlaps: Sequence[float | None]) -> str:
 def plural(count: int, noun: str) -> str:
     """``1 tile``, ``3 tiles``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def folded(named: Sequence[tuple[str, str]]) -> list[tuple[list[str], str, int]]:
+    """Texts, each with the name of what it is about; three or more that differ in numbers alone become one text.
+
+    A text comes with the names and the number of those that it stands for. It stands at the place of the first and has
+    the range of each number: ``21 to 48 %``.
+    """
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for name, text in named:
+        alike.setdefault(_NUMBER.sub("#", text), []).append((name, text))
+    found: list[tuple[list[str], str, int]] = []
+    for name, text in named:
+        those = alike[_NUMBER.sub("#", text)]
+        if 0 < len(those) < LEAST_FOLDED:
+            found.append(([name], text, 1))
+        elif those:
+            names = list(dict.fromkeys(one for one, _ in those if one))
+            found.append((names, _in_ranges([one for _, one in those]), len(those)))
+            those.clear()
+    return found
+
+
+def _in_ranges(texts: Sequence[str]) -> str:
+    ranges = iter([sorted(set(those), key=float) for those in zip(*map(_NUMBER.findall, texts), strict=True)])
+    return _NUMBER.sub(lambda _: " to ".join(dict.fromkeys([(those := next(ranges))[0], those[-1]])), texts[0])
+
+
+def cells_words(numbers: Sequence[int]) -> str:
+    """``cell 3``, ``cells 3, 4 and 7``, or of many ``15 cells, from 3 to 40``."""
+    if len(numbers) == 1:
+        return f"cell {numbers[0]}"
+    if len(numbers) > _MOST_CELLS:
+        return f"{len(numbers)} cells, from {min(numbers)} to {max(numbers)}"
+    return f"cells {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
 
 
 def order_words(order: str, seed: int | None) -> str:

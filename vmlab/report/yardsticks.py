@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from vmlab.analysis.notices import NOISE_NOTICES, Recognised
 from vmlab.analysis.shape import CellDocument
 from vmlab.analysis.yardstick import YardstickSpan, yardstick_of
-from vmlab.report.words import number, plural
+from vmlab.report.words import LEAST_FOLDED, cells_words, folded, number, plural
 
 TAKEN_OUT = "without yardstick"
 """The heading of differences with the yardstick taken out."""
-_LEAST_FOLDED = 3
+_ABOUT = re.compile(r"(?P<who>cell \d+|t\d+-[a-z0-9-]+): (?P<text>.*)", re.DOTALL)
+"""A notice on a cell or a guest."""
 
 
 def yardstick_words(cell: CellDocument) -> str | None:
@@ -45,26 +47,39 @@ def taken_out_note(span: YardstickSpan) -> str:
 
 
 def short_notices(notices: Sequence[str]) -> list[str]:
-    """A run's notices with those on noise, of which there is one or more a cell, as one line of each kind.
+    """A run's notices, those of which there are three or more of a kind as one line at the place of the first.
 
-    A line has the place of its first notice, the number of cells, and the range. One or two of a kind stay as they are.
+    A line on the host's noise has the number of cells and the range; one of another kind the cells or guests, and the
+    range of each number.
     """
     said = {
         notice: (form.summary, one) for notice in notices for form in NOISE_NOTICES if (one := form.recognise(notice))
     }
     for summary in dict.fromkeys(form.summary for form in NOISE_NOTICES):
-        folded = {notice: one for notice, (of, one) in said.items() if of == summary}
-        if len(folded) < _LEAST_FOLDED:
+        those = {notice: one for notice, (of, one) in said.items() if of == summary}
+        if len(those) < LEAST_FOLDED:
             continue
-        line = _folded(summary, list(folded.values()))
-        at = notices.index(next(iter(folded)))
-        notices = [*notices[:at], line, *(one for one in notices[at:] if one not in folded)]
-    return list(notices)
+        line = _on_noise(summary, list(those.values()))
+        at = notices.index(next(iter(those)))
+        notices = [*notices[:at], line, *(one for one in notices[at:] if one not in those)]
+    named = [(match["who"], match["text"]) if (match := _ABOUT.fullmatch(one)) else ("", one) for one in notices]
+    return [
+        ": ".join(filter(None, [_who(names), text])) + (f" {_all_notices(count)}" if count > 1 else "")
+        for names, text, count in folded(named)
+    ]
 
 
-def _folded(summary: str, found: Sequence[Recognised]) -> str:
+def _on_noise(summary: str, found: Sequence[Recognised]) -> str:
     shares = [one.percent for one in found]
     among = f"{min(shares)} %" if min(shares) == max(shares) else f"{min(shares)} to {max(shares)} %"
     cells = plural(len({one.cell for one in found}), "cell")
-    line = summary.format(among=among, cells=cells, limit=found[0].limit)
-    return f"{line} ({plural(len(found), 'notice')}, all in `vmlab show --json`)"
+    return f"{summary.format(among=among, cells=cells, limit=found[0].limit)} {_all_notices(len(found))}"
+
+
+def _who(names: Sequence[str]) -> str:
+    cells = [int(name.removeprefix("cell ")) for name in names if name.startswith("cell ")]
+    return cells_words(cells) if cells and len(cells) == len(names) else ", ".join(names)
+
+
+def _all_notices(count: int) -> str:
+    return f"({plural(count, 'notice')}, all in `vmlab show --json`)"

@@ -16,13 +16,12 @@ from vmlab.analysis.result_table import Entry, ResultTable, result_tables
 from vmlab.analysis.shape import CellDocument
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import ordered_words
-from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
 from vmlab.report.comparison import behind_sides, index_notes, yardstick_notes
 from vmlab.report.figures import unit_word, value_text
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import behind_words, heading
-from vmlab.report.limits import cell_words
+from vmlab.report.limits import cell_words, unpassed_lines
 from vmlab.report.page.answer import (
     answers,
     comparison_answers,
@@ -142,10 +141,8 @@ def _validity(run: Gathered) -> Iterator[etree._Element]:
     """What makes the run doubtful: notices, and cells that did not pass."""
     for notice in short_notices(run.document["run"]["notices"]):
         yield el("p", notice, class_="warn")
-    for cell in run.document["cells"]:
-        if cell["outcome"] != Outcome.PASSED:
-            reasons = "; ".join(cell["reasons"]) or "it has no end in the store"
-            yield el("p", f"{cell_words(cell)} is {cell['outcome']}: {reasons}", class_="warn")
+    for line in unpassed_lines(run.document["cells"]):
+        yield el("p", line, class_="warn")
 
 
 def _table(table: ResultTable) -> etree._Element:
@@ -195,7 +192,7 @@ def _cells(run: Gathered, prefix: str, timelines: int) -> Iterator[etree._Elemen
     shown = []
     for place, cell in enumerate(cells):
         parts: list[Part] = [el("h3", f"{cell_words(cell)}: {cell['outcome']}")]
-        parts += [el("p", line, class_="note") for line in cell_lines(cell)]
+        parts += [el("p", line, class_="note") for line in (*cell["reasons"], *cell_lines(cell))]
         course = run.courses.get(cell["cell"])
         if course is not None and place < timelines:
             svg = cell_chart(course, f"{prefix}t{cell['cell']}-")
