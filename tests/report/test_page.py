@@ -14,6 +14,7 @@ from lxml import etree, html
 from tests.report.told import BUSY, TOLD
 from tests.store.stories import HOST, Story
 from tests.tui.conftest import RECORDED
+from vmlab.analysis.compare import Side
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.main import command_line
 from vmlab.model.event import PhaseEnded, PhaseStarted
@@ -210,7 +211,7 @@ def test_runs_of_each_kind_have_a_page(tmp_path: Path, name: str) -> None:
         assert "| ~~4.00 ± 0.00~~ (invalid)" in markdown_report([run]).decode()
         assert any("invalid: clients started 700 ms apart" in text for text in words(root, "//p[@class='warn']"))
     if name == "aborted":
-        assert any("is aborted" in text for text in words(root, "//p[@class='warn']"))
+        assert any("was aborted" in text for text in words(root, "//p[@class='warn']"))
     assert markdown_report([run]).startswith(b"# ")
 
 
@@ -319,3 +320,74 @@ def test_several_runs_have_a_tile_index(tmp_path: Path) -> None:
     said = "tile index: geometric mean of a tile's throughputs over those of a tile of before (its cells of 1 tile, "
     assert any(note.startswith(said) for note in words(root, "//p[@class='note']"))
     assert f"- {escaped(said)}" in markdown_report(runs).decode()
+
+
+def timed_run(path: Path, mixed: bool = False) -> Path:
+    """Seven repeats at two depths of fio for a fixed time, with a target that depth 8 misses; mixed with primes."""
+    disk = {"kind": "fio", "params": {"rw": "randread", "time": 2.0, "depth": 8}}
+    primes = {"kind": "cpu", "params": {"threads": 1}}
+    workloads = {"disk": disk, **({"primes": primes} if mixed else {})}
+    said = {
+        "workloads": {"disk": {"kind": "fio"}, **({"primes": {"kind": "cpu"}} if mixed else {})},
+        "targets": {"disk": {"latency_p99": "200 us"}},
+    }
+    story = Story(path, "timed", path.parent.name).begin({"depth": [1, 8]}, cells=14, said=said)
+    for repeat in range(1, 8):
+        for depth in (8, 1):
+            story.start_cell({"depth": depth}, repeat, settings={"workloads": workloads})
+            story.execute(2.0)
+            story.measure("disk", 2.0)
+            story.measure("disk", depth * (50e6 + repeat * 1e5), "throughput", "B/s")
+            story.measure("disk", depth * 1e-4, "latency_p99", "s")
+            if mixed:
+                story.measure("primes", 0.5 + 0.01 * repeat)
+            story.end_cell(wall=2.3)
+    return story.end()
+
+
+def test_workloads_of_fixed_duration_have_their_throughput_in_every_chart_and_sentence(tmp_path: Path) -> None:
+    root = parsed(gathered(timed_run(tmp_path / "timed" / "run.sqlite")))
+    titles = words(root, "//figcaption")
+    assert "disk: throughput over depth, under emulation (TCG)." in titles
+    assert not [title for title in titles if "run time" in title or "wall clock" in title]
+    (answer, *_) = words(root, "//div[@class='answer']/p")
+    assert answer.startswith("disk, depth 8 against depth 1: throughput 403.2 ± ")
+    assert words(root, "//table")[1].startswith("throughput (MB/s)") and "depth 8" in words(root, "//th")
+
+
+def test_missed_targets_stand_out_on_the_first_screen_and_have_a_table_below_it(tmp_path: Path) -> None:
+    run = gathered(timed_run(tmp_path / "timed" / "run.sqlite"))
+    root = parsed(run)
+    missed = "Targets missed in 7 of 14 cells, most of all disk.latency_p99 800.0 us in tile 1 (at most 200 us)."
+    assert words(root, "//div[@class='first']//p[@class='missed']") == [missed]
+    (table,) = at(root, "//h2[text()='Targets']/following-sibling::div[1]/table")
+    assert words(table, ".//th") == [
+        "what each tile must deliver",
+        "depth 1",
+        "depth 8",
+        "disk.latency_p99 at most 200 us",
+    ]
+    assert words(table, ".//td") == ["met in 7 of 7 cells: 100.0 us", "missed in 7 of 7 cells: 800.0 us"]
+    assert words(table, ".//td[@class='missed']") == ["missed in 7 of 7 cells: 800.0 us"]
+    assert "| disk.latency\\_p99 at most 200 us | met in 7 of 7 cells: 100.0 us |" in markdown_report([run]).decode()
+
+
+def test_groups_of_runs_have_short_names_and_the_answer_leaves_out_a_wall_clock_of_fixed_duration(
+    tmp_path: Path,
+) -> None:
+    names = [f"nightly-{count}" for count in range(1, 7)]
+    runs = [gathered(timed_run(tmp_path / name / "run.sqlite", mixed=True), name) for name in names]
+    parts = [Side.of(run.label, run.document) for run in runs]
+    sides = [Side.of_runs(",".join(names[at : at + 3]), parts[at : at + 3]) for at in (0, 3)]
+    root = html.document_fromstring(html_report(runs, sides))
+    assert words(root, "//h1")[0] == "nightly-1 and 2 more against nightly-4 and 2 more"
+    assert words(root, "//p[@class='sub']")[:2] == [
+        "nightly-1 and 2 more: nightly-1,nightly-2,nightly-3, baseline",
+        "nightly-4 and 2 more: nightly-4,nightly-5,nightly-6, candidate",
+    ]
+    (first, *_) = at(root, "//div[@class='first']")
+    answer = "\n".join(words(first, ".//div[@class='answer']/p"))
+    assert "disk throughput 50.4" in answer and "primes 540.0 ms" in answer and "wall clock" not in answer
+    assert "nightly-1 and 2 more" in words(root, "//th") and "nightly-1,nightly-2" not in "".join(words(root, "//th"))
+    markdown = markdown_report(runs, sides).decode()
+    assert "# nightly\\-1 and 2 more against" in markdown or "# nightly-1 and 2 more against" in markdown

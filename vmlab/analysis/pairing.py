@@ -19,6 +19,7 @@ from vmlab.analysis.statistics import mean, standard_deviation
 _Key = TypeVar("_Key", int, str)
 NO_COMMON_REPEAT = "there is no repeat in which both sides passed"
 ONE_RUN = "one run a side, whose repeats share all that differs from run to run"
+ONE_RUN_OF_A_SIDE = "a side has only one run that counts, whose repeats share all that differs from run to run"
 ONE_SNAPSHOT = "one snapshot a side, which all of its repeats begin from"
 
 
@@ -126,7 +127,8 @@ def _by_run(
     before: Sequence[OneReading], after: Sequence[OneReading], means: tuple[float, float], obstacle: str
 ) -> Pairing:
     one, other = (_means_by((reading.run, reading.value) for reading in side) for side in (before, after))
-    alone = ONE_RUN if min(len(one), len(other)) == 1 else ""
+    fewest, most = sorted((len(one), len(other)))
+    alone = "" if fewest > 1 else ONE_RUN if most == 1 else ONE_RUN_OF_A_SIDE
     return Pairing(tuple(one.values()), tuple(other.values()), means, paired=False, obstacle=alone or obstacle)
 
 

@@ -217,7 +217,7 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
             f"{format_bytes(host.memory_available_bytes)} free"
         )
     if plan.scenario.allow.noise:
-        yield "cells count whatever else the host does, which was asked for: it is told, and makes none invalid"
+        yield "the host's other work is reported and invalidates no cell, as was asked for"
     if plan.loop is not None:
         yield f"workloads start again for {format_seconds(plan.loop)} of each cell: a loop is a show, and no reading"
     yield from not_applicable(plan.scenario, plan.cells)

@@ -49,15 +49,17 @@ class _Text:
         self._table = table
         self._heads = TableHeads(table)
         self._below = compares_below(layout)
+        self._by_workload = layout.simple and layout.rows == (WORKLOADS,)
+        self._by_rows = bool(self._titles(layout.rows))
 
     def lines(self, width: int) -> list[str]:
         """Caption and grid."""
         labels, columns = self._row_labels(), self._columns()
         columns += self._shares()
         caption = self._caption()
-        by_workload = self._layout.simple and self._layout.rows == (WORKLOADS,)
-        corner = caption if by_workload else self._titles(self._layout.rows) or self._titles(self._layout.columns)
-        head = [] if by_workload or not caption else paragraph(caption, width, "  ")
+        titles = self._titles(self._layout.rows) or self._titles(self._layout.columns)
+        corner = caption if self._by_workload else titles
+        head = [] if self._by_workload or not caption else paragraph(caption, width, "  ")
         return [*head, *grid(corner, labels, columns, width)]
 
     def _caption(self) -> str:
@@ -101,7 +103,7 @@ class _Text:
         columns: list[Column] = []
         for place in places:
             column = [line[place] for line in table.entries]
-            *above, heading = self._heads.column_words(place) or ["all cells"]
+            *above, heading = self._heads.column_words(place, named=self._by_workload or self._by_rows) or ["all cells"]
             absent = place in table.absent_columns
             columns.append(Column(heading, self._texts(place, absent=absent), above=tuple(above)))
             if (

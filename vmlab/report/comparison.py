@@ -24,11 +24,8 @@ _LONGEST_NAME = 24
 def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
     """A table for each combination of axis values, differences in percent of the baseline, then notes and warnings."""
     comparison = visible_values(comparison)
-    names = _names(comparison.labels)
-    lines: list[str] = []
-    for name, label in zip(names, comparison.labels, strict=True):
-        role = "baseline" if label == comparison.labels[0] else "candidate"
-        lines += paragraph(f"{name}: {label}, {role}" if name != label else f"{label}: {role}", width, "  ")
+    names = side_names(comparison.labels)
+    lines = [line for text in side_lines(comparison.labels) for line in paragraph(text, width, "  ")]
     lines += _overview(names, compared_rows(comparison, (WALL_SECONDS,)), width)
     for place, rows in groupby(compared_rows(comparison), key=lambda row: row.place):
         lines += ["", *([place] if place else []), *_block(names, list(rows), width)]
@@ -49,7 +46,7 @@ def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metri
 
     `names` are those of the sides, their labels unless given; only the rows of `metrics`, or all.
     """
-    names = names or _names(comparison.labels)
+    names = names or side_names(comparison.labels)
     rows = [row for row in comparison.rows if not metrics or row.metric in metrics]
     several = len({str(row.axes) for row in rows}) > 1
     found: list[tuple[str, Difference]] = []
@@ -88,11 +85,27 @@ def yardstick_notes(comparison: Comparison) -> Iterator[str]:
         yield taken_out_note(comparison.yardstick)
 
 
-def _names(labels: Sequence[str]) -> list[str]:
-    """Headings of columns: the labels, or letters where these are too long to stand side by side."""
-    if all(len(label) <= _LONGEST_NAME for label in labels):
-        return list(labels)
+def side_names(labels: Sequence[str]) -> list[str]:
+    """Names of sides in headings: the labels, of long groups the first run and how many more there are.
+
+    Letters where these are too long to stand side by side, or the same.
+    """
+    names = [label if len(label) <= _LONGEST_NAME else _group_name(label) for label in labels]
+    if all(len(name) <= _LONGEST_NAME for name in names) and len({*names}) == len(names):
+        return names
     return [chr(ord("A") + place) if place < 26 else str(place + 1) for place in range(len(labels))]
+
+
+def _group_name(label: str) -> str:
+    first, *others = label.split(",")
+    return f"{first} and {len(others)} more" if others else label
+
+
+def side_lines(labels: Sequence[str]) -> list[str]:
+    """What the names of the sides stand for, and which of them is the baseline, a line each."""
+    roles = ["baseline", *["candidate"] * (len(labels) - 1)]
+    sides = zip(side_names(labels), labels, roles, strict=True)
+    return [f"{name}: {label}, {role}" if name != label else f"{label}: {role}" for name, label, role in sides]
 
 
 def _overview(names: Sequence[str], rows: Sequence[ComparedRow], width: int) -> list[str]:

@@ -65,6 +65,8 @@ def limits_lines(cells: Sequence[CellDocument], width: int) -> list[str]:
     for cell in known:
         if counts(cell) and cell["outcome"] == Outcome.PASSED:
             points.setdefault(axes_words(cell["axes"]), []).append(cell)
+    if not points:
+        return []
     if len(points) > _MOST_POINTS:
         lines += paragraph(_counted(known), width, "  ")
     else:

@@ -8,6 +8,7 @@ from vmlab.analysis.figure import HOST, RUN_TIME, WALL_SECONDS
 from vmlab.analysis.intent import METRICS, WORKLOADS
 from vmlab.analysis.result_table import Entry, Head, ResultTable
 from vmlab.model.axes import axes_words, axis_word
+from vmlab.model.run import AxisValue
 from vmlab.model.written import Written, written
 from vmlab.report.figures import figure_text, with_unit
 from vmlab.telemetry.host_figures import HOST_FIGURES
@@ -26,9 +27,14 @@ def metric_words(metric: str) -> str:
 
 
 def head_words(head: Head) -> str:
-    """The head of a row or column for people: ``writeback``, ``web, mean``."""
-    words = [metric_words(str(value)) if part == METRICS else axis_word(value) for part, value in head]
+    """The head of a row or column for people: ``writeback``, ``depth 8``, ``web, mean``."""
+    words = [metric_words(str(value)) if part == METRICS else value_words(part, value) for part, value in head]
     return ", ".join(words) or "all cells"
+
+
+def value_words(axis: str, value: AxisValue) -> str:
+    """The value of an axis; a number or a truth does not say what it is, and has the name of its axis."""
+    return axis_word(value) if isinstance(value, str) else f"{axis} {axis_word(value)}"
 
 
 def place_words(table: ResultTable) -> list[str]:
@@ -82,24 +88,24 @@ class TableHeads:
         return ", ".join([self.metric() or "figures", *place_words(self._table)])
 
     def row(self, place: int) -> str:
-        """The head of a row."""
-        return ", ".join(self.row_words(place)) or "all cells"
+        """The head of a row, where nothing else names its axes."""
+        return ", ".join(self._words(self._table.rows[place], self._row_form(place), named=True)) or "all cells"
 
     def row_words(self, place: int) -> list[str]:
-        """The head of a row, each part by itself."""
-        return self._words(self._table.rows[place], self._row_form(place))
+        """The head of a row, each part by itself, below the names of its axes."""
+        return self._words(self._table.rows[place], self._row_form(place), named=False)
 
     def column(self, place: int) -> str:
-        """The head of a column."""
-        return ", ".join(self.column_words(place)) or "all cells"
+        """The head of a column, where nothing else names its axes."""
+        return ", ".join(self._words(self._table.columns[place], self._column_form(place), named=True)) or "all cells"
 
-    def column_words(self, place: int) -> list[str]:
-        """The head of a column, each part by itself."""
-        return self._words(self._table.columns[place], self._column_form(place))
+    def column_words(self, place: int, *, named: bool) -> list[str]:
+        """The head of a column, each part by itself; numbers `named` by their axes, where nothing else does that."""
+        return self._words(self._table.columns[place], self._column_form(place), named=named)
 
-    def _words(self, head: Head, form: Written | None) -> list[str]:
+    def _words(self, head: Head, form: Written | None, *, named: bool) -> list[str]:
         return [
-            axis_word(value)
+            (value_words(part, value) if named else axis_word(value))
             if part != METRICS
             else metric_words(str(value))
             if form is None or form == self._fixed_form()

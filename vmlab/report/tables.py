@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from vmlab.analysis.compare import compare, sides_by_axis
 from vmlab.analysis.intent import WORKLOADS
 from vmlab.analysis.result_table import ResultTable, result_tables
-from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.table_layout import TableLayout, layout_of
 from vmlab.model.axes import absent_words, axes_words, axis_word
 from vmlab.model.run import WARM_UP, AxisValue

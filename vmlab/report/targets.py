@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from vmlab.analysis.counted import counts
 from vmlab.analysis.shape import CellDocument, TargetDocument
 from vmlab.analysis.targets import delivered, load_of
-from vmlab.model.run import Outcome
+from vmlab.model.axes import axes_words
+from vmlab.model.run import WARM_UP, Outcome
 from vmlab.model.written import Written
 from vmlab.report.figures import value_text
 from vmlab.report.grid import paragraph
@@ -90,6 +92,34 @@ def missed_sentence(cells: Sequence[CellDocument]) -> str:
         return ""
     worst = worst_first([one for cell in missing for one in cell["targets"] if one["met"] is False])[0]
     return f"targets missed in {len(missing)} of {plural(len(cells), 'cell')}, most of all {missed_words(worst)}"
+
+
+def target_table(cells: Sequence[CellDocument]) -> tuple[list[str], list[list[str]]]:
+    """The places of the axes, and of each target its words and what it came to at each place; ([], []) without any.
+
+    Over repeats and tiles that is the figure that took most of its limit, and in how many cells the target was missed.
+    """
+    places: dict[str, list[CellDocument]] = {}
+    for cell in cells:
+        if cell["targets"] and cell["repeat"] != WARM_UP:
+            places.setdefault(axes_words(cell["axes"]), []).append(cell)
+    asked = dict.fromkeys(limit_words(one) for those in places.values() for cell in those for one in cell["targets"])
+    rows = [[words, *(_at_place(words, those) for those in places.values())] for words in asked]
+    return list(places), rows
+
+
+def _at_place(words: str, cells: Sequence[CellDocument]) -> str:
+    known = [[one for one in cell["targets"] if limit_words(one) == words] for cell in cells if counts(cell)]
+    targets = [one for those in known for one in those]
+    if targets and all(not one["applicable"] for one in targets):
+        return "not applicable"
+    measured = [one for one in targets if one["value"] is not None and one["met"] is not None]
+    passed = [those for cell, those in zip(filter(counts, cells), known, strict=True) if delivered(cell) is not None]
+    if not measured or not passed:
+        return "not known"
+    missed = sum(any(one["met"] is False for one in those) for those in passed)
+    of = "" if len(passed) == 1 else f" in {missed or len(passed)} of {plural(len(passed), 'cell')}"
+    return f"{'missed' if missed else 'met'}{of}: {_measured(worst_first(measured)[0])}"
 
 
 def target_lines(cells: Sequence[CellDocument], width: int) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from vmlab.analysis.difference import Difference, Verdict
-from vmlab.analysis.figure import Figure
+from vmlab.analysis.figure import Figure, OneReading
 from vmlab.analysis.power import MOST
 from vmlab.report.figures import value_words
 from vmlab.report.words import NOT_MEASURED, plural, relative_number
@@ -150,12 +150,20 @@ def _untested_notes(untested: Sequence[tuple[str, Difference]]) -> Iterator[str]
 def outlier_notes(named: Iterable[tuple[str, Figure, str]]) -> Iterator[str]:
     """A line with the readings that lie far from the others of their figure; each comes with its name and unit."""
     found = [
-        f"{name}, repeat {one.repeat}: {value_words(one.value, unit)}"
+        f"{name}, {_which(figure, one)}: {value_words(one.value, unit)}"
         for name, figure, unit in named
         for one in figure.outliers
     ]
     if found:
         yield f"far from the other readings, and counted all the same: {_joined(found)}"
+
+
+def _which(figure: Figure, one: OneReading) -> str:
+    """Which repeat a reading is of, and of several runs also which run."""
+    if len({reading.run for reading in figure.readings}) < 2:
+        return f"repeat {one.repeat}"
+    several = sum(reading.run == one.run for reading in figure.readings) > 1
+    return f"run {one.run}, repeat {one.repeat}" if several else f"run {one.run}"
 
 
 def _interval_note(tested: Sequence[Difference]) -> str:

@@ -8,21 +8,23 @@ from collections.abc import Iterator, Sequence
 from vmlab.analysis.bound import idle_disk_words
 from vmlab.analysis.comparison import Comparison, Row
 from vmlab.analysis.difference import Difference, Verdict
-from vmlab.analysis.figure import WALL_SECONDS, Figure
-from vmlab.analysis.intent import METRICS
+from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, Figure
+from vmlab.analysis.intent import METRICS, WORKLOADS
 from vmlab.analysis.result_table import Entry, Head, ResultTable, result_tables
 from vmlab.analysis.shape import RunDocument
-from vmlab.model.axes import axes_words, axis_word
+from vmlab.model.axes import axes_words
 from vmlab.model.run import WARM_UP, Outcome
 from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.figures import figure_text, form_of
 from vmlab.report.limits import resource_word
-from vmlab.report.table_heads import head_words, metric_words
+from vmlab.report.table_heads import head_words, metric_words, value_words
 from vmlab.report.targets import missed_sentence
 from vmlab.report.verdicts import interval_text, sentence, untested_words
 from vmlab.report.words import plural, relative_number
 from vmlab.report.yardsticks import TAKEN_OUT
 
+TARGETS_MISSED = "Targets missed"
+"""What the sentence on missed targets begins with."""
 _MOST = 6
 """Sentences about differences; a run with more has its tables below."""
 _MOST_PLACES = 3
@@ -32,7 +34,7 @@ _MOST_PLACES = 3
 def answers(document: RunDocument) -> list[str]:
     """The answer, the most important first: differences, what bound the cells, and what makes it doubtful."""
     tables = result_tables(document)
-    headlines = list(_headlines(tables))
+    headlines = sorted(_headlines(tables), key=lambda one: not (one[3].difference and one[3].difference.proven))
     found = [_sentence(*one) for one in headlines] if len(headlines) <= _MOST else list(_by_places(headlines))
     shown = found[:_MOST]
     if len(found) > _MOST:
@@ -40,7 +42,7 @@ def answers(document: RunDocument) -> list[str]:
     if not shown:
         shown = ["Nothing is compared here: the figures stand in the tables below."]
     missed = missed_sentence(document["cells"])
-    shown += [f"{missed[0].upper()}{missed[1:]}."] if missed else []
+    shown[1:1] = [f"{missed[0].upper()}{missed[1:]}."] if missed else []
     return [*shown, *_limits(document), *_doubts(document)]
 
 
@@ -74,9 +76,13 @@ def _by_places(headlines: Sequence[_Headline]) -> Iterator[str]:
 
 
 def _is_headline(table: ResultTable, row: Head) -> bool:
-    """The wall clock where the table has it; otherwise every row."""
+    """Every row, or of run times alone the wall clock.
+
+    Beside the throughput of a workload of fixed duration it says little, and is left out.
+    """
     of_cells = [head for head in table.rows if WALL_SECONDS in dict(head).values()]
-    return row in of_cells if of_cells else True
+    others = [head for head in table.rows if METRICS in dict(head) and head not in of_cells]
+    return not of_cells or (row not in of_cells if others else row in of_cells)
 
 
 def _sentence(table: ResultTable, row: Head, column: Head, entry: Entry) -> str:
@@ -94,8 +100,9 @@ def _sentence(table: ResultTable, row: Head, column: Head, entry: Entry) -> str:
 
 def _who(table: ResultTable, row: Head, column: Head) -> str:
     """``writeback against none``: what is compared with what."""
-    against = ", ".join(map(axis_word, table.baseline.values()))
-    return f"{head_words(tuple(one for one in (*row, *column) if one[0] != METRICS))} against {against}"
+    against = ", ".join(value_words(*one) for one in table.baseline.items())
+    fixed = [(WORKLOADS, table.fixed[WORKLOADS])] if WORKLOADS in table.fixed else []
+    return f"{head_words(tuple(one for one in (*fixed, *row, *column) if one[0] != METRICS))} against {against}"
 
 
 def _what(table: ResultTable, row: Head, column: Head) -> str:
@@ -133,17 +140,27 @@ def _explained(found: Difference) -> str:
 def comparison_answers(found: Comparison) -> Iterator[str]:
     """What the scenario asks for, of each candidate: a sentence for each place, or one for all where these are many.
 
-    Of run times it is the total wall clock.
+    What is proven comes first.
+
+    Of run times alone it is the total wall clock.
     """
-    asked = (WALL_SECONDS,) if WALL_SECONDS in found.asked else found.asked
+    asked = _answered(found)
     figures: dict[str, list[Row]] = {}
     for row in found.rows:
         if row.metric in asked:
             figures.setdefault(row_name(row), []).append(row)
-    said = [sentence for name, rows in figures.items() for sentence in _of_figure(found.labels, name, rows)]
+    proven_first = sorted(figures.items(), key=lambda one: not any(d.proven for row in one[1] for d in row.differences))
+    said = [sentence for name, rows in proven_first for sentence in _of_figure(found.labels, name, rows)]
     yield from said[:_MOST]
     if len(said) > _MOST:
         yield f"{len(said) - _MOST} more differences stand in the tables."
+
+
+def _answered(found: Comparison) -> tuple[str, ...]:
+    """The metrics that the answer is about: of run times alone the total wall clock, which is else left out."""
+    if set(found.asked) <= {RUN_TIME, WALL_SECONDS}:
+        return (WALL_SECONDS,) if WALL_SECONDS in found.asked else found.asked
+    return tuple(metric for metric in found.asked if metric != WALL_SECONDS)
 
 
 def _of_figure(labels: Sequence[str], name: str, rows: Sequence[Row]) -> Iterator[str]:
@@ -186,9 +203,9 @@ def _verdict(found: Difference) -> str:
 def comparison_tables(found: Comparison) -> Iterator[tuple[str, list[ComparedRow]]]:
     """The rows of each table with its title: of several places first what the scenario asks for, then all figures.
 
-    Of run times that is the total wall clock.
+    Of run times alone that is the total wall clock.
     """
-    asked = (WALL_SECONDS,) if WALL_SECONDS in found.asked else found.asked
+    asked = _answered(found)
     whole, every = compared_rows(found, asked), compared_rows(found)
     if len({row.place for row in whole}) > 1 and len(whole) < len(every):
         title = whole[0].name.capitalize() if asked == (WALL_SECONDS,) else "What the scenario asks for"
@@ -212,7 +229,7 @@ def _limits(document: RunDocument) -> Iterator[str]:
     bound = [one["resource"] for one in counted if one is not None]
     if bound:
         for name in dict.fromkeys(bound):
-            word = resource_word(name)
+            word = "none of the host's resources" if name == "none" else resource_word(name)
             cells = f"{bound.count(name)} of {plural(len(bound), 'cell')}"
             yield f"{word[0].upper()}{word[1:]} was at its limit in {cells}."
     note = idle_disk_words(document["cells"])

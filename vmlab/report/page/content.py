@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from vmlab.analysis.comparison import Comparison, Row
+from vmlab.analysis.comparison import WALL_CLOCK, Comparison, Row
 from vmlab.analysis.figure import (
     MISSING,
     RUN_TIME,
@@ -22,6 +22,7 @@ from vmlab.analysis.reading import Asked, of_cells_alone, read
 from vmlab.analysis.result_table import Entry, Head, ResultTable, result_tables
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.table_layout import axis_title, axis_values, cells_at, in_written_order, layout_of
+from vmlab.analysis.targets import first_metric, timed_of
 from vmlab.model.axes import axes_words, axis_word, places_words
 from vmlab.model.ordered import ORDERED_HOST
 from vmlab.model.run import AxisValue, Outcome
@@ -248,13 +249,18 @@ def axis_charts(document: RunDocument, prefix: str) -> list[Chart]:
 
 
 def _asked(document: RunDocument, metrics: Sequence[str]) -> Iterator[Asked]:
-    """What the tables have of each workload and of whole cells; beside run times the total wall clock."""
+    """What the tables have of each workload and of whole cells; beside run times the total wall clock.
+
+    A workload of fixed duration has its throughput in place of its run time.
+    """
+    timed = timed_of(document["cells"], document["run"]["throughput"])
     for metric in metrics:
         if of_cells_alone(metric):
             yield Asked(metric)
         else:
-            yield from (Asked(metric, workload) for workload in workloads_of(document["cells"]))
-    if RUN_TIME in metrics:
+            workloads = workloads_of(document["cells"])
+            yield from (Asked(first_metric(metric, workload, timed), workload) for workload in workloads)
+    if RUN_TIME in metrics and WALL_CLOCK not in timed:
         yield Asked(WALL_SECONDS)
 
 

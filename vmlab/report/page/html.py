@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,17 @@ from vmlab.analysis.compare import Side, compare
 from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.result_table import Entry, ResultTable, result_tables
 from vmlab.analysis.shape import CellDocument
+from vmlab.analysis.table_layout import in_written_order
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import ordered_words
 from vmlab.model.visible import visible_values
-from vmlab.report.comparison import behind_sides, index_notes, yardstick_notes
+from vmlab.report.comparison import behind_sides, index_notes, side_lines, side_names, yardstick_notes
 from vmlab.report.figures import unit_word, value_text
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import behind_words, heading
 from vmlab.report.limits import cell_words, unpassed_lines
 from vmlab.report.page.answer import (
+    TARGETS_MISSED,
     answers,
     comparison_answers,
     comparison_row,
@@ -44,6 +47,7 @@ from vmlab.report.page.gathered import Gathered, each_a_side
 from vmlab.report.scores import TITLE, score_notes, score_tables
 from vmlab.report.table_heads import TableHeads
 from vmlab.report.tables import table_lines
+from vmlab.report.targets import target_table
 from vmlab.report.words import network_words, plural
 from vmlab.report.yardsticks import short_notices
 
@@ -92,12 +96,13 @@ def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterato
     charts = result_charts(document, prefix)
     whole = places_chart(document, f"{prefix}w-")
     first, more = ([whole], charts) if whole else (charts[:2], charts[2:])
-    said = el("div", *(el("p", *marked(text)) for text in answers(document)), class_="answer")
+    said = el("div", *(_said(text) for text in answers(document)), class_="answer")
     yield el("h1", run.summary or what)
     yield el("p", what, class_="sub") if run.summary else el("span")
     for line in rest:
         yield el("p", line, class_="sub")
     yield el("div", said, chart_grid(first, words), class_="first")
+    yield from _targets(run)
     yield from _validity(run)
     yield el("h2", "Figures")
     yield el("p", _meaning(run), class_="note")
@@ -125,6 +130,26 @@ def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterato
     yield el("h2", "Configuration")
     yield from _configuration(run)
     yield from _raw(run, characters)
+
+
+def _said(text: str) -> etree._Element:
+    """A sentence of the answer; one on missed targets stands out."""
+    return el("p", *marked(text), **({"class_": "missed"} if text.startswith(TARGETS_MISSED) else {}))
+
+
+def _targets(run: Gathered) -> Iterator[etree._Element]:
+    """What each tile must deliver, and what it came to at each place; nothing without targets."""
+    places, rows = target_table(in_written_order(run.document))
+    if not rows:
+        return
+    yield el("h2", "Targets")
+    top = el("tr", el("th", "what each tile must deliver"), *(el("th", place) for place in places))
+    body = [el("tr", el("th", words), *map(_target, texts)) for words, *texts in rows]
+    yield el("div", el("table", el("thead", top), el("tbody", *body)), class_="scroll")
+
+
+def _target(text: str) -> etree._Element:
+    return el("td", text, **({"class_": "missed"} if text.startswith("missed") else {}))
 
 
 def _meaning(run: Gathered) -> str:
@@ -275,9 +300,13 @@ def _raw(run: Gathered, characters: int) -> Iterator[etree._Element]:
 
 def _several(sides: Sequence[Side]) -> Iterator[etree._Element]:
     """The sides against the first one: in a sentence for each place, a picture, a table and the warnings."""
-    yield el("h1", f"{sides[0].label} against {', '.join(side.label for side in sides[1:])}")
+    labels = visible_values([side.label for side in sides])
+    names = side_names(labels)
+    yield el("h1", f"{names[0]} against {', '.join(names[1:])}")
+    if names != labels:
+        yield from (el("p", line, class_="sub") for line in side_lines(labels))
     try:
-        found: Comparison = visible_values(compare(sides))
+        found: Comparison = replace(visible_values(compare(sides)), labels=tuple(names))
     except UsageError as error:
         yield el("p", str(error), class_="warn")
         return

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from vmlab.analysis.compare import Side, compare
 from vmlab.analysis.result_table import Entry, ResultTable, result_tables
+from vmlab.analysis.table_layout import in_written_order
 from vmlab.model.errors import UsageError
 from vmlab.model.visible import visible_values
-from vmlab.report.comparison import behind_sides, index_notes, yardstick_notes
+from vmlab.report.comparison import behind_sides, index_notes, side_lines, side_names, yardstick_notes
 from vmlab.report.figures import struck_parts
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
@@ -25,6 +27,7 @@ from vmlab.report.page.cells import cell_lines, order_sentence
 from vmlab.report.page.gathered import Gathered, each_a_side
 from vmlab.report.scores import TITLE, score_notes, score_tables
 from vmlab.report.table_heads import TableHeads
+from vmlab.report.targets import target_table
 from vmlab.report.yardsticks import short_notices
 
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~&$@])|^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$)")
@@ -74,6 +77,11 @@ def _run(run: Gathered) -> Iterator[str]:
     notices = document["run"]["notices"]
     for notice in short_notices(notices):
         yield f"> {escaped(notice)}"
+    places, rows = target_table(in_written_order(document))
+    if rows:
+        yield from ("", "## Targets", "")
+        yield from (_row(["what each tile must deliver", *places]), _row(["---"] * (len(places) + 1), plain=True))
+        yield from map(_row, rows)
     yield from ("", "## Figures", "")
     for table in result_tables(document):
         yield from _table(table)
@@ -128,9 +136,13 @@ def _row(texts: Sequence[str], *, plain: bool = False) -> str:
 
 
 def _several(sides: Sequence[Side]) -> Iterator[str]:
-    yield from (f"# {escaped(sides[0].label)} against {escaped(', '.join(side.label for side in sides[1:]))}", "")
+    labels = visible_values([side.label for side in sides])
+    names = side_names(labels)
+    yield from (f"# {escaped(names[0])} against {escaped(', '.join(names[1:]))}", "")
+    if names != labels:
+        yield from (part for line in side_lines(labels) for part in (escaped(line), ""))
     try:
-        found = visible_values(compare(sides))
+        found = replace(visible_values(compare(sides)), labels=tuple(names))
     except UsageError as error:
         yield from (f"> {escaped(str(error))}", "")
         return
