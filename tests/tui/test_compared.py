@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.report.test_page import timed_run
 from tests.store.stories import Story
 from vmlab.analysis.compare import cells_alike, compare
 from vmlab.analysis.comparison import INDEX
@@ -142,6 +143,22 @@ def test_bars_are_as_long_as_their_figures_and_shade_their_intervals(store: Path
     assert "▒" in web
     wall = next(line for line in lines if "total wall clock" in line)
     assert abs(wall.count("█") - 3 * faster.count("█")) <= 4
+
+
+def test_a_long_difference_is_whole_beside_its_bar() -> None:
+    bars = SideBars()
+    long = "+1250.6 % (+1210.4 to +1330.6)"
+    bars.show(["1", "8"], [BarRow("disk", (Bar("1.0", 1.0), Bar("2.0", 2.0, difference=long)), 2.0)], "")
+    lines = ["".join(text for text, _ in line) for line in bars.lines(160, 40)]
+    assert max(map(len, lines)) <= 160 and any(line.endswith(long) for line in lines)
+
+
+def test_a_side_that_missed_targets_says_so_on_the_screen(tmp_path: Path) -> None:
+    compared = compared_sides([picked.side for picked in sides_of([Pick(timed_run(tmp_path / "run.sqlite"))])])
+    missed = "depth 8: targets missed in 7 of 7 cells, most of all disk.latency_p99 800.0 us in tile 1 (at most 200 us)"
+    assert compared.warnings[0] == missed
+    assert "depth 8 is proven to be better at disk throughput" in compared.sentence
+    assert {row.label for row in compared.bars} == {"disk throughput (MB/s)"}
 
 
 def test_bars_of_one_reading_have_no_interval(tmp_path: Path) -> None:

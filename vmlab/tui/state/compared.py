@@ -14,6 +14,7 @@ from vmlab.report.comparison import comparison_notes, index_notes, yardstick_not
 from vmlab.report.heading import behind_words
 from vmlab.report.headline import headline
 from vmlab.report.host_rows import mean_text, row_label
+from vmlab.report.targets import missed_sentence
 from vmlab.report.verdicts import interval_text, percent_text
 from vmlab.report.words import NOT_MEASURED
 from vmlab.report.yardsticks import TAKEN_OUT
@@ -77,7 +78,8 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
         notes += [*index_notes(compared, compared.labels[0]), *yardstick_notes(compared)]
     rows = [*figures, *(TableRow(note, tone="quiet") for note in notes), *_host_rows(sides)]
     more = f"not shown here: {', '.join(left_out)}; `vmlab compare` has every side"
-    warnings = (*([more] if left_out else []), *compared.warnings)
+    missed = [f"{side.label}: {words}" for side in sides if (words := missed_sentence(side.cells))]
+    warnings = (*([more] if left_out else []), *missed, *compared.warnings)
     return ComparedSides(
         tuple(rows),
         warnings,

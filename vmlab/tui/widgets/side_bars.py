@@ -60,7 +60,9 @@ class SideBars(Painted):
 
     def _figure(self, row: BarRow, width: int) -> Iterator[list[Piece]]:
         name = max(_LEAST_NAME, min(width // 5, max(len(one.label) for one in self._rows)))
-        room = max(_LEAST_BAR, width - name - _SIDE - _FIGURE - _DIFFERENCE - 3)
+        longest = max(len(bar.difference) for one in self._rows for bar in one.bars)
+        difference = max(_DIFFERENCE, min(width // 4, longest))
+        room = max(_LEAST_BAR, width - name - _SIDE - _FIGURE - difference - 3)
         for place, bar in enumerate(row.bars):
             tone = TONES[place % len(TONES)]
             yield [
