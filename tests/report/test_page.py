@@ -14,15 +14,17 @@ from lxml import etree, html
 from tests.report.told import BUSY, TOLD
 from tests.store.stories import HOST, Story
 from tests.tui.conftest import RECORDED
-from vmlab.analysis.compare import Side
+from vmlab.analysis.compare import Side, compare
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.main import command_line
 from vmlab.model.event import PhaseEnded, PhaseStarted
+from vmlab.report.comparison import comparison_table
 from vmlab.report.page import html as page
 from vmlab.report.page.content import COURSES
 from vmlab.report.page.gathered import Gathered, gather
 from vmlab.report.page.html import html_report
 from vmlab.report.page.markdown import escaped, markdown_report
+from vmlab.report.tables import run_table
 from vmlab.store.reader import RunReader
 
 
@@ -336,7 +338,7 @@ def timed_run(path: Path, mixed: bool = False) -> Path:
     for repeat in range(1, 8):
         for depth in (8, 1):
             story.start_cell({"depth": depth}, repeat, settings={"workloads": workloads})
-            story.execute(2.0)
+            story.execute(2.0, [BUSY] * 3)
             story.measure("disk", 2.0)
             story.measure("disk", depth * (50e6 + repeat * 1e5), "throughput", "B/s")
             story.measure("disk", depth * 1e-4, "latency_p99", "s")
@@ -392,3 +394,31 @@ def test_groups_of_runs_have_short_names_and_the_answer_leaves_out_a_wall_clock_
     assert "nightly-1 and 2 more" in words(root, "//th") and "nightly-1,nightly-2" not in "".join(words(root, "//th"))
     markdown = markdown_report(runs, sides).decode()
     assert "# nightly\\-1 and 2 more against" in markdown or "# nightly-1 and 2 more against" in markdown
+
+
+def test_a_table_of_mixed_units_has_each_unit_and_says_nothing_of_cells_that_do_not_count(tmp_path: Path) -> None:
+    run = gathered(timed_run(tmp_path / "timed" / "run.sqlite", mixed=True))
+    lines = run_table(run.document, 120).splitlines()
+    (head,) = (line for line in lines if line.startswith("run time (s) "))
+    assert head.split() == ["run", "time", "(s)", "depth", "1", "depth", "8", "difference"]
+    assert any(line.startswith("disk, throughput (MB/s)  50.4 ± ") for line in lines)
+    cells = [{**cell, "outcome": "invalid"} for cell in run.document["cells"]]
+    assert "what bound the cells" not in run_table(cast(RunDocument, {**run.document, "cells": cells}))
+
+
+def test_a_reading_far_from_the_others_of_a_group_has_the_run_that_it_is_of(tmp_path: Path) -> None:
+    sides = []
+    for side in ("base", "night"):
+        parts = []
+        for count in range(1, 8):
+            name = f"{side}-{count}"
+            story = Story(tmp_path / name / "run.sqlite", "nightly", name).begin({"cache": ["none"]}, cells=1)
+            story.cell({"cache": "none"}, {"web": 90.0 if name == "night-3" else 10.0 + count / 10}, wall=100.0)
+            parts.append(Side.of(name, gathered(story.end()).document))
+        sides.append(parts)
+    groups = [Side.of_runs(",".join(one.label for one in parts), parts) for parts in sides]
+    text = " ".join(comparison_table(compare(groups), 200).split())
+    assert "web (night-1 and 6 more), run night-3: 90.0 s" in text
+    alone = [groups[0], sides[1][0]]
+    assert "a side has only one run that counts" in comparison_table(compare(alone), 200)
+    assert "one run a side" not in comparison_table(compare(alone), 200)
