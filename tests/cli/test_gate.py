@@ -375,7 +375,7 @@ def test_the_wall_clock_stays_beside_a_workload_that_works_as_long_as_it_takes(
     assert command_line(["show", "last"]) == 0
     lines = capsys.readouterr().out.splitlines()
     heads = [line.split("  ")[0] for line in lines if line.startswith(("run time", "fio", "cpu", "total"))]
-    assert heads == ["run time (s)", "fio, throughput", "cpu", "total wall clock"]
+    assert heads == ["run time (s)", "fio, throughput (MB/s)", "cpu", "total wall clock"]
 
 
 @pytest.mark.parametrize(
