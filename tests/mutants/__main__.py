@@ -9,6 +9,7 @@ import platform
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -21,7 +22,9 @@ CHECKOUT = Path(__file__).parents[2]
 RESULTS = CHECKOUT / ".mutants"
 """One file a module with what became of each mutant, as JSON lines."""
 
-_KILLED = ("killed", "timeout")
+_KILLED: tuple[str, ...] = ("killed", "timeout")
+_TRIED = (*_KILLED, "survived")
+_KEYS = ("operator", "was", "now", "occurrence")
 
 
 def main() -> None:
@@ -31,6 +34,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
     parser.add_argument("module", nargs="*", help=f"one of {', '.join(modules)}; all unless said")
     parser.add_argument("--again", action="store_true", help="try those that the last time did not kill")
+    parser.add_argument("--more", action="store_true", help="try those that the last time did not try")
+    parser.add_argument("--sample", type=int, metavar="N", help="try N of each module; a smaller sample is in a larger")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no mutant of a module after so many")
     parser.add_argument("--report", action="store_true", help="try none, print the table of the last time")
     parser.add_argument("--page", type=Path, metavar="BEFORE", help="write docs/mutants.md, beside those of a folder")
@@ -42,7 +47,11 @@ def main() -> None:
     names = chosen.module or list(modules)
     if not chosen.report:
         for name in names:
-            _try_out(name, modules[name], configured["operators"], chosen.again, chosen.seconds)
+            kept = _KILLED if chosen.again else _TRIED if chosen.more else ()
+            if kept and chosen.sample is None:
+                kept += ("left out",)
+            asked = {"operators": configured["operators"], "sample": chosen.sample, "seconds": chosen.seconds}
+            _try_out(name, asked | {"tests": modules[name]}, kept)
     equivalent = [Equivalent(**one) for one in configured.get("equivalent", [])]
     shares = [_row(name, equivalent) for name in names]
     if chosen.page:
@@ -59,14 +68,10 @@ def _read(name: str, folder: Path = RESULTS) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def _try_out(name: str, tests: list[str], operators: str, again: bool, seconds: float) -> None:
-    """Writes the results of one module, which appear as they come."""
-    killed = [
-        (one["operator"], one["was"], one["now"], one["occurrence"])
-        for one in _read(name)
-        if again and one["outcome"] in _KILLED
-    ]
-    asked = {"module": f"vmlab/{name}", "tests": tests, "operators": operators, "killed": killed, "seconds": seconds}
+def _try_out(name: str, asked: dict[str, Any], kept: Sequence[str]) -> None:
+    """Writes the results of one module, which appear as they come; those that are `kept` are not tried anew."""
+    before = [([one[key] for key in _KEYS], one["outcome"]) for one in _read(name) if one["outcome"] in kept]
+    asked = asked | {"module": f"vmlab/{name}", "before": before}
     sandbox = ["sh", str(CHECKOUT / "tests/mutants/sandbox.sh"), str(CHECKOUT)]
     argv = [*sandbox, sys.executable, "-B", "-m", "tests.mutants.inside"]
     lines = []
@@ -80,7 +85,7 @@ def _try_out(name: str, tests: list[str], operators: str, again: bool, seconds: 
         for line in inside.stdout:
             lines.append(line)
             one = json.loads(line)
-            if one["outcome"] not in _KILLED:
+            if one["outcome"] == "survived":
                 sys.stderr.write(f"{name}:{one['line']}: {one['outcome']}: {one['was']}\n    → {one['now']}\n")
     if inside.returncode or not about:
         sys.exit(f"{name}: the sandbox ended with {inside.returncode}")
@@ -89,9 +94,10 @@ def _try_out(name: str, tests: list[str], operators: str, again: bool, seconds: 
 
 @dataclass(frozen=True)
 class _Tally:
-    """Of one module: its mutants, how many were killed, how many are equivalent, how many were not tried."""
+    """Of one module: its mutants, how many are in the sample, and of these the killed, equivalent and not yet tried."""
 
     mutants: int
+    sample: int
     killed: int
     equivalent: int
     not_tried: int
@@ -99,29 +105,37 @@ class _Tally:
     @classmethod
     def of(cls, name: str, equivalent: list[Equivalent], folder: Path = RESULTS) -> _Tally:
         """From the results in `folder`."""
-        tried = _read(name, folder)
-        left = [one for one in tried if one["outcome"] not in _KILLED]
-        mutants = [Mutant(**{field.name: one[field.name] for field in fields(Mutant)}) for one in left]
-        same = sum(any(one.covers(name, mutant) for one in equivalent) for mutant in mutants)
-        rest = sum(one["outcome"] == "not tried" for one in left)
-        return cls(len(tried), len(tried) - len(left), same, rest)
+        mutants = _read(name, folder)
+        sample = [one for one in mutants if one["outcome"] != "left out"]
+        left = [one for one in sample if one["outcome"] == "survived"]
+        survivors = [Mutant(**{field.name: one[field.name] for field in fields(Mutant)}) for one in left]
+        same = sum(any(one.covers(name, mutant) for one in equivalent) for mutant in survivors)
+        rest = sum(one["outcome"] == "not tried" for one in sample)
+        return cls(len(mutants), len(sample), len(sample) - len(left) - rest, same, rest)
 
     @property
     def percent(self) -> float:
         """The share of those that are killed among those that are not equivalent; 0 where some were not tried."""
-        return 100 * self.killed / max(1, self.mutants - self.equivalent) if not self.not_tried else 0.0
+        return 100 * self.killed / max(1, self.sample - self.equivalent) if not self.not_tried else 0.0
+
+    @property
+    def tried(self) -> str:
+        """How many of how many, for the page."""
+        return f"{self.sample} of {self.mutants}" if self.sample < self.mutants else str(self.mutants or "")
 
     @property
     def share(self) -> str:
         """For the page."""
-        return "not measured" if self.not_tried or not self.mutants else f"{self.percent:.0f} % ({self.killed})"
+        if self.not_tried or not self.mutants:
+            return "not measured"
+        return f"{self.percent:.0f} % ({self.killed} of {self.sample - self.equivalent})"
 
 
 def _row(name: str, equivalent: list[Equivalent]) -> float:
     """Prints the line of one module; its share in percent."""
     tally = _Tally.of(name, equivalent)
     behind = f"{tally.not_tried} not tried" if tally.not_tried else f"{tally.percent:.1f} %"
-    counted = f"{tally.mutants:5} mutants {tally.killed:5} killed {tally.equivalent:4} equivalent"
+    counted = f"{tally.tried:>10} mutants {tally.killed:5} killed {tally.equivalent:4} equivalent"
     sys.stdout.write(f"{name:28} {counted}  {behind}\n")
     return tally.percent
 
@@ -136,13 +150,12 @@ def _write_page(before: Path, names: list[str], equivalent: list[Equivalent]) ->
         f"Measured on {day}: {os.cpu_count()} CPUs, {cpu}; Python {platform.python_version()};"
         f" cosmic-ray {version('cosmic-ray')}.",
         "",
-        "| module | mutants | equivalent | killed before | killed now |",
-        "| --- | ---: | ---: | ---: | ---: |",
+        "| module | mutants before | killed before | mutants now | equivalent now | killed now |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name in names:
         was, now = _Tally.of(name, equivalent, before), _Tally.of(name, equivalent)
-        shares = " | ".join(one.share for one in (was, now))
-        lines.append(f"| `{name}` | {now.mutants or ''} | {now.equivalent if now.mutants else ''} | {shares} |")
+        lines.append(f"| `{name}` | {was.tried} | {was.share} | {now.tried} | {now.equivalent or ''} | {now.share} |")
     head, rest = page.read_text().split("<!-- mutants -->\n")
     tail = rest.split("<!-- end -->")[1]
     page.write_text(f"{head}<!-- mutants -->\n" + "\n".join(lines) + f"\n<!-- end -->{tail}")

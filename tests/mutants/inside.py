@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import hashlib
 import importlib
 import json
 import os
@@ -234,15 +235,23 @@ def main() -> None:
     found = look(module, asked["tests"])
     load(module, found.loaded)
     end = time.monotonic() + asked["seconds"]
-    killed = {tuple(one) for one in asked["killed"]}
+    before = {tuple(key): outcome for key, outcome in asked["before"]}
     source = module.read_text()
     _write({"tests": len(found.passed), "seconds": round(found.seconds, 1)})
-    for mutant, code in sorted(mutants_of(source, asked["operators"]), key=lambda pair: pair[0].line):
-        outcome = "killed"
-        if (*mutant.key, mutant.occurrence) not in killed:
+    mutants = sorted(mutants_of(source, asked["operators"]), key=lambda pair: by_chance(pair[0]))
+    for place, (mutant, code) in enumerate(mutants):
+        outcome = before.get((*mutant.key, mutant.occurrence))
+        if asked["sample"] is not None and place >= asked["sample"]:
+            outcome = "left out"
+        if outcome is None:
             late = time.monotonic() > end
             outcome = "not tried" if late else try_out(module, code, found.reach.get(mutant.line, []), found)
         _write(asdict(mutant) | {"outcome": outcome})
+
+
+def by_chance(mutant: Mutant) -> bytes:
+    """Where a mutant stands in the order that samples are taken from: random, and the same each time."""
+    return hashlib.sha256(repr((*mutant.key, mutant.occurrence)).encode()).digest()
 
 
 def _write(line: dict[str, Any]) -> None:
