@@ -15,7 +15,7 @@ from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.lab import sweep
 from vmlab.lab.folder import RunFolder
 from vmlab.lab.runtime import RuntimeFolder
-from vmlab.model.errors import CleanupIncomplete
+from vmlab.model.errors import CleanupIncomplete, RefusedError, StoreError
 from vmlab.model.event import Notice
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
@@ -341,3 +341,48 @@ def test_an_orphan_whose_cgroups_stay_is_named_and_its_folder_goes(monkeypatch: 
     (swept,) = sweep.clean()
     assert swept.left == ("[Errno 16] Device or resource busy",)
     assert swept.removed == (str(folder.runtime),) and not folder.runtime.exists()
+
+
+def test_a_setting_is_said_where_the_record_stops_taking_notes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def tells(*_: object, tell: Callable[[str], None], **__: object) -> None:
+        tell("ksm stays on")
+
+    def refuses(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(sweep, "sweep", tells)
+    monkeypatch.setattr(RunWriter, "append", refuses)
+    folder = died()
+    folder.store.unlink()
+    RunWriter(folder.store).close()
+    assert sweep.sweep_run(folder, 0.0) == []
+    assert capsys.readouterr().err == "vmlab: ksm stays on\n"
+
+
+def test_a_run_is_removed_with_its_record_when_nothing_of_it_is_left() -> None:
+    folder, beside = died(), died("20261122-143015-tile-7f3a")
+    with pytest.raises(RefusedError, match=f"^run {RUN} left something on this host; `vmlab clean` removes that first"):
+        sweep.remove_run(folder)
+    assert folder.store.exists() and folder.control.exists()
+    sweep.clean()
+    lock = folder.take_lock()
+    try:
+        with pytest.raises(RefusedError, match=f"^run {RUN} is under way; `vmlab stop {RUN}` ends it$"):
+            sweep.remove_run(folder)
+    finally:
+        os.close(lock)
+    assert folder.store.exists()
+    sweep.remove_run(folder)
+    assert not folder.path.exists() and beside.store.exists()
+
+
+def test_a_copy_of_a_run_is_not_removed() -> None:
+    folder = died()
+    sweep.clean()
+    copy = RunFolder(folder.id, folder.path.with_name("copy"))
+    subprocess.run(["cp", "-a", str(folder.path), str(copy.path)], check=True)
+    with pytest.raises(RefusedError, match="is not the folder that the run made: nothing was removed$"):
+        sweep.remove_run(copy)
+    assert copy.store.exists() and folder.store.exists()
