@@ -58,6 +58,13 @@ def test_up_to_fifty_readings_p_is_exact_and_beyond_the_normal_distributions() -
     shifted = [value + 0.4 for value in values[:9]]
     exact = stats.mannwhitneyu(values[:50], shifted, method="exact").pvalue
     assert rank_sum(values[:50], shifted).p_of() == pytest.approx(exact, rel=1e-9)
+    # The sums of so many ranks have half numbers as their mean.
+    values = [draw.gauss(0.3, 1) for _ in range(53)]
+    normal = stats.wilcoxon(values, method="asymptotic", correction=True).pvalue
+    assert signed_rank(values).p_of() == pytest.approx(normal, rel=1e-9)
+    shifted = [value + 0.4 for value in values[:9]]
+    normal = stats.mannwhitneyu(values, shifted, method="asymptotic", use_continuity=True).pvalue
+    assert rank_sum(values, shifted).p_of() == pytest.approx(normal, rel=1e-9)
 
 
 def test_readings_that_lie_to_one_side_have_the_smallest_p_at_either_side() -> None:
@@ -130,6 +137,15 @@ def test_a_test_alarms_as_rarely_as_it_says_over_all_signs() -> None:
     for alpha in LEVELS:
         rate = sum(p <= alpha for p in chances) / len(chances)
         assert 0.7 * alpha < rate <= alpha
+
+
+def test_an_interval_that_holds_for_almost_nothing_is_the_shift_in_the_middle() -> None:
+    """Six shifts of three pairs have 3/4 as the largest p below 1, four shifts of two sides of two have 2/3."""
+    assert signed_rank([1.0, 2.0, 4.0]).shifts == (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
+    assert [signed_rank([1.0, 2.0, 4.0]).interval(alpha) for alpha in (0.76, 0.74)] == [(2.0, 2.5), (1.5, 3.0)]
+    sides = rank_sum([0.0, 1.0], [3.0, 7.0])
+    assert [sides.interval(alpha) for alpha in (0.67, 0.66)] == [(3.0, 6.0), (2.0, 7.0)]
+    assert signed_rank([1.0]).interval(0.99) is None
 
 
 def test_ties_and_equal_readings_prove_nothing() -> None:

@@ -383,3 +383,68 @@ def test_guests_share_a_snapshot_where_they_differ_in_nothing_that_a_guest_sees(
         assert machines and all(len(found) == 1 for found in machines.values())
     unlike = make_plan(load("tile"), Overrides(cache=("none", "writethrough")), HOST)
     assert len({guest.machine for cell in unlike.cells for guest in cell.guests if guest.guest == "file-a"}) == 2
+
+
+def wrong(text: str) -> list[str]:
+    """What is said of a scenario, a line for each problem, without the file's name."""
+    with pytest.raises(ScenarioError) as caught:
+        plan(text)
+    return [line.removeprefix("x.yaml") for line in str(caught.value).splitlines()]
+
+
+DISKS = """\
+name: disks
+guests: {vm: {memory: 512 MiB, disk: 8 GiB, data: 2 GiB}, other: {memory: 512 MiB, disk: 9 GiB}}
+workloads:
+  system: {kind: fio, rw: read, on: vm, folder: /srv, size: 8 GiB}
+  data: {kind: fio, rw: read, on: vm, folder: /data/fio, size: 2 GiB}
+  other: {kind: fio, rw: read, on: other, size: 9 GiB}
+  rest: {kind: fio, rw: read, on: host, size: 10 GiB}
+"""
+
+
+def test_files_may_fill_each_disk_of_each_guest_to_the_last_byte() -> None:
+    assert len(plan(DISKS).cells) == 1
+    assert wrong(DISKS.replace("on: host, size: 10 GiB", "on: vm, folder: /srv, size: 1 GiB")) == [
+        ":7:59: 9 GiB of files and tables do not fit the disk of guest vm: 8 GiB"
+    ]
+    assert wrong(DISKS.replace("8 GiB}", "9 GiB}").replace("2 GiB}\n  other", "3 GiB}\n  other")) == [
+        ":4:61: 9 GiB of files and tables do not fit the disk of guest vm: 8 GiB",
+        ":5:64: 3 GiB of files and tables do not fit the data disk of guest vm: 2 GiB",
+    ]
+
+
+def test_one_wrong_workload_hides_no_other() -> None:
+    text = "name: x\nguests: {vm: {memory: 512 MiB}}\nworkloads:\n  a: {kind: cup, on: vm}\n  b: {kind: fij, on: vm}\n"
+    assert wrong(text) == [
+        ":4:13: there is no kind of workload 'cup'; did you mean 'cpu'?",
+        ":5:13: there is no kind of workload 'fij'; did you mean 'fio'?",
+    ]
+    first, second = wrong(text.replace("cup, on: vm", "[cpu]").replace("fij", "cpu, threads: 0"))
+    assert first.startswith(":4:13: workloads.a.kind: ")
+    assert second.startswith(":5:27: workloads.b.threads: ")
+
+
+def test_each_disk_in_a_mode_that_may_lose_data_is_named() -> None:
+    text = GOOD.replace(
+        "a: {role: fileserver, memory: 512 MiB}",
+        "a: {role: fileserver, memory: 512 MiB, data: 1 GiB, data_cache: unsafe}",
+    )
+    text = text.replace(
+        "b: {role: fileserver, memory: 512 MiB}", "b: {role: fileserver, memory: 512 MiB, cache: unsafe}"
+    )
+    assert [line.split(" cache mode unsafe")[0] for line in wrong(text)] == [":3:67:", ":4:49:"]
+    assert len(plan(f"{text}allow: {{unsafe_cache: true}}\n").cells) == 1
+
+
+def test_an_image_in_a_pool_is_thin() -> None:
+    text = GOOD.replace("memory: 512 MiB", "memory: 512 MiB, data: 1 GiB, backing: 'rbd:lab', allocation: thin", 1)
+    assert plan(text).cells[0].guests[0].resources.allocation == "thin"
+    on_disk = text.replace("backing: 'rbd:lab', allocation: thin", "allocation: full")
+    assert plan(on_disk).cells[0].guests[0].resources.allocation == "full"
+
+
+def test_a_role_that_a_guest_lacks_is_named_at_its_side() -> None:
+    assert wrong(GOOD.replace("b: {role: fileserver, ", "b: {")) == [
+        ":6:39: guest b needs the role fileserver for kind filecopy"
+    ]

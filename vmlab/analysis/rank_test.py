@@ -93,14 +93,14 @@ def rank_sum(before: Sequence[float], after: Sequence[float]) -> ShiftTest:
 
 def smallest_p(sizes: tuple[int, ...]) -> float:
     """The smallest p that the test of so many pairs, or of two sides of so many readings, can reach."""
-    return min(1.0, 2 * _chance(sizes, 0))
+    return 2 * _chance(sizes, 0)
 
 
 @cache
 def end_of(sizes: tuple[int, ...], alpha: float) -> int:
     """Which shift from either end, counted from 1, ends the interval of 1 - `alpha`; 0 where there is no interval."""
     shifts = math.prod(sizes) if len(sizes) > 1 else sizes[0] * (sizes[0] + 1) // 2
-    return bisect_right(range(shifts // 2 + 1), alpha, key=lambda count: 2 * _chance(sizes, count))
+    return bisect_right(range(shifts // 2), alpha, key=lambda count: 2 * _chance(sizes, count))
 
 
 def _chance(sizes: tuple[int, ...], count: int) -> float:
@@ -108,7 +108,7 @@ def _chance(sizes: tuple[int, ...], count: int) -> float:
     if max(sizes) > EXACT:
         return _normal(sizes).cdf(count + 0.5)
     chances = _signed_rank_chances(*sizes) if len(sizes) == 1 else _rank_sum_chances(*sizes)
-    return chances[min(count, len(chances) - 1)]
+    return chances[count]
 
 
 def _normal(sizes: tuple[int, ...]) -> NormalDist:
