@@ -6,14 +6,25 @@ import math
 import random
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
-from vmlab.analysis.difference import Difference, Sides, Verdict, difference, differences
+from vmlab.analysis.difference import (
+    NO_DIFFERENCE,
+    Difference,
+    Sides,
+    Verdict,
+    corrected_for,
+    difference,
+    differences,
+    readings_to_decide,
+)
 from vmlab.analysis.figure import Figure, OneReading
-from vmlab.analysis.power import detectable_percent, readings_needed, readings_to_find
+from vmlab.analysis.power import detectable, detectable_percent, readings_needed, readings_to_find
 from vmlab.analysis.statistics import spread
+from vmlab.model.table import Relative
 
 SLOWNESS, OWN = 0.10, 0.03
 """How a host's speed moves from repeat to repeat, which all cells of it share, and how each cell does besides."""
@@ -221,3 +232,162 @@ def test_what_is_not_beyond_the_noise_is_not_proven() -> None:
     # The other way round the noise is as wide as a ratio: 5.2 % more is 4.9 % less.
     back = [differences([Sides(after, before, False, noise)])[0] for noise in (3.0, 5.2)]
     assert [one.verdict for one in back] == [Verdict.PROVEN, Verdict.NOT_PROVEN]
+
+
+@pytest.mark.parametrize(
+    ("percent", "more_is_better", "forms"),
+    [
+        (25.0, True, (25.0, 1.25, 125.0, -25.0, 0.8)),
+        (25.0, None, (25.0, 1.25, 125.0, -25.0, 0.8)),
+        (25.0, False, (25.0, 0.8, 80.0, 20.0, 1.25)),
+        (-100.0, True, (-100.0, 0.0, 0.0, 100.0, None)),
+        (-100.0, False, (-100.0, None, None, None, None)),
+        (-150.0, True, (-150.0, -0.5, -50.0, 150.0, -2.0)),
+        (-150.0, False, (-150.0, -2.0, -200.0, 300.0, -0.5)),
+        (None, True, (None,) * 5),
+    ],
+)
+def test_a_difference_has_five_forms(
+    percent: float | None, more_is_better: bool | None, forms: tuple[float | None, ...]
+) -> None:
+    relatives: tuple[Relative, ...] = ("difference", "ratio", "percent", "overhead", "slowdown")
+    found = Difference(percent=percent, more_is_better=more_is_better)
+    assert [found.as_asked(relative) for relative in relatives] == [
+        None if form is None else pytest.approx(form) for form in forms
+    ]
+    assert found.ratio == (None if percent is None else pytest.approx(1 + percent / 100))
+
+
+def test_an_interval_in_another_form_has_its_lower_end_first_or_is_none() -> None:
+    faster = Difference(percent=11.0, interval=(10.0, 25.0), more_is_better=False)
+    assert faster.interval_as_asked("ratio") == pytest.approx((0.8, 1 / 1.1))
+    assert faster.interval_as_asked("slowdown") == pytest.approx((1.1, 1.25))
+    assert Difference(interval=(-100.0, 25.0), more_is_better=False).interval_as_asked("ratio") is None
+    assert Difference(percent=11.0, more_is_better=False).interval_as_asked("ratio") is None
+
+
+def test_a_document_has_all_that_is_known_of_a_difference() -> None:
+    found = Difference(
+        Verdict.PROVEN, 25.0, (10.0, 40.0), 97.5, 0.01, 0.02, 2, "a test", 0.5, 8, True, 7, 9, 5.0, False
+    )
+    assert replace(found, noise=3.0, because="so").to_json() == {
+        "verdict": "difference proven",
+        "because": "so",
+        "percent": 25.0,
+        "interval_percent": [10.0, 40.0],
+        "confidence_percent": 97.5,
+        "ratio": 1.25,
+        "better": False,
+        "test": "a test",
+        "paired": True,
+        "readings": 8,
+        "p": 0.01,
+        "p_adjusted": 0.02,
+        "family": 2,
+        "effect_size": 0.5,
+        "readings_needed": 7,
+        "readings_to_find": 9,
+        "detectable_percent": 5.0,
+        "noise_percent": 3.0,
+    }
+    assert NO_DIFFERENCE.to_json()["interval_percent"] is None
+
+
+def _sides(shifts: Sequence[float]) -> tuple[Figure, Figure]:
+    """Pairs whose logarithms differ by `shifts`."""
+    return _figure([10.0] * len(shifts)), _figure([10.0 * math.exp(shift) for shift in shifts])
+
+
+def _around(middle: float) -> list[float]:
+    """Eight shifts with this median, and a deviation of 0.1."""
+    places = (-7, -5, -3, -1, 1, 3, 5, 7)
+    return [middle + 0.1 * place / statistics.stdev(places) for place in places]
+
+
+def test_what_it_takes_and_what_can_be_found_follow_from_the_deviation_and_the_noise() -> None:
+    reach = detectable((8,), 0.05)
+    assert reach is not None
+    for middle in (0.05, -0.05):
+        for noise, shift in ((None, 0.0), (2.0, math.log(1.02))):
+            (found,) = differences([Sides(*_sides(_around(middle)), None, noise)])
+            assert (found.verdict, found.better) == (Verdict.NOT_PROVEN, None)
+            assert found.percent == pytest.approx(100 * math.expm1(middle))
+            assert found.to_find == readings_to_find((0.05 - shift) / 0.1) and (found.to_find or 0) > 9
+            assert found.detectable == pytest.approx(100 * math.expm1(shift + 0.1 * reach))
+    (proven,) = differences([Sides(*_sides(_around(0.3)), True)])
+    assert (proven.verdict, proven.to_find, proven.better) == (Verdict.PROVEN, None, True)
+    (same,) = differences([Sides(*_sides([0.0] * 8), True)])
+    assert (same.verdict, same.to_find, same.detectable, same.p) == (Verdict.NOT_PROVEN, None, 0.0, 1.0)
+
+
+def test_what_was_not_enough_takes_one_reading_more_at_least() -> None:
+    (few,) = differences([Sides(*_sides([0.3, 0.31, 0.32, 0.33, 0.34]), None)])
+    assert (few.verdict, few.readings, few.needed, few.to_find) == (Verdict.TOO_FEW, 5, 6, 6)
+    assert (few.interval, few.confidence, few.detectable, few.obstacle) == (None, None, None, "too few readings")
+    almost = _sides([-0.05, 0.5, 0.501, 0.502, 0.503, 0.504, 0.505, 0.506])
+    found = differences([Sides(*almost, None), *[Sides(*_sides([0.0] * 8), None)] * 3])[0]
+    assert (found.verdict, found.needed, found.to_find) == (Verdict.NOT_PROVEN, 8, 9)
+    assert found.detectable is not None and found.percent is not None and found.detectable < found.percent
+
+
+def test_figures_that_did_not_pass_widen_no_interval() -> None:
+    failed = Sides(_figure([1.0]), Figure("failed"), None)
+    assert [one.verdict for one in differences([failed])] == [Verdict.NOT_COMPARED]
+    near, none = Sides(*_sides(_around(0.11)), None), Sides(*_sides(_around(0.0)), None)
+    found = differences([failed, near, failed, none])
+    assert [one.family for one in found] == [1, 2, 1, 2]
+    assert found == [NO_DIFFERENCE, *differences([near, none])[:1], NO_DIFFERENCE, *differences([near, none])[1:]]
+    assert [one.verdict for one in differences([none, near])] == [Verdict.NOT_PROVEN, Verdict.PROVEN]
+
+
+def test_why_readings_allow_no_verdict_is_said() -> None:
+    apart = [
+        Figure("passed", spread([1.0, 2.0]), 0, tuple(OneReading(1.0, n) for n in one)) for one in ((1, 2), (3, 4))
+    ]
+    found = difference(apart[0], apart[1], None)
+    assert (found.verdict, found.obstacle) == (
+        Verdict.TOO_FEW,
+        "too few readings: there is no repeat in which both sides passed",
+    )
+    assert difference(_figure([1.0]), _figure([2.0]), None).obstacle == "one reading each, no spread known"
+    runs = difference(_figure([1.0, 2.0], "a"), _figure([2.0, 3.0], "b"), None)
+    assert (runs.verdict, runs.obstacle) == (Verdict.ONE_A_SIDE, runs.because) and runs.because
+    assert (runs.needed, runs.paired, runs.readings, runs.percent) == (4, False, 1, pytest.approx(100 * 2 / 3))
+    assert difference(*_sides(_around(0.0)), None).obstacle == NO_DIFFERENCE.obstacle == ""
+
+
+def test_a_correction_for_all_that_is_asked_is_that_of_so_large_a_family() -> None:
+    sides = _sides(_around(0.3))
+    found = difference(*sides, True)
+    four = differences([Sides(*sides, True), *[Sides(*_sides([0.0] * 8), True)] * 3])[0]
+    corrected = corrected_for(4, *sides, found)
+    assert (corrected.interval, corrected.confidence) == (four.interval, pytest.approx(98.75))
+    assert (corrected.verdict, corrected.family, corrected.needed) == (Verdict.PROVEN, 4, 8)
+    many = corrected_for(7, *sides, found)
+    assert (many.verdict, many.interval, many.confidence, many.needed) == (Verdict.TOO_FEW, None, None, 9)
+    assert many.percent == found.percent
+    single = _figure([10.0]), _figure([40.0])
+    one = corrected_for(7, *single, difference(*single, True))
+    assert (one.verdict, one.family, one.needed) == (Verdict.ONE_EACH, 7, 9)
+    runs = _figure([1.0, 2.0], "a"), _figure([2.0, 3.0], "b")
+    assert corrected_for(5, *runs, difference(*runs, True)).needed == 5
+    failed = _figure([10.0]), Figure("failed")
+    assert corrected_for(7, *failed, NO_DIFFERENCE) == replace(NO_DIFFERENCE, family=7)
+
+
+def test_how_many_readings_decide_about_a_bound() -> None:
+    sides = _sides(_around(0.2))
+    far, noise = math.log(1.1), math.log(1.02)
+    for figures in (1, 3):
+        wanted = readings_to_find((0.2 - far) / 0.1, figures)
+        assert readings_to_decide(figures, *sides, 10.0, 0.0) == wanted and (wanted or 0) > 9
+        assert readings_to_decide(figures, *sides, 10.0, 2.0) == readings_to_find((0.2 - far - noise) / 0.1, figures)
+    below = math.log(1.3)
+    assert readings_to_decide(1, *sides, 30.0, 0.0) == readings_to_find((below - 0.2) / 0.1)
+    assert readings_to_decide(1, *sides, -99.0, 0.0) == 9
+    assert readings_to_decide(1, *sides, -100.0, 0.0) is None
+    assert readings_to_decide(1, *sides, 22.1, 0.0) is None
+    assert readings_to_decide(1, *sides, 22.1, 30.0) is None
+    assert readings_to_decide(1, *_sides([0.2] * 8), 10.0, 0.0) is None
+    assert readings_to_decide(1, _figure([10.0]), _figure([40.0]), 10.0, 0.0) is None
+    assert readings_to_decide(1, _figure([10.0]), Figure("failed"), 10.0, 0.0) is None

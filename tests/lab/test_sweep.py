@@ -383,6 +383,6 @@ def test_a_copy_of_a_run_is_not_removed() -> None:
     sweep.clean()
     copy = RunFolder(folder.id, folder.path.with_name("copy"))
     subprocess.run(["cp", "-a", str(folder.path), str(copy.path)], check=True)
-    with pytest.raises(RefusedError, match="is not the folder that the run made: nothing was removed$"):
+    with pytest.raises(RefusedError, match=r"is not the folder that the run made: nothing was removed$"):
         sweep.remove_run(copy)
     assert copy.store.exists() and folder.store.exists()
