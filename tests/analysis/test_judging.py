@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
-from vmlab.analysis.comparison import Comparison, Row
+from vmlab.analysis.comparison import INDEX, WALL_CLOCK, Comparison, Row
 from vmlab.analysis.difference import Sides, differences
-from vmlab.analysis.figure import MISSING, Figure, OneReading
+from vmlab.analysis.figure import MISSING, WALL_SECONDS, Figure, OneReading
 from vmlab.analysis.gate import Condition, State
-from vmlab.analysis.judging import judge
+from vmlab.analysis.judging import figure_of_condition, judge
 from vmlab.analysis.statistics import spread
 from vmlab.model.errors import UsageError
 
@@ -148,3 +149,76 @@ def test_each_side_without_a_figure_is_named_with_what_it_has_instead() -> None:
         compared = Comparison(("before", "after"), (row,), (), workloads=("web",))
         (answer,) = judge(compared, [Condition.parse("web > +20 %")]).gate
         assert (answer.state, answer.because, answer.fails) == (State.CANNOT_TELL, because, False)
+
+
+KNOWN = [
+    ("mail", "run_time"),
+    ("mail", "size"),
+    ("web", "run_time"),
+    ("web", "latency_p95"),
+    (WALL_CLOCK, WALL_SECONDS),
+]
+
+
+def figure(text: str, known: Sequence[tuple[str, str]] = KNOWN, **timed: str) -> tuple[str, str]:
+    return figure_of_condition(Condition.parse(text), known, {name.replace("_", " "): of for name, of in timed.items()})
+
+
+def test_a_condition_names_a_figure_of_its_own_workload_and_the_run_time_where_it_names_none() -> None:
+    assert [figure(f"{name} > 0 %") for name in ("mail", "web")] == [("mail", "run_time"), ("web", "run_time")]
+    assert figure(f"{WALL_CLOCK} > 0 %") == (WALL_CLOCK, WALL_SECONDS)
+    assert figure("web.latency_p95 > 0 %") == ("web", "latency_p95")
+    for wrong, own in (("web.size", "run_time, latency_p95"), ("mail.latency_p95", "run_time, size")):
+        with pytest.raises(UsageError, match=f"has no such figure; it has {own}$"):
+            figure(f"{wrong} > 0 %")
+
+
+def test_the_tile_index_is_a_figure_only_where_it_was_worked_out() -> None:
+    with pytest.raises(UsageError, match=f"no such workload; there are mail, web, {WALL_CLOCK}$"):
+        figure(f"{INDEX}.tile_index > 0 %")
+    assert figure(f"{INDEX}.tile_index > 0 %", [*KNOWN, (INDEX, "tile_index")]) == (INDEX, "tile_index")
+
+
+@pytest.mark.parametrize(
+    ("text", "rate", "words"),
+    [
+        ("web > +20 %", "iops", "name its throughput, with the other sign: 'web.iops < -20 %'"),
+        ("web.run_time < -5 %", "throughput", "name its throughput, with the other sign: 'web.throughput > +5 %'"),
+        ("mail.wall_seconds > 0 %", "iops", "name its throughput, with the other sign: 'mail.iops < 0 %'"),
+        ("web > 20 s", "iops", "name another figure of it"),
+        ("web > +20 %", "", "name another figure of it"),
+        ("web > +20 %", "run_time", "name another figure of it"),
+    ],
+)
+def test_the_run_time_of_a_workload_of_fixed_duration_is_answered_with_what_to_name(
+    text: str, rate: str, words: str
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        figure(text, mail=rate, web=rate)
+    assert str(raised.value).endswith(f"works for a fixed time, so its run time is no result; {words}")
+    with pytest.raises(
+        UsageError, match=r": all workloads work for a fixed time, so the total wall clock is no result"
+    ):
+        figure(f"{WALL_CLOCK} > 0 %", total_wall_clock="")
+    assert figure("web.latency_p95 > 0 %", web=rate) == ("web", "latency_p95")
+
+
+@pytest.mark.parametrize("state", ["aborted", "invalid", MISSING, "running"])
+def test_only_what_failed_fails_a_gate_without_figures(state: str) -> None:
+    sides = _figure([1.0, 1.1]), Figure(state)
+    row = Row({}, "web", "run_time", "s", sides, False, tuple(differences([Sides(*sides, more_is_better=False)])))
+    compared = Comparison(("before", "after"), (row,), (), workloads=("web",))
+    answers = judge(compared, [Condition.parse("web > +20 %"), Condition.parse("web > 20 s")]).gate
+    assert [(one.state, one.fails, one.to_decide) for one in answers] == [(State.CANNOT_TELL, False, None)] * 2
+
+
+@pytest.mark.parametrize(("text", "state"), [("> +20 %", "met"), ("> +28 %", "possible"), ("> +60 %", "not met")])
+def test_only_what_is_possible_takes_more_readings(text: str, state: str) -> None:
+    before, after = [10.0] * 8, [13.0 + 0.2 * place for place in (-4, -3, -2, -1, 1, 2, 3, 4)]
+    sides = _figure(before), _figure(after)
+    row = Row({}, "web", "run_time", "s", sides, False, tuple(differences([Sides(*sides, more_is_better=False)])))
+    compared = Comparison(("before", "after"), (row,), (), workloads=("web",))
+    level = {"met": "12 s", "possible": "12.8 s", "not met": "16 s"}[state]
+    for condition in (f"web {text}", f"web > {level}"):
+        (answer,) = judge(compared, [Condition.parse(condition)]).gate
+        assert (str(answer.state), (answer.to_decide or 0) > 8) == (state, state == "possible"), condition

@@ -298,6 +298,7 @@ def test_a_setting_that_stays_changed_is_noted_in_the_record_or_said_where_it_ta
     RunWriter(folder.store).close()
     assert sweep.sweep_run(folder, 0.0) == []
     assert capsys.readouterr().err == ""
+    assert not folder.store.with_name(f"{folder.store.name}-wal").exists(), "the record is closed"
     with RunReader(folder.store) as reader:
         ((_, notice),) = reader.events()
     assert isinstance(notice, Notice) and (notice.level, notice.text) == ("warning", "ksm stays on")
@@ -386,3 +387,23 @@ def test_a_copy_of_a_run_is_not_removed() -> None:
     with pytest.raises(RefusedError, match=r"is not the folder that the run made: nothing was removed$"):
         sweep.remove_run(copy)
     assert copy.store.exists() and folder.store.exists()
+
+
+@pytest.mark.parametrize(("error", "why"), [(OSError(errno.EBUSY, "busy"), "busy"), (OSError("unknown"), "unknown")])
+def test_a_runtime_folder_that_cannot_go_is_named_with_why(
+    error: OSError, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(path: Path) -> None:
+        raise error
+
+    folder = died()
+    monkeypatch.setattr(sweep, "remove_tree", refuses)
+    assert sweep.sweep_run(folder, 0.0) == [f"{folder.runtime}: {why}"]
+    assert folder.control.exists()
+
+
+def test_places_of_dead_runs_among_those_that_measure_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    cleared: list[bool] = []
+    monkeypatch.setattr(sweep, "clear_dead", lambda: cleared.append(True))
+    sweep.clean()
+    assert cleared == [True]
