@@ -393,3 +393,12 @@ def test_how_many_readings_decide_about_a_bound() -> None:
     assert readings_to_decide(1, *_sides([0.2] * 8), 10.0, 0.0) is None
     assert readings_to_decide(1, _figure([10.0]), _figure([40.0]), 10.0, 0.0) is None
     assert readings_to_decide(1, _figure([10.0]), Figure("failed"), 10.0, 0.0) is None
+
+
+def test_what_is_just_as_large_as_the_noise_is_not_proven() -> None:
+    """Readings of 0 are compared by their difference, which is exactly 10 % of the mean of 10 here."""
+    before = [0.0, 20.0] * 4
+    for shift, verdict in ((1.0, Verdict.NOT_PROVEN), (-1.0, Verdict.NOT_PROVEN), (1.125, Verdict.PROVEN)):
+        (found,) = differences([Sides(_figure(before), _figure([one + shift for one in before]), None, 10.0)])
+        assert (found.verdict, found.percent) == (verdict, 10 * shift)
+        assert (found.p == 1.0) == (verdict == Verdict.NOT_PROVEN)
