@@ -23,6 +23,7 @@ from vmlab.analysis.difference import (
 )
 from vmlab.analysis.figure import Figure, OneReading
 from vmlab.analysis.power import detectable, detectable_percent, readings_needed, readings_to_find
+from vmlab.analysis.rank_test import signed_rank
 from vmlab.analysis.statistics import spread
 from vmlab.model.table import Relative
 
@@ -290,7 +291,9 @@ def test_a_document_has_all_that_is_known_of_a_difference() -> None:
         "detectable_percent": 5.0,
         "noise_percent": 3.0,
     }
-    assert NO_DIFFERENCE.to_json()["interval_percent"] is None
+    nothing = NO_DIFFERENCE.to_json()
+    assert (nothing["verdict"], nothing["interval_percent"], nothing["paired"]) == ("not compared", None, True)
+    assert (nothing["readings"], nothing["family"]) == (0, 1)
 
 
 def _sides(shifts: Sequence[float]) -> tuple[Figure, Figure]:
@@ -325,7 +328,8 @@ def test_what_was_not_enough_takes_one_reading_more_at_least() -> None:
     assert (few.verdict, few.readings, few.needed, few.to_find) == (Verdict.TOO_FEW, 5, 6, 6)
     assert (few.interval, few.confidence, few.detectable, few.obstacle) == (None, None, None, "too few readings")
     almost = _sides([-0.05, 0.5, 0.501, 0.502, 0.503, 0.504, 0.505, 0.506])
-    found = differences([Sides(*almost, None), *[Sides(*_sides([0.0] * 8), None)] * 3])[0]
+    found, *others = differences([Sides(*almost, None), *[Sides(*_sides([0.0] * 8), None)] * 3])
+    assert [(one.p, one.p_adjusted) for one in others] == [(1.0, 1.0)] * 3
     assert (found.verdict, found.needed, found.to_find) == (Verdict.NOT_PROVEN, 8, 9)
     assert found.detectable is not None and found.percent is not None and found.detectable < found.percent
 
@@ -387,12 +391,32 @@ def test_how_many_readings_decide_about_a_bound() -> None:
     below = math.log(1.3)
     assert readings_to_decide(1, *sides, 30.0, 0.0) == readings_to_find((below - 0.2) / 0.1)
     assert readings_to_decide(1, *sides, -99.0, 0.0) == 9
-    assert readings_to_decide(1, *sides, -100.0, 0.0) is None
+    assert [readings_to_decide(1, *sides, bound, 0.0) for bound in (-100.0, -150.0)] == [None, None]
     assert readings_to_decide(1, *sides, 22.1, 0.0) is None
     assert readings_to_decide(1, *sides, 22.1, 30.0) is None
     assert readings_to_decide(1, *_sides([0.2] * 8), 10.0, 0.0) is None
     assert readings_to_decide(1, _figure([10.0]), _figure([40.0]), 10.0, 0.0) is None
     assert readings_to_decide(1, _figure([10.0]), Figure("failed"), 10.0, 0.0) is None
+    own = [
+        replace(side, readings=tuple(replace(one, snapshots={"vm": name}) for one in side.readings))
+        for side, name in zip(sides, "ab", strict=True)
+    ]
+    assert difference(own[0], own[1], None).verdict == Verdict.ONE_A_SIDE
+    assert readings_to_decide(1, own[0], own[1], 10.0, 0.0) is None
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_what_is_proven_beyond_0_is_not_yet_proven_beyond_the_noise(sign: int) -> None:
+    sides = _sides([sign * (0.05 + 0.01 * place) for place in (-3, -2, -1, -0.5, 0.5, 1, 2, 3)])
+    alone, noisy = (differences([Sides(*sides, None, noise)])[0] for noise in (None, 4.0))
+    assert (alone.verdict, alone.p) == (Verdict.PROVEN, 2 / 2**8)
+    assert (noisy.verdict, noisy.percent) == (Verdict.NOT_PROVEN, alone.percent)
+    assert noisy.p == signed_rank([sign * shift - math.log(1.04) for shift in _logs(sides)]).p_of() > 0.05
+
+
+def _logs(sides: tuple[Figure, Figure]) -> list[float]:
+    pairs = zip(sides[0].readings, sides[1].readings, strict=True)
+    return [math.log(after.value / before.value) for before, after in pairs]
 
 
 def test_what_is_just_as_large_as_the_noise_is_not_proven() -> None:
