@@ -448,3 +448,11 @@ def test_a_role_that_a_guest_lacks_is_named_at_its_side() -> None:
     assert wrong(GOOD.replace("b: {role: fileserver, ", "b: {")) == [
         ":6:39: guest b needs the role fileserver for kind filecopy"
     ]
+
+
+def test_a_place_that_is_no_guest_is_named_whatever_its_name() -> None:
+    for name in ("gm", "wm"):
+        (line,) = wrong(
+            PRIMES.replace("on: vm", f"on: {name}").replace("place: {values: [host, vm]", "place: {values: [host]")
+        )
+        assert line.startswith(f":7:24: there is no guest '{name}'; "), line
