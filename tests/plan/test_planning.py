@@ -456,3 +456,9 @@ def test_a_place_that_is_no_guest_is_named_whatever_its_name() -> None:
             PRIMES.replace("on: vm", f"on: {name}").replace("place: {values: [host, vm]", "place: {values: [host]")
         )
         assert line.startswith(f":7:24: there is no guest '{name}'; "), line
+
+
+def test_files_that_do_not_fit_are_named_beside_a_guest_that_is_not_there() -> None:
+    known, size = wrong(GOOD.replace("from: a", "from: z").replace("bytes: 1 MB", "bytes: 9 GB"))
+    assert known.startswith(":6:32: there is no guest 'z'; ")
+    assert size == ":6:60: 8.38 GiB of files and tables do not fit the disk of guest b: 8 GiB"
