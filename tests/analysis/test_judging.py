@@ -11,8 +11,10 @@ from vmlab.analysis.comparison import INDEX, WALL_CLOCK, Comparison, Row
 from vmlab.analysis.difference import Sides, differences
 from vmlab.analysis.figure import MISSING, WALL_SECONDS, Figure, OneReading
 from vmlab.analysis.gate import Condition, State
-from vmlab.analysis.judging import figure_of_condition, judge
-from vmlab.analysis.statistics import spread
+from vmlab.analysis.judging import figure_of_condition, judge, level_readings
+from vmlab.analysis.power import readings_to_find
+from vmlab.analysis.rank_test import signed_rank
+from vmlab.analysis.statistics import spread, standard_deviation
 from vmlab.model.errors import UsageError
 
 WORKLOADS, REPEATS, TRIES = 5, 12, 1500
@@ -210,6 +212,8 @@ def test_only_what_failed_fails_a_gate_without_figures(state: str) -> None:
     compared = Comparison(("before", "after"), (row,), (), workloads=("web",))
     answers = judge(compared, [Condition.parse("web > +20 %"), Condition.parse("web > 20 s")]).gate
     assert [(one.state, one.fails, one.to_decide) for one in answers] == [(State.CANNOT_TELL, False, None)] * 2
+    because = "after has no such figure" if state == MISSING else f"after is {state}"
+    assert [one.because for one in answers] == [because] * 2
 
 
 @pytest.mark.parametrize(("text", "state"), [("> +20 %", "met"), ("> +28 %", "possible"), ("> +60 %", "not met")])
@@ -222,3 +226,34 @@ def test_only_what_is_possible_takes_more_readings(text: str, state: str) -> Non
     for condition in (f"web {text}", f"web > {level}"):
         (answer,) = judge(compared, [Condition.parse(condition)]).gate
         assert (str(answer.state), (answer.to_decide or 0) > 8) == (state, state == "possible"), condition
+        if answer.level is not None and state == "possible":
+            size = abs(signed_rank(after).estimate - answer.level.bound) / standard_deviation(after)
+            assert answer.to_decide == readings_to_find(size)
+
+
+def test_a_level_that_is_almost_decided_takes_one_reading_more() -> None:
+    """The interval reaches down to the mean of the one that lies apart and the others."""
+    after = [1.0, *[13.0] * 7]
+    size = (13.0 - 7.05) / standard_deviation(after)
+    assert (readings_to_find(size) or 9) < 9
+    sides = _figure([10.0] * 8), _figure(after)
+    row = Row({}, "web", "run_time", "s", sides, False, tuple(differences([Sides(*sides, more_is_better=False)])))
+    compared = Comparison(("before", "after"), (row,), (), workloads=("web",))
+    (answer,) = judge(compared, [Condition.parse("web > 7.05 s")]).gate
+    assert (answer.state, answer.to_decide) == (State.POSSIBLE, 9)
+
+
+def test_a_candidate_without_a_figure_hides_no_other() -> None:
+    sides = _figure([1.0, 1.1]), Figure(MISSING), _figure([1.0, 1.1])
+    found = (differences([Sides(sides[0], side, more_is_better=False)])[0] for side in sides[1:])
+    compared = Comparison(
+        ("a", "b", "c"), (Row({}, "web", "run_time", "s", sides, False, tuple(found)),), (), workloads=("web",)
+    )
+    answers = judge(compared, [Condition.parse("web > 20 s")]).gate
+    assert [(one.candidate, one.because) for one in answers] == [("b", "b has no such figure"), ("c", "")]
+
+
+def test_a_level_rests_on_the_repeats_of_one_run_or_on_the_means_of_several() -> None:
+    two = tuple(OneReading(value, repeat, run) for run, repeat, value in (("a", 1, 1.0), ("a", 2, 2.0), ("b", 1, 4.0)))
+    assert level_readings(Figure("passed", None, 0, two)) == [1.5, 4.0]
+    assert level_readings(Figure("passed", None, 0, two[:2])) == [1.0, 2.0]
