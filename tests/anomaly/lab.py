@@ -40,6 +40,7 @@ from vmlab.lab import launcher, measuring
 from vmlab.lab.folder import RunFolder, RunRequest
 from vmlab.lab.parts import RunnerParts
 from vmlab.lab.prepared import write_request
+from vmlab.lab.recording import HostRecording
 from vmlab.lab.runner import run_in
 from vmlab.lab.signals import HELD, hold_back
 from vmlab.lab.sweep import clean
@@ -224,6 +225,7 @@ class _OneRun:
             host_tiles=partial(spoilt_host_tiles, self._injector),
             open_store=self._store,
             timing=_SHORT,
+            recording=HostRecording,
             yardstick=partial(spoilt_yardstick, self._injector),
         )
 

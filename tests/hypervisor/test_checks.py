@@ -13,7 +13,7 @@ from vmlab.hypervisor.kvm_probe import Answer
 
 
 def test_a_missing_program_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda _program, path: None)
+    monkeypatch.setattr(shutil, "which", lambda _program, path=None: None)
     found = {check.name: check for check in checks()}
     assert not found["qemu-img"].ok
     assert found["qemu-img"].remedy == "apt-get install qemu-utils"
@@ -23,7 +23,7 @@ def test_everything_required_has_a_remedy() -> None:
     found = checks()
     assert all(check.remedy for check in found if check.required)
     assert len({check.name for check in found}) == len(found)
-    optional = {"KVM", "KSM", "RAPL", "cgroups", "host.ksm", "host.thp", "host.read_ahead"}
+    optional = {"KVM", "KSM", "RAPL", "CPU speed", "cgroups", "host.ksm", "host.thp", "host.read_ahead"}
     optional |= {"host.disk", "host.cpus", "host.memory"}
     assert optional == {check.name for check in found if not check.required}
 

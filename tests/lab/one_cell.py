@@ -65,7 +65,7 @@ class Lab:
         self.boot = AS_THE_LAB
         self.failing: frozenset[str] = frozenset()
         self.hanging: frozenset[str] = frozenset()
-        self.figures = {"cpu_outside_lab_percent": 1.0, "cpu_steal_percent": 0.0}
+        self.figures = {"cpu_outside_lab_percent": 1.0, "cpu_steal_percent": 0.0, "cpu_speed_percent": 100.0}
         self.folder = folder
         self.image = BootImage(Path("/none"), Path("/none"), Path("/none"), "")
         self.snapshot_provider: SnapshotProvider | None = None
@@ -108,6 +108,7 @@ class Lab:
             self.host_tiles,
             self.no_far_host,
             lambda name, since, until: self.figures.get(name, 0.0),
+            lambda name, since, until: (self.figures.get(name, 0.0),) * 2,
             self.connect,
             self.snapshot_provider,
             self.integrity,

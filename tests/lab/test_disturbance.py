@@ -25,6 +25,27 @@ RULES = {
 }
 
 
+def unmoved(_metric: str, _since: float, _until: float) -> tuple[float, float]:
+    return (100.0, 100.0)
+
+
+def slow(percent: float, steal: float = 0.0) -> Disturbance:
+    return replace(QUIET, speed_percent=percent, speeds=(50.0, 100.0), steal_percent=steal)
+
+
+def test_cpus_below_their_best_speed_are_told_and_below_the_limit_break() -> None:
+    assert findings(slow(90.0)) == []
+    words = "% of their best speed on average, between 50 and 100 %"
+    (told,) = findings(slow(62.0))
+    assert not told.breaks
+    assert told.text == (
+        f"the CPUs ran at 62 {words}: work on the other hardware thread of a core, frequency or temperature; "
+        "steal was 0 %"
+    )
+    assert not findings(slow(30.0))[0].breaks
+    assert findings(slow(29.9)) == [Finding(f"the CPUs ran at 30 {words}; the limit is 30 %", breaks=True)]
+
+
 def findings(seen: Disturbance, allow: Allow | None = None, seconds: float = 60.0) -> list[Finding]:
     return list(seen.findings(LIMITS, allow or Allow(), seconds))
 
@@ -68,10 +89,15 @@ def test_memory_that_is_short_on_purpose_is_told_alone() -> None:
 
 def test_the_kernel_s_own_work_is_no_other_work() -> None:
     """A cell of disks: 30 % outside of the lab's processes, most of it in softirq, loop devices and writeback."""
-    means = {"cpu_outside_lab_percent": 30.0, "cpu_softirq_percent": 9.0, "cpu_irq_percent": 1.0}
+    means = {
+        "cpu_outside_lab_percent": 30.0,
+        "cpu_softirq_percent": 9.0,
+        "cpu_irq_percent": 1.0,
+        "cpu_speed_percent": 100.0,
+    }
 
     def seen(threads: float) -> Disturbance:
-        return Disturbance.of(lambda name, _s, _u: means.get(name, 0.0), (0.0, 60.0), Between(threads))
+        return Disturbance.of(lambda name, _s, _u: means.get(name, 0.0), (0.0, 60.0), Between(threads), unmoved)
 
     assert seen(16.0).other_percent == 4.0
     assert findings(seen(16.0)) == []
@@ -101,7 +127,7 @@ def test_a_little_pressure_is_told() -> None:
 
 def test_swap_is_what_went_both_ways_over_the_whole_span() -> None:
     rates = {"swap_in_bytes_per_second": 1000.0, "swap_out_bytes_per_second": 500.0}
-    seen = Disturbance.of(lambda name, _since, _until: rates.get(name, 0.0), (100.0, 120.0), Between())
+    seen = Disturbance.of(lambda name, _since, _until: rates.get(name, 0.0), (100.0, 120.0), Between(), unmoved)
     assert seen.swapped_bytes == 30_000
 
 

@@ -24,6 +24,7 @@ from vmlab.lab import launcher
 from vmlab.lab.folder import RunFolder, RunRequest
 from vmlab.lab.parts import RunnerParts
 from vmlab.lab.prepared import PreparedRun
+from vmlab.lab.recording import HostRecording
 from vmlab.lab.runner import Runner
 from vmlab.lab.timing import USUAL, Timing
 from vmlab.lab.verdict import Verdict
@@ -130,7 +131,7 @@ class Run:
             return await self.runner().run()
 
     def runner(self) -> Runner:
-        parts = RunnerParts(connect=self.connect, timing=self.timing, yardstick=told_yardstick)
+        parts = RunnerParts(connect=self.connect, recording=HostRecording, timing=self.timing, yardstick=told_yardstick)
         return Runner(self._folder, self._prepared, self.outbox, self.hypervisor, parts)
 
     def events(self) -> list[Event]:

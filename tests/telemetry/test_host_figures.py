@@ -18,6 +18,7 @@ def test_the_headlines_are_those_that_documents_promise() -> None:
         "cpu_user_percent",
         "cpu_system_percent",
         "cpu_iowait_percent",
+        "cpu_speed_percent",
         "disk_await_ms",
         "disk_util_percent",
         "disk_read_bytes_per_second",

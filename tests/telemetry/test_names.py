@@ -26,10 +26,16 @@ def recorded_names(host: RecordedHost) -> set[str]:
     ordered = ordered_group(host.roots.proc.parent / "ordered")
     guests = {"web": domain()}
     recorder = Recorder(
-        0.02, seen.append, lambda deliver: deliver(guests), roots=host.roots, apart=os.getpid(), ordered=ordered
+        0.02,
+        seen.append,
+        lambda deliver: deliver(guests),
+        roots=host.roots,
+        apart=os.getpid(),
+        ordered=ordered,
+        speed=True,
     )
     recorder.start()
-    while not seen or "guest_cpu_percent[web]" not in seen[-1].layout.names:
+    while not seen or not {"guest_cpu_percent[web]", "cpu_speed_percent"} <= set(seen[-1].layout.names):
         time.sleep(0.01)
     recorder.stop()
     return {split_name(name)[0] for name in seen[-1].layout.names}

@@ -1,42 +1,120 @@
-"""Relative speed by hand, and the real probe: each CPU answers, and it ends with its input."""
+"""Relative speed by hand, and the real probe: each CPU answers, and it ends with its reader."""
 
 from __future__ import annotations
 
+import asyncio
+import math
 import os
+import select
 import shutil
+import signal
+import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import until
 from vmlab.telemetry import speed
-from vmlab.telemetry.speed import SpeedTrace
+from vmlab.telemetry.speed import CpuSpeed, speed_probe
 
-SOURCE = Path(speed.__file__).with_name("speed_probe.c")
-
-
-def test_speed_is_the_mean_of_best_over_duration() -> None:
-    trace = SpeedTrace()
-    for line in ("fifo 1 0", "1 0 100", "2 0 200", "3 1 50", "cut of", "4 1 0"):
-        trace.feed(line)
-    assert trace.take() == {0: 0.75, 1: 1.0}
-    assert trace.take() == {}
-    trace.feed("5 0 400")
-    assert trace.take() == {0: 0.25}
+compiled = pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler")
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler")
-def test_the_probe_measures_each_cpu_and_ends_with_its_input(tmp_path: Path) -> None:
-    program = tmp_path / "speed_probe"
-    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", program, SOURCE], check=True)
-    trace = SpeedTrace()
-    seen: set[int] = set()
-    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as probe:
-        assert probe.stdin is not None and probe.stdout is not None
-        while seen != os.sched_getaffinity(0):
-            trace.feed(probe.stdout.readline())
-            speeds = trace.take()
-            assert all(0 < value <= 1 for value in speeds.values())
-            seen |= speeds.keys()
-        probe.stdin.close()
-        assert probe.wait(30) == 0
+def slot(probes: int, durations: list[int], fifo: int = 1) -> bytes:
+    return struct.pack("5Q24x", 2 * probes, probes, sum(10**12 // one for one in durations), min(durations), fifo)
+
+
+async def test_speed_is_the_mean_of_best_over_duration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A probe that prints slots and waits: CPU 0 takes 100 ns and 200 ns, CPU 1 is not ours, CPU 2 50 ns."""
+    (tmp_path / "slots").write_bytes(slot(2, [100, 200]) + bytes(64) + slot(1, [50]))
+    (tmp_path / "probe").write_text(f"#!/bin/sh\ncat {tmp_path}/slots; exec cat >/dev/null\n")
+    (tmp_path / "probe").chmod(0o755)
+    told: list[str] = []
+    one = CpuSpeed(told.append, lambda: tmp_path / "probe")
+    assert one.read(0.0, 1.0) == []
+    one.start()
+    values: list[float] = []
+
+    def read() -> bool:
+        values[:] = one.read(1.0, 1.0)
+        return bool(values)
+
+    await until(read, "figures")
+    assert one.names == ("cpu_speed_percent", "cpu_speed_percent[0]", "cpu_speed_percent[2]")
+    assert values == [87.5, 75.0, 100.0]
+    assert all(map(math.isnan, one.read(2.0, 1.0)))
+    one.close()
+    assert told == []
+
+
+def test_without_a_compiler_one_line_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _program: None)
+    told: list[str] = []
+    one = CpuSpeed(told.append, lambda: speed_probe(tmp_path))
+    one.start()
+    assert one.read(0.0, 1.0) == []
+    one.close()
+    assert told == ["no speed trace: no C compiler is installed, and it takes one once"]
+
+
+@compiled
+def test_a_source_that_does_not_compile_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.c"
+    broken.write_text("int main(void) { return }\n")
+    monkeypatch.setattr(speed, "_SOURCE", broken)
+    with pytest.raises(OSError, match=r"gcc failed: .*broken\.c"):
+        speed_probe(tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+@compiled
+async def test_the_probe_measures_each_cpu_and_a_dead_one_is_an_error(tmp_path: Path) -> None:
+    one = CpuSpeed(lambda line: None, lambda: speed_probe(tmp_path))
+    one.start()
+    seen: set[str] = set()
+
+    def all_seen() -> bool:
+        values = one.read(0.0, 1.0)
+        assert all(math.isnan(value) or 0 < value <= 100 for value in values)
+        seen.update(name for name, value in zip(one.names, values, strict=True) if value == value)
+        return seen == {"cpu_speed_percent", *(f"cpu_speed_percent[{cpu}]" for cpu in os.sched_getaffinity(0))}
+
+    await until(all_seen, "a figure of each CPU")
+    assert speed_probe(tmp_path) == next(tmp_path.iterdir())
+    assert one._process is not None
+    one._process.kill()
+    one._process.wait()
+    with pytest.raises(OSError, match="the probe ended with code -9"):
+        one.read(0.0, 1.0)
+    one.close()
+
+
+@compiled
+def test_the_probe_ends_when_its_reader_is_killed(tmp_path: Path) -> None:
+    program = speed_probe(tmp_path)
+    lines = (
+        "import pathlib, sys",
+        "from vmlab.telemetry.speed import CpuSpeed",
+        f"one = CpuSpeed(print, lambda: pathlib.Path({str(program)!r}))",
+        "one.start()",
+        "print(one._process.pid, flush=True)",
+        "sys.stdin.read()",
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", "; ".join(lines)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as reader:
+        assert reader.stdout is not None
+        held = os.pidfd_open(int(reader.stdout.readline()))
+        reader.send_signal(signal.SIGKILL)
+        reader.wait()
+    try:
+        asyncio.run(until(lambda: _ended(held), "the probe's end"))
+    finally:
+        os.close(held)
+
+
+def _ended(held: int) -> bool:
+    """Whether the process of a pidfd is dead; it may still be a zombie of an init that does not reap."""
+    return bool(select.select([held], [], [], 0)[0])

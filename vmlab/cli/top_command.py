@@ -40,7 +40,9 @@ def top(as_json: bool, interval: float, count: int | None) -> None:
     """Watch this host live: CPU, memory, disks, KSM and pressure, without any run."""
     samples: SimpleQueue[Sample] = SimpleQueue()
     try:
-        recorder = Recorder(interval, samples.put, None, None, [runs_folder()], notify=_note, scope="process")
+        recorder = Recorder(
+            interval, samples.put, None, None, [runs_folder()], notify=_note, scope="process", speed=True
+        )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     recorder.start()

@@ -9,6 +9,7 @@ from vmlab.model.sample import Sample
 from vmlab.model.units import format_bytes
 from vmlab.telemetry.figure import HostFigure
 from vmlab.telemetry.host_figures import figures_of_group
+from vmlab.telemetry.speed import SPEED
 
 _NOTHING = "-"
 _MOST_CPUS = 16
@@ -28,11 +29,20 @@ def host_lines(sample: Sample) -> list[str]:
 
 def _cpu(sample: Sample) -> Iterator[str]:
     yield f"CPU       {_shares(sample, '')}"
+    if SPEED in sample.layout.position:
+        yield f"Speed     {_speeds(sample)}"
     outside, lab = sample.get("cpu_outside_lab_percent"), sample.get("cpu_lab_percent")
     yield f"          this program {_percent(lab)} | everything else {_percent(outside)}"
     cpus = list(sample.instances("cpu_user_percent"))
     for cpu in cpus[:_MOST_CPUS] if len(cpus) > 1 else ():
         yield f"  CPU {cpu:<4}{_shares(sample, f'[{cpu}]')}"
+
+
+def _speeds(sample: Sample) -> str:
+    """``82 % of the best since the start, by CPU 64 100``."""
+    each = [_number(speed, ".0f") for speed in sample.instances(SPEED).values()]
+    by_cpu = f", by CPU {' '.join(each[:_MOST_CPUS])}" if len(each) > 1 else ""
+    return f"{_number(sample.get(SPEED), '.0f')} % of the best since the start{by_cpu}"
 
 
 def _shares(sample: Sample, instance: str) -> str:

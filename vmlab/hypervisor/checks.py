@@ -15,10 +15,12 @@ from vmlab.model.places import cache_folder, runs_folder, state_folder
 from vmlab.telemetry.host_settings import CANNOT_WRITE, unsettable
 from vmlab.telemetry.power import Power
 from vmlab.telemetry.source import Roots
+from vmlab.telemetry.speed import NO_TRACE, speed_now
 
 _AS_ROOT = "run vmlab as root, as in sudo vmlab run SCENARIO"
 _NOT_ROOT = "this user is not root: runs need it for namespaces and bridges, and other checks here may differ for root"
 _ENOUGH_FREE = 10 * 2**30
+_SPEED_SECONDS = 1.0
 """An image and its build take 5 GiB; the rest is for what the guests of a few tiles write."""
 
 _DRIVER = "libvirt/connection-driver/libvirt_driver_qemu.so"
@@ -48,7 +50,8 @@ class Check:
 
 
 def checks() -> list[Check]:
-    """Everything that a lab needs, in the order in which a user would repair it. Starts nothing, changes nothing."""
+    """Everything that a lab needs, in the order in which a user would repair it. Starts nothing but the speed
+    probe, for a second, and changes nothing."""
     return list(_checks())
 
 
@@ -67,6 +70,7 @@ def _checks() -> Iterator[Check]:
     yield _kvm()
     yield _ksm()
     yield _rapl()
+    yield _speed()
     yield from _host_settings()
 
 
@@ -164,6 +168,16 @@ def _rapl() -> Check:
     except (OSError, ValueError):
         return Check("RAPL", False, "this host has no counters of its CPUs' power: no figures of it", required=False)
     return Check("RAPL", True, f"power of {packages} CPU package{'s' * (packages > 1)}", required=False)
+
+
+def _speed() -> Check:
+    """How steady the CPUs' speed is; a speed that holds for all of the second is not seen."""
+    try:
+        mean, low, high = speed_now(_SPEED_SECONDS)
+    except OSError as error:
+        return Check("CPU speed", False, f"{NO_TRACE}: {error}", "apt-get install gcc", required=False)
+    average = f"{mean:.0f} % of the best within {_SPEED_SECONDS:g} s on average"
+    return Check("CPU speed", True, f"{average}, by CPU between {low:.0f} and {high:.0f} %", required=False)
 
 
 def _ksm() -> Check:

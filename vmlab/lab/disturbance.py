@@ -10,11 +10,14 @@ from vmlab.analysis.notices import OTHER_WORK
 from vmlab.model.quantities import format_bytes
 from vmlab.model.scenario import Allow, Limits
 from vmlab.telemetry.host_counters import Between
+from vmlab.telemetry.speed import CAUSES, SPEED
 
 TOLD_OTHER_PERCENT = 5.0
 """Other work above this share of the CPUs gives a notice, even below its limit."""
 TOLD_PRESSURE_PERCENT = 1.0
 """The same for the share of time in which a task waited for memory."""
+TOLD_SPEED_PERCENT = 90.0
+"""CPUs below this share of their best speed give a notice, even above its limit."""
 _FEW_SECONDS = 5.0
 """A cell that is shorter may have no sample, or one alone, whose lateness says nothing."""
 _NAN = math.nan
@@ -36,7 +39,8 @@ class Disturbance:
     first: most of what they do then they do for the lab (loop devices, writeback, network), and nothing tells the rest
     apart; other work that makes them busy is busy itself. `pressure_percent` is the share of time in which a task on
     the host waited for memory, `swapped_bytes` went to and came from swap, `lateness` is how many seconds after its
-    deadline a sample was taken.
+    deadline a sample was taken. `speed_percent` is the CPUs' mean speed relative to the best that each had in the run,
+    `speeds` the lowest and the highest of one CPU in one tick.
     """
 
     other_percent: float = _NAN
@@ -45,9 +49,17 @@ class Disturbance:
     swapped_bytes: float = _NAN
     lateness: float = _NAN
     between: Between = field(default_factory=Between)
+    speed_percent: float = _NAN
+    speeds: tuple[float, float] = (_NAN, _NAN)
 
     @classmethod
-    def of(cls, mean: Callable[[str, float, float], float], span: tuple[float, float], between: Between) -> Disturbance:
+    def of(
+        cls,
+        mean: Callable[[str, float, float], float],
+        span: tuple[float, float],
+        between: Between,
+        extremes: Callable[[str, float, float], tuple[float, float]],
+    ) -> Disturbance:
         """From the recorder's samples in `span` of the monotonic clock, and the counters around it."""
         began, ended = span
 
@@ -62,6 +74,8 @@ class Disturbance:
             pressure_percent=over("pressure_memory_some_percent"),
             swapped_bytes=swapped * (ended - began),
             lateness=over("tick_lateness_seconds"),
+            speed_percent=over(SPEED),
+            speeds=extremes(SPEED, began, ended),
             between=between,
         )
 
@@ -92,11 +106,24 @@ class Disturbance:
         if self.steal_percent > limits.host_steal_percent:
             steal = f"something above this host took {self.steal_percent:.0f} % of the CPUs"
             yield Finding(f"{steal}; the limit is {limits.host_steal_percent:.0f} %", breaks=True)
+        yield from self._of_speed(limits)
         if self.between.heat:
             yield Finding(f"the processor became too hot and slowed down (events: {self.between.heat})", breaks=True)
         if (held := self.between.held_back_percent) > limits.held_back_percent:
             quota = f"a CPU quota held the lab back for {held:.1f} % of the time"
             yield Finding(f"{quota}; the limit is {limits.held_back_percent:g} %", breaks=True)
+
+    def _of_speed(self, limits: Limits) -> Iterator[Finding]:
+        low, high = self.speeds
+        speed = (
+            f"the CPUs ran at {self.speed_percent:.0f} % of their best speed on average, between {low:.0f} and "
+            f"{high:.0f} %"
+        )
+        if self.speed_percent < limits.host_speed_percent:
+            yield Finding(f"{speed}; the limit is {limits.host_speed_percent:.0f} %", breaks=True)
+        elif self.speed_percent < TOLD_SPEED_PERCENT:
+            stolen = "" if math.isnan(self.steal_percent) else f"; steal was {self.steal_percent:.0f} %"
+            yield Finding(f"{speed}: {CAUSES}{stolen}", breaks=False)
 
     def _of_memory(self, limits: Limits, allow: Allow) -> Iterator[Finding]:
         """Where memory is overcommitted on purpose, its shortage is what is measured, and is told alone."""

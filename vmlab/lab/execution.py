@@ -183,7 +183,7 @@ class Execution:
             self._events.network_proof(proof)
             if (fault := fault_of(proof)) is not None:
                 self._events.end_as(Outcome.INVALID, fault)
-        disturbance = Disturbance.of(self._around.host_mean, self._executed, self._between)
+        disturbance = Disturbance.of(self._around.host_mean, self._executed, self._between, self._around.host_extremes)
         for finding in disturbance.findings(scenario.limits, scenario.allow, self.wall_seconds):
             if finding.breaks:
                 self._events.end_as(Outcome.INVALID, finding.text)

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from vmlab.guests.channel import START_LINE
@@ -123,6 +124,9 @@ def standstills() -> StandstillWatch:
     return StandstillWatch(inside=host_pids() is not None)
 
 
+traced_recording = partial(HostRecording, speed=True)
+
+
 @dataclass(frozen=True, slots=True)
 class RunnerParts:
     """The parts that the runner uses; tests may replace them."""
@@ -136,7 +140,7 @@ class RunnerParts:
     far_host_place: Callable[[], AbstractContextManager[Callable[[Shell], Shell]]] = far_host_place
     open_store: Callable[[Path], RunWriter] = RunWriter
     recording: Callable[[Outbox, Hypervisor, Path, Timing, int | None, GroupFiles | None], HostRecording] = (
-        HostRecording
+        traced_recording
     )
     guest_disk: Callable[[RunFolder, Plan], GuestDisk] = guest_disk
     timing: Timing = USUAL

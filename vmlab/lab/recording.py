@@ -23,7 +23,7 @@ from vmlab.telemetry.guests import asked_of_loop
 from vmlab.telemetry.ordered_host import GroupFiles
 from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import Roots
-from vmlab.telemetry.summary import mean_over
+from vmlab.telemetry.summary import extremes_over, mean_over
 
 _KEPT_SAMPLES = 4 * 3600
 
@@ -43,6 +43,10 @@ class RecentFigures:
     def mean(self, name: str, since: float, until: float) -> float:
         """The mean of one value over a span of the monotonic clock, as `show` has it; NaN without any."""
         return mean_over(tuple(self._kept), name, since, until)
+
+    def extremes(self, metric: str, since: float, until: float) -> tuple[float, float]:
+        """The lowest and the highest value of any instance of `metric` in a tick within a span; NaN without any."""
+        return extremes_over(tuple(self._kept), metric, since, until)
 
 
 class KeptTicks:
@@ -76,7 +80,7 @@ class HostRecording:
     """Records while the block runs. Whatever cannot be recorded gives one notice in the run.
 
     The process `apart` is counted as neither the lab's work nor that of others. `ordered` is the ordered host, if
-    there is one.
+    there is one. With `speed` the speed of the CPUs is traced.
     """
 
     def __init__(
@@ -87,7 +91,10 @@ class HostRecording:
         timing: Timing = USUAL,
         apart: int | None = None,
         ordered: GroupFiles | None = None,
+        *,
+        speed: bool = False,
     ) -> None:
+        self._speed = speed
         self._ordered = ordered
         self._apart = apart
         self._outbox = outbox
@@ -106,6 +113,7 @@ class HostRecording:
             disks=(self._disks,),
             apart=self._apart,
             ordered=self._ordered,
+            speed=self._speed,
             notify=self._notify,
             roots=Roots(host_proc=host_proc()),
         )

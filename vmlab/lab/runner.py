@@ -201,6 +201,7 @@ class Runner:
             host_tiles=self._host_tiles,
             far_host=self._far_host,
             host_mean=recording.figures.mean,
+            host_extremes=recording.figures.extremes,
             why_called_off=self._why_called_off,
             connect=self._parts.connect,
             log_in=self._parts.log_in,

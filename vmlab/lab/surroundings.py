@@ -45,6 +45,7 @@ class CellSurroundings:
     host_tiles: OpenTiles
     far_host: Callable[[Shell], Shell]
     host_mean: Callable[[str, float, float], float]
+    host_extremes: Callable[[str, float, float], tuple[float, float]]
     connect: Connect = SshShell.connect
     snapshot_provider: SnapshotProvider | None = None
     integrity: Integrity | None = None

@@ -97,6 +97,8 @@ class Limits(ScenarioPart):
     """How far apart the workloads may have started, such as 500 ms."""
     host_steal_percent: Annotated[float, *number_or_percent(0, 100)] = 25.0
     """How much CPU time something above the host may have taken, as a share of all CPUs."""
+    host_speed_percent: Annotated[float, *number_or_percent(0, 100)] = 30.0
+    """How fast the CPUs must have run, as a share of the best of each in the run; below 90 % there is a notice."""
     host_other_percent: Annotated[float, *number_or_percent(0, 100)] = 20.0
     """How much CPU time the host's other work may have taken, as a share of all CPUs; above 5 % there is a notice."""
     held_back_percent: Annotated[float, *number_or_percent(0, 100)] = 5.0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from vmlab.telemetry import cpu, disk, ksm, memory, network, ordered_host, pressure
+from vmlab.telemetry import cpu, disk, ksm, memory, network, ordered_host, pressure, speed
 from vmlab.telemetry.figure import HostFigure
 
 HOST_FIGURES: tuple[HostFigure, ...] = (
     *cpu.FIGURES,
+    *speed.FIGURES,
     *disk.FIGURES,
     *memory.FIGURES,
     *ordered_host.FIGURES,

@@ -18,6 +18,7 @@ from vmlab.telemetry.ordered_host import GroupFiles
 from vmlab.telemetry.poller import Ask
 from vmlab.telemetry.priority import share_cpu, take_precedence
 from vmlab.telemetry.source import Roots
+from vmlab.telemetry.speed import CpuSpeed
 
 # Waking the sink's thread costs a third of a tick, so with short intervals a few ticks are handed over together.
 _HAND_OVER_SECONDS = 0.19
@@ -31,8 +32,9 @@ class Recorder:
     libvirt's bulk statistics; it returns at once, and the answer may never come. `network` is the lab's bridge, `disks`
     are the folders of the lab's disk files. `scope` defines the CPU time of the lab: that of all processes of this PID
     namespace, or of this process alone. The process `apart`, of an emulated disk, is counted by itself. `ordered` is
-    the ordered host, if there is one. `notify` gets one line for each group that cannot be read; any thread may call
-    it. Raises ValueError for an interval outside these bounds.
+    the ordered host, if there is one. With `speed` a probe traces the speed of the CPUs. `notify` gets one
+    line for each group that cannot be read; any thread may call it. Raises ValueError for an interval outside these
+    bounds.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Recorder:
         scope: Scope = "namespace",
         apart: int | None = None,
         ordered: GroupFiles | None = None,
+        speed: bool = False,
         roots: Roots | None = None,
         clocks: Clocks | None = None,
     ) -> None:
@@ -63,6 +66,9 @@ class Recorder:
         groups = host_groups(roots or Roots(), disks, network, scope, notify, apart, ordered)
         if guests is not None:
             groups.append(Guests(guests, interval))
+        self._speed = CpuSpeed(notify) if speed else None
+        if self._speed is not None:
+            groups.append(self._speed)
         self._readings = Readings(groups, notify)
         self._parts: list[tuple[str, ...]] = []
         self._layout = SampleNames((), ())
@@ -74,7 +80,9 @@ class Recorder:
         ]
 
     def start(self) -> None:
-        """Start; the first sample comes after one interval."""
+        """Start, in a thread that lives until `stop`; the first sample comes after one interval."""
+        if self._speed is not None:
+            self._speed.start()
         for thread in self._threads:
             thread.start()
 
@@ -88,7 +96,10 @@ class Recorder:
         for thread in self._threads:
             if thread.is_alive() and thread is not threading.current_thread():
                 thread.join(None if end is None else max(0.0, end - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
+        ended = not any(thread.is_alive() for thread in self._threads)
+        if self._speed is not None and ended:
+            self._speed.close()
+        return ended
 
     def _record(self) -> None:
         try:

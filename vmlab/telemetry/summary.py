@@ -112,6 +112,21 @@ def mean_over(samples: Iterable[Sample], name: str, start_mono: float, end_mono:
     return _mean(ticks) if ticks else math.nan
 
 
+def extremes_over(samples: Iterable[Sample], metric: str, start_mono: float, end_mono: float) -> tuple[float, float]:
+    """The lowest and the highest value of any instance of `metric`, over ticks of which half or more lies in the span.
+
+    NaN for both where there is none.
+    """
+    found = [
+        value
+        for sample in samples
+        if sample.length > 0 and seconds_within(sample, start_mono, end_mono) >= 0.5 * sample.length
+        for value in sample.instances(metric).values()
+        if value == value
+    ]
+    return (min(found), max(found)) if found else (math.nan, math.nan)
+
+
 def seconds_within(sample: Sample, start_mono: float, end_mono: float) -> float:
     """How much of a sample's tick lies in a span; 0 for none of it."""
     if sample.length <= 0:

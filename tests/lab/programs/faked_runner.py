@@ -21,6 +21,7 @@ from vmlab.lab.folder import RunFolder
 from vmlab.lab.guest_disk import GuestDisk
 from vmlab.lab.live_ksm import LiveKsm
 from vmlab.lab.parts import RunnerParts
+from vmlab.lab.recording import HostRecording
 from vmlab.lab.surroundings import CellSurroundings
 from vmlab.model.disk_profiles import DISK_PROFILES
 from vmlab.model.event import CellEnded, CellStarted, MeasurementTaken, Notice, WorkloadEnded
@@ -126,4 +127,6 @@ if __name__ == "__main__":
     patched.load_image = no_image
     if os.environ.get(DEAF) == "1":
         patched.Runner.stop = lambda *_: None
-    runner.main(RunnerParts(hypervisor=made, settings_keeper=settings_keeper, guest_disk=guest_disk))
+    runner.main(
+        RunnerParts(hypervisor=made, settings_keeper=settings_keeper, guest_disk=guest_disk, recording=HostRecording)
+    )

@@ -16,7 +16,14 @@ class HostFeed:
     def __init__(self, post: PostMessage) -> None:
         self._post = post
         self._recorder = Recorder(
-            INTERVAL, self._sampled, None, None, [runs_folder()], notify=self._host_problem_found, scope="process"
+            INTERVAL,
+            self._sampled,
+            None,
+            None,
+            [runs_folder()],
+            notify=self._host_problem_found,
+            scope="process",
+            speed=True,
         )
 
     def start(self) -> None:
