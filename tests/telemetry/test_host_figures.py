@@ -10,7 +10,18 @@ from tests.telemetry.test_names import recorded_names
 from vmlab.telemetry.host_figures import HEADLINES, HOST_FIGURES, figures_of_chart, figures_of_group
 
 VMLAB = Path(__file__).parents[2] / "vmlab"
-CHARTS = ["CPU", "Memory", "Disk busy", "Disk wait", "Disk rate", "KSM", "Pressure", "Lab network", "Ordered memory"]
+CHARTS = [
+    "CPU",
+    "CPU speed",
+    "Memory",
+    "Disk busy",
+    "Disk wait",
+    "Disk rate",
+    "KSM",
+    "Pressure",
+    "Lab network",
+    "Ordered memory",
+]
 
 
 def test_the_headlines_are_those_that_documents_promise() -> None:

@@ -15,7 +15,7 @@ from vmlab.model.places import cache_folder, runs_folder, state_folder
 from vmlab.telemetry.host_settings import CANNOT_WRITE, unsettable
 from vmlab.telemetry.power import Power
 from vmlab.telemetry.source import Roots
-from vmlab.telemetry.speed import NO_TRACE, speed_now
+from vmlab.telemetry.speed import LABEL, NO_TRACE, speed_now
 
 _AS_ROOT = "run vmlab as root, as in sudo vmlab run SCENARIO"
 _NOT_ROOT = "this user is not root: runs need it for namespaces and bridges, and other checks here may differ for root"
@@ -175,9 +175,9 @@ def _speed() -> Check:
     try:
         mean, low, high = speed_now(_SPEED_SECONDS)
     except OSError as error:
-        return Check("CPU speed", False, f"{NO_TRACE}: {error}", "apt-get install gcc", required=False)
+        return Check(LABEL, False, f"{NO_TRACE}: {error}", "apt-get install gcc", required=False)
     average = f"{mean:.0f} % of the best within {_SPEED_SECONDS:g} s on average"
-    return Check("CPU speed", True, f"{average}, by CPU between {low:.0f} and {high:.0f} %", required=False)
+    return Check(LABEL, True, f"{average}, by CPU between {low:.0f} and {high:.0f} %", required=False)
 
 
 def _ksm() -> Check:

@@ -16,10 +16,10 @@ from vmlab.model.places import cache_folder
 from vmlab.telemetry.counter import NAN
 from vmlab.telemetry.figure import HostFigure
 
-FIGURES = (HostFigure("cpu_speed_percent", "CPU speed", "speed", "Speed", headline=True, chart="CPU", drawn=False),)
+FIGURES = (HostFigure("cpu_speed_percent", "CPU speed", "of the best", "Speed", headline=True, chart="CPU speed"),)
 NO_TRACE = "no speed trace"
 
-SPEED = FIGURES[0].name
+SPEED, LABEL = FIGURES[0].name, FIGURES[0].label
 CAUSES = "work on the other hardware thread of a core, frequency or temperature"
 """What makes a CPU slower than its best, without steal."""
 _SOURCE = Path(__file__).with_name("speed_probe.c")
@@ -91,7 +91,7 @@ class CpuSpeed:
     be started; then `notify` gets one line, as it does where the probe has no real-time priority.
     """
 
-    title = "CPU speed"
+    title = LABEL
 
     def __init__(self, notify: Callable[[str], None], probe: Callable[[], Path] = speed_probe) -> None:
         self.names: tuple[str, ...] = ()

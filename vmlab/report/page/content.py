@@ -32,7 +32,7 @@ from vmlab.report.figures import form_of, with_unit
 from vmlab.report.page.drawing import Line, Point, Span, Timeline, Track, bars, dots, over, timeline
 from vmlab.report.page.gathered import CellCourse
 from vmlab.report.table_heads import head_words, metric_of, metric_words, place_words
-from vmlab.telemetry.speed import SPEED
+from vmlab.telemetry.speed import LABEL, SPEED
 
 MOST_PANELS, MOST_LINES, MOST_ROWS = 6, 7, 30
 _LEAST_PLACES = 3
@@ -284,7 +284,7 @@ def host_charts(document: RunDocument, prefix: str) -> list[Chart]:
     cells = [places[row] for row in rows]
     asked = [
         ("CPU, % of all CPUs", [Line(name, values=_sums(cells, names)) for name, names in _CPU], 100.0),
-        ("CPU speed, % of the best", [_means(cells, "speed", SPEED)], 100.0),
+        (f"{LABEL}, % of the best", [_means(cells, "speed", SPEED)], 100.0),
         ("disk busy, % of the time", [_means(cells, "disk", "disk_util_percent")], 100.0),
         ("disk await, ms", [_means(cells, "await", "disk_await_ms")], None),
         ("disk, MB/s", [_means(cells, word, name, 1e-6) for word, name in _MOVED], None),
@@ -325,7 +325,7 @@ def cell_chart(course: CellCourse, prefix: str) -> etree._Element:
         drawn.tracks.append(Track("CPU %", [user.seconds], stack, stacked=True, top=100.0))
     speed = values[SPEED]
     if speed.seconds:
-        drawn.tracks.append(Track("CPU speed %", [speed.seconds], [Line("speed", values=speed.values)], top=100.0))
+        drawn.tracks.append(Track(f"{LABEL} %", [speed.seconds], [Line("speed", values=speed.values)], top=100.0))
     busy = values["disk_util_percent"]
     if busy.seconds:
         drawn.tracks.append(Track("disk busy %", [busy.seconds], [Line("busy", values=busy.values)], top=100.0))

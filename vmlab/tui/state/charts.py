@@ -8,6 +8,7 @@ from typing import NamedTuple
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
 from vmlab.telemetry.figure import HostFigure, Terms
 from vmlab.telemetry.host_figures import figures_of_chart
+from vmlab.telemetry.speed import LABEL
 
 
 class Series(NamedTuple):
@@ -61,6 +62,7 @@ def _chart(name: str, *, stacked: bool = True, top: float | str | None = None, t
 
 
 CPU = _chart("CPU", top=100.0)
+CPU_SPEED = _chart(LABEL, stacked=False, top=100.0)
 MEMORY = _chart("Memory", top="memory_total_bytes")
 ORDERED_MEMORY = _chart("Ordered memory", top="ordered_memory_limit_bytes", title=f"{ORDERED_HOST.capitalize()} memory")
 """The upper edge is the limit."""

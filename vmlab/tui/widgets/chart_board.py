@@ -13,8 +13,10 @@ from rich.style import Style
 from textual.strip import Strip
 
 from vmlab.model.sample import Sample
+from vmlab.telemetry.speed import SPEED
 from vmlab.tui.state.charts import (
     CPU,
+    CPU_SPEED,
     DISK_BUSY,
     DISK_RATE,
     DISK_WAIT,
@@ -115,6 +117,8 @@ class ChartBoard(Painted):
         else:
             across, panels = 3, SIX
         across = max(1, min(across, (width + _GAP) // (_NARROWEST + _GAP)))
+        if self.history.last is not None and SPEED in self.history.last.layout.position:
+            panels = ((CPU, CPU_SPEED), *panels[1:])
         panels = tuple(tuple(chart_of(chart, self._ordered) for chart in panel) for panel in panels)
         return across, (width - _GAP * (across - 1)) // across, panels
 
