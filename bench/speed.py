@@ -2,8 +2,9 @@
 
     python -m bench.speed [--seconds 200]
 
-A process on each CPU counts rounds of a loop in shared memory. The probe is stopped and continued in turns, in the order
-A B B A, each for a fifth of a second; the ratio is that of rounds with the probe to rounds without, in each four turns.
+A process on each CPU counts rounds of a loop in shared memory. The probe is stopped and continued in turns, in the
+order A B B A, each for a fifth of a second; the ratio is that of rounds with the probe to rounds without, in each
+four turns.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from vmlab.model.sample import Sample, SampleNames, split_name, unit_of
-from vmlab.telemetry.summary import Summary, summarise
+from vmlab.telemetry.summary import Summary, extremes_over, summarise
 
 NAMES = (
     "tick_length_seconds",
@@ -26,6 +26,15 @@ LAYOUT = SampleNames.of(NAMES)
 def sample(end: float, length: float, user: float, wait: float = 0.0, reads: float = 0.0) -> Sample:
     values = (length, 0.0, user, 4.0, wait, reads, 0.0, reads * 4096, user)
     return Sample(1000 + end, end, length, 0.0, LAYOUT, values)
+
+
+def test_extremes_are_those_of_any_instance_in_ticks_that_lie_in_the_span_by_half() -> None:
+    layout = SampleNames.of(("cpu_speed_percent", "cpu_speed_percent[0]", "cpu_speed_percent[1]"))
+    ticks = [(75.0, 50.0, 100.0), (70.0, 60.0, 80.0), (math.nan, math.nan, 90.0), (45.0, 40.0, 50.0)]
+    taken = [Sample(0.0, end, 1.0, 0.0, layout, values) for end, values in enumerate(ticks, 1)]
+    assert extremes_over(taken, "cpu_speed_percent", 0.6, 3.4) == (60.0, 90.0)
+    assert extremes_over(taken, "cpu_speed_percent", 0.5, 3.5) == (40.0, 100.0)
+    assert all(map(math.isnan, extremes_over(taken, "cpu_speed_percent", 9.0, 10.0)))
 
 
 def test_a_long_tick_counts_as_long_as_it_was() -> None:

@@ -15,7 +15,7 @@ from tests.on_a_terminal import on_a_terminal
 from tests.telemetry.recorded import RecordedHost
 from vmlab.cli.top_command import json_object
 from vmlab.cli.top_view import host_lines
-from vmlab.model.sample import Sample
+from vmlab.model.sample import Sample, SampleNames
 from vmlab.telemetry.recorder import Recorder
 
 HOST_KEYS = (
@@ -46,6 +46,12 @@ def test_json_lines_are_plain_numbers() -> None:
         assert line["schema"] == "vmlab.top/1"
         assert all(isinstance(line[key], int | float) for key in HOST_KEYS)
     assert lines[1]["mono"] - lines[0]["mono"] == pytest.approx(lines[1]["tick_length_seconds"])
+
+
+def test_the_speed_of_the_cpus_stands_below_their_use() -> None:
+    names = ("cpu_speed_percent", "cpu_speed_percent[0]", "cpu_speed_percent[1]")
+    lines = host_lines(Sample(0.0, 1.0, 1.0, 0.0, SampleNames.of(names), (82.0, 64.0, 100.0)))
+    assert lines[1] == "Speed     82 % of the best since the start, by CPU 64 100"
 
 
 def test_text_goes_where_there_is_no_terminal() -> None:

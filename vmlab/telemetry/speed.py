@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vmlab.model.places import cache_folder
+from vmlab.system.removal import remove_file
 from vmlab.telemetry.counter import NAN
 from vmlab.telemetry.figure import HostFigure
 
@@ -40,14 +41,14 @@ def speed_probe(folder: Path | None = None) -> Path:
     """
     source = _SOURCE.read_bytes()
     flags = " ".join((*_FLAGS, os.uname().machine)).encode()
-    program = (folder or cache_folder()) / f"speed-probe-{hashlib.sha256(source + flags).hexdigest()[:16]}"
+    program = (folder or cache_folder()).resolve() / f"speed-probe-{hashlib.sha256(source + flags).hexdigest()[:16]}"
     if os.access(program, os.X_OK):
         return program
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         raise FileNotFoundError("no C compiler is installed, and it takes one once")
     program.parent.mkdir(parents=True, exist_ok=True)
-    draft = program.with_name(f".{program.name}.{os.getpid()}.new")
+    draft = program.with_name(f".{program.name}.{os.urandom(4).hex()}.new")
     command = [compiler, *_FLAGS, "-o", str(draft), str(_SOURCE)]
     try:
         done = subprocess.run(
@@ -60,7 +61,7 @@ def speed_probe(folder: Path | None = None) -> Path:
     except subprocess.TimeoutExpired:
         raise OSError(f"{compiler} took longer than {_COMPILE_SECONDS:g} s") from None
     finally:
-        draft.unlink(missing_ok=True)
+        remove_file(draft)
     return program
 
 
