@@ -72,6 +72,20 @@ async def test_after_a_run_the_hosts_own_disk_is_drawn_alone() -> None:
     assert [len(part) for part in drawn.split()] == [10, 3, 3], "20 samples of the CPU, 5 of the disk: none is emulated"
 
 
+async def test_the_speed_of_the_cpus_is_drawn_below_their_use_where_it_is_recorded() -> None:
+    names = SampleNames.of(["cpu_user_percent", "cpu_speed_percent"])
+    history = History()
+    for mono in range(1, 21):
+        values = array("d", [50.0, 60.0 + mono])
+        history.take(Sample(float(mono), float(mono), 1.0, 0.0, names, values))
+    board = await _drawn(history, (), None)
+    assert board.heads["CPU speed %"].split() == ["CPU", "speed", "%", "of", "the", "best", "80"]
+    rows = board.text().splitlines()
+    (speed,) = (place for place, row in enumerate(rows) if row.startswith("CPU speed"))
+    assert any("⠁" <= sign <= "⣿" for row in rows[speed + 1 :] for sign in row), "the only line on the board"
+    assert "CPU speed %" not in (await _drawn(_history(20, fast_from=99), (), None)).heads
+
+
 def _ended_cell(mono: float) -> CellEnded:
     return CellEnded(cell=1, outcome="failed", reasons=[], wall_seconds=None, start_skew_ms=None, mono=mono)
 
