@@ -70,6 +70,7 @@ def run(cells: Sequence[CellDocument], name: str = "one") -> RunDocument:
         "table": None,
         "throughput": METRICS,
         "measured_beside": [],
+        "speed": None,
         "accelerator": "kvm",
         "seed": 1,
         "image": None,

@@ -170,8 +170,10 @@ class Story:
             clocks = self.now(length)
             if values:
                 given = {"tick_length_seconds": length, "tick_lateness_seconds": 0.0, **values}
-                figures = array("d", [given.get(name, float("nan")) for name in SAMPLED.names])
-                write(Sample(clocks["wall"], clocks["mono"], length, 0.0, SAMPLED, figures))
+                more = [name for name in values if name not in SAMPLED.position]
+                layout = SampleNames.of((*SAMPLED.names, *more)) if more else SAMPLED
+                figures = array("d", [given.get(name, float("nan")) for name in layout.names])
+                write(Sample(clocks["wall"], clocks["mono"], length, 0.0, layout, figures))
         clocks = self.now(0)
         self.writer.append(PhaseEnded(**clocks, cell=self.cells, phase="execute", seconds=seconds))
 

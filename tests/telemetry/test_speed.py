@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import re
 import select
 import shutil
 import signal
@@ -16,7 +17,9 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
+from vmlab.model.sample import Sample
 from vmlab.telemetry import speed
+from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.speed import CpuSpeed, speed_probe
 
 compiled = pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler")
@@ -42,9 +45,11 @@ async def test_speed_is_the_mean_of_best_over_duration(monkeypatch: pytest.Monke
         return bool(values)
 
     await until(read, "figures")
-    assert one.names == ("cpu_speed_percent", "cpu_speed_percent[0]", "cpu_speed_percent[2]")
-    assert values == [87.5, 75.0, 100.0]
-    assert all(map(math.isnan, one.read(2.0, 1.0)))
+    figures = ("cpu_speed_percent", "cpu_speed_best_ms")
+    assert one.names == tuple(f"{name}{cpu}" for name in figures for cpu in ("", "[0]", "[2]"))
+    assert values == [87.5, 75.0, 100.0, 50e-6, 100e-6, 50e-6]
+    speeds, bests = (one.read(2.0, 1.0)[part] for part in (slice(3), slice(3, 6)))
+    assert all(map(math.isnan, speeds)) and bests == values[3:]
     one.close()
     assert told == []
 
@@ -64,9 +69,34 @@ def test_a_source_that_does_not_compile_leaves_nothing(monkeypatch: pytest.Monke
     broken = tmp_path / "broken.c"
     broken.write_text("int main(void) { return }\n")
     monkeypatch.setattr(speed, "_SOURCE", broken)
-    with pytest.raises(OSError, match=r"gcc failed: .*broken\.c"):
-        speed_probe(tmp_path / "cache")
+    told: list[str] = []
+    one = CpuSpeed(told.append, lambda: speed_probe(tmp_path / "cache"))
+    one.start()
+    one.close()
+    (line,) = told
+    assert re.fullmatch(r"no speed trace: \S*gcc failed: .*broken\.c:1:\d+: error: .*", line)
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+@pytest.mark.parametrize("compiler", ["", "#!/bin/sh\necho 'cannot write' >&2\nexit 3\n"])
+async def test_a_recorder_without_a_probe_says_so_once_and_records_the_rest(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, compiler: str
+) -> None:
+    if compiler:
+        (tmp_path / "gcc").write_text(compiler)
+        (tmp_path / "gcc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(speed, "cache_folder", lambda: tmp_path / "cache")
+    told: list[str] = []
+    seen: list[Sample] = []
+    recorder = Recorder(0.02, seen.append, None, None, notify=told.append, scope="process", speed=True)
+    recorder.start()
+    await until(lambda: len(seen) > 3, "samples")
+    recorder.stop()
+    assert all(sample.get("cpu_count") > 0 for sample in seen)
+    assert "cpu_speed_percent" not in seen[-1].layout.position
+    why = f"{tmp_path}/gcc failed: cannot write" if compiler else "no C compiler is installed, and it takes one once"
+    assert [line for line in told if "speed" in line] == [f"no speed trace: {why}"]
 
 
 @compiled
@@ -79,7 +109,8 @@ async def test_the_probe_measures_each_cpu_and_a_dead_one_is_an_error(tmp_path: 
         values = one.read(0.0, 1.0)
         assert all(math.isnan(value) or 0 < value <= 100 for value in values)
         seen.update(name for name, value in zip(one.names, values, strict=True) if value == value)
-        return seen == {"cpu_speed_percent", *(f"cpu_speed_percent[{cpu}]" for cpu in os.sched_getaffinity(0))}
+        cpus = ["", *(f"[{cpu}]" for cpu in os.sched_getaffinity(0))]
+        return seen == {f"{name}{cpu}" for name in ("cpu_speed_percent", "cpu_speed_best_ms") for cpu in cpus}
 
     await until(all_seen, "a figure of each CPU")
     assert speed_probe(tmp_path) == next(tmp_path.iterdir())

@@ -17,6 +17,7 @@ from vmlab.analysis.remade import remade_notices
 from vmlab.analysis.result_table import result_tables
 from vmlab.analysis.scores import scores_json
 from vmlab.analysis.shape import SCHEMA, CellDocument, RunDocument, RunPart
+from vmlab.analysis.speed import SpeedTrace
 from vmlab.analysis.stages import signs_of_stages, stages_of
 from vmlab.analysis.switches import span_documents
 from vmlab.analysis.targets import target_documents
@@ -89,16 +90,18 @@ def run_document(reader: RunReader) -> RunDocument:
     Raises StoreError for a damaged store.
     """
     document, timelines = _document(reader)
-    signs = signs_of_stages(reader)
+    signs, speed = signs_of_stages(reader), SpeedTrace()
     for cell, known in zip(document["cells"], timelines, strict=True):
         if known.execution is not None:
             samples = list(read_samples(reader, *known.execution))
+            speed.add(samples)
             if was_switched(cell):
                 cell["spans"] = list(span_documents(known, samples))
             else:
                 _watched(cell, samples, *known.execution)
             # A loop's stages come again and again, and are of no one span.
             cell["stages"] = [] if cell["looped"] else list(stages_of(reader, known, signs.get(cell["cell"], ())))
+    _fill_in_speed(document, timelines, speed)
     return laid_out(document)
 
 
@@ -108,10 +111,18 @@ def compared_document(reader: RunReader) -> RunDocument:
     Of the host's figures it has `COMPARED_FIGURES` alone, and it has no stages, no traffic, no bounds and no tables.
     """
     document, timelines = _document(reader)
+    speed = SpeedTrace()
     for cell, known in zip(document["cells"], timelines, strict=True):
         if known.execution is not None and not was_switched(cell):
-            cell["host"] = host_of(read_samples(reader, *known.execution), *known.execution, COMPARED_FIGURES)
+            samples = list(read_samples(reader, *known.execution))
+            speed.add(samples)
+            cell["host"] = host_of(samples, *known.execution, COMPARED_FIGURES)
+    _fill_in_speed(document, timelines, speed)
     return document
+
+
+def _fill_in_speed(document: RunDocument, timelines: Sequence[CellTimeline], trace: SpeedTrace) -> None:
+    document["run"]["speed"] = trace.document([known.execution for known in timelines if known.execution is not None])
 
 
 def _document(reader: RunReader) -> tuple[RunDocument, list[CellTimeline]]:
@@ -152,6 +163,7 @@ def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:
         "added_images": {},
         "assets": {},
         "host": {},
+        "speed": None,
         "reason": "",
         "exit_code": None,
         "cells_planned": 0,
@@ -201,6 +213,7 @@ def _run_part(reader: RunReader, known: RunTimeline, unended: str) -> RunPart:
         "added_images": dict(known.added_images),
         "assets": dict(started.assets) if started else {},
         "host": probed.host if probed else {},
+        "speed": None,
         "reason": known.finished.reason if known.finished else "",
         "exit_code": ended.exit_code if ended else None,
         "cells_planned": _planned(known),

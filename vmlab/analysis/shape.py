@@ -65,6 +65,19 @@ class UntilDocument(TypedDict):
     reached: bool | None
 
 
+class SpeedDocument(TypedDict):
+    """How fast the CPUs were while workloads ran, in percent of the best of each CPU in the run.
+
+    `mean_percent` is over time and CPUs, `lowest_percent` and `highest_percent` are of one CPU in one tick.
+    `steal_percent` is the CPU time that something above the host took meanwhile, None where that is not known.
+    """
+
+    mean_percent: float
+    lowest_percent: float
+    highest_percent: float
+    steal_percent: float | None
+
+
 class RunPart(TypedDict):
     """The run itself; `image` is vmlab's own image by its id, `host` what the host was before any load.
 
@@ -73,7 +86,7 @@ class RunPart(TypedDict):
 
     `until` is None for a number of repeats. `throughput` has the metric that scores take for the throughput of each
     workload of a known kind; ``run_time`` stands for its inverse. A `control` run has one configuration on
-    both sides.
+    both sides. `speed` is None where the CPUs' speed was not traced.
     """
 
     id: str
@@ -88,6 +101,7 @@ class RunPart(TypedDict):
     added_images: dict[str, str]
     assets: dict[str, str]
     host: dict[str, Any]
+    speed: SpeedDocument | None
     reason: str
     exit_code: int | None
     cells_planned: int

@@ -20,8 +20,8 @@ from vmlab.telemetry.speed import LABEL, NO_TRACE, speed_now
 _AS_ROOT = "run vmlab as root, as in sudo vmlab run SCENARIO"
 _NOT_ROOT = "this user is not root: runs need it for namespaces and bridges, and other checks here may differ for root"
 _ENOUGH_FREE = 10 * 2**30
-_SPEED_SECONDS = 1.0
 """An image and its build take 5 GiB; the rest is for what the guests of a few tiles write."""
+_SPEED_SECONDS = 1.0
 
 _DRIVER = "libvirt/connection-driver/libvirt_driver_qemu.so"
 PROGRAMS = {

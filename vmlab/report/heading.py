@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from vmlab.analysis.behind import accelerators_of
-from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
+from vmlab.analysis.shape import CellDocument, RunDocument, RunPart, SpeedDocument
 from vmlab.model.ordered import ordered_note, ordered_sentences
 from vmlab.model.run import EMULATED, Outcome
 from vmlab.report.grid import WIDTH, paragraph
@@ -18,6 +18,8 @@ def heading(document: RunDocument, width: int = WIDTH) -> list[str]:
     run = document["run"]
     lines = paragraph(" · ".join(_what(document)), width, "  ")
     lines += paragraph(" · ".join(filter(None, [f"run {run['id']}", moment(run["started"]), *_host(run)])), width, "  ")
+    if (speed := speed_words(run["speed"])) is not None:
+        lines += paragraph(speed, width, "  ")
     emulated = _emulation_notes(accelerators_of(document), "a part of the cells")
     for sentence in (*emulated, *ordered_sentences(run["host"])):
         lines += paragraph(sentence, width, "  ")
@@ -26,6 +28,15 @@ def heading(document: RunDocument, width: int = WIDTH) -> list[str]:
         outcome = f"{run['outcome']}, {passed} of {plural(run['cells_planned'], 'cell')} passed"
         lines += paragraph(f"{outcome}: {run['reason']}" if run["reason"] else outcome, width, "  ")
     return lines
+
+
+def speed_words(speed: SpeedDocument | None) -> str | None:
+    """``host speed: mean 71 % of its best (50 to 100 %), steal 0 %``; None where it was not traced."""
+    if speed is None:
+        return None
+    steal = "" if speed["steal_percent"] is None else f", steal {speed['steal_percent']:.0f} %"
+    ends = f"{speed['lowest_percent']:.0f} to {speed['highest_percent']:.0f} %"
+    return f"host speed: mean {speed['mean_percent']:.0f} % of its best ({ends}){steal}"
 
 
 def behind_notes(accelerators: Collection[str | None], ordered: Iterable[str], part: str) -> list[str]:

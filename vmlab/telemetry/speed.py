@@ -19,6 +19,8 @@ from vmlab.telemetry.figure import HostFigure
 
 FIGURES = (HostFigure("cpu_speed_percent", "CPU speed", "of the best", "Speed", headline=True, chart="CPU speed"),)
 NO_TRACE = "no speed trace"
+BEST = "cpu_speed_best_ms"
+"""The shortest time that the work took since the trace began: what speeds are relative to."""
 
 SPEED, LABEL = FIGURES[0].name, FIGURES[0].label
 CAUSES = "work on the other hardware thread of a core, frequency or temperature"
@@ -56,7 +58,10 @@ def speed_probe(folder: Path | None = None) -> Path:
         )
         if done.returncode:
             lines = done.stderr.strip().splitlines()
-            raise OSError(f"{compiler} failed: {lines[0] if lines else f'exit code {done.returncode}'}")
+            said = next(
+                (line for line in lines if "error" in line), lines[0] if lines else f"exit code {done.returncode}"
+            )
+            raise OSError(f"{compiler} failed: {said}")
         draft.replace(program)
     except subprocess.TimeoutExpired:
         raise OSError(f"{compiler} took longer than {_COMPILE_SECONDS:g} s") from None
@@ -81,15 +86,18 @@ def speed_now(seconds: float) -> tuple[float, float, float]:
         group.close()
     if not values:
         raise OSError(told[0].removeprefix(f"{NO_TRACE}: ") if told else "the probe gave no figures")
-    return values[0], min(values[1:]), max(values[1:])
+    of_cpus = values[1 : len(values) // 2]
+    return values[0], min(of_cpus), max(of_cpus)
 
 
 class CpuSpeed:
     """Relative speed of each CPU and their mean, in percent; 100 is the best that CPU had since `start`.
 
     The speed of CPU c over a tick is the mean of best(c) / t over the probes in it. t is the duration of a probe,
-    best(c) the shortest one on c. NaN for a tick without a probe. No figures before `start`, nor where the probe cannot
-    be started; then `notify` gets one line, as it does where the probe has no real-time priority.
+    best(c) the shortest one on c so far, which is a figure too (`BEST`, ms; of the host, the shortest of all), so that
+    ticks before a better best can be made relative to it. NaN for a tick without a probe. No figures before `start`,
+    nor where the probe cannot be started; then `notify` gets one line, as it does where the probe has no real-time
+    priority.
     """
 
     title = LABEL
@@ -110,7 +118,11 @@ class CpuSpeed:
             program = self._find()
             self._slots = os.memfd_create("speed", os.MFD_CLOEXEC)
             self._process = subprocess.Popen(
-                [program], stdin=subprocess.PIPE, stdout=self._slots, stderr=subprocess.DEVNULL
+                [program],
+                stdin=subprocess.PIPE,
+                stdout=self._slots,
+                stderr=subprocess.DEVNULL,
+                process_group=0,  # Ctrl-C on the terminal is for this process alone
             )
         except OSError as error:
             self.close()
@@ -139,6 +151,7 @@ class CpuSpeed:
         if (code := self._process.poll()) is not None:
             raise OSError(f"the probe ended with code {code}")
         found: dict[int, float] = {}
+        bests: list[float] = []
         for cpu, (_, probes, inverse, best, fifo) in enumerate(self._consistent()):
             if not probes:
                 continue
@@ -146,15 +159,16 @@ class CpuSpeed:
             self._before[cpu] = (probes, inverse)
             more = probes - probes_before
             found[cpu] = min(100.0, 100 * best * (inverse - inverse_before) / _SCALE / more) if more > 0 else NAN
+            bests.append(best / 1e6)
             if not fifo:
                 self._tell_normal()
         if (cpus := tuple(found)) != self._cpus:
             self._cpus = cpus
-            self.names = (SPEED, *(f"{SPEED}[{cpu}]" for cpu in cpus))
+            self.names = tuple(name + place for name in (SPEED, BEST) for place in ("", *(f"[{cpu}]" for cpu in cpus)))
         if not found:
             return []
         known = [speed for speed in found.values() if speed == speed]
-        return [sum(known) / len(known) if known else NAN, *found.values()]
+        return [sum(known) / len(known) if known else NAN, *found.values(), min(bests), *bests]
 
     def _consistent(self) -> list[tuple[int, ...]]:
         """All slots, read again where one was being written."""
