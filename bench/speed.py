@@ -93,7 +93,7 @@ def main() -> None:
 
 def _blocks(probe: int, rounds: Callable[[], int], ran: Callable[[], int], seconds: float) -> list[tuple[float, float]]:
     """Both ratios of each block."""
-    blocks = []
+    blocks: list[tuple[float, float]] = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         done = {signal.SIGCONT: [0.0, 0.0], signal.SIGSTOP: [0.0, 0.0]}

@@ -43,7 +43,8 @@ def test_what_was_the_best_at_first_is_relative_to_a_later_best() -> None:
     trace.add([tick(1, 100, 100, best_0=0.1, best_1=0.1)])
     trace.add([tick(2, 100, 50, best_0=0.05, best_1=0.1)])
     assert trace.mean_percent(0, 1) == pytest.approx((50 + 100) / 2)
-    assert trace.document([(0, 2)]) == {
+    found = trace.document([(0, 2)])
+    assert found is not None and dict(found) == {
         "mean_percent": pytest.approx((75 + 75) / 2),
         "lowest_percent": pytest.approx(50),
         "highest_percent": pytest.approx(100),
