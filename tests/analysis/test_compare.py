@@ -141,6 +141,7 @@ def test_the_noise_of_a_control_run_is_the_far_end_of_its_interval(tmp_path: Pat
         "metric": "run_time",
         "percent": noise.percents["web", "run_time"],
         "percent_without_yardstick": None,
+        "percent_at_best_speed": None,
     }
 
 

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean, median
 
 import pytest
 
 from tests.store.stories import Story
+from vmlab.analysis.compare import compare, sides_by_axis
+from vmlab.analysis.comparison import Row
+from vmlab.analysis.control import noise_of
+from vmlab.analysis.difference import Difference, difference
 from vmlab.analysis.document import compared_document, run_document
+from vmlab.analysis.figure import Figure, OneReading
+from vmlab.analysis.noise import Noise
+from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.speed import SpeedTrace
+from vmlab.analysis.statistics import spread
+from vmlab.model.event import PhaseEnded, PhaseStarted, WorkloadEnded, WorkloadStarted
 from vmlab.model.sample import Sample, SampleNames
+from vmlab.report.comparison import comparison_table
+from vmlab.report.headline import explanation
 from vmlab.report.tables import run_table
 from vmlab.store.reader import RunReader
+from vmlab.store.samples import SampleWriter
 
 LAYOUT = SampleNames.of(
     (
@@ -80,3 +95,108 @@ def test_a_run_without_a_trace_says_nothing_of_it(tmp_path: Path) -> None:
         document = run_document(reader)
     assert document["run"]["speed"] is None
     assert "host speed" not in run_table(document)
+
+
+def told_cell(story: Story, side: str, repeat: int, work: float, draw: random.Random, *, kind: str = "cpu") -> None:
+    """A cell of `work` seconds at the best speed; each CPU runs at full or at half speed for some seconds each."""
+    story.start_cell({"side": side}, repeat, settings={"workloads": {"primes": {"kind": kind}}})
+    cell, now = story.cells, [draw.choice((50.0, 100.0)) for _ in range(2)]
+    place = {"cell": cell, "workload": "primes", "tile": 1, "guest": "vm"}
+    story.writer.append(PhaseStarted(**story.now(), cell=cell, phase="execute"))
+    story.writer.append(WorkloadStarted(**story.now(0), **place, benchmark=kind, late_ms=0.0, uncertainty_ms=0.1))  # type: ignore[arg-type]
+    write, done, seconds = SampleWriter(story.writer), 0.0, 0.0
+    while done < work:
+        now = [150.0 - one if draw.random() < 0.3 else one for one in now]
+        rate = sum(now) / 200
+        seconds += min(1.0, (work - done) / rate)
+        done += rate
+        at = story.now(1.0)
+        layout = SampleNames.of(("tick_length_seconds", "tick_lateness_seconds", *speeds(0, 0)))
+        write(Sample(at["wall"], at["mono"], 1.0, 0.0, layout, (1.0, 0.0, *speeds(*now).values())))
+    story.writer.append(WorkloadEnded(**story.now(0), **place, outcome="passed", seconds=seconds))  # type: ignore[arg-type]
+    story.writer.append(PhaseEnded(**story.now(0), cell=cell, phase="execute", seconds=seconds))
+    story.measure("primes", seconds)
+    story.measure("primes", 1000 / seconds, "events_per_second", "1/s")
+    story.end_cell(wall=seconds)
+
+
+def control_run(path: Path, seed: int, *, slower: float = 0.0, kind: str = "cpu") -> RunDocument:
+    """Eight repeats of two sides, of which B takes so many percent longer; the work itself varies by 1 %."""
+    draw = random.Random(seed)
+    story = Story(path / f"{seed}.sqlite").begin({"side": ["A", "B"]}, cells=16)
+    for repeat in range(1, 9):
+        for side, factor in (("A", 1.0), ("B", 1 + slower / 100)):
+            told_cell(story, side, repeat, 8 * factor * draw.gauss(1, 0.01), draw, kind=kind)
+    with RunReader(story.end()) as reader:
+        return compared_document(reader)
+
+
+def by_metric(document: RunDocument) -> dict[str, Row]:
+    return {row.metric: row for row in compare(sides_by_axis(document)).rows}
+
+
+def half_width(found: Difference | None) -> float:
+    assert found is not None and found.interval is not None
+    return (found.interval[1] - found.interval[0]) / 2
+
+
+def alarms(figures: Sequence[Figure]) -> float:
+    """The share of relabellings, whole repeats of which swap sides, in which like is called different from like."""
+    sides = [[one.value for one in figure.readings] for figure in figures]
+    count, proven = len(sides[0]), 0
+    for swapped in range(2 ** (count - 1)):
+        swap = [bool(swapped >> place & 1) for place in range(count)]
+        mixed = [[b if s else a for a, b, s in zip(sides[k], sides[1 - k], swap, strict=True)] for k in (0, 1)]
+        readings = [tuple(OneReading(value, repeat) for repeat, value in enumerate(side)) for side in mixed]
+        before, after = (Figure("passed", spread(side), 0, own) for side, own in zip(mixed, readings, strict=True))
+        proven += difference(before, after, False).proven
+    return proven / 2 ** (count - 1)
+
+
+def test_corrected_intervals_are_a_third_as_wide_and_alarm_no_more_often(tmp_path: Path) -> None:
+    raw, corrected, alarming = [], [], []
+    for seed in range(20):
+        rows = by_metric(control_run(tmp_path, seed))
+        for metric in ("run_time", "events_per_second", "wall_seconds"):
+            raw.append(half_width(rows[metric].differences[0]))
+            corrected.append(half_width(rows[metric].at_best_speed[0]))
+        alarming.append(alarms(rows["run_time"].figures_at_best_speed))
+    assert median(corrected) <= median(raw) / 3
+    assert median(raw) > 5, "the speed moved"
+    assert mean(alarming) <= 0.05
+
+
+def test_a_true_slowdown_is_seen_at_the_best_speed_and_the_figure_as_measured_decides(tmp_path: Path) -> None:
+    document = control_run(tmp_path, 1, slower=8)
+    comparison = compare(sides_by_axis(document))
+    row = next(row for row in comparison.rows if row.metric == "run_time")
+    (measured,), (at_best,) = row.differences, row.at_best_speed
+    assert at_best is not None and at_best.proven and at_best.percent == pytest.approx(8, abs=1.5)
+    assert not measured.proven
+    body = comparison.to_json()
+    assert body["speed"]["highest_percent"] <= 100
+    (candidate,) = body["rows"][0]["candidates"]
+    assert candidate["difference"]["verdict"] == "no difference proven"
+    assert candidate["at_best_speed"]["verdict"] == "difference proven"
+    text = comparison_table(comparison)
+    assert "at best speed" in text and "without yardstick" not in text
+    assert "At the CPUs' best speed the verdict is another at primes" in " ".join(explanation(comparison))
+
+
+def test_work_that_does_not_follow_the_speed_keeps_its_figures(tmp_path: Path) -> None:
+    rows = by_metric(control_run(tmp_path, 1, kind="fio"))
+    assert rows["run_time"].at_best_speed == (None,)
+    assert rows["wall_seconds"].at_best_speed == (None,)
+
+
+def test_noise_at_the_best_speed_is_that_of_the_control_run_at_the_best_speed(tmp_path: Path) -> None:
+    noise = noise_of(control_run(tmp_path, 3))
+    key = ("primes", "run_time")
+    assert noise.at_best_speed[key] < noise.percents[key] / 3
+    row = by_metric_with(control_run(tmp_path, 4, slower=8), noise)
+    (at_best,) = row.at_best_speed
+    assert at_best is not None and at_best.noise == noise.at_best_speed[key]
+
+
+def by_metric_with(document: RunDocument, noise: Noise) -> Row:
+    return next(row for row in compare(sides_by_axis(document), noise).rows if row.metric == "run_time")

@@ -44,6 +44,7 @@ def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> C
         "reasons": list(end.reasons) if end else [],
         "provision": _provision(cell),
         "yardstick": yardstick_document(cell.yardstick),
+        "speed_percent": None,
         "wall_seconds": finite(end.wall_seconds) if end else None,
         "start_skew_ms": finite(end.start_skew_ms) if end else None,
         "skew_uncertainty_ms": finite(end.skew_uncertainty_ms) if end else None,
@@ -95,6 +96,7 @@ def _workload(ended: WorkloadEnded, began: float | None) -> WorkloadDocument:
         "reason": ended.reason,
         "began": finite(began),
         "ended": None if began is None else finite(began + ended.seconds),
+        "speed_percent": None,
     }
 
 

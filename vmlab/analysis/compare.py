@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -26,8 +26,9 @@ from vmlab.analysis.figure import (
 from vmlab.analysis.noise import Noise
 from vmlab.analysis.own_state import as_of
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
+from vmlab.analysis.speed import at_best_speed, speed_span, wall_at_best_speed
 from vmlab.analysis.table_layout import in_written_order, varied_axis
-from vmlab.analysis.targets import timed_of
+from vmlab.analysis.targets import following_of, timed_of
 from vmlab.analysis.tile_index import TILE_INDEX, Indexed, Reference, index_figures, reference_of
 from vmlab.analysis.yardstick import YardstickSpan, yardstick_of, yardstick_span
 from vmlab.model.axes import axes_words
@@ -97,14 +98,16 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         (place, [[(part.run["id"], _cells(part, place, single)) for part in side.parts] for side in sides])
         for place in places
     ]
-    span = yardstick_span(cell for _, groups in grouped for cell in _counted(groups))
+    counted = [cell for _, groups in grouped for cell in _counted(groups)]
+    span, speed = yardstick_span(counted), speed_span(counted)
     rows: list[Row] = []
     fixed: list[Row] = []
     indexed: list[Indexed] = []
     for place, groups in grouped:
         timed = timed_of(_every(groups), sides[0].run["throughput"])
         known = all(yardstick_of(cell) is not None for cell in _counted(groups))
-        here = list(_rows(place, groups, span if known else None))
+        follow = following_of(_every(groups)) if speed_span(_counted(groups)) else frozenset()
+        here = list(_rows(place, groups, span if known else None, follow - timed.keys()))
         reference = _reference(sides[0], place, single)
         indices = index_figures(reference, groups) if reference else None
         if reference is not None and indices is not None:
@@ -127,6 +130,7 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         alone=() if single else tuple(_alone(sides, places)),
         indexed=tuple(indexed),
         yardstick=span,
+        speed=speed,
         ordered=all_ordered_words(part.run["host"] for part in parts),
         accelerators=tuple(_accelerator(part, places, single) for part in parts),
         bound=tuple(_bound(side, places, single) for side in sides),
@@ -139,11 +143,13 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
 def _marked(rows: Sequence[Row], timed: Mapping[str, str]) -> list[Row]:
     """The rows of one place: throughput is the first figure of a workload of fixed duration, and its run time fixed.
 
-    A fixed time is the same however fast the host was, so it has no yardstick taken out.
+    A fixed time is the same however fast the host was, so nothing is taken out of it.
     """
     fixed = (RUN_TIME, WALL_SECONDS)
     marked = [
-        replace(row, fixed=True, figures_without_yardstick=()) if row.workload in timed and row.metric in fixed else row
+        replace(row, fixed=True, figures_without_yardstick=(), figures_at_best_speed=())
+        if row.workload in timed and row.metric in fixed
+        else row
         for row in rows
     ]
     order = {workload: number for number, workload in enumerate(dict.fromkeys(row.workload for row in rows))}
@@ -292,19 +298,32 @@ def _with_differences(
         families.setdefault("fixed" if row.fixed else family, []).append(number)
     found: list[list[Difference]] = [[] for _ in rows]
     without: list[list[Difference | None]] = [[] for _ in rows]
+    at_best: list[list[Difference | None]] = [[] for _ in rows]
     for family in families.values():
         for place in range(1, len(rows[0].figures)):
             asked_of = [rows[number] for number in family]
-            raw = differences([_sides(row, place, noise) for row in asked_of])
-            known = any(row.figures_without_yardstick for row in asked_of)
-            scaled = differences([_sides_without(row, place, noise) for row in asked_of]) if known else raw
-            for number, one, other in zip(family, raw, scaled, strict=True):
+            raw = [_sides(row, place, noise) for row in asked_of]
+            scaled = _corrected(raw, [_sides_without(row, place, noise) for row in asked_of])
+            steady = _corrected(raw, [_sides_at_best(row, place, noise) for row in asked_of])
+            for number, one, other, third in zip(family, differences(raw), scaled, steady, strict=True):
                 found[number].append(one)
-                without[number].append(other if rows[number].figures_without_yardstick else None)
+                without[number].append(other)
+                at_best[number].append(third)
     return [
-        replace(row, differences=tuple(those), without_yardstick=tuple(others))
-        for row, those, others in zip(rows, found, without, strict=True)
+        replace(row, differences=tuple(those), without_yardstick=tuple(others), at_best_speed=tuple(thirds))
+        for row, those, others, thirds in zip(rows, found, without, at_best, strict=True)
     ]
+
+
+def _corrected(raw: Sequence[Sides], corrected: Sequence[Sides | None]) -> list[Difference | None]:
+    """The differences of the corrected sides of a family, None for what has none.
+
+    What has none is in the family as it was measured, so that the family keeps its size.
+    """
+    if not any(corrected):
+        return [None] * len(raw)
+    found = differences([one or other for one, other in zip(corrected, raw, strict=True)])
+    return [one if sides else None for one, sides in zip(found, corrected, strict=True)]
 
 
 def _sides(row: Row, place: int, noise: Noise | None) -> Sides:
@@ -312,19 +331,25 @@ def _sides(row: Row, place: int, noise: Noise | None) -> Sides:
     return Sides(row.figures[0], row.figures[place], row.more_is_better, of_figure)
 
 
-def _sides_without(row: Row, place: int, noise: Noise | None) -> Sides:
-    """The sides with the yardstick taken out; what has none is in the family as it is, which keeps its size."""
+def _sides_without(row: Row, place: int, noise: Noise | None) -> Sides | None:
+    """The sides with the yardstick taken out."""
     figures = row.figures_without_yardstick
-    if not figures:
-        return _sides(row, place, noise)
     of_figure = noise.without_yardstick.get((row.workload, row.metric)) if noise else None
-    return Sides(figures[0], figures[place], row.more_is_better, of_figure)
+    return Sides(figures[0], figures[place], row.more_is_better, of_figure) if figures else None
 
 
-def _rows(place: Place, groups: Groups, span: YardstickSpan | None) -> Iterator[Row]:
+def _sides_at_best(row: Row, place: int, noise: Noise | None) -> Sides | None:
+    """The sides at the CPUs' best speed."""
+    figures = row.figures_at_best_speed
+    of_figure = noise.at_best_speed.get((row.workload, row.metric)) if noise else None
+    return Sides(figures[0], figures[place], row.more_is_better, of_figure) if figures else None
+
+
+def _rows(place: Place, groups: Groups, span: YardstickSpan | None, follow: Collection[str]) -> Iterator[Row]:
     """The rows of one place; `groups` has each side's runs with their cells there.
 
-    Where the yardsticks of all these cells are known, `span` is that of all cells that are compared.
+    Where the yardsticks of all these cells are known, `span` is that of all cells that are compared. `follow` are the
+    workloads whose times follow the CPUs' speed, where that was traced in all these cells.
     """
     axes = dict(place)
     cells = [cell for group in groups for _, those in group for cell in those]
@@ -333,19 +358,43 @@ def _rows(place: Place, groups: Groups, span: YardstickSpan | None) -> Iterator[
         metrics = {(over["metric"], over["unit"]): over["more_is_better"] for over in taken}
         its_own = [[(run, as_of(workload, those)) for run, those in group] for group in groups]
         for (metric, unit), more in metrics.items():
-            figures, without = _figures(its_own, over_tiles(workload, metric), unit, span)
-            yield Row(axes, workload, metric, unit, figures, more, figures_without_yardstick=without)
-    walls, without = _figures(groups, wall_seconds, "s", span)
-    yield Row(axes, WALL_CLOCK, WALL_SECONDS, "s", walls, more_is_better=False, figures_without_yardstick=without)
+            raw = over_tiles(workload, metric)
+            without = span.without(raw, unit) if span else None
+            steady = at_best_speed(workload, metric, unit) if workload in follow else None
+            figures = [_figures(its_own, value) for value in (raw, without, steady)]
+            yield Row(
+                axes,
+                workload,
+                metric,
+                unit,
+                figures[0],
+                more,
+                figures_without_yardstick=figures[1],
+                figures_at_best_speed=_complete(figures[0], figures[2]),
+            )
+    walls = _figures(groups, wall_seconds)
+    at_best = _figures(groups, wall_at_best_speed(follow) if follow else None)
+    yield Row(
+        axes,
+        WALL_CLOCK,
+        WALL_SECONDS,
+        "s",
+        walls,
+        more_is_better=False,
+        figures_without_yardstick=_figures(groups, span.without(wall_seconds, "s") if span else None),
+        figures_at_best_speed=_complete(walls, at_best),
+    )
 
 
-def _figures(
-    groups: Groups, value: Value, unit: str, span: YardstickSpan | None
-) -> tuple[tuple[Figure, ...], tuple[Figure, ...]]:
-    """A figure of each side, and the same with the yardstick taken out, () where that is not known."""
-    without = span.without(value, unit) if span else None
-    scaled = () if without is None else tuple(figure_of_runs(group, without) for group in groups)
-    return tuple(figure_of_runs(group, value) for group in groups), scaled
+def _figures(groups: Groups, value: Value | None) -> tuple[Figure, ...]:
+    """A figure of each side; () without a value."""
+    return () if value is None else tuple(figure_of_runs(group, value) for group in groups)
+
+
+def _complete(raw: Sequence[Figure], corrected: tuple[Figure, ...]) -> tuple[Figure, ...]:
+    """The corrected figures; () where one of them lacks a reading that the raw one has."""
+    lacking = any(len(one.readings) != len(other.readings) for one, other in zip(raw, corrected, strict=False))
+    return () if lacking else corrected
 
 
 def _warnings(

@@ -11,6 +11,7 @@ from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, Figure
 from vmlab.analysis.gate import Answer
 from vmlab.analysis.noise import Noise
+from vmlab.analysis.speed import SpeedSpan
 from vmlab.analysis.tile_index import Indexed
 from vmlab.analysis.yardstick import YardstickSpan
 from vmlab.model.run import AxisValue
@@ -27,8 +28,10 @@ class Row:
     cells. `differences` are those of every candidate from the baseline.
 
     `without_yardstick` are the same of `figures_without_yardstick`, in which the yardstick is taken out; None where a
-    cell that counts has no yardstick, and for what is neither a time nor a rate. A `fixed` row is a time that the
-    scenario sets, which is no result: documents have it, and tables do not.
+    cell that counts has no yardstick, and for what is neither a time nor a rate. `at_best_speed` are those of
+    `figures_at_best_speed`, in which the CPUs' speed is taken out; None where a cell that counts has no trace, and
+    for kinds that do not follow it. A `fixed` row is a time that the scenario sets, which is no result: documents have
+    it, and tables do not.
     """
 
     axes: dict[str, AxisValue]
@@ -40,6 +43,8 @@ class Row:
     differences: tuple[Difference, ...] = ()
     figures_without_yardstick: tuple[Figure, ...] = ()
     without_yardstick: tuple[Difference | None, ...] = ()
+    figures_at_best_speed: tuple[Figure, ...] = ()
+    at_best_speed: tuple[Difference | None, ...] = ()
     fixed: bool = False
 
 
@@ -51,6 +56,7 @@ class Comparison:
     cells, also without any figure. `alone` has the axes of each place at which a side has no cell, with the labels of
     these sides. `gate` has the answers of the conditions that a user set (`judging`). `indexed` are the places that
     have a tile index. `yardstick` are the yardsticks of the cells that are compared; None where none has one.
+    `speed` is that of the CPUs in these cells; None unless it was traced in each.
     `bound` has for each side the resources that were at their limit, one for each of its cells of which that is known.
     `asked` are the metrics that the baseline's scenario asks for: the answer is about them.
     `ordered` has the words for parts of a host that were not its own, on any side, and `accelerators` are those of the
@@ -69,12 +75,20 @@ class Comparison:
     gate: tuple[Answer, ...] = ()
     indexed: tuple[Indexed, ...] = ()
     yardstick: YardstickSpan | None = None
+    speed: SpeedSpan | None = None
     ordered: tuple[str, ...] = ()
     accelerators: tuple[str | None, ...] = ()
     bound: tuple[tuple[str, ...], ...] = ()
     asked: tuple[str, ...] = (RUN_TIME, WALL_SECONDS)
     timed: Mapping[str, str] = field(default_factory=dict)
     fixed: tuple[Row, ...] = ()
+
+    def corrected(self, row: Row) -> tuple[Difference | None, ...]:
+        """The differences of a row without what the host's speed did, by the best account that there is of it.
+
+        That is the trace of the CPUs' speed where all cells have one, else the yardstick.
+        """
+        return row.without_yardstick if self.speed is None else row.at_best_speed
 
     def to_json(self) -> dict[str, Any]:
         """The document ``vmlab.compare/2``."""
@@ -88,6 +102,7 @@ class Comparison:
             "noise": self.noise.to_json() if self.noise else None,
             "differs": [one.to_json() for one in self.differs],
             "yardstick": self.yardstick.to_json() if self.yardstick else None,
+            "speed": self.speed.to_json() if self.speed else None,
             "rows": [*(_row_json(row) for row in self.rows), *(_row_json(row) for row in self.fixed)],
             "gate": [answer.to_json() for answer in self.gate],
             "tile_index": [one.to_json() for one in self.indexed],
@@ -96,9 +111,11 @@ class Comparison:
 
 def _row_json(row: Row) -> dict[str, Any]:
     baseline, *candidates = (figure.to_json() for figure in row.figures)
-    for candidate, found, without in zip(candidates, row.differences, row.without_yardstick, strict=True):
+    every = zip(candidates, row.differences, row.without_yardstick, row.at_best_speed, strict=True)
+    for candidate, found, without, at_best in every:
         candidate["difference"] = found.to_json()
         candidate["without_yardstick"] = without.to_json() if without else None
+        candidate["at_best_speed"] = at_best.to_json() if at_best else None
     return {
         "axes": row.axes,
         "workload": row.workload,

@@ -16,13 +16,13 @@ from vmlab.analysis.knee import SHARE_PERCENT
 from vmlab.analysis.remade import remade_notices
 from vmlab.analysis.result_table import result_tables
 from vmlab.analysis.scores import scores_json
-from vmlab.analysis.shape import SCHEMA, CellDocument, RunDocument, RunPart
+from vmlab.analysis.shape import SCHEMA, CellDocument, RunDocument, RunPart, WorkloadDocument
 from vmlab.analysis.speed import SpeedTrace
 from vmlab.analysis.stages import signs_of_stages, stages_of
 from vmlab.analysis.switches import span_documents
 from vmlab.analysis.targets import target_documents
 from vmlab.analysis.throughput import throughput_metrics
-from vmlab.analysis.timeline import CellTimeline, RunTimeline
+from vmlab.analysis.timeline import CellTimeline, RunTimeline, WorkloadTimeline
 from vmlab.analysis.traffic import disk_traffic
 from vmlab.model.event import (
     SWITCHED,
@@ -123,6 +123,28 @@ def compared_document(reader: RunReader) -> RunDocument:
 
 def _fill_in_speed(document: RunDocument, timelines: Sequence[CellTimeline], trace: SpeedTrace) -> None:
     document["run"]["speed"] = trace.document([known.execution for known in timelines if known.execution is not None])
+    # An ordered host has the last CPUs of those that there are.
+    cpus = (document["run"]["host"].get("ordered") or {}).get("cpus")
+    for cell, known in zip(document["cells"], timelines, strict=True):
+        for one in cell["workloads"]:
+            if (span := _span_of(known, one)) is not None:
+                one["speed_percent"] = trace.mean_percent(*span, cpus)
+        if known.execution is not None and (wall := cell["wall_seconds"]) is not None and not cell["looped"]:
+            began = min((one for one in map(_began, known.workloads.values()) if one is not None), default=None)
+            if began is not None:
+                cell["speed_percent"] = trace.mean_percent(began, began + wall, cpus)
+
+
+def _span_of(cell: CellTimeline, document: WorkloadDocument) -> tuple[float, float] | None:
+    """The run time of a workload on the monotonic clock; None in later rounds, and where its start is not known."""
+    known = cell.workloads[document["tile"], document["workload"]]
+    began = _began(known)
+    return None if began is None or known.end is None else (began, began + known.end.seconds)
+
+
+def _began(workload: WorkloadTimeline) -> float | None:
+    start = workload.start
+    return None if start is None or start.round > 1 else start.mono
 
 
 def _document(reader: RunReader) -> tuple[RunDocument, list[CellTimeline]]:

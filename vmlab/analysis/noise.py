@@ -20,8 +20,8 @@ class Noise:
     """Up to how many percent figures differ where nothing does, and the run that showed it.
 
     `repeats` are the readings of each side, of so many `blocks` of the run. `without_yardstick` are the percentages of
-    the figures with the yardstick taken out, as far as the run has it. `alike` is whether both sides are known to be
-    configured alike.
+    the figures with the yardstick taken out, as far as the run has it, and `at_best_speed` those at the CPUs' best
+    speed. `alike` is whether both sides are known to be configured alike.
     """
 
     of: RunPart
@@ -29,6 +29,7 @@ class Noise:
     blocks: int
     percents: Mapping[Key, float]
     without_yardstick: Mapping[Key, float] = field(default_factory=dict)
+    at_best_speed: Mapping[Key, float] = field(default_factory=dict)
     alike: bool = True
 
     @property
@@ -66,6 +67,7 @@ class Noise:
                     "metric": metric,
                     "percent": percent,
                     "percent_without_yardstick": self.without_yardstick.get((workload, metric)),
+                    "percent_at_best_speed": self.at_best_speed.get((workload, metric)),
                 }
                 for (workload, metric), percent in self.percents.items()
             ],

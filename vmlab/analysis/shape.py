@@ -181,7 +181,10 @@ class OverTilesDocument(TypedDict):
 
 
 class WorkloadDocument(TypedDict):
-    """How one workload of one tile ended. `began` and `ended` are seconds after the common start, None if not known."""
+    """How one workload of one tile ended. `began` and `ended` are seconds after the common start, None if not known.
+
+    `speed_percent` is the CPUs' mean speed meanwhile, relative to the best of each in the run; None if not traced.
+    """
 
     workload: str
     tile: int
@@ -190,6 +193,7 @@ class WorkloadDocument(TypedDict):
     reason: str
     began: float | None
     ended: float | None
+    speed_percent: float | None
 
 
 class AggregateDocument(TypedDict):
@@ -428,7 +432,8 @@ class CellDocument(TypedDict):
 
     `block` is the repeat, all cells of which follow each other, and `position` the place of the cell in it, from 1. A
     warm-up is repeat and block 0. A cell with `switches` has the host's figures in `spans` alone. A `looped` cell has
-    `rounds` in place of measurements, and `loop` over them.
+    `rounds` in place of measurements, and `loop` over them. `speed_percent` is the CPUs' mean speed over its total wall
+    clock, as that of a workload.
     """
 
     cell: int
@@ -442,6 +447,7 @@ class CellDocument(TypedDict):
     reasons: list[str]
     provision: ProvisionDocument
     yardstick: YardstickDocument | None
+    speed_percent: float | None
     wall_seconds: float | None
     start_skew_ms: float | None
     skew_uncertainty_ms: float | None

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vmlab.analysis.shape import SpeedDocument
+from vmlab.analysis.figure import Value
+from vmlab.analysis.shape import CellDocument, SpeedDocument
+from vmlab.analysis.statistics import mean
+from vmlab.analysis.yardstick import RATES, TIMES
 from vmlab.model.sample import Sample
 from vmlab.telemetry.speed import BEST, SPEED
 
@@ -102,3 +105,61 @@ class SpeedTrace:
 def _weighted(values: Sequence[tuple[float, float]]) -> float:
     """The mean of values with weights."""
     return math.fsum(value * weight for value, weight in values) / math.fsum(weight for _, weight in values)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedSpan:
+    """The CPUs' mean speed in each of several cells, in percent of the best in their run: mean, and both ends."""
+
+    mean: float
+    lowest: float
+    highest: float
+
+    def to_json(self) -> dict[str, float]:
+        """As it stands in ``vmlab.compare/2``."""
+        return {"mean_percent": self.mean, "lowest_percent": self.lowest, "highest_percent": self.highest}
+
+
+def speed_span(cells: Sequence[CellDocument]) -> SpeedSpan | None:
+    """The speeds of `cells`; None unless each has one."""
+    found = [one for cell in cells if (one := cell["speed_percent"]) is not None]
+    return SpeedSpan(mean(found), min(found), max(found)) if found and len(found) == len(cells) else None
+
+
+def at_best_speed(workload: str, metric: str, unit: str) -> Value | None:
+    """A metric of a workload, over the tiles of a cell, as it would have been at the best speed; None for neither time
+    nor rate.
+
+    A time of each tile is multiplied by the speed over the workload's own span there, and a rate divided by it. A cell
+    that lacks one of these speeds has no such value.
+    """
+    if unit not in (*TIMES, *RATES):
+        return None
+
+    def corrected(cell: CellDocument) -> float | None:
+        speeds = {one["tile"]: one["speed_percent"] for one in cell["workloads"] if one["workload"] == workload}
+        values: list[float] = []
+        for taken in cell["measurements"]:
+            if (taken["workload"], taken["metric"]) == (workload, metric) and (value := taken["value"]) is not None:
+                speed = speeds.get(taken["tile"])
+                if not speed:
+                    return None
+                values.append(value * speed / 100 if unit in TIMES else value * 100 / speed)
+        return mean(values) if values else None
+
+    return corrected
+
+
+def wall_at_best_speed(follow: Collection[str]) -> Value:
+    """The total wall clock of a cell, multiplied by the CPUs' speed over it; for cells in which a workload of `follow`
+    is the last one to end.
+    """
+
+    def corrected(cell: CellDocument) -> float | None:
+        wall, speed = cell["wall_seconds"], cell["speed_percent"]
+        ends = {one["ended"]: one["workload"] for one in cell["workloads"] if one["ended"] is not None}
+        if wall is None or speed is None or not ends or ends[max(ends)] not in follow:
+            return None
+        return wall * speed / 100
+
+    return corrected

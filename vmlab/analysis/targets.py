@@ -56,6 +56,16 @@ def timed_of(cells: Sequence[CellDocument], throughput: Mapping[str, str]) -> di
     return {**found, **({WALL_CLOCK: ""} if found and all(timed.values()) else {})}
 
 
+def following_of(cells: Sequence[CellDocument]) -> frozenset[str]:
+    """The workloads whose times follow the CPUs' speed in all of `cells`, by name."""
+    follows: dict[str, bool] = {}
+    for cell in cells:
+        for name, one in configured(cell).items():
+            kind = kinds().get(one.kind)
+            follows[name] = follows.get(name, True) and kind is not None and kind.follows_speed
+    return frozenset(name for name, does in follows.items() if does)
+
+
 def first_metric(metric: str, workload: str, timed: Mapping[str, str]) -> str:
     """What a figure of `metric` of a workload is: of its run time the throughput, where `timed` has the workload."""
     return (timed.get(workload) or metric) if metric == RUN_TIME else metric

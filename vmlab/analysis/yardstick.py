@@ -11,8 +11,9 @@ from vmlab.analysis.shape import CellDocument, YardstickDocument, YardstickReadi
 from vmlab.analysis.statistics import mean
 from vmlab.model.event import YardstickTaken
 
-_TIMES = ("s", "ms")
-_RATES = ("1/s", "B/s")
+TIMES = ("s", "ms")
+RATES = ("1/s", "B/s")
+"""Units of what a slow host makes longer, and of what it makes less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class YardstickSpan:
         A time is divided by the cell's yardstick relative to the median, and a rate multiplied by it. A cell without a
         yardstick has no such value.
         """
-        if unit not in (*_TIMES, *_RATES):
+        if unit not in (*TIMES, *RATES):
             return None
 
         def at_the_median(cell: CellDocument) -> float | None:
@@ -41,7 +42,7 @@ class YardstickSpan:
             if taken is None or yardstick is None:
                 return None
             relative = yardstick / self.median
-            return taken / relative if unit in _TIMES else taken * relative
+            return taken / relative if unit in TIMES else taken * relative
 
         return at_the_median
 

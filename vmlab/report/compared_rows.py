@@ -12,13 +12,15 @@ from vmlab.analysis.tile_index import TILE_INDEX
 from vmlab.model.axes import axes_words
 from vmlab.model.run import AxisValue
 from vmlab.report.figures import figure_text, form_of
+from vmlab.report.yardsticks import corrected_heading
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRow:
     """One figure on every side, the baseline first, at a place of the axes.
 
-    `differences` are those of every candidate, as are those `without_yardstick`, None where these are not known.
+    `differences` are those of every candidate, as are the `corrected` ones (`Comparison.corrected`), None where these
+    are not known; `correction` is their heading.
     """
 
     axes: Mapping[str, AxisValue]
@@ -26,7 +28,8 @@ class ComparedRow:
     unit: str
     figures: tuple[str, ...]
     differences: tuple[Difference, ...]
-    without_yardstick: tuple[Difference | None, ...]
+    corrected: tuple[Difference | None, ...]
+    correction: str
 
     @property
     def place(self) -> str:
@@ -53,7 +56,8 @@ def compared_rows(comparison: Comparison, metrics: Collection[str] = ()) -> list
             unit=forms[_written_alike(row)].unit,
             figures=tuple(figure_text(figure, _unit(row), forms[_written_alike(row)]) for figure in row.figures),
             differences=row.differences,
-            without_yardstick=row.without_yardstick,
+            corrected=comparison.corrected(row),
+            correction=corrected_heading(comparison),
         )
         for row in rows
     ]

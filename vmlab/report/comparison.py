@@ -16,7 +16,7 @@ from vmlab.report.heading import behind_notes
 from vmlab.report.scores import throughput_words
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes
 from vmlab.report.words import MARK, apart_words, moment, plural
-from vmlab.report.yardsticks import TAKEN_OUT, taken_out_note
+from vmlab.report.yardsticks import corrected_notes
 
 _LONGEST_NAME = 24
 
@@ -33,7 +33,7 @@ def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
         *behind_sides(comparison),
         *comparison_notes(comparison),
         *index_notes(comparison, names[0]),
-        *yardstick_notes(comparison),
+        *corrected_notes(comparison),
         *(f"{MARK} {text}" for text in comparison.warnings),
     ]
     below = [line for text in notes for line in paragraph(text, width, "  ")]
@@ -79,12 +79,6 @@ def _noise_notes(comparison: Comparison, rows: Sequence[Row]) -> Iterator[str]:
     )
 
 
-def yardstick_notes(comparison: Comparison) -> Iterator[str]:
-    """How the yardstick is taken out of the differences, where it is."""
-    if comparison.yardstick is not None and any(any(row.without_yardstick) for row in comparison.rows):
-        yield taken_out_note(comparison.yardstick)
-
-
 def side_names(labels: Sequence[str]) -> list[str]:
     """Names of sides in headings: the labels, of long groups the first run and how many more there are.
 
@@ -124,9 +118,9 @@ def _block(names: Sequence[str], rows: Sequence[ComparedRow], width: int) -> lis
 def _columns(names: Sequence[str], rows: Sequence[ComparedRow]) -> list[Column]:
     """The baseline's figures, and each candidate's with its differences.
 
-    Where the differences are also without the yardstick, the name stands above all columns of its side.
+    Where there are corrected differences, too, the name stands above all columns of its side.
     """
-    several = any(any(row.without_yardstick) for row in rows)
+    several = any(any(row.corrected) for row in rows)
     columns: list[Column] = []
     for place, name in enumerate(names):
         heading, above = ("", (name,)) if several else (name, ())
@@ -134,10 +128,10 @@ def _columns(names: Sequence[str], rows: Sequence[ComparedRow]) -> list[Column]:
         if place:
             differences = [long_text(row.differences[place - 1]) for row in rows]
             columns.append(Column("difference", differences, beside=True, above=above))
-            without = [row.without_yardstick[place - 1] for row in rows]
-            if any(without):
-                texts = [long_text(found) if found else "" for found in without]
-                columns.append(Column(TAKEN_OUT, texts, beside=True, above=above))
+            corrected = [row.corrected[place - 1] for row in rows]
+            if any(corrected):
+                texts = [long_text(found) if found else "" for found in corrected]
+                columns.append(Column(rows[0].correction, texts, beside=True, above=above))
     return columns
 
 

@@ -13,6 +13,7 @@ from vmlab.report.heading import behind_words
 from vmlab.report.limits import resource_word
 from vmlab.report.verdicts import long_text, percent_text, to_find_words, unit_of, untested_words
 from vmlab.report.words import plural
+from vmlab.report.yardsticks import corrected_how
 
 _MOST_NAMED = 4
 
@@ -68,12 +69,12 @@ def explanation(comparison: Comparison) -> list[str]:
     paragraphs = []
     for place, label in enumerate(candidates):
         named = [(_at(row, several=several), row.differences[place]) for row in rows]
-        others = [row.without_yardstick[place] for row in rows]
+        others = [comparison.corrected(row)[place] for row in rows]
         sentences = [
             *_differing(named),
             *_not_proven(named),
             *_untested(named),
-            *_yardstick(named, others),
+            *_corrected(named, others, corrected_how(comparison)),
             *_limits(comparison, place),
         ]
         behind = ", ".join(behind_words(comparison.accelerators, comparison.ordered))
@@ -130,15 +131,15 @@ def _untested(named: _Named) -> Iterator[str]:
         yield f"Not compared, as a side has no figure that passed: {_some(missing)}."
 
 
-def _yardstick(named: _Named, others: Sequence[Difference | None]) -> Iterator[str]:
-    """Where the verdict is another one with the yardstick taken out."""
+def _corrected(named: _Named, others: Sequence[Difference | None], how: str) -> Iterator[str]:
+    """Where the verdict is another one without what the host's speed did; `how` begins the sentence."""
     moved = [
         f"{name} ({other.verdict}, {long_text(other)})"
         for (name, one), other in zip(named, others, strict=True)
         if other is not None and other.verdict != one.verdict
     ]
     if moved:
-        yield f"With the yardstick taken out the verdict is another at {_some(moved)}."
+        yield f"{how} the verdict is another at {_some(moved)}."
 
 
 def _limits(comparison: Comparison, place: int) -> Iterator[str]:

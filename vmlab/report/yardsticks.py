@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.notices import NOISE_NOTICES, Recognised
 from vmlab.analysis.shape import CellDocument
+from vmlab.analysis.speed import SpeedSpan
 from vmlab.analysis.yardstick import YardstickSpan, yardstick_of
 from vmlab.report.words import LEAST_FOLDED, cells_words, folded, number, plural
 
 TAKEN_OUT = "without yardstick"
 """The heading of differences with the yardstick taken out."""
+AT_BEST = "at best speed"
+"""The heading of differences with the CPUs' speed taken out."""
 _ABOUT = re.compile(r"(?P<who>cell \d+|t\d+-[a-z0-9-]+): (?P<text>.*)", re.DOTALL)
 """A notice on a cell or a guest."""
 
@@ -43,6 +47,36 @@ def taken_out_note(span: YardstickSpan) -> str:
         f"{TAKEN_OUT}: the difference where each time is divided by, and each rate multiplied by, its cell's yardstick "
         "(the mean of before and after) relative to the median of the cells compared; yardsticks took "
         f"{ends}; what counts is the difference as it was measured"
+    )
+
+
+def corrected_heading(comparison: Comparison) -> str:
+    """The heading of the differences from which the host's speed is taken out (`Comparison.corrected`)."""
+    return TAKEN_OUT if comparison.speed is None else AT_BEST
+
+
+def corrected_how(comparison: Comparison) -> str:
+    """The beginning of a sentence on these differences."""
+    return "With the yardstick taken out" if comparison.speed is None else "At the CPUs' best speed"
+
+
+def corrected_notes(comparison: Comparison) -> Iterator[str]:
+    """How the host's speed is taken out of the differences, where it is."""
+    if not any(any(comparison.corrected(row)) for row in comparison.rows):
+        return
+    if comparison.speed is not None:
+        yield at_best_note(comparison.speed)
+    elif comparison.yardstick is not None:
+        yield taken_out_note(comparison.yardstick)
+
+
+def at_best_note(span: SpeedSpan) -> str:
+    """How the CPUs' speed is taken out of figures, and by how much it moved."""
+    return (
+        f"{AT_BEST}: the difference where each time is multiplied by, and each rate divided by, the CPUs' mean speed "
+        "over the workload's own time, relative to their best in the run; in the cells compared they ran at "
+        f"{span.mean:.0f} % on average, by cell {span.lowest:.0f} to {span.highest:.0f} %; what counts is the "
+        "difference as it was measured"
     )
 
 

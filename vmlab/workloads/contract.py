@@ -232,6 +232,8 @@ class Workload(ABC, Generic[P]):
     """
     latency: ClassVar[str] = "run_time"
     """The metric that a loop shows for how long one operation takes; ``run_time`` for a kind that tells none."""
+    follows_speed: ClassVar[bool] = False
+    """Whether its times grow as the CPUs' speed falls, as measured: then comparisons can take that speed out."""
     loops: ClassVar[bool] = False
     """Whether it can run again in the same guests, after `renew`."""
 

@@ -21,7 +21,6 @@ from vmlab.report.table_heads import head_words, metric_words, value_words
 from vmlab.report.targets import missed_sentence
 from vmlab.report.verdicts import interval_text, sentence, untested_words
 from vmlab.report.words import plural, relative_number
-from vmlab.report.yardsticks import TAKEN_OUT
 
 TARGETS_MISSED = "Targets missed"
 """What the sentence on missed targets begins with."""
@@ -217,9 +216,9 @@ def comparison_tables(found: Comparison) -> Iterator[tuple[str, list[ComparedRow
 def comparison_row(row: ComparedRow) -> list[str]:
     """The texts of a row: its place, what it is, its unit, the baseline, and each candidate with its difference."""
     texts = [row.place, row.name, row.unit, row.figures[0]]
-    sides = zip(row.figures[1:], row.differences, row.without_yardstick, strict=True)
-    for figure, difference, without in sides:
-        taken_out = f"; {TAKEN_OUT} {difference_words(without)}" if without else ""
+    sides = zip(row.figures[1:], row.differences, row.corrected, strict=True)
+    for figure, difference, corrected in sides:
+        taken_out = f"; {row.correction} {difference_words(corrected)}" if corrected else ""
         texts.append(f"{figure}, {difference_words(difference)}{taken_out}")
     return texts
 

@@ -19,7 +19,7 @@ from vmlab.analysis.table_layout import in_written_order
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import ordered_words
 from vmlab.model.visible import visible_values
-from vmlab.report.comparison import behind_sides, index_notes, side_lines, side_names, yardstick_notes
+from vmlab.report.comparison import behind_sides, index_notes, side_lines, side_names
 from vmlab.report.figures import unit_word, value_text
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import behind_words, heading
@@ -49,7 +49,7 @@ from vmlab.report.table_heads import TableHeads
 from vmlab.report.tables import table_lines
 from vmlab.report.targets import target_table
 from vmlab.report.words import network_words, plural
-from vmlab.report.yardsticks import short_notices
+from vmlab.report.yardsticks import corrected_notes, short_notices
 
 MOST_BYTES = 2_000_000
 """The largest report; what does not fit of timelines and raw output is left out, and the page says so."""
@@ -313,7 +313,7 @@ def _several(sides: Sequence[Side]) -> Iterator[etree._Element]:
     said = [el("p", *marked(text)) for text in comparison_answers(found)]
     charts = chart_grid(comparison_charts(found, "c-"), behind_words(found.accelerators, found.ordered))
     yield el("div", el("div", *said, class_="answer"), charts, class_="first")
-    for note in (*behind_sides(found), *yardstick_notes(found)):
+    for note in (*behind_sides(found), *corrected_notes(found)):
         yield el("p", note, class_="note")
     for warning in found.warnings:
         yield el("p", warning, class_="warn")

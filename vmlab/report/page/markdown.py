@@ -11,7 +11,7 @@ from vmlab.analysis.result_table import Entry, ResultTable, result_tables
 from vmlab.analysis.table_layout import in_written_order
 from vmlab.model.errors import UsageError
 from vmlab.model.visible import visible_values
-from vmlab.report.comparison import behind_sides, index_notes, side_lines, side_names, yardstick_notes
+from vmlab.report.comparison import behind_sides, index_notes, side_lines, side_names
 from vmlab.report.figures import struck_parts
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
@@ -28,7 +28,7 @@ from vmlab.report.page.gathered import Gathered, each_a_side
 from vmlab.report.scores import TITLE, score_notes, score_tables
 from vmlab.report.table_heads import TableHeads
 from vmlab.report.targets import target_table
-from vmlab.report.yardsticks import short_notices
+from vmlab.report.yardsticks import corrected_notes, short_notices
 
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~&$@])|^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$)")
 """Signs that Markdown, or a site's own additions to it such as mentions, would obey; some only at the beginning."""
@@ -156,5 +156,5 @@ def _several(sides: Sequence[Side]) -> Iterator[str]:
         yield from (_row(labels), _row(["---"] * len(labels), plain=True))
         yield from (_row(comparison_row(row)) for row in rows)
         yield ""
-    for note in (*behind_sides(found), *yardstick_notes(found)):
+    for note in (*behind_sides(found), *corrected_notes(found)):
         yield from (escaped(note), "")

@@ -10,14 +10,14 @@ from vmlab.analysis.comparison import Comparison
 from vmlab.analysis.difference import Difference
 from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, figure_of, host_mean
 from vmlab.report.compared_rows import ComparedRow, compared_rows
-from vmlab.report.comparison import comparison_notes, index_notes, yardstick_notes
+from vmlab.report.comparison import comparison_notes, index_notes
 from vmlab.report.heading import behind_words
 from vmlab.report.headline import headline
 from vmlab.report.host_rows import mean_text, row_label
 from vmlab.report.targets import missed_sentence
 from vmlab.report.verdicts import interval_text, percent_text
 from vmlab.report.words import NOT_MEASURED
-from vmlab.report.yardsticks import TAKEN_OUT
+from vmlab.report.yardsticks import corrected_notes
 from vmlab.telemetry.host_figures import HEADLINES
 from vmlab.tui.state.bars import BarRow, bar_rows
 
@@ -75,7 +75,7 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     metrics = () if every_metric else compared.asked
     notes = comparison_notes(compared, metrics=metrics)
     if every_metric:
-        notes += [*index_notes(compared, compared.labels[0]), *yardstick_notes(compared)]
+        notes += [*index_notes(compared, compared.labels[0]), *corrected_notes(compared)]
     rows = [*figures, *(TableRow(note, tone="quiet") for note in notes), *_host_rows(sides)]
     more = f"not shown here: {', '.join(left_out)}; `vmlab compare` has every side"
     missed = [f"{side.label}: {words}" for side in sides if (words := missed_sentence(side.cells))]
@@ -101,8 +101,8 @@ def _figure_rows(compared: Comparison, every_metric: bool, how: str) -> list[Tab
             where = f", {place}" if place else ""
             rows.append(TableRow(f"{title}{how}{where}"))
         rows.append(TableRow(row.label, tuple(_entries(row))))
-        if every_metric and any(row.without_yardstick):
-            rows.append(TableRow(f"  {TAKEN_OUT}", tuple(_taken_out(row))))
+        if every_metric and any(row.corrected):
+            rows.append(TableRow(f"  {row.correction}", tuple(_taken_out(row))))
     return rows
 
 
@@ -113,9 +113,9 @@ def _entries(row: ComparedRow) -> Iterator[TableEntry]:
 
 
 def _taken_out(row: ComparedRow) -> Iterator[TableEntry]:
-    """The differences of a row once more, with the yardstick taken out."""
+    """The differences of a row once more, without what the host's speed did."""
     yield TableEntry("")
-    for found in row.without_yardstick:
+    for found in row.corrected:
         yield TableEntry("") if found is None else _entry("", found)
 
 

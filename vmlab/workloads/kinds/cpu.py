@@ -58,6 +58,7 @@ class Cpu(Workload[CpuParams]):
         latency_max=Metric("s", "less", "highest latency"),
     )
     throughput = "events_per_second"
+    follows_speed = True
     latency = "latency_p95"
     loops = True
 

@@ -102,6 +102,7 @@ class Http(Workload[HttpParams]):
     throughput = "requests_per_second"
     latency = "latency_p95"
     loops = True
+    follows_speed = True
     paced = "requests"
 
     @classmethod
