@@ -37,7 +37,7 @@ def quota(percent: float) -> float:
     return round(100 / (1 + percent / 100), 2)
 
 
-def _started(scenario: Path, *options: str) -> str:
+def started(scenario: Path | str, *options: str) -> str:
     """The id of a run of `scenario`, which has passed. Raises CalledProcessError."""
     asked = [str(scenario), "--repeats", str(BLOCKS), "--allow-noise", "--wait", "--json", *options]
     done = subprocess.run([*PROGRAM, "run", *asked], check=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
@@ -96,7 +96,7 @@ def main() -> None:
     if asked.go_on:
         kept = json.loads(KEPT.read_text(encoding="utf-8"))
     for _ in range(asked.controls - len(kept["controls"])):
-        run = _started(SCENARIO, "--control")
+        run = started(SCENARIO, "--control")
         kept["controls"].append(kept_of(run, _compared(run)))
         KEPT.write_text(json.dumps(kept, indent=1) + "\n")
     size = kept["detectable_percent"] = detectable(kept["controls"])
@@ -105,7 +105,7 @@ def main() -> None:
         slowed = Path(folder) / "slowed.yaml"
         slowed.write_text(_sides(kept["slower_percent"]))
         for _ in range(asked.slowed - len(kept["slowed"])):
-            run = _started(slowed)
+            run = started(slowed)
             kept["slowed"].append(kept_of(run, _compared(run)))
             KEPT.write_text(json.dumps(kept, indent=1) + "\n")
 

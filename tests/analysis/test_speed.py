@@ -150,7 +150,7 @@ def alarms(figures: Sequence[Figure]) -> float:
         readings = [tuple(OneReading(value, repeat) for repeat, value in enumerate(side)) for side in mixed]
         before, after = (Figure("passed", spread(side), 0, own) for side, own in zip(mixed, readings, strict=True))
         proven += difference(before, after, False).proven
-    return proven / 2 ** (count - 1)
+    return float(proven / 2 ** (count - 1))
 
 
 def test_corrected_intervals_are_a_third_as_wide_and_alarm_no_more_often(tmp_path: Path) -> None:

@@ -1,0 +1,185 @@
+"""What control runs show as measured and at the CPUs' best speed (``python -m bench.control_runs``).
+
+    python -m bench.control_runs --runs 10 --kept FILE [--slow 15 [--guest front] [--used 100]]
+
+Runs the tile with one configuration as both sides, smoke size, eight repeats, one run after the other, until FILE
+names so many. FILE has the ids alone, and figures are read from the runs' records; asked again, only runs that are
+missing are made.
+
+With ``--slow`` the side ``slow`` is slower: its guest has a CPU quota of ``--used`` / (1 + PERCENT / 100) percent. That
+makes longer by PERCENT what is bound by that virtual CPU alone, where the guest has so many percent of a CPU without the
+quota. The difference as measured says how much it was.
+
+For each run: the speed of its CPUs; by figure half of the interval's width; the share of all relabellings, in which
+whole repeats swap their sides, that alarm; and whether a difference is proven. Then the spread of each workload's times
+over all cells, as measured and corrected, and the power of the speed that they follow: -1 is time inverse to speed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bench.alarms import quota, started
+from vmlab.analysis.compare import compare, sides_by_axis
+from vmlab.analysis.comparison import Row
+from vmlab.analysis.difference import Difference, Sides, differences
+from vmlab.analysis.document import run_document
+from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, Figure, OneReading
+from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.speed import at_best_speed
+from vmlab.analysis.statistics import spread
+from vmlab.model.places import runs_folder
+from vmlab.store.reader import RunReader
+
+TILE = Path(__file__).parent.parent / "scenarios" / "tile.yaml"
+
+
+def slowed_tile(guest: str, percent: float, used: float) -> str:
+    """The tile with a side ``slow``, which has a quota, against ``base``."""
+    sides = (
+        f"  side: {{points: {{base: {{}}, slow: {{guests.{guest}.cpu_quota: {quota(percent) * used / 100:.4g}}}}}}}\n"
+    )
+    text = TILE.read_text(encoding="utf-8").replace("  cache: [none, writeback]\n", sides)
+    text = text.replace("table: {columns: cache, rows: workloads, baseline: none}\n", "")
+    head, _, _ = text.partition("\nreference:\n")
+    return head.replace("# yaml-language-server: $schema=schema.json\n", "") + "\n"
+
+
+def _document(run: str) -> RunDocument:
+    with RunReader(runs_folder() / run / "run.sqlite") as reader:
+        return run_document(reader)
+
+
+def _half_width(found: Difference | None) -> float:
+    return math.nan if found is None or found.interval is None else (found.interval[1] - found.interval[0]) / 2
+
+
+def _figure(values: Sequence[float]) -> Figure:
+    return Figure("passed", spread(values), 0, tuple(OneReading(one, repeat) for repeat, one in enumerate(values, 1)))
+
+
+def alarms(family: Sequence[Sequence[Figure]]) -> float:
+    """The share of all relabellings in which any figure of a family alarms; in each, whole repeats swap their sides."""
+    pairs = [list(zip(*([one.value for one in side.readings] for side in sides), strict=True)) for sides in family]
+    count, found = len(pairs[0]), 0
+    # To swap all repeats but these is the same comparison from the other side.
+    for swapped in range(2 ** (count - 1)):
+        mixed = [[(b, a) if swapped >> place & 1 else (a, b) for place, (a, b) in enumerate(one)] for one in pairs]
+        sides = [Sides(_figure([a for a, _ in one]), _figure([b for _, b in one]), False) for one in mixed]
+        found += any(one.proven for one in differences(sides))
+    return found / float(2 ** (count - 1))
+
+
+def run_lines(document: RunDocument) -> Iterator[str]:
+    """What one run shows."""
+    rows = [row for row in compare(sides_by_axis(document)).rows if row.metric in (RUN_TIME, WALL_SECONDS)]
+    speed = document["run"]["speed"]
+    words = (
+        "not traced" if speed is None else f"{speed['mean_percent']:.0f} % ({speed['lowest_percent']:.0f} % at least)"
+    )
+    yield f"{document['run']['id']}: {len(document['cells'])} cells, speed {words}"
+    for row in rows:
+        (raw,), (steady,) = row.differences, row.at_best_speed
+        corrected = "" if steady is None else f"; at best speed ±{_half_width(steady):.1f} %, {steady.verdict}"
+        yield f"  {row.workload}: {raw.percent:+.1f} %, ±{_half_width(raw):.1f} %, {raw.verdict}{corrected}"
+    shares = [("as measured", [row.figures for row in rows])]
+    if any(row.figures_at_best_speed for row in rows):
+        # What is not corrected is in the family as it was measured.
+        shares.append(("at best speed", [row.figures_at_best_speed or row.figures for row in rows]))
+    words = ", ".join(f"{100 * alarms(family):.1f} % {name}" for name, family in shares)
+    yield f"  relabellings that alarm: {words}"
+
+
+def _power(times: Sequence[float], speeds: Sequence[float]) -> float:
+    logs = [math.log(one) for one in speeds]
+    return statistics.linear_regression(logs, [math.log(one) for one in times]).slope if len({*logs}) > 1 else math.nan
+
+
+def kind_lines(documents: Sequence[RunDocument]) -> Iterator[str]:
+    """How each workload's times follow the speed over all cells of all runs."""
+    cells = [cell for one in documents for cell in one["cells"] if cell["outcome"] == "passed" and not cell["warm_up"]]
+    for name in dict.fromkeys(one["workload"] for cell in cells for one in cell["workloads"]):
+        found = list(_times(cells, name))
+        if len(found) < 3:
+            continue
+        times, speeds, corrected = zip(*found, strict=True)
+        raw, steady = (100 * statistics.stdev(one) / statistics.fmean(one) for one in (times, corrected))
+        yield (
+            f"{name}: spread of {len(times)} times {raw:.1f} %, corrected {steady:.1f} %; CPUs at "
+            f"{min(speeds):.0f} to {max(speeds):.0f} %; times as speed to the power of {_power(times, speeds):+.2f}"
+        )
+
+
+def _times(cells: Sequence[CellDocument], workload: str) -> Iterator[tuple[float, float, float]]:
+    """Run time, speed in percent, and run time at the best speed, of each cell that has all."""
+    value = at_best_speed(workload, RUN_TIME, "s")
+    assert value is not None
+    for cell in cells:
+        at_best = value(cell)
+        taken = [o["mean"] for o in cell["over_tiles"] if (o["workload"], o["metric"]) == (workload, RUN_TIME)]
+        if at_best is not None and taken:
+            yield taken[0], 100 * at_best / taken[0], at_best
+
+
+def summary_lines(documents: Sequence[RunDocument]) -> Iterator[str]:
+    """Medians over all figures of all runs, and in how many runs anything is proven."""
+    every = [compare(sides_by_axis(document)).rows for document in documents]
+    rows = [row for one in every for row in one if row.metric in (RUN_TIME, WALL_SECONDS)]
+    for name, of in (("as measured", _measured(rows)), ("at best speed", _steady(rows))):
+        if of:
+            widths = [_half_width(one) for one in of.values()]
+            yield f"{name}: median half-width ±{statistics.median(widths):.1f} % of {len(widths)} intervals"
+    both = list(_steady(rows))
+    if both:
+        ratio = [_half_width(_steady(rows)[place]) / _half_width(_measured(rows)[place]) for place in both]
+        yield f"half-width at best speed over that as measured: median {statistics.median(ratio):.2f}"
+    for name, chosen in (("as measured", "differences"), ("at best speed", "at_best_speed")):
+        proven = sum(
+            any(one is not None and one.proven for row in each for one in getattr(row, chosen)) for each in every
+        )
+        yield f"runs in which a difference is proven {name}: {proven} of {len(every)}"
+
+
+def _measured(rows: Sequence[Row]) -> dict[int, Difference]:
+    return {place: row.differences[0] for place, row in enumerate(rows) if row.differences[0].interval is not None}
+
+
+def _steady(rows: Sequence[Row]) -> dict[int, Difference]:
+    found = {place: row.at_best_speed[0] for place, row in enumerate(rows)}
+    return {place: one for place, one in found.items() if one is not None and one.interval is not None}
+
+
+def main() -> None:
+    """Make the runs that are missing, and print what all of them show."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=10, help="how many runs there are to be")
+    parser.add_argument("--kept", type=Path, required=True, help="the file with the ids of the runs")
+    parser.add_argument("--slow", type=float, metavar="PERCENT", help="one side is slower by so much")
+    parser.add_argument("--guest", default="front", help="the guest that is slowed")
+    parser.add_argument("--used", type=float, default=100.0, metavar="PERCENT", help="of a CPU, without the quota")
+    asked = parser.parse_args()
+    known: Mapping[str, list[str]] = json.loads(asked.kept.read_text()) if asked.kept.exists() else {}
+    which = f"{asked.guest} slower by {asked.slow:g} % of {asked.used:g} %" if asked.slow else "control"
+    kept = {**known, which: list(known.get(which, []))}
+    with tempfile.TemporaryDirectory() as folder:
+        scenario, options = "tile", ["--control"]
+        if asked.slow:
+            slowed = Path(folder) / "tile-slowed.yaml"
+            slowed.write_text(slowed_tile(asked.guest, asked.slow, asked.used), encoding="utf-8")
+            scenario, options = str(slowed), []
+        for _ in range(asked.runs - len(kept[which])):
+            kept[which].append(started(scenario, "--size", "smoke", *options))
+            asked.kept.write_text(json.dumps(kept, indent=1) + "\n")
+    documents = [_document(run) for run in kept[which][: asked.runs]]
+    lines = [line for document in documents for line in run_lines(document)]
+    print("\n".join([*lines, *kind_lines(documents), *summary_lines(documents)]))
+
+
+if __name__ == "__main__":
+    main()
