@@ -7,7 +7,7 @@ names so many. FILE has the ids alone, and figures are read from the runs' recor
 missing are made.
 
 With ``--slow`` the side ``slow`` is slower: its guest has a CPU quota of ``--used`` / (1 + PERCENT / 100) percent. That
-makes longer by PERCENT what is bound by that virtual CPU alone, where the guest has so many percent of a CPU without the
+makes longer by PERCENT what is bound by that virtual CPU alone, where the guest uses so much of a CPU without the
 quota. The difference as measured says how much it was.
 
 For each run: the speed of its CPUs; by figure half of the interval's width; the share of all relabellings, in which
