@@ -46,6 +46,7 @@ def cell(
         "settings": settings,
         "repeat": repeat,
         "yardstick": None,
+        "speed_percent": None,
         "outcome": outcome,
         "reasons": [],
         "wall_seconds": 30.0,
