@@ -42,9 +42,9 @@ TILE = Path(__file__).parent.parent / "scenarios" / "tile.yaml"
 
 def slowed_tile(guest: str, percent: float, used: float) -> str:
     """The tile with a side ``slow``, which has a quota, against ``base``."""
-    sides = (
-        f"  side: {{points: {{base: {{}}, slow: {{guests.{guest}.cpu_quota: {quota(percent) * used / 100:.4g}}}}}}}\n"
-    )
+    slow = f"{{guests.{guest}.cpu_quota: {quota(percent) * used / 100:.4g}}}"
+    # As a control run has it, so that both use the same snapshots.
+    sides = f"  cache: [none]\n  side: {{points: {{base: {{}}, slow: {slow}}}}}\n"
     text = TILE.read_text(encoding="utf-8").replace("  cache: [none, writeback]\n", sides)
     text = text.replace("table: {columns: cache, rows: workloads, baseline: none}\n", "")
     head, _, _ = text.partition("\nreference:\n")
