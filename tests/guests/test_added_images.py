@@ -298,7 +298,7 @@ def test_a_scenario_that_needs_a_program_which_the_image_lacks_is_refused(
         guests = "guests:\n  vm: {memory: 512 MiB, image: own}\n"
         workloads = f"workloads: {{work: {{kind: {kind}, on: vm, {work}}}}}\n"
         (tmp_path / f"{kind}.yaml").write_text(f"name: x\n{guests}{workloads}")
-    wanted = f"{tmp_path}/cpu.yaml:3:29: guest vm needs what its image own lacks: sysbench for workload work"
+    wanted = f"{tmp_path}/cpu.yaml:3:32: guest vm needs what its image own lacks: sysbench for workload work"
     for command in ("validate", "plan", "run"):
         assert command_line([command, str(tmp_path / "cpu.yaml")]) == ExitCode.USAGE
         assert capsys.readouterr().err.splitlines()[-1].endswith(wanted)

@@ -254,7 +254,9 @@ def test_noise_is_allowed_by_the_flag_and_noted() -> None:
     assert plan(GOOD).notes == ()
     made = plan(GOOD, allow_noise=True)
     assert made.scenario.allow.noise
-    assert [note.partition(",")[0] for note in made.notes] == ["cells count whatever else the host does"]
+    assert [note.partition(",")[0] for note in made.notes] == [
+        "the host's other work is reported and invalidates no cell"
+    ]
 
 
 def test_the_table_is_the_scenario_s_or_follows_from_its_axes() -> None:

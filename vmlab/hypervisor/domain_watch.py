@@ -24,7 +24,7 @@ from vmlab.hypervisor.losses import Losses
 from vmlab.model.errors import GuestLost
 from vmlab.model.visible import visible_line
 
-_REST_OF_CAUSE = 0.3
+_REST_OF_CAUSE = 1.0
 _CONSOLE_READ = 4096
 _CONSOLE_SHOWN = 200
 _MOST_ENDED = 256

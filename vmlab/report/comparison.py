@@ -84,10 +84,19 @@ def side_names(labels: Sequence[str]) -> list[str]:
 
     Letters where these are too long to stand side by side, or the same.
     """
+    letters = [chr(ord("A") + place) if place < 26 else str(place + 1) for place in range(len(labels))]
+    return _short_names(labels) or letters
+
+
+def side_title(labels: Sequence[str]) -> str:
+    """The title of a report: the sides as in headings, and in full where headings have letters."""
+    first, *others = _short_names(labels) or labels
+    return f"{first} against {', '.join(others)}"
+
+
+def _short_names(labels: Sequence[str]) -> list[str]:
     names = [label if len(label) <= _LONGEST_NAME else _group_name(label) for label in labels]
-    if all(len(name) <= _LONGEST_NAME for name in names) and len({*names}) == len(names):
-        return names
-    return [chr(ord("A") + place) if place < 26 else str(place + 1) for place in range(len(labels))]
+    return names if all(len(name) <= _LONGEST_NAME for name in names) and len({*names}) == len(names) else []
 
 
 def _group_name(label: str) -> str:

@@ -10,8 +10,8 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from vmlab.system import kernel
 from vmlab.system.naming import named
@@ -60,8 +60,7 @@ def remove_tree(folder: Path) -> bool:
             return False
 
 
-@dataclass(frozen=True, slots=True)
-class Removals:
+class Removals(NamedTuple):
     """What was removed; for what could not be removed, its path and the reason."""
 
     removed: tuple[Path, ...] = ()

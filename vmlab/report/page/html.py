@@ -19,7 +19,7 @@ from vmlab.analysis.table_layout import in_written_order
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import ordered_words
 from vmlab.model.visible import visible_values
-from vmlab.report.comparison import behind_sides, index_notes, side_lines, side_names
+from vmlab.report.comparison import behind_sides, index_notes, side_lines, side_names, side_title
 from vmlab.report.figures import unit_word, value_text
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import behind_words, heading
@@ -302,7 +302,7 @@ def _several(sides: Sequence[Side]) -> Iterator[etree._Element]:
     """The sides against the first one: in a sentence for each place, a picture, a table and the warnings."""
     labels = visible_values([side.label for side in sides])
     names = side_names(labels)
-    yield el("h1", f"{names[0]} against {', '.join(names[1:])}")
+    yield el("h1", side_title(labels))
     if names != labels:
         yield from (el("p", line, class_="sub") for line in side_lines(labels))
     try:

@@ -11,7 +11,7 @@ from vmlab.analysis.result_table import Entry, ResultTable, result_tables
 from vmlab.analysis.table_layout import in_written_order
 from vmlab.model.errors import UsageError
 from vmlab.model.visible import visible_values
-from vmlab.report.comparison import behind_sides, index_notes, side_lines, side_names
+from vmlab.report.comparison import behind_sides, index_notes, side_lines, side_names, side_title
 from vmlab.report.figures import struck_parts
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
@@ -138,7 +138,7 @@ def _row(texts: Sequence[str], *, plain: bool = False) -> str:
 def _several(sides: Sequence[Side]) -> Iterator[str]:
     labels = visible_values([side.label for side in sides])
     names = side_names(labels)
-    yield from (f"# {escaped(names[0])} against {escaped(', '.join(names[1:]))}", "")
+    yield from (f"# {escaped(side_title(labels))}", "")
     if names != labels:
         yield from (part for line in side_lines(labels) for part in (escaped(line), ""))
     try:
