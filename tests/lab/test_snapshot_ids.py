@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import vmlab
 from tests.fakes.hypervisor import FakeHypervisor
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.snapshots import SnapshotRecipe
@@ -16,6 +17,7 @@ from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.frozen import layout
 from vmlab.lab.added_guests import AddedGuests
 from vmlab.lab.guest_set import GuestSet
+from vmlab.lab.preparation import preparing_code
 from vmlab.lab.timing import USUAL
 from vmlab.model.guest import GUEST_ATTRIBUTES
 from vmlab.model.run import CACHE_MODES
@@ -88,3 +90,16 @@ async def test_a_snapshot_fits_guests_that_see_the_same(tmp_path: Path, changed:
         same = await snapshot_id(tmp_path, one) == await snapshot_id(tmp_path, other)
         seen_alike = changed == "cache" and (one["cache"] in WITHOUT_CACHE) is (other["cache"] in WITHOUT_CACHE)
         assert same is (changed in UNSEEN or seen_alike), (one, other)
+
+
+def test_the_digest_of_the_code_has_what_prepares_guests_and_no_parser() -> None:
+    root = Path(vmlab.__file__).parent
+    wanted = {
+        path.relative_to(root)
+        for folder in ("workloads", "guests/payload")
+        for path in (root / folder).rglob("*.py")
+        if not path.is_relative_to(root / "workloads/reports")
+    }
+    hashed = {Path(path).relative_to("vmlab") for path, _ in preparing_code()}
+    assert hashed == wanted
+    assert Path("workloads/kinds/fio.py") in hashed and not [path for path in hashed if path.stem.endswith("_report")]

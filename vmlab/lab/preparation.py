@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from vmlab.guests.channel import START_LINE
@@ -15,6 +17,9 @@ from vmlab.model.concurrency import run_all
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
 from vmlab.workloads.contract import Shell, Side, StagingContext
 from vmlab.workloads.registry import kinds
+
+_CHANGES_NO_GUEST = ("reports", "__pycache__")
+"""Folders of workloads: parsers of what tools print, and what Python compiles."""
 
 
 def preparation_of(cell: CellPlan, guest: GuestPlan, seed: int) -> dict[str, Any]:
@@ -67,8 +72,20 @@ async def rehearse_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: i
 def code_digest() -> str:
     """SHA-256 over the code that prepares guests: another version of it makes other snapshots."""
     digest = hashlib.sha256(json.dumps(ROLE_UNITS, sort_keys=True).encode())
-    for package in ("vmlab.workloads", "vmlab.workloads.kinds", "vmlab.workloads.payload", "vmlab.guests.payload"):
-        for entry in sorted(resources.files(package).iterdir(), key=lambda entry: entry.name):
-            if entry.name.endswith(".py"):
-                digest.update(entry.name.encode() + entry.read_bytes())
+    for path, code in preparing_code():
+        digest.update(path.encode() + code)
     return digest.hexdigest()
+
+
+def preparing_code() -> Iterator[tuple[str, bytes]]:
+    """Each module of workloads and of what runs in guests, by its path; but for those that read what tools print."""
+    for package in ("vmlab.workloads", "vmlab.guests.payload"):
+        yield from _modules(resources.files(package), package.replace(".", "/"))
+
+
+def _modules(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir() and entry.name not in _CHANGES_NO_GUEST:
+            yield from _modules(entry, f"{path}/{entry.name}")
+        elif entry.name.endswith(".py"):
+            yield f"{path}/{entry.name}", entry.read_bytes()
