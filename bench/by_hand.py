@@ -19,15 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from bench.frozen_lab import BenchLab, bench_lab, guest, isolated
+from bench.support.frozen_lab import BenchLab, bench_lab, guest, isolated
 from vmlab.guests.channel import START_LINE
 from vmlab.guests.held_client import install_start_line, start_line_program
 from vmlab.guests.host_shell import HostShell
+from vmlab.hypervisor.disks.root_mount import mounted_root, root_with_data
 from vmlab.hypervisor.journal import Journal
-from vmlab.hypervisor.root_mount import mounted_root, root_with_data
-from vmlab.lab.start import start_together
-from vmlab.lab.timing import USUAL
-from vmlab.lab.workload_instance import WorkloadInstance
+from vmlab.lab.cell.start_line import start_together
+from vmlab.lab.cell.workload_instance import WorkloadInstance
+from vmlab.lab.provision.timing import USUAL
 from vmlab.model.event import Event
 from vmlab.model.names import DATA_FOLDER, HOST_ADDRESS
 from vmlab.plan.terms import WorkloadPlan

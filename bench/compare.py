@@ -18,8 +18,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.recorded_runs import make_run, sampled_here
-from bench.timed import heading, in_turn
+from bench.support.recorded_runs import make_run, sampled_here
+from bench.support.timed import heading, in_turn
 
 PROGRAM = [sys.executable, "-m", "vmlab"]
 RUNS = ("20261121-143000-tile-aaaa", "20261121-150000-tile-bbbb")

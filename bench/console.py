@@ -21,9 +21,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench.console_run import busy_run
-from bench.process_cpu import TreeCpu
-from bench.rivals import NotHere, btop, glances
-from bench.terminal import on_terminal
+from bench.support.process_cpu import TreeCpu
+from bench.support.rivals import NotHere, btop, glances
+from bench.support.terminal import on_terminal
 
 PROGRAM = [sys.executable, "-m", "vmlab"]
 BARE = """

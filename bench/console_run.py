@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.recorder_process import SyntheticGuests
-from vmlab.lab.folder import RunFolder
+from bench.support.recorder_process import SyntheticGuests
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.event import (
     CellStarted,
     GuestStateChanged,

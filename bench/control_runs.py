@@ -26,14 +26,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.alarms import quota, started
-from vmlab.analysis.compare import compare, sides_by_axis
-from vmlab.analysis.comparison import Row
-from vmlab.analysis.difference import Difference, Sides, differences
+from vmlab.analysis.comparison.compare import compare, sides_by_axis
+from vmlab.analysis.comparison.comparison import Row
+from vmlab.analysis.comparison.difference import Difference, Sides, differences
 from vmlab.analysis.document import run_document
-from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, Figure, OneReading
+from vmlab.analysis.figures.figure import RUN_TIME, WALL_SECONDS, Figure, OneReading
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.speed import at_best_speed
-from vmlab.analysis.statistics import spread
+from vmlab.analysis.statistics.descriptive import spread
 from vmlab.model.places import runs_folder
 from vmlab.store.reader import RunReader
 

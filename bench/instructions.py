@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from bench.console import environment
-from bench.terminal import on_terminal
+from bench.support.terminal import on_terminal
 
 CONSOLE = """
 import os

@@ -13,12 +13,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from vmlab.hypervisor.disk_proof import ProofFigure, prove
-from vmlab.hypervisor.emulated_disk import EmulatedDisk
+from vmlab.hypervisor.emulated_disk.disk_proof import ProofFigure, prove
+from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
+from vmlab.hypervisor.isolation.namespace import run_isolated
 from vmlab.hypervisor.journal import Journal
-from vmlab.hypervisor.namespace import run_isolated
-from vmlab.model.disk_profiles import DISK_PROFILES, DiskProfile
 from vmlab.model.errors import VmlabError
+from vmlab.model.scenarios.disk_profiles import DISK_PROFILES, DiskProfile
 
 _SIZE = 2**35
 _COPIED = 512 * 2**20

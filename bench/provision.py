@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bench.engine_cells as engine
-from bench.frozen_lab import BenchLab, Saved, bench_lab, guest, isolated
 from bench.memory_of_guests import GuestMemory, ksm_scanning, memory_of_guests
-from bench.usual_image import usual_image
-from bench.usual_way import UsualHypervisor, address, leases, make_seed
+from bench.support.frozen_lab import BenchLab, Saved, bench_lab, guest, isolated
+from bench.support.usual_image import usual_image
+from bench.support.usual_way import UsualHypervisor, address, leases, make_seed
 from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import DomainSpec
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.busy import busy
-from bench.source_meter import MARK, WHOLE
+from bench.support.source_meter import MARK, WHOLE
 from bench.telemetry import GUESTS, WARM_UP, machine
 
 REST = "waking, clocks, the sample itself"
@@ -60,7 +60,7 @@ def record(interval: float, seconds: float, folder: Path, trace: Path | None = N
     command = [
         *([] if trace is None else ["strace", "-f", "-s", "64", "-o", str(trace)]),
         *("unshare", "--pid", "--net", "--fork", "--kill-child", "--mount-proc"),
-        *(sys.executable, "-m", "bench.source_meter", str(folder / "sources.db"), f"/proc/self/fd/{proc}"),
+        *(sys.executable, "-m", "bench.support.source_meter", str(folder / "sources.db"), f"/proc/self/fd/{proc}"),
         *("--interval", f"{interval:g}", "--guests", str(GUESTS), "--warm-up", f"{WARM_UP:g}"),
         *("--seconds", f"{seconds:g}", *([] if trace is None else ["--marks"])),
     ]

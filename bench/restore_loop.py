@@ -16,9 +16,9 @@ from pathlib import Path
 
 import psutil
 
-from bench.frozen_lab import BenchLab, bench_lab, guest, isolated
+from bench.support.frozen_lab import BenchLab, bench_lab, guest, isolated
 from vmlab.guests.agent import wait_for_agent
-from vmlab.hypervisor import cgroups
+from vmlab.hypervisor.isolation import cgroups
 
 NAME = "loop"
 GUEST = "small"

@@ -15,8 +15,8 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from bench.recorded_runs import host_alone, make_run
-from bench.timed import Timed, heading, in_turn
+from bench.support.recorded_runs import host_alone, make_run
+from bench.support.timed import Timed, heading, in_turn
 from vmlab.store.run_list import kept_file
 
 PROGRAM = [sys.executable, "-m", "vmlab"]

@@ -22,8 +22,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench.busy import busy
-from bench.process_cpu import TreeCpu
-from bench.rivals import RIVALS, NotHere, running
+from bench.support.process_cpu import TreeCpu
+from bench.support.rivals import RIVALS, NotHere, running
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import SampleWriter, samples, series
@@ -38,7 +38,7 @@ LATENESS_TICKS = 1000
 def recorder(interval: float, store: Path, *, realtime: bool = True) -> Iterator[int]:
     """The recorder as in a run: twelve guests, a store of its own, in a PID namespace where that is allowed."""
     alone = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"] if os.geteuid() == 0 else []
-    command = [*alone, sys.executable, "-m", "bench.recorder_process", f"{interval:g}", str(store), str(GUESTS)]
+    command = [*alone, sys.executable, "-m", "bench.support.recorder_process", f"{interval:g}", str(store), str(GUESTS)]
     with running([*command, *([] if realtime else ["--no-realtime"])]) as pid:
         yield pid
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from lxml import etree
 
 from vmlab.analysis.document import run_document
-from vmlab.analysis.phases import CellTime, StepTime, of_cell, run_time
+from vmlab.analysis.record.phases import CellTime, StepTime, of_cell, run_time
 from vmlab.model.errors import UsageError, VmlabError
 from vmlab.model.event import CellStarted
 from vmlab.model.run import Part, Phase

@@ -83,7 +83,7 @@ def _utc() -> None:
 @pytest.fixture(autouse=True)
 def _a_host_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test's runs and those of this host do not see each other, but where the real program is run."""
-    monkeypatch.setattr("vmlab.lab.measuring.RUN_FOLDERS", (tmp_path,))
+    monkeypatch.setattr("vmlab.lab.process.measuring_runs.RUN_FOLDERS", (tmp_path,))
 
 
 @pytest.fixture(autouse=True)

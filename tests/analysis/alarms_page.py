@@ -16,9 +16,9 @@ from functools import cache
 from typing import Any
 
 from bench.alarms import KEPT, SLOWED, SLOWER
-from vmlab.analysis.difference import Difference, Sides, Verdict, differences
-from vmlab.analysis.figure import Figure, OneReading
-from vmlab.analysis.statistics import spread
+from vmlab.analysis.comparison.difference import Difference, Sides, Verdict, differences
+from vmlab.analysis.figures.figure import Figure, OneReading
+from vmlab.analysis.statistics.descriptive import spread
 
 PAGE = KEPT.parent / "statistics.md"
 TRIES = 10_000

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from tests.store.stories import Story
-from vmlab.analysis.claims import Evidence, answer_claim, answered
-from vmlab.analysis.difference import difference
+from vmlab.analysis.comparison.difference import difference
 from vmlab.analysis.document import run_document
-from vmlab.analysis.figure import Figure, OneReading
-from vmlab.analysis.lookup import Found
-from vmlab.analysis.reading import Reading
+from vmlab.analysis.figures.figure import Figure, OneReading
+from vmlab.analysis.figures.lookup import Found
+from vmlab.analysis.figures.reading import Reading
+from vmlab.analysis.reference.claims import Evidence, answer_claim, answered
 from vmlab.analysis.shape import RunDocument
-from vmlab.analysis.statistics import spread
-from vmlab.model.reference import Claim
+from vmlab.analysis.statistics.descriptive import spread
+from vmlab.model.scenarios.reference import Claim
 from vmlab.store.reader import RunReader
 
 NONE, WRITEBACK = {"cache": "none"}, {"cache": "writeback"}

@@ -15,7 +15,7 @@ from tests.store.stories import HOST, Story
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import StoreError
-from vmlab.report.cell import cell_text
+from vmlab.report.run.cell_text import cell_text
 from vmlab.store.reader import RunReader
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from vmlab.analysis.carried import Carried, ClimbEnd, carried_json
-from vmlab.analysis.difference import NO_DIFFERENCE, Verdict
-from vmlab.analysis.gate import Answer, Condition, State
-from vmlab.analysis.power import detectable_percent, readings_needed
-from vmlab.report.scale import Ascent, Stop, scale_document
-from vmlab.workloads.targets import Target
+from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Verdict
+from vmlab.analysis.comparison.gate import Answer, Condition, State
+from vmlab.analysis.statistics.sample_size import detectable_percent, readings_needed
+from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_json
+from vmlab.report.run.tiles_text import Ascent, Stop, scale_document
+from vmlab.workloads.target_limits import Target
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "statistics.md").read_text()

@@ -10,21 +10,21 @@ from statistics import mean, median
 import pytest
 
 from tests.store.stories import Story
-from vmlab.analysis.compare import compare, sides_by_axis
-from vmlab.analysis.comparison import Row
-from vmlab.analysis.control import noise_of
-from vmlab.analysis.difference import Difference, difference
+from vmlab.analysis.comparison.compare import compare, sides_by_axis
+from vmlab.analysis.comparison.comparison import Row
+from vmlab.analysis.comparison.difference import Difference, difference
+from vmlab.analysis.comparison.noise import Noise
+from vmlab.analysis.comparison.noise_of_control import noise_of
 from vmlab.analysis.document import compared_document, run_document
-from vmlab.analysis.figure import Figure, OneReading
-from vmlab.analysis.noise import Noise
+from vmlab.analysis.figures.figure import Figure, OneReading
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.speed import SpeedTrace
-from vmlab.analysis.statistics import spread
+from vmlab.analysis.statistics.descriptive import spread
 from vmlab.model.event import PhaseEnded, PhaseStarted, WorkloadEnded, WorkloadStarted
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.report.comparison import comparison_table
 from vmlab.report.headline import explanation
-from vmlab.report.tables import run_table
+from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import SampleWriter
 

@@ -10,11 +10,11 @@ import pytest
 
 from tests.store.stories import Story
 from vmlab.analysis.document import run_document
+from vmlab.analysis.figures.table_layout import layout_of, varied_axis
 from vmlab.analysis.shape import RunDocument
-from vmlab.analysis.table_layout import layout_of, varied_axis
 from vmlab.model.errors import StoreError
 from vmlab.model.run import AxisValue
-from vmlab.report.tables import run_table
+from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
 
 AXES: dict[str, list[AxisValue]] = {"tiles": [1, 2], "cache": ["none"]}

@@ -36,20 +36,20 @@ from tests.fakes.scripted_guest import ScriptedGuest
 from vmlab.guests.image import Image
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.journal import Journal
-from vmlab.lab import launcher, measuring
-from vmlab.lab.folder import RunFolder, RunRequest
-from vmlab.lab.parts import RunnerParts
-from vmlab.lab.prepared import write_request
-from vmlab.lab.recording import HostRecording
-from vmlab.lab.runner import run_in
-from vmlab.lab.signals import HELD, hold_back
-from vmlab.lab.sweep import clean
-from vmlab.lab.timing import Timing
+from vmlab.lab.process import launcher, measuring_runs
+from vmlab.lab.process.dead_runs import clean
+from vmlab.lab.process.prepared import write_request
+from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.process.signals import HELD, hold_back
+from vmlab.lab.provision.timing import Timing
+from vmlab.lab.run.parts import RunnerParts
+from vmlab.lab.run.recording import HostRecording
+from vmlab.lab.run.runner import run_in
 from vmlab.model.errors import StoreError
 from vmlab.model.event import CellEnded, Event, MeasurementTaken, RunEnded
 from vmlab.model.results import RawOutput
-from vmlab.plan.loading import read
 from vmlab.plan.planning import make_plan
+from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import HostFacts, Overrides
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
@@ -168,7 +168,7 @@ class AnomalousLab:
         for name, variable in (("s", "XDG_STATE_HOME"), ("c", "XDG_CACHE_HOME"), ("r", "VMLAB_RUNTIME_DIR")):
             (place / name).mkdir(parents=True)
             self._patch.setenv(variable, str(place / name))
-        self._patch.setattr(measuring, "RUN_FOLDERS", (place / "r",))
+        self._patch.setattr(measuring_runs, "RUN_FOLDERS", (place / "r",))
         return _OneRun(place, self._image, fault, cold=self._cold).seen()
 
 

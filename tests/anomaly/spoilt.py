@@ -17,11 +17,11 @@ from tests.fakes.scripted_guest import Script, ScriptedClient, ScriptedGuest
 from tests.fakes.yardstick import told_yardstick
 from vmlab.guests.channel import Channel
 from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
-from vmlab.hypervisor.host_data import host_data
+from vmlab.hypervisor.disks.host_data import host_data
 from vmlab.hypervisor.journal import Journal, JournalEntry
-from vmlab.lab.folder import RunFolder
-from vmlab.lab.host_side import HostTiles
-from vmlab.lab.yardstick import Yardstick, YardstickError
+from vmlab.lab.cell.yardstick import Yardstick, YardstickError
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.provision.host_side import HostTiles
 from vmlab.model.errors import DeadlineExceeded, GuestError, HypervisorError
 from vmlab.model.results import CacheProof, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode

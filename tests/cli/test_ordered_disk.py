@@ -13,14 +13,14 @@ from vmlab.cli.main import command_line
 from vmlab.model.errors import RefusedError, ScenarioError
 from vmlab.model.event import HostProbed
 from vmlab.model.places import runs_folder
-from vmlab.plan.loading import read
 from vmlab.plan.planning import HostFacts, Overrides, check_fit, make_plan
+from vmlab.plan.scenario_file.loading import read
 from vmlab.report.event_words import event_sentence
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import sides_of
 from vmlab.tui.state.charts import title_of
 from vmlab.tui.state.compared import compared_sides
-from vmlab.tui.widgets.chart_board import EIGHT
+from vmlab.tui.widgets.charts.chart_board import EIGHT
 
 Captured = pytest.CaptureFixture[str]
 RUN, OTHER = "20261121-143000-mine-7f3a", "20261121-153000-mine-7f3b"

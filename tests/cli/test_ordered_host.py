@@ -13,7 +13,7 @@ from vmlab.report.event_words import event_sentence
 from vmlab.report.page.content import COURSES, cell_chart
 from vmlab.report.page.gathered import CellCourse, Course
 from vmlab.tui.state.charts import MEMORY, ORDERED_MEMORY, chart_of
-from vmlab.tui.widgets.chart_board import ChartBoard
+from vmlab.tui.widgets.charts.chart_board import ChartBoard
 
 __all__ = ["state"]
 SIZE = {"ordered": {"cpus": 2, "memory_bytes": 4 * 2**30}}

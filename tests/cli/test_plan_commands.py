@@ -17,7 +17,7 @@ from tests.plan.bad_scenarios import BAD, GOOD, Bad
 from vmlab.cli.main import COMMANDS, command_line
 from vmlab.model.errors import VmlabError
 from vmlab.model.places import shipped_scenarios
-from vmlab.plan.loading import shipped_names
+from vmlab.plan.scenario_file.loading import shipped_names
 from vmlab.plan.terms import HostFacts
 
 Captured = pytest.CaptureFixture[str]
@@ -162,7 +162,7 @@ def test_the_shipped_scenarios_are_valid(capsys: Captured) -> None:
 
 def test_plan_tells_guests_memory_disk_order_and_time(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     # What is free on this machine just now is another matter.
-    monkeypatch.setattr("vmlab.cli.plan_commands.read_host_facts", lambda _folder: ROOMY)
+    monkeypatch.setattr("vmlab.cli.commands.plan_commands.read_host_facts", lambda _folder: ROOMY)
     code, out, err = ended(["plan", "tile", "--tiles", "2"], capsys)
     assert (code, err) == (0, "")
     assert "guests   8 at most" in out
@@ -272,7 +272,7 @@ def test_an_interrupt_is_its_own_exit_code(capsys: Captured, monkeypatch: pytest
     def interrupted(reference: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vmlab.cli.plan_commands.load", interrupted)
+    monkeypatch.setattr("vmlab.cli.commands.plan_commands.load", interrupted)
     assert ended(["validate", "tile"], capsys) == (130, "", "vmlab: interrupted\n")
 
 
@@ -280,7 +280,7 @@ def test_every_error_of_ours_is_one_line_and_a_code(capsys: Captured, monkeypatc
     def failed(reference: str) -> None:
         raise VmlabError("the guest did not answer")
 
-    monkeypatch.setattr("vmlab.cli.plan_commands.load", failed)
+    monkeypatch.setattr("vmlab.cli.commands.plan_commands.load", failed)
     assert ended(["validate", "tile"], capsys) == (1, "", "vmlab: the guest did not answer\n")
 
 

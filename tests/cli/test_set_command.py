@@ -15,8 +15,8 @@ import pytest
 
 from tests.store.stories import Story
 from vmlab.cli.main import command_line
-from vmlab.lab.control import ControlServer
-from vmlab.lab.folder import RunFolder
+from vmlab.lab.commands.command_socket import ControlServer
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError
 from vmlab.model.places import runs_folder
 from vmlab.store.life import LOCK

@@ -13,7 +13,7 @@ import pytest
 
 from tests.store.stories import Story
 from vmlab.cli.main import command_line
-from vmlab.lab.folder import RunFolder
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder, state_folder
 from vmlab.report.grid import WIDTH
@@ -100,7 +100,7 @@ def test_attach_without_a_name_takes_the_run_under_way_and_else_the_newest(
         followed.append(folder.id)
         return ExitCode.PASSED
 
-    monkeypatch.setattr("vmlab.cli.run_commands.follow", follow)
+    monkeypatch.setattr("vmlab.cli.commands.run_commands.follow", follow)
     lock = os.open(runs_folder() / OLD / LOCK, os.O_RDWR | os.O_CREAT)
     fcntl.flock(lock, fcntl.LOCK_EX)
     for _ in range(2):
@@ -112,7 +112,7 @@ def test_attach_without_a_name_takes_the_run_under_way_and_else_the_newest(
 
 
 def test_a_run_is_named_when_it_starts(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vmlab.cli.run_commands.started", lambda *_, **__: RunFolder.of(OLD))
+    monkeypatch.setattr("vmlab.cli.commands.run_commands.started", lambda *_, **__: RunFolder.of(OLD))
     assert said(capsys, "run", "tile", "--detach", "--tag", "night-5") == (f"{OLD}\n", f"night-5 is run {OLD}\n")
     assert tagged("night-5") == (OLD,)
 
@@ -123,7 +123,7 @@ def test_a_run_with_a_name_that_it_cannot_have_is_not_started(
     def start(*_: object, **__: object) -> None:
         raise AssertionError("it was started")
 
-    monkeypatch.setattr("vmlab.cli.run_commands.started", start)
+    monkeypatch.setattr("vmlab.cli.commands.run_commands.started", start)
     for name, words in (("last", "is always the newest run"), ("tile", "is the name of a scenario"), ("2x", "id of")):
         assert words in refused(capsys, "run", "tile", "--detach", "--tag", name)
 

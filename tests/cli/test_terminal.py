@@ -171,7 +171,7 @@ def _writings(path: Path) -> list[str]:
 RUN_THAT_ENDED = """
 import sys
 import vmlab.cli.one_run as commands
-from vmlab.lab.folder import RunFolder
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.places import runs_folder
 run, options = sys.argv[1], sys.argv[2:]
 commands.check_ready = lambda: None

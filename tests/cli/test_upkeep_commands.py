@@ -12,7 +12,7 @@ from tests.store.stories import WALL, Story
 from vmlab.cli.main import command_line
 from vmlab.hypervisor import checks, kvm_probe
 from vmlab.hypervisor.journal import Journal, JournalEntry
-from vmlab.lab.folder import RunFolder
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.store.run_list import list_runs
 from vmlab.store.tags import tagged, write_tag
 from vmlab.system.removal import remove_tree

@@ -10,9 +10,9 @@ import pytest
 from tests.e2e.conftest import Home
 from tests.e2e.test_real_runs import ON_A_BUSY_MACHINE
 from tests.experiments.judged import faults_beside, faults_of_run
-from vmlab.plan.loading import load
-from vmlab.workloads.fio_report import parse_fio
-from vmlab.workloads.mbw_report import parse_mbw
+from vmlab.plan.scenario_file.loading import load
+from vmlab.workloads.reports.fio_report import parse_fio
+from vmlab.workloads.reports.mbw_report import parse_mbw
 
 pytestmark = [pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.timeout(900)]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vmlab.model.axes import axes_words
-from vmlab.model.reference import Reference
+from vmlab.model.scenarios.reference import Reference
 from vmlab.report.reference import answer_words
 
 _ANSWERS = ("reproduced", "not", "cannot tell")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from vmlab.analysis.figure import Figure
-from vmlab.analysis.statistics import Spread
+from vmlab.analysis.figures.figure import Figure
+from vmlab.analysis.statistics.descriptive import Spread
 from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.run import EMULATED
-from vmlab.model.table import METRICS, PARTS
+from vmlab.model.scenarios.table import METRICS, PARTS
 from vmlab.report.figures import figure_text, with_unit
 from vmlab.report.grid import Column, grid
-from vmlab.report.table_heads import metric_words
+from vmlab.report.run.table_heads import metric_words
 from vmlab.report.words import relative_number
 
 

@@ -12,19 +12,19 @@ from typing import Any
 
 from tests.experiments.own_table import own_table
 from tests.experiments.records import kept
-from vmlab.analysis.figure import Figure
-from vmlab.analysis.lookup import NO_CELL
-from vmlab.analysis.power import readings_needed
-from vmlab.analysis.published import AnsweredFigure, published_alone
-from vmlab.analysis.statistics import Spread
+from vmlab.analysis.figures.figure import Figure
+from vmlab.analysis.figures.lookup import NO_CELL
+from vmlab.analysis.reference.published import AnsweredFigure, published_alone
+from vmlab.analysis.statistics.descriptive import Spread
+from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.model.printed import printed_number
-from vmlab.model.reference import PublishedFigure, Reference
 from vmlab.model.run import EMULATED
+from vmlab.model.scenarios.reference import PublishedFigure, Reference
 from vmlab.model.units import format_bytes
-from vmlab.plan.loading import ScenarioFile, load, shipped_names
+from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.report.grid import paragraph
 from vmlab.report.reference import answer_words, error_notes, printed_tables
-from vmlab.report.tables import absent_notes
+from vmlab.report.run.tables import absent_notes
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "experiments.md"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.lab.stopping import STOP_SECONDS
+from vmlab.lab.commands.stopping import STOP_SECONDS
 
 VMLAB = (sys.executable, "-m", "vmlab")
 _ENDED = 60.0

@@ -25,12 +25,12 @@ from tests.experiments.program import VMLAB, Program, TookTooLong
 from tests.experiments.records import keep, record_of
 from vmlab.cli.interrupts import Terminated
 from vmlab.guests.cached import Lock
-from vmlab.hypervisor.rbd import require_pool
+from vmlab.hypervisor.ceph.rbd import require_pool
 from vmlab.model.errors import ExitCode, RefusedError, VmlabError
 from vmlab.model.places import cache_folder, runs_folder
-from vmlab.model.scenario import SIZES
-from vmlab.plan.loading import ScenarioFile, load, shipped_names
+from vmlab.model.scenarios.scenario import SIZES
 from vmlab.plan.planning import Overrides, make_plan, read_host_facts
+from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.system.removal import remove_tree
 
 _MINUTE = 60.0

@@ -13,9 +13,9 @@ from tests.experiments.page import NOT_RUN, PAGE, README, answered, listed, page
 from tests.experiments.records import kept, record_of
 from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
-from vmlab.analysis.published import BesideReference, beside_reference
+from vmlab.analysis.reference.published import BesideReference, beside_reference
 from vmlab.model.run import EMULATED
-from vmlab.plan.loading import load, shipped_names
+from vmlab.plan.scenario_file.loading import load, shipped_names
 from vmlab.store.reader import RunReader
 
 AGAIN = "run `python -m tests.experiments.page`"

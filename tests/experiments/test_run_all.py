@@ -19,10 +19,10 @@ from tests.experiments.records import keep, kept, record_of
 from tests.experiments.run_all import Asked, check_all
 from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
-from vmlab.analysis.published import BesideReference, beside_reference, published_alone
+from vmlab.analysis.reference.published import BesideReference, beside_reference, published_alone
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import RefusedError
-from vmlab.plan.loading import load
+from vmlab.plan.scenario_file.loading import load
 from vmlab.report.grid import UNCUT
 from vmlab.report.reference import reference_text
 from vmlab.store.reader import RunReader

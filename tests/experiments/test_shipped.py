@@ -11,15 +11,15 @@ from tests.experiments.page import published_names
 from tests.experiments.run_all import ALTOGETHER, LONGEST
 from tests.store.stories import Story
 from vmlab.analysis.document import run_document
-from vmlab.analysis.table_layout import layout_of
-from vmlab.model.reference import Reference, place_axes
-from vmlab.model.table import METRICS
+from vmlab.analysis.figures.table_layout import layout_of
+from vmlab.model.scenarios.reference import Reference, place_axes
+from vmlab.model.scenarios.table import METRICS
 from vmlab.plan.estimate import freezing_seconds
-from vmlab.plan.loading import ScenarioFile, load, shipped_names
 from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
+from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.plan.validating import validate_all
 from vmlab.store.reader import RunReader
-from vmlab.telemetry.host_figures import HOST_FIGURES
+from vmlab.telemetry.host.host_figures import HOST_FIGURES
 from vmlab.workloads.registry import kinds
 
 MOST_SMOKE_CELLS = 10

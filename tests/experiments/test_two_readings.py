@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from vmlab.model.places import shipped_scenarios
-from vmlab.model.reference import PublishedFigure
-from vmlab.plan.loading import load, shipped_names
+from vmlab.model.scenarios.reference import PublishedFigure
+from vmlab.plan.scenario_file.loading import load, shipped_names
 
 PUBLISHED = Path(__file__).parent / "published"
 

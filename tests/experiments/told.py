@@ -15,8 +15,8 @@ from tests.store.stories import SAMPLED, Story
 from vmlab.cli.main import command_line
 from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder
-from vmlab.plan.loading import load
 from vmlab.plan.planning import HostFacts, Overrides, make_plan
+from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.terms import CellPlan, Plan
 from vmlab.workloads.registry import kinds
 

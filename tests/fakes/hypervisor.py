@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
 from vmlab.hypervisor.journal import Journal, JournalEntry
-from vmlab.hypervisor.losses import Losses
-from vmlab.hypervisor.sweep import sweep
+from vmlab.hypervisor.leftovers import sweep
+from vmlab.hypervisor.libvirt.losses import Losses
 from vmlab.model.errors import HypervisorError, SnapshotError, VmlabError
 from vmlab.model.results import CacheProof, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vmlab.lab.yardstick import Yardstick
+from vmlab.lab.cell.yardstick import Yardstick
 
 
 async def told_yardstick(_deadline: float) -> Yardstick:

@@ -6,7 +6,7 @@ from tests.fakes.boot import AS_THE_LAB
 from tests.fakes.shell import FakeShell, says
 from vmlab.guests.boot_state import look_at_boot, wait_for_boot
 from vmlab.model.errors import GuestError
-from vmlab.model.guest import Boot
+from vmlab.model.scenarios.guest import Boot
 
 NORMAL = """running
 multi-user.target      loaded active active  Multi-User System

@@ -5,7 +5,7 @@ import pytest
 from tests.fakes.shell import FakeShell, says
 from vmlab.guests.data_disk import set_up_data_disk
 from vmlab.model.errors import GuestError
-from vmlab.model.guest import GuestResources
+from vmlab.model.scenarios.guest import GuestResources
 
 GIVEN = GuestResources(
     vcpus=2, memory_bytes=2**29, cache="none", data_bytes=2**30, data_queues=4, read_ahead_bytes=2**20

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from vmlab.hypervisor.contract import DomainSpec
-from vmlab.hypervisor.frozen import RAM
+from vmlab.hypervisor.freezing.frozen_files import RAM
 from vmlab.integrity import FileDigests, describe
-from vmlab.model.guest import GuestResources
 from vmlab.model.run import CacheMode
+from vmlab.model.scenarios.guest import GuestResources
 
 CHECKOUT = Path(__file__).parents[2]
 

@@ -9,9 +9,9 @@ import pytest
 
 from vmlab.hypervisor.host_settings import SettingsKeeper
 from vmlab.hypervisor.journal import Journal, JournalEntry
-from vmlab.hypervisor.sweep import sweep
+from vmlab.hypervisor.leftovers import sweep
 from vmlab.model.errors import HypervisorError
-from vmlab.model.host_settings import HostSettings
+from vmlab.model.scenarios.host_settings import HostSettings
 from vmlab.system.host_setting import write_setting
 from vmlab.telemetry.host_settings import in_force, unsettable
 from vmlab.telemetry.source import Roots

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.hypervisor import cgroups, loop
+from vmlab.hypervisor.disks import loop_devices
+from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, JournalEntry
-from vmlab.hypervisor.sweep import sweep
+from vmlab.hypervisor.leftovers import sweep
 from vmlab.model.errors import CleanupIncomplete, StoreError
 from vmlab.system.marks import make_marked
 
@@ -265,13 +266,13 @@ def test_a_journal_cannot_lead_to_the_record_itself_nor_to_a_loop_device_of_some
         cleared.append(mark)
         return []
 
-    monkeypatch.setattr(loop, "clear_marked", clears)
+    monkeypatch.setattr(loop_devices, "clear_marked", clears)
     record = tmp_path / "record"
     make_marked(record, "test")
     (record / "run.sqlite").touch()
     journal.add(JournalEntry("folder", str(record)))
     journal.add(JournalEntry("loop", "/srv/backup.img"))
-    journal.add(JournalEntry("loop", loop.mark_of("test")))
+    journal.add(JournalEntry("loop", loop_devices.mark_of("test")))
     sweep(journal.path, record / "disks", "test")
     assert (record / "run.sqlite").exists()
-    assert cleared == [loop.mark_of("test")]
+    assert cleared == [loop_devices.mark_of("test")]

@@ -13,17 +13,17 @@ from tests.fakes.boot import AS_THE_LAB
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.local_guest import LocalGuest
 from vmlab.hypervisor.contract import BootImage
-from vmlab.lab.cell import CellRun
-from vmlab.lab.host_side import HostTiles
-from vmlab.lab.integrity import Integrity
-from vmlab.lab.live_ksm import HostKsm
-from vmlab.lab.snapshot_provider import SnapshotProvider
-from vmlab.lab.surroundings import CellSurroundings
-from vmlab.lab.timing import USUAL
+from vmlab.lab.cell.live_ksm import HostKsm
+from vmlab.lab.cell.surroundings import CellSurroundings
+from vmlab.lab.provision.disk_integrity import Integrity
+from vmlab.lab.provision.host_side import HostTiles
+from vmlab.lab.provision.snapshot_provider import SnapshotProvider
+from vmlab.lab.provision.timing import USUAL
+from vmlab.lab.run.cell_run import CellRun
 from vmlab.model.event import CellEnded, Event, WorkloadStarted
 from vmlab.model.results import RawOutput
-from vmlab.plan.loading import read
 from vmlab.plan.planning import make_plan
+from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.telemetry.host_counters import HostCounters
 from vmlab.telemetry.standstill import StandstillWatch

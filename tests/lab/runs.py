@@ -16,18 +16,18 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.image import small_image
 from tests.fakes.scripted_guest import Script, ScriptedGuest
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
-from vmlab.lab.control import send_command
-from vmlab.lab.folder import RunFolder, RunRequest
-from vmlab.lab.parts import RunnerParts
-from vmlab.lab.prepared import read_prepared, write_image, write_request
-from vmlab.lab.runner import Runner
-from vmlab.lab.timing import Timing
-from vmlab.lab.verdict import Verdict
-from vmlab.lab.yardstick import Yardstick
+from vmlab.lab.cell.yardstick import Yardstick
+from vmlab.lab.commands.command_socket import send_command
+from vmlab.lab.process.prepared import read_prepared, write_image, write_request
+from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.provision.timing import Timing
+from vmlab.lab.run.parts import RunnerParts
+from vmlab.lab.run.run_verdict import Verdict
+from vmlab.lab.run.runner import Runner
 from vmlab.model.event import CellEnded, CellStarted, Event
 from vmlab.model.results import RawOutput
-from vmlab.plan.loading import read
 from vmlab.plan.planning import make_plan
+from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import HostFacts, Overrides
 from vmlab.store.outbox import Outbox
 from vmlab.store.reader import RunReader

@@ -7,8 +7,8 @@ from typing import Any
 
 from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
 from vmlab.hypervisor.journal import Journal
-from vmlab.lab.folder import RunFolder
-from vmlab.lab.live_ksm import HostKsm
+from vmlab.lab.cell.live_ksm import HostKsm
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.telemetry.source import Roots
 
 KSM = "kernel/mm/ksm"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vmlab.model.axes import axes_words, axis_word, axis_yaml
 from vmlab.model.run import AxisValue
-from vmlab.plan.yaml_text import parse
+from vmlab.plan.scenario_file.yaml_text import parse
 
 VALUES: tuple[AxisValue, ...] = (True, False, 4, 1.5, "none", "true", "1", "a, b", "[x]", "😀")
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from vmlab.model.axis import Axis, AxisPoint
-from vmlab.model.host_settings import Host
-from vmlab.model.reference import Claim, PublishedFigure, Reference
-from vmlab.model.repetition import Until
-from vmlab.model.scenario import Allow, Guest, Limits, Scenario
-from vmlab.model.table import Table
+from vmlab.model.scenarios.axis import Axis, AxisPoint
+from vmlab.model.scenarios.host_settings import Host
+from vmlab.model.scenarios.reference import Claim, PublishedFigure, Reference
+from vmlab.model.scenarios.repetition import Until
+from vmlab.model.scenarios.scenario import Allow, Guest, Limits, Scenario
+from vmlab.model.scenarios.table import Table
 from vmlab.model.units import format_bytes, format_seconds
 from vmlab.workloads.registry import kinds
 

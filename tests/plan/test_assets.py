@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from vmlab.cli.main import command_line
-from vmlab.lab.folder import RunFolder
-from vmlab.lab.preparation import preparation_of
-from vmlab.lab.prepared import host_of
+from vmlab.lab.process.prepared import host_of
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.provision.preparation import preparation_of
 from vmlab.model.asset import Asset
 from vmlab.model.errors import RefusedError, UsageError
-from vmlab.plan.loading import read
 from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan
+from vmlab.plan.scenario_file.loading import read
 
 HOST = HostFacts(2**36, 2**36, 2**40, 2, "tcg", assets={})
 ASSET = Asset("unixbench", "/opt/unixbench", "5" * 64, 1000)

@@ -10,12 +10,12 @@ import pytest
 
 from tests.plan.bad_scenarios import GOOD
 from tests.plan.test_planning import HOST, PRIMES
-from vmlab.analysis.control import with_enough_repeats
+from vmlab.analysis.comparison.noise_of_control import with_enough_repeats
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.model.run import AxisValue
-from vmlab.plan.loading import load, read
 from vmlab.plan.planning import Overrides, Plan, make_plan
+from vmlab.plan.scenario_file.loading import load, read
 from vmlab.plan.settings import settings_of
 
 CACHES = f"{GOOD}axes: {{tiles: [1, 2], cache: [none, writeback]}}\n"

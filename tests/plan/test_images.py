@@ -9,8 +9,8 @@ import pytest
 
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.model.errors import ScenarioError, UsageError
-from vmlab.plan.loading import read
 from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
+from vmlab.plan.scenario_file.loading import read
 
 GIB = 2**30
 HOST = HostFacts(16 * GIB, 16 * GIB, 100 * GIB, 2, "tcg", images={"mine": 10 * GIB, "small": GIB})

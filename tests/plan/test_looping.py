@@ -9,8 +9,8 @@ import pytest
 
 from vmlab.cli.main import command_line
 from vmlab.model.errors import UsageError
-from vmlab.plan.loading import read
 from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
+from vmlab.plan.scenario_file.loading import read
 from vmlab.workloads.registry import kinds
 
 GIB = 2**30

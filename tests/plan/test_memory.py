@@ -8,11 +8,11 @@ import pytest
 
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.model.errors import RefusedError
-from vmlab.model.guest import GuestResources
 from vmlab.model.run import Accelerator
-from vmlab.plan.loading import load
-from vmlab.plan.memory import guest_memory, memory_needed
+from vmlab.model.scenarios.guest import GuestResources
+from vmlab.plan.memory_needed import guest_memory, memory_needed
 from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan
+from vmlab.plan.scenario_file.loading import load
 
 MIB, GIB = 2**20, 2**30
 HOST = HostFacts(

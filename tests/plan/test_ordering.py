@@ -12,8 +12,8 @@ from tests.plan.bad_scenarios import GOOD
 from tests.plan.test_planning import HOST
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.model.errors import UsageError
-from vmlab.plan.loading import load, read
 from vmlab.plan.planning import Overrides, Plan, make_plan
+from vmlab.plan.scenario_file.loading import load, read
 
 SIX = f"{GOOD}axes: {{tiles: [1, 2, 3], cache: [none, writeback]}}\n"
 

@@ -14,10 +14,10 @@ from tests.plan.bad_scenarios import GOOD
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.model.errors import RefusedError, ScenarioError, UsageError
 from vmlab.model.run import CacheMode
-from vmlab.model.table import Table
-from vmlab.plan.loading import ScenarioFile, load, read
+from vmlab.model.scenarios.table import Table
 from vmlab.plan.planning import HostFacts, Overrides, Plan, check_fit, make_plan, read_host_facts
-from vmlab.plan.targets import plan_targets
+from vmlab.plan.scenario_file.loading import ScenarioFile, load, read
+from vmlab.plan.target_checks import plan_targets
 
 GIB = 2**30
 HOST = HostFacts(

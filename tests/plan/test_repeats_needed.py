@@ -8,11 +8,11 @@ import pytest
 
 from tests.plan.test_planning import HOST
 from tests.plan.test_points import GUESTS
-from vmlab.analysis.repeats import repeats_needed
+from vmlab.analysis.comparison.repeats_needed import repeats_needed
 from vmlab.cli.main import command_line
 from vmlab.cli.plan_text import plan_document, plan_text
-from vmlab.plan.loading import load, read
 from vmlab.plan.planning import make_plan
+from vmlab.plan.scenario_file.loading import load, read
 from vmlab.plan.terms import Overrides, Plan
 
 THREADS = f"{GUESTS}axes: {{threads: {{values: [1, 2], sets: workloads.job.threads}}}}\n"

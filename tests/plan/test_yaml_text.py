@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from vmlab.model.errors import ScenarioError
-from vmlab.plan.problems import Position
-from vmlab.plan.scalars import scalar
-from vmlab.plan.yaml_text import parse
+from vmlab.plan.scenario_file.problems import Position
+from vmlab.plan.scenario_file.scalars import scalar
+from vmlab.plan.scenario_file.yaml_text import parse
 
 
 @pytest.mark.parametrize(

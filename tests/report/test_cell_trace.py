@@ -11,7 +11,7 @@ import pytest
 from lxml import etree
 
 from screenshots.cell_trace import SHORTEST, picture, spans_of, worked
-from vmlab.analysis.phases import run_time
+from vmlab.analysis.record.phases import run_time
 from vmlab.model.errors import UsageError
 from vmlab.report.demo.chapters import FOLDER
 from vmlab.store.reader import RunReader

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.analysis.told import told
-from vmlab.analysis.compare import compare, sides_by_axis
+from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.report.comparison import comparison_table
-from vmlab.report.tables import run_table
+from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
 
 NOISE = (0.02, -0.05, 0.07, -0.01, 0.03, -0.06, 0.01, -0.03)

@@ -13,12 +13,11 @@ from lxml import html
 from rich.style import Style
 
 from tests.store.stories import Story
-from vmlab.analysis.compare import Side, compare
-from vmlab.analysis.figure import Figure
+from vmlab.analysis.comparison.compare import Side, compare
+from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.shape import RunDocument
-from vmlab.analysis.statistics import Spread
+from vmlab.analysis.statistics.descriptive import Spread
 from vmlab.cli.output import write_figures
-from vmlab.report.cell import cell_text
 from vmlab.report.compared_rows import compared_rows
 from vmlab.report.comparison import comparison_table
 from vmlab.report.figures import figure_text, struck_parts, value_text
@@ -27,6 +26,7 @@ from vmlab.report.page.content import COURSES
 from vmlab.report.page.gathered import Gathered, gather
 from vmlab.report.page.html import html_report
 from vmlab.report.page.markdown import markdown_report
+from vmlab.report.run.cell_text import cell_text
 from vmlab.store.reader import RunReader
 from vmlab.tui.state.compared import compared_sides
 from vmlab.tui.widgets.side_table import SideTable

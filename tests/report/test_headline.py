@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.store.stories import Story
-from tests.tui.test_compared import _store
-from vmlab.analysis.compare import compare, sides_by_axis
+from tests.tui.state.test_compared import _store
+from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
-from vmlab.analysis.figure import RUN_TIME
+from vmlab.analysis.figures.figure import RUN_TIME
 from vmlab.analysis.shape import RunDocument
 from vmlab.report.headline import explanation, headline
 from vmlab.store.reader import RunReader

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.store.stories import Story
-from vmlab.analysis.compare import Side, compare, sides_by_axis
-from vmlab.analysis.comparison import Comparison
+from vmlab.analysis.comparison.compare import Side, compare, sides_by_axis
+from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.visible import visible_values

@@ -7,9 +7,9 @@ from pathlib import Path
 from tests.report.test_page import gathered
 from tests.store.stories import Story
 from vmlab.model.event import NetworkProved
-from vmlab.report.cell import cell_text
 from vmlab.report.event_words import event_sentence
 from vmlab.report.page.html import html_report
+from vmlab.report.run.cell_text import cell_text
 
 TUNNEL = "tunnel: 9 B carried, NOT as it must be (at least 10 B)"
 LIMIT = "limit of t1-far, to it: 9 B carried, as it must be (at most 1 KiB)"

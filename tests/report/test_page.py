@@ -14,7 +14,7 @@ from lxml import etree, html
 from tests.report.told import BUSY, TOLD
 from tests.store.stories import HOST, Story
 from tests.tui.conftest import RECORDED
-from vmlab.analysis.compare import Side, compare
+from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.main import command_line
 from vmlab.model.event import PhaseEnded, PhaseStarted
@@ -24,7 +24,7 @@ from vmlab.report.page.content import COURSES
 from vmlab.report.page.gathered import Gathered, gather
 from vmlab.report.page.html import html_report
 from vmlab.report.page.markdown import escaped, markdown_report
-from vmlab.report.tables import run_table
+from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from tests.store.stories import Story
 from vmlab.analysis.document import run_document
-from vmlab.analysis.reading import Asked, read
+from vmlab.analysis.figures.reading import Asked, read
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.run import AxisValue
 from vmlab.model.written import written
 from vmlab.report.figures import with_unit
-from vmlab.report.table_heads import metric_words
-from vmlab.report.tables import run_table
+from vmlab.report.run.table_heads import metric_words
+from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
 
 GOLDEN = Path(__file__).parent / "golden"

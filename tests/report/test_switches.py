@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from tests.analysis.test_switches import switched_cell
+from tests.analysis.record.test_switches import switched_cell
 from tests.store.stories import Story
 from vmlab.report.page.cells import cell_lines
 from vmlab.report.page.content import COURSES, cell_chart

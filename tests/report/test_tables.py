@@ -13,16 +13,16 @@ from lxml import etree
 
 from tests.report.told import TOLD
 from tests.store.stories import Story
-from vmlab.analysis.compare import Side, compare
+from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
-from vmlab.report.cell import cell_text
 from vmlab.report.page.answer import answers, comparison_answers
 from vmlab.report.page.content import COURSES, comparison_charts, result_charts
 from vmlab.report.page.gathered import gather
 from vmlab.report.page.html import html_report
 from vmlab.report.page.markdown import markdown_report
-from vmlab.report.tables import run_table
+from vmlab.report.run.cell_text import cell_text
+from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
 
 GOLDEN = Path(__file__).parent / "golden"

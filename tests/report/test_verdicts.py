@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from vmlab.analysis.difference import NO_DIFFERENCE, Difference, Sides, differences
-from vmlab.analysis.figure import Figure, OneReading
-from vmlab.analysis.statistics import spread
+from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Difference, Sides, differences
+from vmlab.analysis.figures.figure import Figure, OneReading
+from vmlab.analysis.statistics.descriptive import spread
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes, sentence
 
 NOISE = (0.2, -0.5, 0.7, -0.1, 0.3, -0.6, 0.1, -0.3)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.stories import Story
-from vmlab.analysis.compare import compare, sides_by_axis
+from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.notices import (
     MOVED_FROM_OTHERS,
@@ -24,8 +24,8 @@ from vmlab.report.headline import explanation
 from vmlab.report.page.gathered import gather
 from vmlab.report.page.html import html_report
 from vmlab.report.page.markdown import markdown_report
-from vmlab.report.tables import run_table
-from vmlab.report.yardsticks import short_notices
+from vmlab.report.run.tables import run_table
+from vmlab.report.run.yardstick_text import short_notices
 from vmlab.store.reader import RunReader
 
 TAKEN_OUT = (

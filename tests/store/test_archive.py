@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.store.stories import Story
-from vmlab.lab.folder import RunFolder
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.places import runs_folder
 from vmlab.store import archive

@@ -16,7 +16,7 @@ import pytest
 from tests.store.stories import Story
 from vmlab.model.event import RunEnded
 from vmlab.model.places import runs_folder
-from vmlab.store import run_list, summary
+from vmlab.store import run_list, run_summary
 from vmlab.store.run_list import kept_file, list_runs
 from vmlab.store.runs import RunSummary
 from vmlab.store.tags import remove_tag, write_tag
@@ -33,13 +33,13 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for name in (OLD, NEW):
         _story(name).end()
     found: list[str] = []
-    really = summary.summarise
+    really = run_summary.summarise
 
     def noted(store: Path) -> RunSummary:
         found.append(store.parent.name)
         return really(store)
 
-    monkeypatch.setattr(summary, "summarise", noted)
+    monkeypatch.setattr(run_summary, "summarise", noted)
     return found
 
 

@@ -17,7 +17,7 @@ from vmlab.model.errors import StoreError
 from vmlab.model.event import Notice
 from vmlab.model.results import RawOutput
 from vmlab.store.reader import RunReader
-from vmlab.store.summary import summarise
+from vmlab.store.run_summary import summarise
 from vmlab.store.writer import RunWriter
 
 ROOT = Path(__file__).resolve().parents[2]

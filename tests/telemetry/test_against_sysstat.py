@@ -22,8 +22,8 @@ from tests.telemetry import bounded_load
 from vmlab.model.sample import Sample
 from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.recorder import Recorder
+from vmlab.telemetry.sample_summary import Summary, summarise
 from vmlab.telemetry.source import Roots
-from vmlab.telemetry.summary import Summary, summarise
 
 pytestmark = pytest.mark.alone
 SECONDS = 25

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from vmlab.telemetry.counter import growth, growths
+from vmlab.telemetry.host.counter import growth, growths
 
 
 @pytest.mark.parametrize("bits", [32, 64])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.telemetry.recorded import DISKSTATS, RecordedHost
-from vmlab.telemetry.disk import Disks
+from vmlab.telemetry.host.disk import Disks
 from vmlab.telemetry.place import disks_under, filesystem_of
 
 SDA = "   8       0 sda 1000 5 80000 2000 500 7 40000 3000 0 4000 5000 0 0 0 0 12 30\n"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.telemetry.recorded import RecordedHost
 from tests.telemetry.test_names import recorded_names
-from vmlab.telemetry.host_figures import HEADLINES, HOST_FIGURES, figures_of_chart, figures_of_group
+from vmlab.telemetry.host.host_figures import HEADLINES, HOST_FIGURES, figures_of_chart, figures_of_group
 
 VMLAB = Path(__file__).parents[2] / "vmlab"
 CHARTS = [

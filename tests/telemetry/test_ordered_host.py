@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.telemetry.ordered_host import GroupFiles, OrderedHost
+from vmlab.telemetry.host.ordered_host import GroupFiles, OrderedHost
 
 MIB = 2**20
 HOST_CPUS, HOST_MEMORY = 8, 1024 * MIB

@@ -8,12 +8,12 @@ import os
 import pytest
 
 from tests.telemetry.recorded import NET_DEV, PRESSURE, VMSTAT, RecordedHost
-from vmlab.telemetry.group import Group
-from vmlab.telemetry.ksm import Ksm, Ksmd
-from vmlab.telemetry.memory import Memory, Paging
-from vmlab.telemetry.network import BridgeTraffic
-from vmlab.telemetry.power import Power
-from vmlab.telemetry.pressure import Pressure
+from vmlab.telemetry.host.group import Group
+from vmlab.telemetry.host.ksm import Ksm, Ksmd
+from vmlab.telemetry.host.memory import Memory, Paging
+from vmlab.telemetry.host.network import BridgeTraffic
+from vmlab.telemetry.host.power import Power
+from vmlab.telemetry.host.pressure import Pressure
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 

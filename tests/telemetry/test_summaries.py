@@ -7,7 +7,7 @@ import math
 import pytest
 
 from vmlab.model.sample import Sample, SampleNames, split_name, unit_of
-from vmlab.telemetry.summary import Summary, extremes_over, summarise
+from vmlab.telemetry.sample_summary import Summary, extremes_over, summarise
 
 NAMES = (
     "tick_length_seconds",

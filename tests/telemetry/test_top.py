@@ -13,7 +13,7 @@ import pytest
 
 from tests.on_a_terminal import on_a_terminal
 from tests.telemetry.recorded import RecordedHost
-from vmlab.cli.top_command import json_object
+from vmlab.cli.commands.top_command import json_object
 from vmlab.cli.top_view import host_lines
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.telemetry.recorder import Recorder

@@ -15,7 +15,7 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
 from tests.tui.tmux import Tmux
-from vmlab.lab.folder import RunFolder
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.places import runs_folder
 from vmlab.store.run_list import list_runs
 

@@ -21,10 +21,10 @@ import pytest
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.tui.conftest import RECORDED
 from vmlab.hypervisor.contract import BootImage, DomainSpec
-from vmlab.lab.coming import ComingCells
-from vmlab.lab.control import ControlServer
-from vmlab.lab.folder import RunFolder
-from vmlab.lab.prepared import plan_of
+from vmlab.lab.commands.coming_cells import ComingCells
+from vmlab.lab.commands.command_socket import ControlServer
+from vmlab.lab.process.prepared import plan_of
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
 from vmlab.model.event import (
     CellEnded,
@@ -160,7 +160,7 @@ def launcher_played(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[PlayedRun]
         run.thread.start()
         return os.getpid()
 
-    monkeypatch.setattr("vmlab.lab.launch.spawn_launcher", spawn)
+    monkeypatch.setattr("vmlab.lab.process.launch.spawn_launcher", spawn)
     try:
         yield started
     finally:

@@ -12,8 +12,8 @@ from textual.widgets import Input
 
 from tests.tui.conftest import RECORDED, RUN
 from tests.tui.pictures import screen_text
-from tests.tui.test_coming import Commands
-from tests.tui.test_screens import ROOMY, TIGHT, StillConsole, failing, replayed, shown_live
+from tests.tui.screens.test_screens import ROOMY, TIGHT, StillConsole, failing, replayed, shown_live
+from tests.tui.state.test_coming import Commands
 from tests.waiting import until
 from vmlab.model.places import runs_folder
 from vmlab.report.demo.chapters import load_demo

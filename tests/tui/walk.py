@@ -14,8 +14,8 @@ from tests.tui.tmux import Tmux
 from vmlab.tui.app import Console
 from vmlab.tui.screens.help import CLOSES
 from vmlab.tui.screens.watch import WatchScreen
-from vmlab.tui.widgets.event_log import EventLog
-from vmlab.tui.widgets.guest_table import GuestTable
+from vmlab.tui.widgets.tables.event_log import EventLog
+from vmlab.tui.widgets.tables.guest_table import GuestTable
 
 _LEAVE = "press q to leave"
 """What Ctrl+C says."""

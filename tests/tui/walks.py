@@ -20,11 +20,11 @@ from vmlab.tui.screens.replay import ReplayScreen
 from vmlab.tui.screens.results import ResultsScreen
 from vmlab.tui.screens.runs import RunsScreen
 from vmlab.tui.screens.scenarios import ScenariosScreen
-from vmlab.tui.widgets.choice_form import ChoiceForm
-from vmlab.tui.widgets.coming_list import ComingList
-from vmlab.tui.widgets.result_board import ResultBoard
 from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.side_table import SideTable
+from vmlab.tui.widgets.tables.choice_form import ChoiceForm
+from vmlab.tui.widgets.tables.coming_list import ComingList
+from vmlab.tui.widgets.tables.result_board import ResultBoard
 
 COMING = "─Cells to come─"
 QUESTION = "Let it run"

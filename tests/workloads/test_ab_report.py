@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.ab_report import RequestCount, parse_ab, parse_percentiles
+from vmlab.workloads.reports.ab_report import RequestCount, parse_ab, parse_percentiles
 
 
 def test_a_report_is_read(captured: Path) -> None:

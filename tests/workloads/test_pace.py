@@ -20,10 +20,10 @@ from vmlab.workloads.kinds.http import Http, HttpParams
 from vmlab.workloads.kinds.oltp import Oltp, OltpParams
 from vmlab.workloads.kinds.smtp import Smtp, SmtpParams
 from vmlab.workloads.pace import delivered_percent, due_operations, percentile
-from vmlab.workloads.paced_report import parse_paced
 from vmlab.workloads.payload import smtp_client
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.sysbench_report import parse_queue
+from vmlab.workloads.reports.paced_report import parse_paced
+from vmlab.workloads.reports.sysbench_report import parse_queue
 
 Json = dict[str, Any]
 ENDED: Json = {"ended": "all", "requests": 4, "bytes": 400, "seconds": 2.0, "last_began": 1.5}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.sysbench_report import IntervalCount, parse_database_report, parse_report
+from vmlab.workloads.reports.sysbench_report import IntervalCount, parse_database_report, parse_report
 
 
 def test_a_report_of_primes_is_read(captured: Path) -> None:

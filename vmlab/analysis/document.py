@@ -6,24 +6,24 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from vmlab.analysis.bound import COMPARED_FIGURES, bound_by, vcpus_of
-from vmlab.analysis.cells import cell_document
-from vmlab.analysis.counted import was_switched
-from vmlab.analysis.directions import Directions
-from vmlab.analysis.host import host_of
-from vmlab.analysis.intent import absent_of, axes_of, kinds_of, table_of, targets_said, until_of
-from vmlab.analysis.knee import SHARE_PERCENT
-from vmlab.analysis.remade import remade_notices
-from vmlab.analysis.result_table import result_tables
-from vmlab.analysis.scores import scores_json
+from vmlab.analysis.comparison.result_table import result_tables
+from vmlab.analysis.figures.counted_cells import was_switched
+from vmlab.analysis.figures.directions import Directions
+from vmlab.analysis.figures.intent import absent_of, axes_of, kinds_of, table_of, targets_said, until_of
+from vmlab.analysis.record.bound import COMPARED_FIGURES, bound_by, vcpus_of
+from vmlab.analysis.record.cells import cell_document
+from vmlab.analysis.record.host_means import host_of
+from vmlab.analysis.record.remade import remade_notices
+from vmlab.analysis.record.stages import signs_of_stages, stages_of
+from vmlab.analysis.record.switches import span_documents
+from vmlab.analysis.record.timeline import CellTimeline, RunTimeline, WorkloadTimeline
+from vmlab.analysis.record.traffic import disk_traffic
 from vmlab.analysis.shape import SCHEMA, CellDocument, RunDocument, RunPart, WorkloadDocument
 from vmlab.analysis.speed import SpeedTrace
-from vmlab.analysis.stages import signs_of_stages, stages_of
-from vmlab.analysis.switches import span_documents
-from vmlab.analysis.targets import target_documents
-from vmlab.analysis.throughput import throughput_metrics
-from vmlab.analysis.timeline import CellTimeline, RunTimeline, WorkloadTimeline
-from vmlab.analysis.traffic import disk_traffic
+from vmlab.analysis.tiles.knee import SHARE_PERCENT
+from vmlab.analysis.tiles.scores import scores_json
+from vmlab.analysis.tiles.target_results import target_documents
+from vmlab.analysis.tiles.throughput import throughput_metrics
 from vmlab.model.event import (
     SWITCHED,
     AnotherRunSeen,

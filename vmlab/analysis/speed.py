@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vmlab.analysis.figure import Value
+from vmlab.analysis.figures.figure import Value
+from vmlab.analysis.record.yardstick_spread import RATES, TIMES
 from vmlab.analysis.shape import CellDocument, SpeedDocument
-from vmlab.analysis.statistics import mean
-from vmlab.analysis.yardstick import RATES, TIMES
+from vmlab.analysis.statistics.descriptive import mean
 from vmlab.model.sample import Sample
 from vmlab.telemetry.speed import BEST, SPEED
 

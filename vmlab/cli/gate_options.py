@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 
-from vmlab.analysis.comparison import Comparison
-from vmlab.analysis.gate import Condition
-from vmlab.analysis.judging import judge
+from vmlab.analysis.comparison.comparison import Comparison
+from vmlab.analysis.comparison.gate import Condition
+from vmlab.analysis.comparison.judging import judge
 from vmlab.cli.diagnostics import say
 from vmlab.model.errors import ExitCode, UsageError
-from vmlab.report.gate import failing_lines
+from vmlab.report.gate_text import failing_lines
 from vmlab.system.new_file import new_file
 
 _OPTIONS = (

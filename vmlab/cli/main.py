@@ -28,79 +28,79 @@ class CommandEntry:
 
 
 def _run() -> click.Command:
-    from vmlab.cli.run_commands import run
+    from vmlab.cli.commands.run_commands import run
 
     return run
 
 
 def _scale() -> click.Command:
-    from vmlab.cli.scale_command import scale
+    from vmlab.cli.commands.scale_command import scale
 
     return scale
 
 
 def _attach() -> click.Command:
-    from vmlab.cli.run_commands import attach
+    from vmlab.cli.commands.run_commands import attach
 
     return attach
 
 
 def _stop() -> click.Command:
-    from vmlab.cli.run_commands import stop
+    from vmlab.cli.commands.run_commands import stop
 
     return stop
 
 
 def _set() -> click.Command:
-    from vmlab.cli.set_command import set_command
+    from vmlab.cli.commands.set_command import set_command
 
     return set_command
 
 
 def _ls() -> click.Command:
-    from vmlab.cli.list_command import ls
+    from vmlab.cli.commands.list_command import ls
 
     return ls
 
 
 def _show() -> click.Command:
-    from vmlab.cli.read_commands import show
+    from vmlab.cli.commands.read_commands import show
 
     return show
 
 
 def _compare() -> click.Command:
-    from vmlab.cli.read_commands import compare
+    from vmlab.cli.commands.read_commands import compare
 
     return compare
 
 
 def _tag() -> click.Command:
-    from vmlab.cli.tag_command import tag
+    from vmlab.cli.commands.tag_command import tag
 
     return tag
 
 
 def _reparse() -> click.Command:
-    from vmlab.cli.reparse_command import reparse
+    from vmlab.cli.commands.reparse_command import reparse
 
     return reparse
 
 
 def _report() -> click.Command:
-    from vmlab.cli.report_command import report
+    from vmlab.cli.commands.report_command import report
 
     return report
 
 
 def _export() -> click.Command:
-    from vmlab.cli.export_commands import export
+    from vmlab.cli.commands.export_commands import export
 
     return export
 
 
 def _import() -> click.Command:
-    from vmlab.cli.export_commands import import_run
+    from vmlab.cli.commands.export_commands import import_run
 
     return import_run
 
@@ -118,55 +118,55 @@ def _demo() -> click.Command:
 
 
 def _top() -> click.Command:
-    from vmlab.cli.top_command import top
+    from vmlab.cli.commands.top_command import top
 
     return top
 
 
 def _plan() -> click.Command:
-    from vmlab.cli.plan_commands import plan
+    from vmlab.cli.commands.plan_commands import plan
 
     return plan
 
 
 def _validate() -> click.Command:
-    from vmlab.cli.plan_commands import validate
+    from vmlab.cli.commands.plan_commands import validate
 
     return validate
 
 
 def _schema() -> click.Command:
-    from vmlab.cli.plan_commands import schema
+    from vmlab.cli.commands.plan_commands import schema
 
     return schema
 
 
 def _image() -> click.Command:
-    from vmlab.cli.image_commands import image
+    from vmlab.cli.commands.image_commands import image
 
     return image
 
 
 def _snapshot() -> click.Command:
-    from vmlab.cli.snapshot_commands import snapshot
+    from vmlab.cli.commands.snapshot_commands import snapshot
 
     return snapshot
 
 
 def _rm() -> click.Command:
-    from vmlab.cli.upkeep_commands import rm
+    from vmlab.cli.commands.upkeep_commands import rm
 
     return rm
 
 
 def _clean() -> click.Command:
-    from vmlab.cli.upkeep_commands import clean
+    from vmlab.cli.commands.upkeep_commands import clean
 
     return clean
 
 
 def _doctor() -> click.Command:
-    from vmlab.cli.upkeep_commands import doctor
+    from vmlab.cli.commands.upkeep_commands import doctor
 
     return doctor
 

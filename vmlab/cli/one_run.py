@@ -9,19 +9,19 @@ from pathlib import Path
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.progress import RunProgress
-from vmlab.lab.folder import RunFolder
-from vmlab.lab.force import kill_run
-from vmlab.lab.host_images import with_images
-from vmlab.lab.launch import start_run
-from vmlab.lab.measuring import HostBusy, MeasuringRun, refuse_beside_others, wait_for_end, waiting_for
-from vmlab.lab.prepared import plan_of
-from vmlab.lab.ready import check_ready
-from vmlab.lab.stopping import STOP_SECONDS, is_over, stop_run
-from vmlab.lab.watch import watch
+from vmlab.lab.commands.forced_end import kill_run
+from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, stop_run
+from vmlab.lab.process.event_feed import watch
+from vmlab.lab.process.launch import start_run
+from vmlab.lab.process.measuring_runs import HostBusy, MeasuringRun, refuse_beside_others, wait_for_end, waiting_for
+from vmlab.lab.process.preflight import check_ready
+from vmlab.lab.process.prepared import plan_of
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.provision.host_support import with_images
 from vmlab.model.errors import CleanupIncomplete, ExitCode, UsageError, VmlabError
 from vmlab.model.places import runs_folder
-from vmlab.plan.loading import ScenarioFile
 from vmlab.plan.planning import Overrides, check_fit, make_plan, read_host_facts
+from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.words import plural
 
 

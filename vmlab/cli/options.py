@@ -10,7 +10,7 @@ import click
 
 from vmlab.model.quantities import format_seconds, parse_seconds
 from vmlab.model.run import CACHE_MODES
-from vmlab.model.scenario import MOST_TILES, SIZES
+from vmlab.model.scenarios.scenario import MOST_TILES, SIZES
 from vmlab.plan.looping import LONGEST_LOOP, USUAL_LOOP
 from vmlab.plan.terms import Overrides
 

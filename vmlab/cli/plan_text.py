@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vmlab.analysis.intent import table_document
-from vmlab.analysis.repeats import GateNeeded, repeats_needed
+from vmlab.analysis.comparison.repeats_needed import GateNeeded, repeats_needed
+from vmlab.analysis.figures.intent import table_document
 from vmlab.model.axes import axes_words, repeat_words
-from vmlab.model.disk_profiles import DISK_PROFILES
-from vmlab.model.guest import LAB_IMAGE
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
-from vmlab.model.repetition import Until
+from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
+from vmlab.model.scenarios.guest import LAB_IMAGE
+from vmlab.model.scenarios.repetition import Until
 from vmlab.model.units import about_seconds, format_bit_rate, format_bytes
 from vmlab.model.visible import visible_line
-from vmlab.plan.control import SIDE, SIDES
+from vmlab.plan.control_cells import SIDE, SIDES
 from vmlab.plan.disk_room import disk_needed
 from vmlab.plan.estimate import freezing_seconds
-from vmlab.plan.memory import cell_memory, memory_needed
+from vmlab.plan.memory_needed import cell_memory, memory_needed
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Plan, WorkloadPlan
 from vmlab.report.words import order_words, plural

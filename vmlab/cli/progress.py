@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TextIO
 
-from vmlab.analysis.timeline import RunTimeline
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.event import (
     AnotherRunSeen,
     CellEnded,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from vmlab.model.sample import Sample
 from vmlab.model.units import format_bytes
-from vmlab.telemetry.figure import HostFigure
-from vmlab.telemetry.host_figures import figures_of_group
+from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry.host.host_figures import figures_of_group
 from vmlab.telemetry.speed import SPEED
 
 _NOTHING = "-"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vmlab.model.errors import GuestError
-from vmlab.model.guest import Boot
+from vmlab.model.scenarios.guest import Boot
 from vmlab.workloads.contract import Shell
 
 _SETTLED_SECONDS = 240.0

@@ -8,8 +8,8 @@ from typing import Any
 
 from vmlab.model.cache import has_write_cache
 from vmlab.model.errors import GuestError
-from vmlab.model.guest import GuestResources
 from vmlab.model.names import DATA_FOLDER, DATA_SERIAL
+from vmlab.model.scenarios.guest import GuestResources
 from vmlab.workloads.contract import Shell
 
 _SECONDS = 300.0

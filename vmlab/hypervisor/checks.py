@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.hypervisor import cgroups, kvm_probe
-from vmlab.hypervisor.disks import supports_direct
-from vmlab.model.host_settings import HOST_PARTS, HOST_SETTINGS
+from vmlab.hypervisor import kvm_probe
+from vmlab.hypervisor.disks.overlays import supports_direct
+from vmlab.hypervisor.isolation import cgroups
 from vmlab.model.places import cache_folder, runs_folder, state_folder
+from vmlab.model.scenarios.host_settings import HOST_PARTS, HOST_SETTINGS
+from vmlab.telemetry.host.power import Power
 from vmlab.telemetry.host_settings import CANNOT_WRITE, unsettable
-from vmlab.telemetry.power import Power
 from vmlab.telemetry.source import Roots
 from vmlab.telemetry.speed import LABEL, NO_TRACE, speed_now
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from vmlab.integrity import FileDigests
-from vmlab.model.guest import GuestResources
 from vmlab.model.results import CacheProof, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
+from vmlab.model.scenarios.guest import GuestResources
 
 
 @dataclass(frozen=True, slots=True)

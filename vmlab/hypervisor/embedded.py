@@ -13,30 +13,31 @@ from typing import Any, NoReturn
 import libvirt
 import libvirt_qemu
 
-from vmlab.hypervisor import cgroups, frozen
-from vmlab.hypervisor.calls import call
+from vmlab.hypervisor.ceph.rbd import REMOVE_SECONDS
 from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
-from vmlab.hypervisor.data_disks import DataDisks
-from vmlab.hypervisor.dhcp import AddressServer
-from vmlab.hypervisor.disks import BackingFormat, make_overlay, require_direct
-from vmlab.hypervisor.domain_watch import DomainWatch
-from vmlab.hypervisor.domain_xml import DomainFiles, Platform, domain_name, domain_xml, nic_xml
-from vmlab.hypervisor.guest_memory import MERGE_SECONDS, set_mergeable
-from vmlab.hypervisor.guest_networks import GuestNetworks
-from vmlab.hypervisor.host_network import require_host_network
+from vmlab.hypervisor.disks.data_disks import DataDisks
+from vmlab.hypervisor.disks.overlays import BackingFormat, make_overlay, require_direct
+from vmlab.hypervisor.disks.running_disks import RunningDisks
+from vmlab.hypervisor.freezing import frozen_files
+from vmlab.hypervisor.freezing.ram_state import SharedState, read_state, released, write_state
+from vmlab.hypervisor.isolation import cgroups
+from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
+from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.hypervisor.journal import Journal, JournalEntry
-from vmlab.hypervisor.libvirt_root import LibvirtRoot, root_folder
-from vmlab.hypervisor.memory_reserve import MemoryReserve
-from vmlab.hypervisor.namespace import require_isolation
-from vmlab.hypervisor.network import remove_bridge
+from vmlab.hypervisor.leftovers import sweep
+from vmlab.hypervisor.libvirt.bulk_statistics import DomainStatistics
+from vmlab.hypervisor.libvirt.calls import call
+from vmlab.hypervisor.libvirt.domain_watch import DomainWatch
+from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, Platform, domain_name, domain_xml, nic_xml
+from vmlab.hypervisor.libvirt.guest_memory import MERGE_SECONDS, set_mergeable
+from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot, root_folder
+from vmlab.hypervisor.libvirt.memory_reserve import MemoryReserve
+from vmlab.hypervisor.network.bridge import remove_bridge
+from vmlab.hypervisor.network.dhcp import AddressServer
+from vmlab.hypervisor.network.host_network_access import require_host_network
 from vmlab.hypervisor.opening import known_capabilities, open_libvirt
-from vmlab.hypervisor.ordered_host import OrderedHost
+from vmlab.hypervisor.overlay_network.guest_networks import GuestNetworks
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
-from vmlab.hypervisor.ram_state import SharedState, read_state, released, write_state
-from vmlab.hypervisor.rbd import REMOVE_SECONDS
-from vmlab.hypervisor.running_disks import RunningDisks
-from vmlab.hypervisor.statistics import DomainStatistics
-from vmlab.hypervisor.sweep import sweep
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, HypervisorUnavailable, SnapshotError
 from vmlab.model.results import CacheProof, Drained, NetworkCounts
@@ -124,10 +125,12 @@ class EmbeddedHypervisor:
         platform = await self._ready_for(image, specs)
         facts = await self.facts()
         for spec in specs:
-            folder, expected = saved[spec.name].folder, frozen.layout(spec, image, facts)
-            await call(f"{spec.name}: looking at its snapshot", _ASK, frozen.require_fitting, folder, expected)
-        folders = {saved[spec.name].folder: saved[spec.name].files[frozen.RAM] for spec in specs}
-        states = {folder: SharedState(folder / frozen.RAM, expected, _STATE) for folder, expected in folders.items()}
+            folder, expected = saved[spec.name].folder, frozen_files.layout(spec, image, facts)
+            await call(f"{spec.name}: looking at its snapshot", _ASK, frozen_files.require_fitting, folder, expected)
+        folders = {saved[spec.name].folder: saved[spec.name].files[frozen_files.RAM] for spec in specs}
+        states = {
+            folder: SharedState(folder / frozen_files.RAM, expected, _STATE) for folder, expected in folders.items()
+        }
         thawing = [self._thaw(image, one, platform, states[saved[one.name].folder], saved[one.name]) for one in specs]
         try:
             await self._all_or_none(specs, thawing)
@@ -194,7 +197,7 @@ class EmbeddedHypervisor:
         folder = saved.folder
         pid: int | None = None
         try:
-            domain = await self._start(image, spec, platform, folder / frozen.DISK)
+            domain = await self._start(image, spec, platform, folder / frozen_files.DISK)
             pid = self._domain_watch.pid_of(spec.name, domain)
             self._loaded[spec.name] = state.size
             await read_state(domain, spec.name, state, _STATE, self._reserve.free)
@@ -204,7 +207,7 @@ class EmbeddedHypervisor:
             if pid is not None and (ending := await self._domain_watch.kill_of(pid)) is not None:
                 raise GuestLost(spec.name, f"its QEMU died while its state was loaded: {ending}") from error
             why = self._root.last_words_of(domain_name(self._lab, spec.name)) or str(error)
-            if frozen.blames_data(why):
+            if frozen_files.blames_data(why):
                 text = f"{spec.name}: snapshot {folder.name} does not load: {why}"
                 raise SnapshotError(text, snapshot=folder.name) from error
             # Nothing says that the snapshot is at fault, so it is kept.
@@ -239,15 +242,15 @@ class EmbeddedHypervisor:
         try:
             if self._specs[name].network:
                 raise HypervisorError(f"{name}: a guest with a network cannot be saved")
-            described = frozen.layout(self._specs[name], self._images[name], await self.facts())
+            described = frozen_files.layout(self._specs[name], self._images[name], await self.facts())
             domain = await call(f"{name}: looking it up", _ASK, self._lookup, name)
             xml = await call(f"{name}: its description", _ASK, domain.XMLDesc, 0)
             await call(f"{name}: stopping its processors", _ASK, domain.suspend)
-            await write_state(domain, name, folder / frozen.RAM, _STATE)
+            await write_state(domain, name, folder / frozen_files.RAM, _STATE)
             self._domain_watch.leave(name)
             await call(f"{name}: stopping", _STOP, self._stop, name)
-            await call(f"{name}: keeping its disk", _STATE, frozen.keep_disk, self._files[name].overlay, folder)
-            frozen.write_machine(folder, described, version_words(self._connection.getLibVersion()), xml)
+            await call(f"{name}: keeping its disk", _STATE, frozen_files.keep_disk, self._files[name].overlay, folder)
+            frozen_files.write_machine(folder, described, version_words(self._connection.getLibVersion()), xml)
         except OSError as error:
             raise HypervisorError(f"{name}: cannot be saved: {error}") from error
         finally:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.model.errors import HypervisorError
-from vmlab.model.host_settings import HostSettings
+from vmlab.model.scenarios.host_settings import HostSettings
 from vmlab.system.host_setting import is_known, read_setting, write_setting
 from vmlab.telemetry.host_settings import (
     KSM_RUN,

@@ -8,12 +8,12 @@ from typing import Any
 
 import libvirt
 
-from vmlab.hypervisor import cgroups
-from vmlab.hypervisor.events import DomainEvents, start_event_loop
+from vmlab.hypervisor.isolation import cgroups
+from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.hypervisor.journal import Journal, JournalEntry
-from vmlab.hypervisor.libvirt_root import LibvirtRoot, on_one_cpu
-from vmlab.hypervisor.network import make_bridge
-from vmlab.hypervisor.ordered_host import OrderedHost
+from vmlab.hypervisor.libvirt.events import DomainEvents, start_event_loop
+from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot, on_one_cpu
+from vmlab.hypervisor.network.bridge import make_bridge
 from vmlab.model.places import cache_folder
 
 

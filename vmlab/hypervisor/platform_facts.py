@@ -10,11 +10,12 @@ from typing import Any
 
 from lxml import etree
 
-from vmlab.hypervisor import frozen, kvm_probe
-from vmlab.hypervisor.calls import call
-from vmlab.hypervisor.domain_xml import Platform
-from vmlab.hypervisor.host_network import provide_emulator
+from vmlab.hypervisor import kvm_probe
+from vmlab.hypervisor.freezing import frozen_files
 from vmlab.hypervisor.kvm_probe import EMULATOR
+from vmlab.hypervisor.libvirt.calls import call
+from vmlab.hypervisor.libvirt.domain_xml import Platform
+from vmlab.hypervisor.network.host_network_access import provide_emulator
 from vmlab.model.errors import DeadlineExceeded, HypervisorError
 from vmlab.model.places import cache_folder
 from vmlab.model.run import Accelerator
@@ -69,7 +70,7 @@ class PlatformFacts:
             "accelerator": platform.accelerator,
             "machine_type": platform.machine_type,
             "cpu_model": "host-passthrough" if platform.accelerator == "kvm" else "maximum",
-            "host_cpu_flags": frozen.host_cpu_flags() if platform.accelerator == "kvm" else None,
+            "host_cpu_flags": frozen_files.host_cpu_flags() if platform.accelerator == "kvm" else None,
         }
 
     def _versions(self) -> tuple[int, int]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from vmlab.model.run import AxisValue
-from vmlab.plan.document import Document
-from vmlab.plan.paths import TILES
-from vmlab.plan.problems import Place
+from vmlab.plan.scenario_file.paths import TILES
+from vmlab.plan.scenario_file.problems import Place
+from vmlab.plan.scenario_file.scenario_document import Document
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from vmlab.model.errors import ScenarioError, UsageError
-from vmlab.plan.document import Document
-from vmlab.plan.paths import ASSIGNMENT_ROOTS, expand
-from vmlab.plan.problems import Origin, Place, Problem, meant, shorten
+from vmlab.plan.scenario_file.paths import ASSIGNMENT_ROOTS, expand
+from vmlab.plan.scenario_file.problems import Origin, Place, Problem, meant, shorten
+from vmlab.plan.scenario_file.scenario_document import Document
+from vmlab.plan.scenario_file.yaml_text import parse
 from vmlab.plan.terms import Overrides
-from vmlab.plan.yaml_text import parse
 
 CHANGEABLE_SIZES = ("smoke", "demo")
 _COUNTS = ("repeats", "until")

@@ -11,15 +11,15 @@ from pathlib import PurePosixPath
 from pydantic import ValidationError
 
 from vmlab.model.names import DATA_FOLDER, HOST_PLACE
-from vmlab.model.scenario import Scenario, WorkloadEntry
+from vmlab.model.scenarios.scenario import Scenario, WorkloadEntry
 from vmlab.model.units import format_bytes
-from vmlab.plan.document import Document
+from vmlab.plan.host_lacks import unused_tunnels
 from vmlab.plan.images import of_added_images
-from vmlab.plan.keys import known_keys
-from vmlab.plan.lacking import unused_tunnels
-from vmlab.plan.problems import Place, Problem, meant, shorten
-from vmlab.plan.targets import check_targets
-from vmlab.plan.wording import KnownKeys, problems_of
+from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
+from vmlab.plan.scenario_file.scenario_document import Document
+from vmlab.plan.scenario_file.scenario_keys import known_keys
+from vmlab.plan.scenario_file.wording import KnownKeys, problems_of
+from vmlab.plan.target_checks import check_targets
 from vmlab.workloads.contract import AnyWorkload, WorkloadParams
 from vmlab.workloads.registry import kinds
 

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterator
 
 from vmlab.plan.axes import PlacedAxis, PlacedValue
-from vmlab.plan.document import Document
-from vmlab.plan.problems import Place, Problem
+from vmlab.plan.scenario_file.problems import Place, Problem
+from vmlab.plan.scenario_file.scenario_document import Document
 
 
 def clashes(document: Document, axes: list[PlacedAxis]) -> Iterator[Problem]:

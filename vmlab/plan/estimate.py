@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from vmlab.model.guest import GuestResources
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Accelerator
+from vmlab.model.scenarios.guest import GuestResources
 from vmlab.plan.terms import HostFacts, WorkloadPlan
 from vmlab.workloads.contract import Footprint
 from vmlab.workloads.registry import kinds

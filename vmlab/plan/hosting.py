@@ -14,8 +14,8 @@ from vmlab.model.run import Accelerator
 from vmlab.model.units import format_bytes
 from vmlab.plan.disk_room import disk_needed
 from vmlab.plan.estimate import footprint
-from vmlab.plan.lacking import lacked_by
-from vmlab.plan.memory import memory_needed
+from vmlab.plan.host_lacks import lacked_by
+from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
 from vmlab.telemetry.host_settings import unsettable
 from vmlab.telemetry.place import filesystem_of

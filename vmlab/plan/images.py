@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from vmlab.model.guest import LAB_IMAGE
-from vmlab.model.scenario import Guest, Scenario
+from vmlab.model.scenarios.guest import LAB_IMAGE
+from vmlab.model.scenarios.scenario import Guest, Scenario
 from vmlab.model.units import format_bytes
-from vmlab.plan.problems import Place, Problem, meant, shorten
+from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.services import needed_programs, program_words
 

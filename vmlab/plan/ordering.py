@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from vmlab.model.run import AS_WRITTEN, WARM_UP
-from vmlab.model.scenario import Scenario
+from vmlab.model.scenarios.scenario import Scenario
 from vmlab.plan.terms import CellPlan
 
 

@@ -8,28 +8,28 @@ from dataclasses import replace
 from vmlab.model.errors import UsageError
 from vmlab.model.names import HOST_PLACE, guest_key
 from vmlab.model.run import AxisValue
-from vmlab.model.scenario import Guest, Scenario
-from vmlab.model.table import Table
+from vmlab.model.scenarios.scenario import Guest, Scenario
+from vmlab.model.scenarios.table import Table
 from vmlab.model.units import format_bytes, format_seconds
 from vmlab.plan.axes import PlacedAxis, Point, absent_values, points
 from vmlab.plan.changes import apply_overrides, apply_size
 from vmlab.plan.checking import Checked, read_cell, read_scenario
-from vmlab.plan.control import controlled
-from vmlab.plan.document import Document
+from vmlab.plan.control_cells import controlled
 from vmlab.plan.estimate import cell_disk, cell_seconds, footprint
+from vmlab.plan.host_lacks import without_lacking
 from vmlab.plan.hosting import check_fit, read_host_facts
 from vmlab.plan.images import of_lacked_programs, on_this_host
-from vmlab.plan.lacking import without_lacking
-from vmlab.plan.loading import ScenarioFile
 from vmlab.plan.looping import looped
-from vmlab.plan.memory import memory_needed
+from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.ordering import ordered
 from vmlab.plan.placing import place_axes
-from vmlab.plan.problems import Problem
-from vmlab.plan.targets import check_given, not_applicable
+from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.plan.scenario_file.problems import Problem
+from vmlab.plan.scenario_file.scenario_document import Document
+from vmlab.plan.target_checks import check_given, not_applicable
 from vmlab.plan.terms import AbsentPoint, CellPlan, GuestPlan, HostFacts, Overrides, Plan, WorkloadPlan
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.targets import Configured, targets_of
+from vmlab.workloads.target_limits import Configured, targets_of
 
 __all__ = [
     "CellPlan",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from vmlab.model.guest import GuestResources
 from vmlab.model.names import guest_of
+from vmlab.model.scenarios.guest import GuestResources
 from vmlab.plan.terms import CellPlan, WorkloadPlan
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from vmlab.model.asset import Asset
 from vmlab.model.axes import absent_words
-from vmlab.model.host_settings import HostSettings
 from vmlab.model.run import Accelerator, AxisValue, CacheMode
+from vmlab.model.scenarios.host_settings import HostSettings
 
 if TYPE_CHECKING:
-    from vmlab.model.guest import GuestResources
-    from vmlab.model.scenario import Scenario
-    from vmlab.model.table import Table
+    from vmlab.model.scenarios.guest import GuestResources
+    from vmlab.model.scenarios.scenario import Scenario
+    from vmlab.model.scenarios.table import Table
     from vmlab.workloads.contract import WorkloadParams
-    from vmlab.workloads.targets import Target
+    from vmlab.workloads.target_limits import Target
 
 
 @dataclass(frozen=True, slots=True)

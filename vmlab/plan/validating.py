@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vmlab.model.scenario import SIZES
-from vmlab.plan.loading import ScenarioFile, load
+from vmlab.model.scenarios.scenario import SIZES
 from vmlab.plan.planning import make_plan
+from vmlab.plan.scenario_file.loading import ScenarioFile, load
 from vmlab.plan.terms import HostFacts, Overrides
 
 _ANY_HOST = HostFacts(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from vmlab.analysis.comparison import Comparison, Row
-from vmlab.analysis.difference import Difference
-from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, Figure
-from vmlab.analysis.tile_index import TILE_INDEX
+from vmlab.analysis.comparison.comparison import Comparison, Row
+from vmlab.analysis.comparison.difference import Difference
+from vmlab.analysis.figures.figure import RUN_TIME, WALL_SECONDS, Figure
+from vmlab.analysis.tiles.tile_index import TILE_INDEX
 from vmlab.model.axes import axes_words
 from vmlab.model.run import AxisValue
 from vmlab.report.figures import figure_text, form_of
-from vmlab.report.yardsticks import corrected_heading
+from vmlab.report.run.yardstick_text import corrected_heading
 
 
 @dataclass(frozen=True, slots=True)

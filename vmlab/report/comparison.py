@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from vmlab.analysis.comparison import INDEX, Comparison, Row
-from vmlab.analysis.difference import Difference
-from vmlab.analysis.figure import WALL_SECONDS, Figure
+from vmlab.analysis.comparison.comparison import INDEX, Comparison, Row
+from vmlab.analysis.comparison.difference import Difference
+from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.model.axes import axes_words, places_words
 from vmlab.model.visible import visible_values
 from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
 from vmlab.report.heading import behind_notes
-from vmlab.report.scores import throughput_words
+from vmlab.report.run.score_rows import throughput_words
+from vmlab.report.run.yardstick_text import corrected_notes
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes
 from vmlab.report.words import MARK, apart_words, moment, plural
-from vmlab.report.yardsticks import corrected_notes
 
 _LONGEST_NAME = 24
 

@@ -33,7 +33,7 @@ from vmlab.model.event import (
 from vmlab.model.ordered import ordered_sentences
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import EMULATED, Outcome
-from vmlab.report.loops import round_words
+from vmlab.report.run.loop_text import round_words
 from vmlab.report.words import host_words, network_words, plural, switch_words, tiles_words
 
 _LEVELS = {Outcome.PASSED: "good", Outcome.INVALID: "warning", Outcome.FAILED: "error", Outcome.ABORTED: "error"}

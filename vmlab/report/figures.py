@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from vmlab.analysis.figure import MISSING, Figure
+from vmlab.analysis.figures.figure import MISSING, Figure
 from vmlab.model.run import Outcome
 from vmlab.model.written import Written, written
 from vmlab.report.words import MARK, NOT_MEASURED, number

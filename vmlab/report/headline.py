@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from vmlab.analysis.comparison import Comparison, Row
-from vmlab.analysis.difference import Difference, Verdict
+from vmlab.analysis.comparison.comparison import Comparison, Row
+from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.model.axes import axes_words
+from vmlab.report.bound_text import resource_word
 from vmlab.report.compared_rows import row_name
 from vmlab.report.heading import behind_words
-from vmlab.report.limits import resource_word
+from vmlab.report.run.yardstick_text import corrected_how
 from vmlab.report.verdicts import long_text, percent_text, to_find_words, unit_of, untested_words
 from vmlab.report.words import plural
-from vmlab.report.yardsticks import corrected_how
 
 _MOST_NAMED = 4
 

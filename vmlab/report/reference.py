@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from vmlab.analysis.claims import AnsweredClaim
-from vmlab.analysis.published import AnsweredFigure, BesideReference
+from vmlab.analysis.reference.claims import AnsweredClaim
+from vmlab.analysis.reference.published import AnsweredFigure, BesideReference
 from vmlab.model.axes import axes_words
 from vmlab.model.ordered import behind
-from vmlab.model.reference import PublishedFigure
+from vmlab.model.scenarios.reference import PublishedFigure
 from vmlab.model.visible import visible_values
 from vmlab.report.figures import doubted, figure_text
 from vmlab.report.grid import WIDTH, Column, grid, paragraph
 from vmlab.report.heading import heading
-from vmlab.report.table_heads import metric_words
-from vmlab.report.tables import absent_notes, table_lines
+from vmlab.report.run.table_heads import metric_words
+from vmlab.report.run.tables import absent_notes, table_lines
 from vmlab.report.words import MARK, NOT_MEASURED, plural, relative_number
 
 _MINUTES = "m s"

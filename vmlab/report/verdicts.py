@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from vmlab.analysis.difference import Difference, Verdict
-from vmlab.analysis.figure import Figure, OneReading
-from vmlab.analysis.power import MOST
+from vmlab.analysis.comparison.difference import Difference, Verdict
+from vmlab.analysis.figures.figure import Figure, OneReading
+from vmlab.analysis.statistics.sample_size import MOST
 from vmlab.report.figures import value_words
 from vmlab.report.words import NOT_MEASURED, plural, relative_number
 
 if TYPE_CHECKING:
     # It brings pydantic, which would delay the console's first picture.
-    from vmlab.model.table import Relative
+    from vmlab.model.scenarios.table import Relative
 
 UNPROVEN = "~"
 """Marks a difference that the test found no proof of."""

@@ -29,7 +29,7 @@ from vmlab.model.quantities import format_bytes
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE
-from vmlab.store.schema import TABLES
+from vmlab.store.sql_schema import TABLES
 from vmlab.system.given_file import open_given
 from vmlab.system.marks import make_marked, owner_of
 from vmlab.system.naming import named

@@ -20,7 +20,7 @@ from vmlab.model.quantities import format_bytes
 from vmlab.model.results import RawOutput
 from vmlab.store.columns import names_of, number, packed, raw_output, text, whole
 from vmlab.store.life import is_alive
-from vmlab.store.schema import APPLICATION_ID, VERSION
+from vmlab.store.sql_schema import APPLICATION_ID, VERSION
 from vmlab.system.given_file import demand_given
 
 _PAGE = 1000

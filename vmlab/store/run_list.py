@@ -78,7 +78,7 @@ def summaries() -> list[RunSummary]:
 
 def _summarise(folder: Path) -> RunSummary:
     # Imported late: where nothing is new, neither SQLite nor the events are needed.
-    from vmlab.store.summary import summarise
+    from vmlab.store.run_summary import summarise
 
     return summarise(folder / STORE)
 

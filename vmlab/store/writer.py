@@ -15,7 +15,7 @@ from vmlab.model.errors import StoreError
 from vmlab.model.event import Event
 from vmlab.model.event_json import to_json
 from vmlab.model.results import RawOutput
-from vmlab.store.schema import APPLICATION_ID, TABLES, VERSION
+from vmlab.store.sql_schema import APPLICATION_ID, TABLES, VERSION
 
 FOLD_SECONDS = 10.0
 """How long the end of a run waits for viewers that are in the middle of a read."""

@@ -7,7 +7,7 @@ from itertools import accumulate, chain, pairwise
 from operator import itemgetter, sub
 from typing import NamedTuple, cast
 
-from vmlab.telemetry.counter import NAN, growth
+from vmlab.telemetry.host.counter import NAN, growth
 
 GuestStats = Mapping[str, Mapping[str, int]]
 """libvirt's parameters (``cpu.time``, ``block.0.rd.bytes``, …) by the name of the domain."""

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from vmlab.telemetry.counter import NAN
-from vmlab.telemetry.cpu import CpuShares
+from vmlab.telemetry.host.counter import NAN
+from vmlab.telemetry.host.cpu import CpuShares
 from vmlab.telemetry.source import KernelFile, Roots
 
 Scope = Literal["namespace", "process"]

@@ -22,7 +22,7 @@ from vmlab.model.visible import visible, visible_line
 from vmlab.system.terminal import say
 from vmlab.tui.contract import Said, Tabular
 from vmlab.tui.driver import WaitingDriver
-from vmlab.tui.late import (
+from vmlab.tui.lazy_imports import (
     compare_screen,
     demo_screen,
     find_demo,

@@ -5,21 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vmlab.lab.asking import ask_for, ask_for_now, coming_of
-from vmlab.lab.folder import RunFolder
-from vmlab.lab.host_images import with_images
-from vmlab.lab.launch import start_run
-from vmlab.lab.ready import check_ready
-from vmlab.lab.stopping import stop_run
+from vmlab.lab.commands.asking import ask_for, ask_for_now, coming_of
+from vmlab.lab.commands.stopping import stop_run
+from vmlab.lab.process.launch import start_run
+from vmlab.lab.process.preflight import check_ready
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.provision.host_support import with_images
 from vmlab.model.event import CellToCome
-from vmlab.model.host_settings import Ksm
 from vmlab.model.places import runs_folder
 from vmlab.model.run import CacheMode
-from vmlab.plan.loading import ScenarioFile
+from vmlab.model.scenarios.host_settings import Ksm
 from vmlab.plan.planning import check_fit, make_plan, read_host_facts
+from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import Overrides
-from vmlab.report.coming import changed_words
-from vmlab.report.loops import loop_ended_words, tile_asked_words
+from vmlab.report.coming_text import changed_words
+from vmlab.report.run.loop_text import loop_ended_words, tile_asked_words
 from vmlab.report.words import plural, switch_words
 
 ORIGIN = "the console"

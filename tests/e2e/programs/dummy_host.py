@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from vmlab.hypervisor.cgroups import WANTED
+from vmlab.hypervisor.isolation.cgroups import WANTED
 from vmlab.system import kernel
 
 _NODES = {

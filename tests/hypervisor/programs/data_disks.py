@@ -11,8 +11,8 @@ import libvirt
 
 from tests.hypervisor.conftest import spec
 from vmlab.guests.image import ensure
-from vmlab.hypervisor import loop
 from vmlab.hypervisor.contract import BootImage, DomainSpec
+from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.model.errors import HypervisorError
 from vmlab.model.run import CACHE_MODES, CacheMode
@@ -74,7 +74,7 @@ async def main(runtime: str, folder: str, *modes: CacheMode) -> None:
         await hypervisor.destroy([one.name])
         said[one.name]["left"] = [path.name for path in disks.iterdir()]
     await hypervisor.close()
-    said["loops"] = [str(path) for path in Path("/dev").glob("loop[0-9]*") if folder in loop.file_of(path)]
+    said["loops"] = [str(path) for path in Path("/dev").glob("loop[0-9]*") if folder in loop_devices.file_of(path)]
     sys.stdout.write(json.dumps(said) + "\n")
 
 

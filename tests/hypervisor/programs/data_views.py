@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from vmlab.hypervisor.host_data import host_data
+from vmlab.hypervisor.disks.host_data import host_data
+from vmlab.hypervisor.disks.root_mount import mounted_root, root_with_data
 from vmlab.hypervisor.journal import Journal
-from vmlab.hypervisor.root_mount import mounted_root, root_with_data
 from vmlab.model.names import WORKLOADS_FOLDER
 from vmlab.system.removal import mounts_below
 

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from tests.hypervisor.conftest import spec
-from tests.hypervisor.test_domain_xml import DATA, FROZEN, IMAGE, ON_BLOCK, ON_FILE, TCG
-from vmlab.hypervisor.block_nodes import definitions_in
-from vmlab.hypervisor.domain_xml import data_disk_xml, domain_xml
+from tests.hypervisor.libvirt.test_domain_xml import DATA, FROZEN, IMAGE, ON_BLOCK, ON_FILE, TCG
+from vmlab.hypervisor.disks.block_nodes import definitions_in
+from vmlab.hypervisor.disks.running_disks import with_disk
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
-from vmlab.hypervisor.running_disks import with_disk
+from vmlab.hypervisor.libvirt.domain_xml import data_disk_xml, domain_xml
 
 
 async def main(runtime: str, folder: str) -> None:

@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from vmlab.hypervisor import disk_process, loop
-from vmlab.hypervisor.disk_process import PATIENCE
-from vmlab.hypervisor.disk_proof import ProofFigure
-from vmlab.hypervisor.emulated_disk import EmulatedDisk
+from vmlab.hypervisor.disks import loop_devices
+from vmlab.hypervisor.emulated_disk import disk_process
+from vmlab.hypervisor.emulated_disk.disk_process import PATIENCE
+from vmlab.hypervisor.emulated_disk.disk_proof import ProofFigure
+from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
 from vmlab.hypervisor.journal import Journal
-from vmlab.model.disk_profiles import HDD_7200
 from vmlab.model.errors import VmlabError
+from vmlab.model.scenarios.disk_profiles import HDD_7200
 from vmlab.system.removal import mounts_below
 
 SIZE = 2**30
@@ -50,7 +51,7 @@ async def run(folder: Path, end: str) -> None:
             node = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve().name
             say(
                 loop=node.startswith("loop"),
-                direct=loop.is_direct(Path("/dev", node)),
+                direct=loop_devices.is_direct(Path("/dev", node)),
                 base_on_it=base.stat().st_dev == device,
                 base=base.read_bytes() == b"base" * 1000,
                 pid=disk.pid is not None,

@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from vmlab.hypervisor.namespace import host_pids
+from vmlab.hypervisor.isolation.namespace import host_pids
 
 
 def _states() -> list[str]:

@@ -11,8 +11,8 @@ from typing import Any
 
 from pyroute2 import IPRoute
 
-from vmlab.hypervisor.far_host import far_host_network
-from vmlab.hypervisor.network import make_bridge
+from vmlab.hypervisor.network.bridge import make_bridge
+from vmlab.hypervisor.network.far_host import far_host_network
 from vmlab.model.names import FAR_HOST_ADDRESS
 
 _ANSWERS = """

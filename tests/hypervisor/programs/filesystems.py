@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from vmlab.hypervisor.disks import make_overlay, require_direct, supports_direct
+from vmlab.hypervisor.disks.overlays import make_overlay, require_direct, supports_direct
 from vmlab.model.errors import RefusedError
 from vmlab.system import kernel
 

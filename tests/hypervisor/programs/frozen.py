@@ -23,8 +23,8 @@ from vmlab.guests.agent import AgentCall, wait_for_agent
 from vmlab.guests.agent_shell import AgentShell
 from vmlab.guests.identity import Identity, identify
 from vmlab.guests.image import ensure
-from vmlab.guests.keys import RunKeys
 from vmlab.guests.ssh import SshShell
+from vmlab.guests.ssh_keys import RunKeys
 from vmlab.guests.template import begin_template, empty_template, settle_template
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.embedded import EmbeddedHypervisor

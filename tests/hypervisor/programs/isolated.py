@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 
-from vmlab.hypervisor.namespace import run_isolated
+from vmlab.hypervisor.isolation.namespace import run_isolated
 
 if __name__ == "__main__":
     # As the real launcher does: signals are the runner's.

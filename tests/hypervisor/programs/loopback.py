@@ -7,8 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+from vmlab.hypervisor.disks.root_mount import mounted_root
 from vmlab.hypervisor.journal import Journal
-from vmlab.hypervisor.root_mount import mounted_root
 
 
 def writes(folder: Path, original: Path) -> bool:

@@ -5,11 +5,11 @@ import json
 import sys
 from pathlib import Path
 
-from vmlab.hypervisor.cgroups import prefix_of
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
-from vmlab.hypervisor.libvirt_root import root_folder
-from vmlab.hypervisor.ordered_host import OrderedHost, programs_of
-from vmlab.model.host_settings import HostSize
+from vmlab.hypervisor.isolation.cgroups import prefix_of
+from vmlab.hypervisor.isolation.host_cgroups import OrderedHost, programs_of
+from vmlab.hypervisor.libvirt.libvirt_root import root_folder
+from vmlab.model.scenarios.host_settings import HostSize
 
 
 async def main(runtime: Path, folder: Path, end: str) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pyroute2 import IPRoute
 
-from vmlab.hypervisor.far_host import fresh_namespace
-from vmlab.hypervisor.network import link_index, make_bridge
-from vmlab.hypervisor.overlay import overlay_network
+from vmlab.hypervisor.network.bridge import link_index, make_bridge
+from vmlab.hypervisor.network.far_host import fresh_namespace
+from vmlab.hypervisor.overlay_network.vxlan import overlay_network
 from vmlab.model.names import FAR_BRIDGE, OVERLAY_CABLE
 
 STATION = "198.18.1.10"

@@ -14,12 +14,12 @@ from vmlab.guests.image import ensure
 from vmlab.guests.image import load as load_image
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
-from vmlab.lab.guest_set import GuestSet
-from vmlab.lab.integrity import Integrity
-from vmlab.lab.snapshot_provider import SnapshotProvider
+from vmlab.lab.provision.disk_integrity import Integrity
+from vmlab.lab.provision.guest_set import GuestSet
+from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.model.concurrency import run_all
-from vmlab.plan.loading import load
 from vmlab.plan.planning import make_plan, read_host_facts
+from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.terms import Overrides, Plan
 from vmlab.workloads.services import DATABASE
 

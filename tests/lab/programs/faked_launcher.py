@@ -9,10 +9,10 @@ from typing import Any
 
 from tests.lab.programs.faked_vmlab import HOST, IMAGE, roots
 from vmlab.guests.image import Image
-from vmlab.lab import launcher, measuring
+from vmlab.lab.process import launcher, measuring_runs
 
 _launcher: Any = launcher
-_measuring: Any = measuring
+_measuring: Any = measuring_runs
 
 BUILD_SECONDS = "FAKED_BUILD_SECONDS"
 _NONE = Path("/none")

@@ -12,20 +12,20 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.lab.programs.faked_vmlab import roots
 from tests.waiting import until
 from vmlab.guests.image import Image
-from vmlab.hypervisor.emulated_disk import EmulatedDisk
+from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
 from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
 from vmlab.hypervisor.journal import Journal
-from vmlab.lab import runner
-from vmlab.lab.cell_events import CellEvents
-from vmlab.lab.folder import RunFolder
-from vmlab.lab.guest_disk import GuestDisk
-from vmlab.lab.live_ksm import LiveKsm
-from vmlab.lab.parts import RunnerParts
-from vmlab.lab.recording import HostRecording
-from vmlab.lab.surroundings import CellSurroundings
-from vmlab.model.disk_profiles import DISK_PROFILES
+from vmlab.lab.cell.cell_events import CellEvents
+from vmlab.lab.cell.live_ksm import LiveKsm
+from vmlab.lab.cell.surroundings import CellSurroundings
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.provision.guest_disk import GuestDisk
+from vmlab.lab.run import runner
+from vmlab.lab.run.parts import RunnerParts
+from vmlab.lab.run.recording import HostRecording
 from vmlab.model.event import CellEnded, CellStarted, MeasurementTaken, Notice, WorkloadEnded
 from vmlab.model.run import Outcome
+from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, Plan
 

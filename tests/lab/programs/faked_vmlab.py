@@ -70,18 +70,18 @@ def import_into(module: str, **replaced: object) -> None:
 def main() -> None:
     """Put the fakes in, and run the program."""
     leave_at_once()
-    measuring: Any = import_module("vmlab.lab.measuring")
-    launch: Any = import_module("vmlab.lab.launch")
-    stopping: Any = import_module("vmlab.lab.stopping")
+    measuring: Any = import_module("vmlab.lab.process.measuring_runs")
+    launch: Any = import_module("vmlab.lab.process.launch")
+    stopping: Any = import_module("vmlab.lab.commands.stopping")
     measuring.RUN_FOLDERS = (Path(os.environ[HOST]),)
     launch.LAUNCHER = "tests.lab.programs.faked_launcher"
-    sweep: Any = import_module("vmlab.lab.sweep")
+    sweep: Any = import_module("vmlab.lab.process.dead_runs")
     if MEMORY in os.environ:
         import_into("vmlab.cli.one_run", read_host_facts=read_host_facts)
-    import_into("vmlab.lab.force", sweep_run=partial(sweep.sweep_run, roots=roots()))
-    import_into("vmlab.cli.upkeep_commands", sweep_all=partial(sweep.clean, roots()))
+    import_into("vmlab.lab.commands.forced_end", sweep_run=partial(sweep.sweep_run, roots=roots()))
+    import_into("vmlab.cli.commands.upkeep_commands", sweep_all=partial(sweep.clean, roots()))
     stopping.ANSWER_SECONDS = stopping.SILENT_SECONDS = float(os.environ.get(PATIENCE, "120"))
-    watch: Any = import_module("vmlab.lab.watch")
+    watch: Any = import_module("vmlab.lab.process.event_feed")
     watch._LAST_WORD_SECONDS = 10.0
     if SIGNAL_IN in os.environ:
         number, _, function = os.environ[SIGNAL_IN].partition(" ")

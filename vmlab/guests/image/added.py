@@ -12,7 +12,7 @@ from typing import Any
 from vmlab.guests.cached import Collection, Entry, digests_in, require_sizes
 from vmlab.integrity import FileDigests, verify
 from vmlab.model.errors import ImageError, UsageError
-from vmlab.model.guest import LAB_IMAGE, check_image_name
+from vmlab.model.scenarios.guest import LAB_IMAGE, check_image_name
 from vmlab.system.removal import Removals
 
 SCHEMA = "vmlab.added-image/1"

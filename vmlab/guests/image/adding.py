@@ -14,8 +14,8 @@ from vmlab.guests.image import added
 from vmlab.guests.image.added import ADDED, DISK, INITRD, KERNEL, KEY, AddedImage, id_of
 from vmlab.guests.image.disk_programs import NotReadable, programs_on
 from vmlab.guests.image.steps import Stop, run_step, stoppable
-from vmlab.guests.keys import read_private_key
 from vmlab.guests.needs import all_programs
+from vmlab.guests.ssh_keys import read_private_key
 from vmlab.integrity import describe
 from vmlab.model.errors import HypervisorUnavailable, ImageError, UsageError, in_one_line
 from vmlab.model.quantities import format_bytes

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vmlab.analysis.carried import nearest
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import CellDocument, RunDocument
-from vmlab.analysis.targets import delivered
-from vmlab.analysis.throughput import tiles_of
+from vmlab.analysis.tiles.target_results import delivered
+from vmlab.analysis.tiles.throughput import tiles_of
+from vmlab.analysis.tiles.tiles_carried import nearest
 from vmlab.model.axes import axis_word
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
 from vmlab.model.run import EMULATED
-from vmlab.report.scale import brief, climb_of
-from vmlab.report.targets import missed_words
+from vmlab.report.run.target_text import missed_words
+from vmlab.report.run.tiles_text import brief, climb_of
 from vmlab.report.words import NOT_MEASURED, host_number, number, plural
 from vmlab.store.reader import RunReader
 

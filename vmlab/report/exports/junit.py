@@ -8,15 +8,15 @@ from typing import BinaryIO
 
 from lxml import etree
 
-from vmlab.analysis.figure import RUN_TIME
+from vmlab.analysis.figures.figure import RUN_TIME
 from vmlab.analysis.shape import CellDocument, RunDocument, WorkloadDocument
-from vmlab.analysis.targets import delivered
+from vmlab.analysis.tiles.target_results import delivered
 from vmlab.model.axes import axes_words
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_values
 from vmlab.report.exports.tidy import Exported
-from vmlab.report.targets import verdict_words
+from vmlab.report.run.target_text import verdict_words
 from vmlab.report.words import plural
 
 _FAILURES = (Outcome.FAILED,)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from lxml import etree
 
-from vmlab.analysis.comparison import Comparison
-from vmlab.analysis.gate import Answer, State
+from vmlab.analysis.comparison.comparison import Comparison
+from vmlab.analysis.comparison.gate import Answer, State
 from vmlab.model.visible import visible_values
 from vmlab.report.exports.junit import as_file, counted
-from vmlab.report.gate import answer_lines
+from vmlab.report.gate_text import answer_lines
 
 
 def junit_gate(comparison: Comparison) -> bytes:

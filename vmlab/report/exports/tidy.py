@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from vmlab.analysis.document import run_document
-from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS
+from vmlab.analysis.figures.figure import RUN_TIME, WALL_SECONDS
+from vmlab.analysis.record.spans import RunSpans
 from vmlab.analysis.shape import CellDocument, MeasurementDocument, RunDocument
-from vmlab.analysis.spans import RunSpans
 from vmlab.model.axes import axis_word
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import AxisValue

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from vmlab.analysis.bound import idle_disk_words
-from vmlab.analysis.comparison import Comparison, Row
-from vmlab.analysis.difference import Difference, Verdict
-from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, Figure
-from vmlab.analysis.intent import METRICS, WORKLOADS
-from vmlab.analysis.result_table import Entry, Head, ResultTable, result_tables
+from vmlab.analysis.comparison.comparison import Comparison, Row
+from vmlab.analysis.comparison.difference import Difference, Verdict
+from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable, result_tables
+from vmlab.analysis.figures.figure import RUN_TIME, WALL_SECONDS, Figure
+from vmlab.analysis.figures.intent import METRICS, WORKLOADS
+from vmlab.analysis.record.bound import idle_disk_words
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
 from vmlab.model.run import WARM_UP, Outcome
+from vmlab.report.bound_text import resource_word
 from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.figures import figure_text, form_of
-from vmlab.report.limits import resource_word
-from vmlab.report.table_heads import head_words, metric_words, value_words
-from vmlab.report.targets import missed_sentence
+from vmlab.report.run.table_heads import head_words, metric_words, value_words
+from vmlab.report.run.target_text import missed_sentence
 from vmlab.report.verdicts import interval_text, sentence, untested_words
 from vmlab.report.words import plural, relative_number
 

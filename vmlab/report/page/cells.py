@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.model.run import WARM_UP
-from vmlab.report.limits import bound_lines
-from vmlab.report.switches import switch_lines
+from vmlab.report.bound_text import bound_lines
+from vmlab.report.run.switch_text import switch_lines
+from vmlab.report.run.yardstick_text import yardstick_words
 from vmlab.report.words import order_words
-from vmlab.report.yardsticks import yardstick_words
 
 
 def order_sentence(document: RunDocument) -> str:

@@ -7,22 +7,23 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from vmlab.analysis.comparison import WALL_CLOCK, Comparison, Row
-from vmlab.analysis.figure import (
+from vmlab.analysis.comparison.comparison import Comparison, Row
+from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable, result_tables
+from vmlab.analysis.figures.figure import (
     MISSING,
     RUN_TIME,
+    WALL_CLOCK,
     WALL_SECONDS,
     Figure,
     figure_of,
     host_mean,
     workloads_of,
 )
-from vmlab.analysis.intent import METRICS, WORKLOADS
-from vmlab.analysis.reading import Asked, of_cells_alone, read
-from vmlab.analysis.result_table import Entry, Head, ResultTable, result_tables
+from vmlab.analysis.figures.intent import METRICS, WORKLOADS
+from vmlab.analysis.figures.reading import Asked, of_cells_alone, read
+from vmlab.analysis.figures.table_layout import axis_title, axis_values, cells_at, in_written_order, layout_of
 from vmlab.analysis.shape import CellDocument, RunDocument
-from vmlab.analysis.table_layout import axis_title, axis_values, cells_at, in_written_order, layout_of
-from vmlab.analysis.targets import first_metric, timed_of
+from vmlab.analysis.tiles.target_results import first_metric, timed_of
 from vmlab.model.axes import axes_words, axis_word, places_words
 from vmlab.model.ordered import ORDERED_HOST
 from vmlab.model.run import AxisValue, Outcome
@@ -31,7 +32,7 @@ from vmlab.report.compared_rows import row_name
 from vmlab.report.figures import form_of, with_unit
 from vmlab.report.page.drawing import Line, Point, Span, Timeline, Track, bars, dots, over, timeline
 from vmlab.report.page.gathered import CellCourse
-from vmlab.report.table_heads import head_words, metric_of, metric_words, place_words
+from vmlab.report.run.table_heads import head_words, metric_of, metric_words, place_words
 from vmlab.telemetry.speed import LABEL, SPEED
 
 MOST_PANELS, MOST_LINES, MOST_ROWS = 6, 7, 30

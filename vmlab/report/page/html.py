@@ -10,20 +10,20 @@ from typing import Any
 
 from lxml import etree
 
-from vmlab.analysis.behind import accelerator_of, accelerators_of
-from vmlab.analysis.compare import Side, compare
-from vmlab.analysis.comparison import Comparison
-from vmlab.analysis.result_table import Entry, ResultTable, result_tables
+from vmlab.analysis.comparison.compare import Side, compare
+from vmlab.analysis.comparison.comparison import Comparison
+from vmlab.analysis.comparison.result_table import Entry, ResultTable, result_tables
+from vmlab.analysis.figures.table_layout import in_written_order
+from vmlab.analysis.record.accelerators import accelerator_of, accelerators_of
 from vmlab.analysis.shape import CellDocument
-from vmlab.analysis.table_layout import in_written_order
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import ordered_words
 from vmlab.model.visible import visible_values
+from vmlab.report.bound_text import cell_words, unpassed_lines
 from vmlab.report.comparison import behind_sides, index_notes, side_lines, side_names, side_title
 from vmlab.report.figures import unit_word, value_text
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import behind_words, heading
-from vmlab.report.limits import cell_words, unpassed_lines
 from vmlab.report.page.answer import (
     TARGETS_MISSED,
     answers,
@@ -44,12 +44,12 @@ from vmlab.report.page.content import (
 )
 from vmlab.report.page.elements import Part, chart_figure, chart_grid, el, marked
 from vmlab.report.page.gathered import Gathered, each_a_side
-from vmlab.report.scores import TITLE, score_notes, score_tables
-from vmlab.report.table_heads import TableHeads
-from vmlab.report.tables import table_lines
-from vmlab.report.targets import target_table
+from vmlab.report.run.score_rows import TITLE, score_notes, score_tables
+from vmlab.report.run.table_heads import TableHeads
+from vmlab.report.run.tables import table_lines
+from vmlab.report.run.target_text import target_table
+from vmlab.report.run.yardstick_text import corrected_notes, short_notices
 from vmlab.report.words import network_words, plural
-from vmlab.report.yardsticks import corrected_notes, short_notices
 
 MOST_BYTES = 2_000_000
 """The largest report; what does not fit of timelines and raw output is left out, and the page says so."""

@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from vmlab.analysis.compare import Side, compare
-from vmlab.analysis.result_table import Entry, ResultTable, result_tables
-from vmlab.analysis.table_layout import in_written_order
+from vmlab.analysis.comparison.compare import Side, compare
+from vmlab.analysis.comparison.result_table import Entry, ResultTable, result_tables
+from vmlab.analysis.figures.table_layout import in_written_order
 from vmlab.model.errors import UsageError
 from vmlab.model.visible import visible_values
+from vmlab.report.bound_text import cell_words
 from vmlab.report.comparison import behind_sides, index_notes, side_lines, side_names, side_title
 from vmlab.report.figures import struck_parts
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import heading
-from vmlab.report.limits import cell_words
 from vmlab.report.page.answer import (
     answers,
     comparison_answers,
@@ -25,10 +25,10 @@ from vmlab.report.page.answer import (
 )
 from vmlab.report.page.cells import cell_lines, order_sentence
 from vmlab.report.page.gathered import Gathered, each_a_side
-from vmlab.report.scores import TITLE, score_notes, score_tables
-from vmlab.report.table_heads import TableHeads
-from vmlab.report.targets import target_table
-from vmlab.report.yardsticks import corrected_notes, short_notices
+from vmlab.report.run.score_rows import TITLE, score_notes, score_tables
+from vmlab.report.run.table_heads import TableHeads
+from vmlab.report.run.target_text import target_table
+from vmlab.report.run.yardstick_text import corrected_notes, short_notices
 
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~&$@])|^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$)")
 """Signs that Markdown, or a site's own additions to it such as mentions, would obey; some only at the beginning."""

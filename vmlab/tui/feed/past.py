@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from vmlab.analysis.timeline import RunTimeline
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.checked import Keys, check_of
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import CellStarted, RunStarted, WorkloadEnded
@@ -39,8 +39,8 @@ def intent_of(reader: RunReader) -> Intent:
 
 def planned_axes(folder: Path) -> tuple[Axes, ...]:
     """The axis values of all cells that the run in `folder` was started with; () where that cannot be told."""
-    from vmlab.lab.folder import RunFolder
-    from vmlab.lab.prepared import plan_of
+    from vmlab.lab.process.prepared import plan_of
+    from vmlab.lab.process.run_folder import RunFolder
 
     try:
         plan = plan_of(RunFolder(folder.name, folder))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.lab.host_images import with_images
+from vmlab.lab.provision.host_support import with_images
 from vmlab.model.errors import RefusedError, VmlabError
 from vmlab.model.places import state_folder
-from vmlab.plan.loading import ScenarioFile, load, shipped_names
 from vmlab.plan.planning import check_fit, make_plan, read_host_facts
+from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.plan.terms import HostFacts, Overrides, Plan
 
 

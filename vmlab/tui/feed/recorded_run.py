@@ -6,7 +6,7 @@ import bisect
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.analysis.timeline import RunTimeline
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CellStarted, Event
 from vmlab.model.run import Outcome

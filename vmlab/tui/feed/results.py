@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmlab.analysis.document import run_document
-from vmlab.analysis.published import beside_reference
+from vmlab.analysis.reference.published import beside_reference
 from vmlab.model.errors import UsageError
 from vmlab.report.reference import reference_text
-from vmlab.report.tables import run_table
+from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
 
 OfWidth = Callable[[int], str]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from vmlab.model.run import RUNNING
 from vmlab.store.run_list import summaries
+from vmlab.store.run_summary import summarise
 from vmlab.store.runs import STORE, RunSummary, run_folders
-from vmlab.store.summary import summarise
 
 
 class RunList:

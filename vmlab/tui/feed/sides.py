@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.analysis.compare import Side, cells_alike, sides_by_axis
+from vmlab.analysis.comparison.compare import Side, cells_alike, sides_by_axis
 from vmlab.analysis.document import run_document
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import RunDocument
-from vmlab.analysis.timeline import RunTimeline
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
 from vmlab.model.event import SWITCHED, CellEnded, CellStarted, PhaseEnded, PhaseStarted

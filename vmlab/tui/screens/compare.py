@@ -12,15 +12,15 @@ from textual.binding import Binding, BindingType
 
 from vmlab.model.errors import VmlabError
 from vmlab.model.ordered import EMULATED_DISK, of_emulated_disk, ordered_title
-from vmlab.telemetry.host_figures import HEADLINES
+from vmlab.telemetry.host.host_figures import HEADLINES
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, phases_of, sides_of, switches_of
 from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.state.compared import ComparedSides, compared_sides
+from vmlab.tui.widgets.charts.overlay_chart import Curve, OverlayChart
+from vmlab.tui.widgets.charts.phase_lines import PhaseLines
+from vmlab.tui.widgets.charts.side_bars import SideBars
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.overlay_chart import Curve, OverlayChart
-from vmlab.tui.widgets.phase_lines import PhaseLines
-from vmlab.tui.widgets.side_bars import SideBars
 from vmlab.tui.widgets.side_table import SideTable
 
 _ROOMY = (110, 34)

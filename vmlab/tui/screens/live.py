@@ -18,21 +18,21 @@ from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING
 from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.messages import HostProblem, HostSampled, PastFound, RunArrived, RunFound, RunLost, StoreReadFailed
-from vmlab.tui.late import asked_changes, coming_list, host_feed, live_feed, run_commands, run_state
+from vmlab.tui.lazy_imports import asked_changes, coming_list, host_feed, live_feed, run_commands, run_state
 from vmlab.tui.screens.run_keys import RUN_KEYS
 from vmlab.tui.screens.watch import WatchScreen
 from vmlab.tui.state.views import LogLine, RunView
-from vmlab.tui.widgets.chart_board import Times
+from vmlab.tui.widgets.charts.chart_board import Times
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
 
 if TYPE_CHECKING:
     from vmlab.model.event import CellToCome
-    from vmlab.model.host_settings import Ksm
     from vmlab.model.run import AxisValue, CacheMode
+    from vmlab.model.scenarios.host_settings import Ksm
     from vmlab.tui.feed.host import HostFeed
     from vmlab.tui.feed.live import LiveFeed
     from vmlab.tui.state.asked import AskedChanges, Change
-    from vmlab.tui.widgets.coming_list import ComingList
+    from vmlab.tui.widgets.tables.coming_list import ComingList
 
 _OF_A_RUN = (
     "switch_cache",

@@ -21,8 +21,8 @@ from vmlab.tui.screens.watch import WatchScreen, freezing_lines
 from vmlab.tui.state.history import History
 from vmlab.tui.state.run_state import PastTimes, RunState
 from vmlab.tui.state.views import Axes, RunView
+from vmlab.tui.widgets.charts.position_bar import Timeline
 from vmlab.tui.widgets.status_strip import Origin
-from vmlab.tui.widgets.timeline import Timeline
 
 _STEP_SECONDS = 0.25
 

@@ -13,7 +13,7 @@ from vmlab.model.errors import VmlabError
 from vmlab.tui.feed.results import ResultText, results_of
 from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.result_board import ResultBoard
+from vmlab.tui.widgets.tables.result_board import ResultBoard
 
 
 class ResultsScreen(ConsoleScreen):

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
-from vmlab.analysis.timeline import RunTimeline
+from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import CellEnded, CellStarted
 from vmlab.model.places import runs_folder

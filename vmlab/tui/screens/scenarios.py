@@ -25,10 +25,10 @@ from vmlab.tui.feed.planner import Planned, own_file, planned, scenario_names, s
 from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.state.choices import Choice, choices_of, overrides_of
 from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines
-from vmlab.tui.widgets.choice_form import ChoiceForm
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 from vmlab.tui.widgets.row_list import RowList, cut
+from vmlab.tui.widgets.tables.choice_form import ChoiceForm
 from vmlab.tui.widgets.text_board import TextBoard
 
 _FIRST_SIZE = "demo"

@@ -11,19 +11,19 @@ from textual.timer import Timer
 
 from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.run import RUNNING, Phase
-from vmlab.tui.late import loop_text
+from vmlab.tui.lazy_imports import loop_text
 from vmlab.tui.screens.base import ConsoleScreen
 from vmlab.tui.state.cpu_use import MUCH_PERCENT, outside_share
 from vmlab.tui.state.history import History, guest_figures
 from vmlab.tui.state.views import NO_RUN, RunView
-from vmlab.tui.widgets.chart_board import ChartBoard, Times
-from vmlab.tui.widgets.event_log import EventLog
-from vmlab.tui.widgets.guest_table import METRICS, GuestTable
+from vmlab.tui.widgets.charts.axis_scale import clock
+from vmlab.tui.widgets.charts.chart_board import ChartBoard, Times
 from vmlab.tui.widgets.kept import KeptContainer
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.large_strip import LargeStrip
-from vmlab.tui.widgets.scale import clock
 from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip
+from vmlab.tui.widgets.tables.event_log import EventLog
+from vmlab.tui.widgets.tables.guest_table import METRICS, GuestTable
 from vmlab.tui.widgets.text_board import TextBoard
 
 if TYPE_CHECKING:

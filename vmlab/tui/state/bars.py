@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from vmlab.analysis.comparison import Comparison, Row
-from vmlab.analysis.difference import Difference
-from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS
+from vmlab.analysis.comparison.comparison import Comparison, Row
+from vmlab.analysis.comparison.difference import Difference
+from vmlab.analysis.figures.figure import RUN_TIME, WALL_SECONDS
 from vmlab.report.compared_rows import ComparedRow, compared_rows
 from vmlab.report.verdicts import long_text
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
-from vmlab.telemetry.figure import HostFigure, Terms
-from vmlab.telemetry.host_figures import figures_of_chart
+from vmlab.telemetry.host.figure import HostFigure, Terms
+from vmlab.telemetry.host.host_figures import figures_of_chart
 from vmlab.telemetry.speed import LABEL
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from vmlab.model.axes import axis_yaml
 from vmlab.model.run import CACHE_MODES, AxisValue
-from vmlab.model.scenario import SIZES, Scenario
+from vmlab.model.scenarios.scenario import SIZES, Scenario
 from vmlab.plan.terms import Overrides
 
 _MOST_OFFERED_TILES = 4

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vmlab.analysis.compare import Side, cells_alike, compare
-from vmlab.analysis.comparison import Comparison
-from vmlab.analysis.difference import Difference
-from vmlab.analysis.figure import RUN_TIME, WALL_SECONDS, figure_of, host_mean
+from vmlab.analysis.comparison.compare import Side, cells_alike, compare
+from vmlab.analysis.comparison.comparison import Comparison
+from vmlab.analysis.comparison.difference import Difference
+from vmlab.analysis.figures.figure import RUN_TIME, WALL_SECONDS, figure_of, host_mean
 from vmlab.report.compared_rows import ComparedRow, compared_rows
 from vmlab.report.comparison import comparison_notes, index_notes
 from vmlab.report.heading import behind_words
 from vmlab.report.headline import headline
-from vmlab.report.host_rows import mean_text, row_label
-from vmlab.report.targets import missed_sentence
+from vmlab.report.run.host_rows import mean_text, row_label
+from vmlab.report.run.target_text import missed_sentence
+from vmlab.report.run.yardstick_text import corrected_notes
 from vmlab.report.verdicts import interval_text, percent_text
 from vmlab.report.words import NOT_MEASURED
-from vmlab.report.yardsticks import corrected_notes
-from vmlab.telemetry.host_figures import HEADLINES
+from vmlab.telemetry.host.host_figures import HEADLINES
 from vmlab.tui.state.bars import BarRow, bar_rows
 
 _RUN_TIMES = (RUN_TIME, WALL_SECONDS)

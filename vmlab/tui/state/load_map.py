@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from vmlab.model.names import guest_of
 from vmlab.model.quantities import format_bytes
 from vmlab.plan.disk_room import disk_needed
-from vmlab.plan.memory import memory_needed
+from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import GuestPlan, HostFacts, Plan
 
 _LANE = 6

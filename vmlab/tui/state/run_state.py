@@ -6,8 +6,8 @@ import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from vmlab.analysis.loops import LoopRow, loop_rows
-from vmlab.analysis.timeline import CellTimeline, RunTimeline, WorkloadTimeline
+from vmlab.analysis.record.loops import LoopRow, loop_rows
+from vmlab.analysis.record.timeline import CellTimeline, RunTimeline, WorkloadTimeline
 from vmlab.model.event import (
     CacheSwitched,
     CellEnded,

@@ -10,7 +10,7 @@ from vmlab.model.names import guest_key
 from vmlab.model.run import RUNNING, AxisValue
 
 if TYPE_CHECKING:
-    from vmlab.analysis.loops import LoopRow
+    from vmlab.analysis.record.loops import LoopRow
 
 Axes = tuple[tuple[str, AxisValue], ...]
 """Names and values of a cell's axes in order; hashable."""

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from vmlab.model.run import RUNNING, AxisValue
 from vmlab.tui.state.views import NO_RUN, Axes, CellView, RunView
+from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.large_text import COLUMNS, large
 from vmlab.tui.widgets.painted import Line, Painted, Piece
-from vmlab.tui.widgets.scale import clock
 
 _GAP = 4
 

@@ -9,9 +9,9 @@ from vmlab.model.axes import axes_words
 from vmlab.model.quantities import about_seconds
 from vmlab.model.run import EMULATED, RUNNING
 from vmlab.tui.state.views import NO_RUN, RunView
+from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.painted import Line, Painted, Piece
-from vmlab.tui.widgets.scale import clock
 
 
 class Origin(NamedTuple):

@@ -19,7 +19,6 @@ from vmlab.workloads.account import (
     parse_account,
     remove_own_folder,
 )
-from vmlab.workloads.bonnie_report import MACHINE, STAGES, BonnieReport, TooQuick, parse_bonnie
 from vmlab.workloads.contract import (
     Client,
     Collected,
@@ -34,8 +33,9 @@ from vmlab.workloads.contract import (
 )
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.programs import install
+from vmlab.workloads.reports.bonnie_report import MACHINE, STAGES, BonnieReport, TooQuick, parse_bonnie
 from vmlab.workloads.services import LAB_USER
-from vmlab.workloads.verdict import demand_equal, demand_success
+from vmlab.workloads.verification import demand_equal, demand_success
 
 _MIB = 2**20
 _CHARACTERS_PER_SECOND = {"kvm": 1.8e6, "tcg": 0.2e6}

@@ -17,8 +17,8 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.sysbench_report import IntervalCount, parse_report
-from vmlab.workloads.verdict import demand_equal, demand_success
+from vmlab.workloads.reports.sysbench_report import IntervalCount, parse_report
+from vmlab.workloads.verification import demand_equal, demand_success
 
 _EVENT_SECONDS = {"kvm": 0.0022, "tcg": 0.014}
 """One event of max_prime 50,000: measured under TCG, and on the host itself, which KVM is close to."""

@@ -31,7 +31,7 @@ from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.programs import ask, command, install, last_object, line_object, objects
 from vmlab.workloads.services import LAB_PASSWORD, LAB_USER, SHARE, SHARE_FOLDER
 from vmlab.workloads.tree_listing import first_differences
-from vmlab.workloads.verdict import demand_success
+from vmlab.workloads.verification import demand_success
 
 _BLOCK = 4096
 _FILE_OVERHEAD = 1_500

@@ -33,11 +33,11 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.fio_report import PERCENTILES, FioReport, parse_fio
-from vmlab.workloads.fio_verdict import Asked, demand_access, demand_layout, demand_work
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.programs import install
-from vmlab.workloads.verdict import demand_success
+from vmlab.workloads.reports.fio_report import PERCENTILES, FioReport, parse_fio
+from vmlab.workloads.reports.fio_verdict import Asked, demand_access, demand_layout, demand_work
+from vmlab.workloads.verification import demand_success
 
 _BLOCK_SECONDS = {"kvm": 0.0001, "tcg": 0.001}
 _BYTES_PER_SECOND = {"kvm": 300e6, "tcg": 80e6}

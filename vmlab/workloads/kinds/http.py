@@ -12,7 +12,6 @@ from vmlab.model.concurrency import run_all
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import WORKLOADS_FOLDER
 from vmlab.model.units import Pace
-from vmlab.workloads.ab_report import AbReport, RequestCount, parse_ab, parse_percentiles
 from vmlab.workloads.contract import (
     Client,
     Collected,
@@ -28,10 +27,11 @@ from vmlab.workloads.contract import (
 from vmlab.workloads.mariadb import selects, selects_since
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.pace import PACE_METRICS, check_pace, idle_of_pace, paced_seconds
-from vmlab.workloads.paced_report import parse_paced
 from vmlab.workloads.programs import ask, command, install, line_object
+from vmlab.workloads.reports.ab_report import AbReport, RequestCount, parse_ab, parse_percentiles
+from vmlab.workloads.reports.paced_report import parse_paced
 from vmlab.workloads.services import ACCESS_LOG
-from vmlab.workloads.verdict import demand_equal, demand_success
+from vmlab.workloads.verification import demand_equal, demand_success
 
 _REQUEST_SECONDS = {"kvm": 0.03, "tcg": 0.26}
 """Measured on two idle cores under TCG; no KVM was at hand, so its figure is a guess."""

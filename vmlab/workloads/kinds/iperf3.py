@@ -19,10 +19,10 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.iperf3_report import Iperf3Report, Sum, parse_iperf3
-from vmlab.workloads.iperf3_verdict import demand_arrived, demand_lasted, demand_time, rate_reached
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.verdict import demand_equal, demand_success
+from vmlab.workloads.reports.iperf3_report import Iperf3Report, Sum, parse_iperf3
+from vmlab.workloads.reports.iperf3_verdict import demand_arrived, demand_lasted, demand_time, rate_reached
+from vmlab.workloads.verification import demand_equal, demand_success
 
 _FIRST_PORT = 20_000
 """Above what the image's servers use and below the ports that the kernel gives to clients."""

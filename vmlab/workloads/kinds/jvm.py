@@ -20,11 +20,11 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.jvm_report import parse_suite, seconds_of
+from vmlab.workloads.listed_names import EACH_ONCE
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.names import EACH_ONCE
 from vmlab.workloads.programs import line_object
-from vmlab.workloads.verdict import demand_success, demand_within
+from vmlab.workloads.reports.jvm_report import parse_suite, seconds_of
+from vmlab.workloads.verification import demand_success, demand_within
 
 FOLDER = "/usr/lib/vmlab/jvm"
 """Sources and, compiled when the image is built, classes."""

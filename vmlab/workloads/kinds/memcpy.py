@@ -19,10 +19,10 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
-from vmlab.workloads.mbw_report import MethodReport, demand_average, demand_measurable, parse_block, parse_mbw
+from vmlab.workloads.listed_names import EACH_ONCE
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.names import EACH_ONCE
-from vmlab.workloads.verdict import demand_equal, demand_success, demand_within
+from vmlab.workloads.reports.mbw_report import MethodReport, demand_average, demand_measurable, parse_block, parse_mbw
+from vmlab.workloads.verification import demand_equal, demand_success, demand_within
 
 Method = Literal["memcpy", "dumb", "mcblock"]
 

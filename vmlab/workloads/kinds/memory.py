@@ -20,8 +20,8 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.sysbench_report import IntervalCount, parse_memory_report, parse_report
-from vmlab.workloads.verdict import demand_equal, demand_success, demand_within
+from vmlab.workloads.reports.sysbench_report import IntervalCount, parse_memory_report, parse_report
+from vmlab.workloads.verification import demand_equal, demand_success, demand_within
 
 _BLOCK_SECONDS = {"kvm": 0.16e-6, "tcg": 2e-6}
 _BYTES_PER_SECOND = {"kvm": 20e9, "tcg": 2e9}

@@ -26,9 +26,9 @@ from vmlab.workloads.contract import (
 )
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.pace import DELIVERED, PACE_METRICS, check_pace, delivered_percent, idle_of_pace, paced_seconds
+from vmlab.workloads.reports.sysbench_report import IntervalCount, parse_database_report, parse_queue, parse_report
 from vmlab.workloads.services import DATABASE
-from vmlab.workloads.sysbench_report import IntervalCount, parse_database_report, parse_queue, parse_report
-from vmlab.workloads.verdict import demand_equal, demand_success
+from vmlab.workloads.verification import demand_equal, demand_success
 
 _SOCKET_FOLDER = "/var/run/postgresql"
 """Where the server listens on its own guest, network or not."""

@@ -25,7 +25,7 @@ from vmlab.workloads.contract import (
 from vmlab.workloads.mariadb import selects, sql
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.programs import ask, command, install, last_object, line_object
-from vmlab.workloads.verdict import demand_equal, demand_success
+from vmlab.workloads.verification import demand_equal, demand_success
 
 _DATABASE = "replay"
 _PORT = 3306

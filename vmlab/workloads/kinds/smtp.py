@@ -37,7 +37,7 @@ from vmlab.workloads.pace import (
 )
 from vmlab.workloads.programs import ask, command, install, last_object, line_object
 from vmlab.workloads.services import LAB_USER, MAIL_DOMAIN, MAILDIR
-from vmlab.workloads.verdict import demand_equal, demand_success
+from vmlab.workloads.verification import demand_equal, demand_success
 
 _CLOCK_PORT = 40025
 _MESSAGE_SECONDS = {"kvm": 0.01, "tcg": 0.1}

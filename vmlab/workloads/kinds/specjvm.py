@@ -23,10 +23,10 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
+from vmlab.workloads.listed_names import EACH_ONCE
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.names import EACH_ONCE
-from vmlab.workloads.specjvm_report import GROUPS, figures_of, groups_of, parse_specjvm, score_name
-from vmlab.workloads.verdict import demand_success, demand_within
+from vmlab.workloads.reports.specjvm_report import GROUPS, figures_of, groups_of, parse_specjvm, score_name
+from vmlab.workloads.verification import demand_success, demand_within
 
 _MIB = 2**20
 _SIZES = ("large", "small")

@@ -22,7 +22,7 @@ from vmlab.workloads.contract import (
 )
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.programs import last_object, line_object
-from vmlab.workloads.verdict import demand_equal, demand_success, demand_within
+from vmlab.workloads.verification import demand_equal, demand_success, demand_within
 
 PROGRAM = "/usr/lib/vmlab/stream"
 """Compiled when the image is built, from ``stream.c`` of its payload."""

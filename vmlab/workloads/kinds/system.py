@@ -22,10 +22,10 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
+from vmlab.workloads.listed_names import EACH_ONCE
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.names import EACH_ONCE
 from vmlab.workloads.programs import command, install, line_object
-from vmlab.workloads.system_report import (
+from vmlab.workloads.reports.system_report import (
     BLOCKS,
     demand_copy,
     demand_dhrystone,
@@ -34,7 +34,7 @@ from vmlab.workloads.system_report import (
     parse_system,
     seconds_of,
 )
-from vmlab.workloads.verdict import demand_success, demand_within
+from vmlab.workloads.verification import demand_success, demand_within
 
 PROGRAM = "/usr/lib/vmlab/system"
 """Compiled when the image is built, from the sources in ``system/`` of its payload."""

@@ -21,11 +21,11 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
+from vmlab.workloads.listed_names import EACH_ONCE
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.names import EACH_ONCE
+from vmlab.workloads.reports.unixbench_report import TESTS, figures_of, parse_unixbench, passes
 from vmlab.workloads.unixbench_build import built
-from vmlab.workloads.unixbench_report import TESTS, figures_of, parse_unixbench, passes
-from vmlab.workloads.verdict import demand_success, demand_within
+from vmlab.workloads.verification import demand_success, demand_within
 
 Test = Literal[
     "dhry2reg",

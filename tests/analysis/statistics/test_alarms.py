@@ -1,0 +1,37 @@
+"""What docs/statistics.md says of real comparisons: made from the readings, and within what was promised."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analysis.alarms_page import ONE, PAGE, alarming, claimed, control_sides, current, kept, relabelled
+from vmlab.analysis.statistics.sample_size import readings_needed
+
+
+def test_the_page_has_the_table_of_the_readings_that_are_kept() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == current(page), "run `python -m tests.analysis.alarms_page`"
+
+
+def test_like_with_like_is_seldom_called_different() -> None:
+    found = kept()
+    comparisons = list(control_sides(found))
+    assert len(comparisons) >= 20
+    assert all(
+        len(values) == 8 for _, figures, *_ in comparisons for sides in figures.values() for values in sides.values()
+    )
+    assert all(readings_needed(len(figures)) <= 8 for _, figures, *_ in comparisons)
+    assert len(alarming(found)) <= 3
+    # Chance alone lets a lab that never alarms pass the line above; relabellings show that the test can alarm.
+    assert relabelled(found, 12, ONE) == pytest.approx(0.05, abs=0.01)
+    assert 0.01 < relabelled(found, 12) <= 0.06
+
+
+def test_a_slowdown_of_twice_the_detectable_size_is_found_and_one_below_the_noise_is_not_claimed() -> None:
+    found = kept()
+    parts = (found["earlier"], found)
+    assert found["slower_percent"]["twice"] == pytest.approx(2 * found["detectable_percent"])
+    of = sum(len(part["slowed"]) for part in parts)
+    assert of >= 10
+    assert sum(len(claimed(part["slowed"], "twice")) for part in parts) >= 0.9 * of
+    assert sum(len(claimed(part["slowed"], "quarter")) for part in parts) <= 1

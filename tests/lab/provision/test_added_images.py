@@ -1,0 +1,189 @@
+"""Cells with guests of added images: what they boot from, how they are reached, what is refused before they work."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from tests.fakes.image import small_image
+from tests.fakes.scripted_guest import Script, ScriptedGuest
+from tests.integrity.damage import flip
+from tests.lab.runs import HOST, PASSED, REPORT, SCENARIO, MemoryRun
+from vmlab.guests.image import added
+from vmlab.guests.image.added import AddedImage
+from vmlab.guests.image.adding import NewImage, add
+from vmlab.hypervisor.contract import DomainSpec
+from vmlab.hypervisor.network import dhcp
+from vmlab.lab.process import launcher
+from vmlab.lab.process.prepared import write_request
+from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.process.signals import HELD
+from vmlab.model.errors import ExitCode, ImageError
+from vmlab.model.event import CellEnded, Event, ImageReady, PhaseStarted, RunEnded, SnapshotProgressed, WorkloadStarted
+from vmlab.plan.planning import make_plan
+from vmlab.plan.scenario_file.loading import read
+from vmlab.plan.terms import Overrides
+from vmlab.store.reader import RunReader
+from vmlab.workloads.contract import RUN_DEADLINE, Completed
+
+pytestmark = pytest.mark.usefixtures("own_folders")
+OVERRIDES = Overrides(size="full", sets=("order=as written", "guests.quick.image=own"))
+"""Not cold: a guest of vmlab's own image would be frozen."""
+
+
+@pytest.fixture
+def image(own_folders: None, tmp_path: Path) -> AddedImage:
+    """A disk of a few bytes, added as ``own``."""
+    asyncssh.generate_private_key("ssh-ed25519").write_private_key(tmp_path / "id")
+    (tmp_path / "disk").write_bytes(bytes(510) + b"\x55\xaa" + bytes(2**20 - 512))
+    return add(NewImage("own", tmp_path / "disk", "debian", tmp_path / "id"), lambda _text: None)
+
+
+@dataclass
+class OwnGuest(ScriptedGuest):
+    """A guest of an added image. It says `lacks` when it is asked what it lacks."""
+
+    lacks: str = ""
+
+    async def run(
+        self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
+    ) -> Completed:
+        done = await super().run(argv, stdin=stdin, deadline=deadline, check=check)
+        return Completed(0, self.lacks, "") if "look" in argv else done
+
+
+class LogIns:
+    """`SshShell.log_in` to guests in memory."""
+
+    def __init__(self, image: AddedImage, lacks: str = "") -> None:
+        self._key = asyncssh.import_private_key(image.key.read_bytes())
+        self._lacks = lacks
+        self.seen: list[tuple[str, str, str]] = []
+
+    async def __call__(
+        self, name: str, address: str, *, user: str, key: asyncssh.SSHKey, deadline: float
+    ) -> ScriptedGuest:
+        assert key.export_private_key() == self._key.export_private_key() or key == self._key
+        self.seen.append((name, address, user))
+        return OwnGuest(name, address, Script(REPORT), lacks=self._lacks)
+
+
+def _run(log_in: LogIns) -> tuple[MemoryRun, dict[str, DomainSpec]]:
+    """A run, and its guests' domains as they were while the workloads ran."""
+    run = MemoryRun(overrides=OVERRIDES, parts={"log_in": log_in})
+    seen: dict[str, DomainSpec] = {}
+
+    def look(event: Event, run: MemoryRun) -> None:
+        if isinstance(event, WorkloadStarted):
+            seen.update(run.hypervisor.running)
+
+    run.on.append(look)
+    return run, seen
+
+
+async def test_a_guest_boots_from_the_image_that_it_names_and_is_reached_with_its_key(image: AddedImage) -> None:
+    log_in = LogIns(image)
+    run, seen = _run(log_in)
+    assert (await run.run()).exit_code == ExitCode.PASSED and run.outcomes() == [PASSED]
+    own, labs = seen["t1-quick"], seen["t1-slow"]
+    assert own.image is not None and labs.image is None and labs.address is None
+    assert (own.image.disk, own.image.kernel, own.image.command_line) == (image.disk, None, "")
+    assert log_in.seen == [("quick", own.address, "debian")] and own.address is not None
+    assert [guest.name for guest in run.guests] == ["slow"]
+
+
+async def test_its_cell_boots_all_guests_and_freezes_none(image: AddedImage) -> None:
+    run, _ = _run(LogIns(image))
+    await run.run()
+    (ended,) = run.of(CellEnded)
+    assert ended.provision["how"] == "cold" and not run.of(SnapshotProgressed)
+    assert "restore" not in run.hypervisor.calls and "save" not in run.hypervisor.calls
+    assert any("own" in note and "boot" in note for note in run.plan.notes)
+
+
+async def test_what_it_lacks_is_told_in_one_line_before_anything_works(image: AddedImage) -> None:
+    run, seen = _run(LogIns(image, lacks="sysbench\nuseradd\n"))
+    assert (await run.run()).exit_code == ExitCode.FAILED
+    assert run.outcomes() == [("failed", ["quick (image own) lacks sysbench, useradd (passwd)"])]
+    assert not seen and not run.hypervisor.running
+
+
+async def test_a_byte_of_it_that_changes_makes_the_cell_invalid_and_ends_the_run(image: AddedImage) -> None:
+    run, _ = _run(LogIns(image))
+    run.on.append(
+        lambda event, _run: flip(image.disk) if isinstance(event, PhaseStarted) and event.phase == "execute" else None
+    )
+    verdict = await run.run()
+    ((outcome, reasons),) = run.outcomes()
+    assert outcome == "invalid" and any(f"{image.id} is damaged" in reason for reason in reasons)
+    assert "vmlab image rm own" in verdict.reason
+
+
+class Isolated:
+    """In the place of namespaces and a runner: notes whether the image is held from removal."""
+
+    def __init__(self, image: AddedImage) -> None:
+        self._image = image
+        self.held: list[bool] = []
+
+    def __call__(self, argv: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int]) -> int:
+        self.held.append(added.ADDED.in_use(self._image.folder))
+        return 0
+
+
+def _launched(isolated: Isolated) -> list[Event]:
+    """The events of a run whose runner does nothing."""
+    plan = make_plan(read(Path("two.yaml"), SCENARIO), OVERRIDES, HOST)
+    folder = RunFolder.of("20261122-150000-two-0002")
+    lock = folder.make()
+    write_request(folder, RunRequest(folder.id, "two.yaml", OVERRIDES, plan.seed), SCENARIO, HOST)
+    parts = launcher.LauncherParts(ensure_image=lambda _tell: small_image(), isolated=isolated, patience=0.0)
+    before = {number: signal.getsignal(number) for number in HELD}
+    try:
+        launcher.launch(folder, lock, lock, parts)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
+        os.close(lock)
+    with RunReader(folder.store) as reader:
+        return [event for _, event in reader.events()]
+
+
+def test_the_launcher_holds_it_and_keeps_what_it_is(image: AddedImage) -> None:
+    isolated = Isolated(image)
+    ready = [event for event in _launched(isolated) if isinstance(event, ImageReady)]
+    assert [(one.name, one.image, one.how) for one in ready] == [("own", image.id, "added"), ("", "vmlab-1", "cached")]
+    assert isolated.held == [True] and not added.ADDED.in_use(image.folder)
+
+
+def test_one_that_has_changed_is_refused_before_anything_starts(image: AddedImage) -> None:
+    flip(image.disk)
+    isolated = Isolated(image)
+    last = _launched(isolated)[-1]
+    assert isinstance(last, RunEnded) and last.exit_code == ExitCode.REFUSED and isolated.held == []
+    assert f"{image.id} is damaged" in last.reason and "vmlab image rm own" in last.reason
+
+
+def test_a_host_without_a_dhcp_server_is_refused_before_anything_starts(
+    image: AddedImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dhcp, "PROGRAM", "no-such-program")
+    isolated = Isolated(image)
+    last = _launched(isolated)[-1]
+    assert isinstance(last, RunEnded) and last.exit_code == ExitCode.REFUSED and isolated.held == []
+    assert "apt-get install dnsmasq-base" in last.reason
+
+
+async def test_an_image_that_has_gone_is_told_and_nothing_runs(image: AddedImage) -> None:
+    run, seen = _run(LogIns(image))
+    assert added.remove("own")
+    with pytest.raises(ImageError, match="there is no guest image 'own'"):
+        await run.run()
+    assert not seen

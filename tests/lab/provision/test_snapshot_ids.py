@@ -1,0 +1,105 @@
+"""A guest's attributes, changed one at a time on the whole way from the scenario to the snapshot that fits it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import vmlab
+from tests.fakes.hypervisor import FakeHypervisor
+from vmlab.guests.image.added import AddedImage
+from vmlab.guests.snapshots import SnapshotRecipe
+from vmlab.guests.ssh import SshShell
+from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.freezing.frozen_files import layout
+from vmlab.lab.provision.added_guests import AddedGuests
+from vmlab.lab.provision.guest_set import GuestSet
+from vmlab.lab.provision.preparation import preparing_code
+from vmlab.lab.provision.timing import USUAL
+from vmlab.model.run import CACHE_MODES
+from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES
+from vmlab.plan.planning import make_plan
+from vmlab.plan.scenario_file.loading import read
+from vmlab.plan.terms import HostFacts, Overrides
+
+HOST = HostFacts(2**44, 2**44, 2**44, 2, "tcg")
+DRAWS: dict[str, Callable[[random.Random], str]] = {
+    "vcpus": lambda draw: draw.choice(["host", *map(str, range(3, 257))]),
+    "memory": lambda draw: f"{draw.randint(64, 2**14)} MiB",
+    "disk": lambda draw: f"{draw.randint(1, 2**10)} GiB",
+    "queues": lambda draw: f"{draw.randint(1, 64)}",
+    "cpu_shares": lambda draw: f"{draw.randint(2, 2**18)}",
+    "cpu_quota": lambda draw: f"{draw.randint(10, 100)}",
+    "cache": lambda draw: draw.choice(CACHE_MODES),
+    "boot": lambda draw: draw.choice(["lab", "normal", "rescue"]),
+    "image": lambda draw: draw.choice(["debian", "mine", "other"]),
+    "data": lambda draw: f"{draw.randint(64, 2**14)} MiB",
+    "data_queues": lambda draw: f"{draw.randint(1, 64)}",
+    "allocation": lambda draw: draw.choice(["thin", "full"]),
+    "backing": lambda draw: draw.choice(["file", "block", "rbd:one", "rbd:other"]),
+    "read_ahead": lambda draw: f"{4 * draw.randint(0, 2**18)} KiB",
+    "data_cache": lambda draw: draw.choice(CACHE_MODES),
+    "network": lambda draw: draw.choice(["plain", "vxlan", "nat"]),
+    "bandwidth": lambda draw: f"{draw.randint(1, 10**4)} Mbit/s",
+}
+"""Values of each attribute as a scenario says them; two that differ mean different things."""
+OF_DATA_DISK = {"data", "data_queues", "allocation", "backing", "read_ahead", "data_cache"}
+UNSEEN = {"cpu_shares", "cpu_quota", "network", "bandwidth", *OF_DATA_DISK}
+"""What a guest that is saved knows nothing of; data disk and network card are plugged in afterwards."""
+WITHOUT_CACHE = {"writethrough", "directsync"}
+"""Modes in which the guest sees a disk without a write cache; it cannot tell one of the others from another."""
+
+
+async def snapshot_id(folder: Path, attributes: dict[str, str]) -> str:
+    """The name of the snapshot of a guest with these attributes."""
+    written = ", ".join(f"{name}: {value}" for name, value in attributes.items())
+    guests = f"guests: {{vm: {{{written}}}}}"
+    text = (
+        f"name: one\n{guests}\nworkloads: {{primes: {{kind: cpu, on: vm, threads: 1}}}}\nallow: {{unsafe_cache: true}}"
+    )
+    (cell,) = make_plan(read(Path("x.yaml"), text), Overrides(), HOST).cells
+    for name in ("vmlinuz", "initrd"):
+        (folder / name).touch()
+    image = BootImage(folder / "root.raw", folder / "vmlinuz", folder / "initrd", "")
+    hypervisor = FakeHypervisor()
+    key, disk = folder / "key", folder / "disk.raw"
+    added = {
+        name: AddedImage(name, name, folder, disk, None, None, "", "root", key, 2**20, {}) for name in ("mine", "other")
+    }
+    guests_of_added = AddedGuests(cell, added, SshShell.log_in, USUAL)
+    (spec,) = GuestSet("run", cell, hypervisor, image, lambda _guest, _state: None, added=guests_of_added).specs
+    machine = layout(spec, image, await hypervisor.facts())
+    return SnapshotRecipe(image="1" * 64, machine=machine, roles=(), preparation={}).id
+
+
+@pytest.mark.parametrize("changed", GUEST_ATTRIBUTES)
+async def test_a_snapshot_fits_guests_that_see_the_same(tmp_path: Path, changed: str) -> None:
+    draw = random.Random(changed)
+    for _ in range(20):
+        one = {name: another(draw) for name, another in DRAWS.items()}
+        # Ways to boot and elastic addresses are of guests of vmlab's own image.
+        one |= {"boot": "lab", "network": "plain"} if changed == "image" else {"image": "debian"}
+        # An image in a pool is allocated by Ceph as it is written.
+        one |= {"allocation": "thin"} if changed == "backing" else {"backing": "file"}
+        other = dict(one)
+        while other == one:
+            other[changed] = DRAWS[changed](draw)
+        same = await snapshot_id(tmp_path, one) == await snapshot_id(tmp_path, other)
+        seen_alike = changed == "cache" and (one["cache"] in WITHOUT_CACHE) is (other["cache"] in WITHOUT_CACHE)
+        assert same is (changed in UNSEEN or seen_alike), (one, other)
+
+
+def test_the_digest_of_the_code_has_what_prepares_guests_and_no_parser() -> None:
+    root = Path(vmlab.__file__).parent
+    wanted = {
+        path.relative_to(root)
+        for folder in ("workloads", "guests/payload")
+        for path in (root / folder).rglob("*.py")
+        if not path.is_relative_to(root / "workloads/reports")
+    }
+    hashed = {Path(path).relative_to("vmlab") for path, _ in preparing_code()}
+    assert hashed == wanted
+    assert Path("workloads/kinds/fio.py") in hashed and not [path for path in hashed if path.stem.endswith("_report")]

@@ -1,0 +1,162 @@
+"""Repeats, their order, the warm-up and the caches that cells find: the real `Runner` over guests in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.scripted_guest import Script, ScriptedGuest
+from tests.lab.runs import REPORT, MemoryRun
+from vmlab.analysis.document import run_document
+from vmlab.analysis.shape import RunDocument
+from vmlab.lab.run.run_verdict import Verdict
+from vmlab.model.errors import ExitCode, GuestError
+from vmlab.model.event import CellStarted, Event, MeasurementTaken, Notice, PhaseStarted, RepeatsEnded, RunStarted
+from vmlab.model.run import Outcome
+from vmlab.plan.terms import Overrides
+from vmlab.report.run.tables import run_table
+from vmlab.store.reader import RunReader
+from vmlab.store.run_summary import summarise
+
+CALM = "limits: {clock_drift_percent: 100, start_skew: 30 s}\n"
+"""What a machine under load might break, and is not asked about here."""
+CACHES = CALM + "axes: {cache: [none, writeback]}\n"
+PASSED = Verdict(Outcome.PASSED, ExitCode.PASSED)
+INVALID = Verdict(Outcome.INVALID, ExitCode.INVALID)
+IN_ORDER = Overrides(size="full", cold=True)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders of the test's own."""
+    for name, folder in (("XDG_STATE_HOME", "state"), ("XDG_CACHE_HOME", "cache"), ("VMLAB_RUNTIME_DIR", "run")):
+        monkeypatch.setenv(name, str(tmp_path / folder))
+
+
+def document(run: MemoryRun) -> RunDocument:
+    """As `vmlab show --json` has the run."""
+    with RunReader(run.folder.store) as reader:
+        return run_document(reader)
+
+
+async def test_cells_run_in_the_order_of_the_plan_and_their_document_has_block_and_position() -> None:
+    run = MemoryRun(CALM + "axes: {tiles: [1, 2], cache: [none, writeback]}\nrepeats: 2\n", IN_ORDER)
+    assert await run.run() == PASSED
+    assert run.begun() == [(cell.index, cell.axes, cell.repeat) for cell in run.plan.cells]
+    cells = document(run)["cells"]
+    assert [(cell["block"], cell["position"]) for cell in cells] == [(b, p) for b in (1, 2) for p in (1, 2, 3, 4)]
+    assert not any(cell["warm_up"] for cell in cells)
+
+
+async def test_until_ends_the_run_after_a_whole_block_and_the_run_says_so() -> None:
+    run = MemoryRun(CACHES + "until: {spread: 2 %, at_least: 3, at_most: 9}\n")
+    assert await run.run() == PASSED
+    assert [repeat for _, _, repeat in run.begun()] == [1, 1, 2, 2, 3, 3]
+    (ended,) = run.of(RepeatsEnded)
+    assert (ended.repeats, ended.cells, ended.reached) == (3, 6, True)
+    assert [notice.text for notice in run.of(Notice)] == ["after 3 repeats every figure is known to ± 2 % or better"]
+    part = document(run)["run"]
+    assert part["cells_planned"] == summarise(run.folder.store).cells_planned == 6
+    assert part["until"] is None or part["until"]["reached"]
+
+
+async def test_until_ends_after_the_most_repeats_with_a_warning() -> None:
+    def vary(event: Event, run: MemoryRun) -> None:
+        if isinstance(event, CellStarted):
+            run.scripts["slow"] = Script(REPORT, late=0.2 * event.repeat)
+
+    run = MemoryRun(CACHES + "until: {spread: 2 %, at_least: 2, at_most: 3}\n", on=[vary])
+    assert await run.run() == PASSED
+    assert len(run.begun()) == 6
+    (ended,) = run.of(RepeatsEnded)
+    assert (ended.repeats, ended.reached) == (3, False)
+    assert ended.widest_percent is not None and ended.widest_percent > 2
+    (notice,) = run.of(Notice)
+    assert notice.level == "warning"
+    assert notice.text.endswith("; ± 2 % was asked for")
+
+
+async def test_a_point_that_never_passes_is_not_waited_for() -> None:
+    scripts = {name: Script("out of luck", status=3) for name in ("quick", "slow")}
+    run = MemoryRun(CACHES + "until: {spread: 50 %, at_least: 2, at_most: 3}\n", scripts=scripts)
+    assert (await run.run()).outcome is Outcome.FAILED
+    assert len(run.begun()) == 6
+    (notice,) = run.of(Notice)
+    assert notice.text == "after 3 repeats no figure is known; ± 50 % was asked for"
+
+
+async def test_a_warm_up_is_measured_first_and_counts_in_no_figure() -> None:
+    run = MemoryRun(CACHES + "repeats: 2\nwarm_up: true\n")
+    assert await run.run() == PASSED
+    assert [repeat for _, _, repeat in run.begun()] == [0, 1, 1, 2, 2]
+    assert [event.metric for event in run.of(MeasurementTaken) if event.cell == 1]
+    cells = document(run)["cells"]
+    assert [(cell["block"], cell["position"], cell["warm_up"]) for cell in cells] == [
+        (0, 1, True),
+        (1, 1, False),
+        (1, 2, False),
+        (2, 1, False),
+        (2, 2, False),
+    ]
+    counts = {entry["count"] for table in document(run)["tables"] for row in table["rows"] for entry in row["entries"]}
+    assert counts == {2}
+    assert "cell 1 (cache none) is the warm-up and counts in no figure" in run_table(document(run))
+
+
+async def test_a_warm_up_may_be_invalid_and_the_run_is_not() -> None:
+    def disturb(event: Event, run: MemoryRun) -> None:
+        if isinstance(event, PhaseStarted) and event.phase == "execute":
+            run.host["cpu_outside_lab_percent"] = 99.0 if event.cell == 1 else 0.0
+
+    run = MemoryRun(CACHES + "warm_up: true\n", on=[disturb])
+    assert await run.run() == PASSED
+    assert [outcome for outcome, _ in run.outcomes()] == ["invalid", "passed", "passed"]
+
+
+class Stubborn(ScriptedGuest):
+    """A guest whose caches cannot be emptied."""
+
+    async def run(self, argv: list[str], **options: object) -> object:  # type: ignore[override]
+        if "drop_caches" in argv[-1]:
+            self.asked += 1
+            raise GuestError("sh: cannot create /proc/sys/vm/drop_caches: Read-only file system")
+        return await super().run(argv, **options)  # type: ignore[arg-type]
+
+    asked = 0
+
+
+async def test_caches_that_could_not_be_emptied_make_the_cell_invalid_and_keep_its_figures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tests.lab.runs.ScriptedGuest", Stubborn)
+    run = MemoryRun(CALM + "axes: {cache: [none]}\n")
+    assert await run.run() == INVALID
+    ((_, reasons),) = run.outcomes()
+    assert sorted(reasons) == [
+        f"t1-{guest}: its caches could not be emptied: "
+        "sh: cannot create /proc/sys/vm/drop_caches: Read-only file system"
+        for guest in ("quick", "slow")
+    ]
+    assert len([event for event in run.of(MeasurementTaken) if event.metric == "run_time"]) == 2
+
+
+@pytest.mark.parametrize(("warm", "guests", "host"), [("false", 1, True), ("host", 1, False), ("true", 0, False)])
+async def test_the_caches_that_warm_names_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch, warm: str, guests: int, host: bool
+) -> None:
+    async def emptied(files: Iterable[Path]) -> list[str]:
+        return ["the host's caches were emptied"]
+
+    monkeypatch.setattr("tests.lab.runs.ScriptedGuest", Stubborn)
+    monkeypatch.setattr("vmlab.lab.cell.caches.emptied", emptied)
+    run = MemoryRun(CALM + f"axes: {{cache: [none]}}\nwarm: {warm}\n")
+    await run.run()
+    ((_, reasons),) = run.outcomes()
+    assert {getattr(guest, "asked", None) for guest in run.guests} == {guests}
+    assert ("the host's caches were emptied" in reasons) is host
+
+
+def test_the_first_event_has_the_order() -> None:
+    assert RunStarted(run="r", scenario="s", size="full", seed=1, cells=1, expected_seconds=1.0).order == "as written"

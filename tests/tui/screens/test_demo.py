@@ -1,0 +1,183 @@
+"""`vmlab demo`: a recording that tells its story, for who has no hypervisor, no root and no runs."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.tui.pictures import SIZES, screen_text
+from tests.tui.screens.test_screens import StillConsole
+from tests.waiting import until
+from vmlab.model.places import runs_folder
+from vmlab.report.demo.chapters import Demo, load_demo
+from vmlab.tui.app import Console
+from vmlab.tui.screens.compare import CompareScreen
+from vmlab.tui.screens.demo import DemoScreen
+from vmlab.tui.widgets.caption import Caption, caption_lines
+from vmlab.tui.widgets.charts.chart_board import ChartBoard
+from vmlab.tui.widgets.key_bar import KeyBar
+
+pytestmark = pytest.mark.usefixtures("state")
+
+
+async def shown(app: Console, *, paused: bool = True) -> DemoScreen:
+    """The demo, when its recording has been read."""
+    await until(lambda: isinstance(app.screen, DemoScreen) and app.screen.playback, "it is read")
+    screen = app.screen
+    assert isinstance(screen, DemoScreen) and screen.playback is not None
+    if paused:
+        screen.playback.paused = True
+        screen.begin()
+    return screen
+
+
+def captioned(app: Console, title: str, sentence: str) -> Callable[[], bool]:
+    """Whether the caption says this."""
+    return lambda: "\n".join(caption_lines(title, sentence, app.size.width)) in screen_text(app)
+
+
+def numbered(demo: Demo, place: int) -> tuple[str, str]:
+    chapter = demo.chapters[place]
+    return f"{place + 1}/{len(demo.chapters)} {chapter.title}", chapter.sentence
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_keys_go_from_chapter_to_chapter_and_captions_cover_nothing(size: tuple[int, int]) -> None:
+    demo = load_demo()
+    app = StillConsole(demo=demo)
+    async with app.run_test(size=size) as pilot:
+        screen = await shown(app)
+        for place in range(len(demo.chapters)):
+            await until(captioned(app, *numbered(demo, place)), f"chapter {place + 1}")
+            assert "…" not in screen.query_one(Caption).text()
+            await pilot.press("N" if place % 2 else "pagedown")
+        await until(captioned(app, demo.ending.title, demo.ending.sentence), "the end")
+        assert "at its end" in screen_text(app)
+        await pilot.press("N")
+        await until(lambda: "this is the end of the recording" in screen_text(app), "no chapter follows")
+        for place in reversed(range(len(demo.chapters))):
+            await pilot.press("P" if place % 2 else "pageup")
+            await until(captioned(app, *numbered(demo, place)), f"chapter {place + 1} again")
+        app.say_nothing()
+        await pilot.press("P")
+        await until(lambda: "this is the first chapter" in screen_text(app), "none is before")
+        caption = screen.query_one(Caption).region
+        assert caption.height == 2
+        for other in (screen.query_one(ChartBoard), screen.query_one("#guests"), screen.query_one(KeyBar)):
+            assert not caption.overlaps(other.region), other
+
+
+async def test_it_goes_on_to_the_next_chapter_by_itself() -> None:
+    demo = load_demo()
+    app = StillConsole(demo=demo)
+    async with app.run_test(size=(80, 24)):
+        screen = await shown(app)
+        assert screen.playback is not None and screen.playback.speed == demo.speed
+        screen.seek_to(demo.chapters[1].position - 0.5)
+        await until(captioned(app, *numbered(demo, 0)), "the end of the first")
+        screen.playback.paused = False
+        await until(captioned(app, *numbered(demo, 1)), "the second")
+
+
+async def test_the_keys_of_a_replay_work_in_it() -> None:
+    demo = load_demo()
+    app = StillConsole(demo=demo)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await shown(app)
+        play = screen.playback
+        assert play is not None
+        await pressed(pilot, "right", lambda: play.position > demo.chapters[0].position + 9)
+        await pressed(pilot, "n", lambda: "cell 2/6" in screen_text(app))
+        await pressed(pilot, "p", lambda: "cell 1/6" in screen_text(app))
+        await pressed(pilot, "right_square_bracket", lambda: play.speed > demo.speed)
+        await pressed(pilot, "home", lambda: play.position == 0)
+        # What is before the first chapter belongs to it.
+        await until(captioned(app, *numbered(demo, 0)), "the first chapter")
+        await pressed(pilot, "end", lambda: play.at_end)
+        await pressed(pilot, "space", lambda: demo.chapters[0].position <= play.position < play.recording.length)
+        await pressed(pilot, "space", lambda: play.paused)
+        await pressed(pilot, "c", lambda: isinstance(app.screen, CompareScreen))
+        await until(lambda: "tiles 1 (base)" in screen_text(app), "one tile and more are side by side")
+        await pressed(pilot, "1", lambda: app.screen is screen)
+
+
+async def pressed(pilot: Pilot[int], key: str, effect: Callable[[], object]) -> None:
+    await pilot.press(key)
+    await until(effect, f"{key} has its effect")
+
+
+async def test_runs_of_the_user_have_no_part_in_it(recorded: Path) -> None:
+    app = StillConsole(demo=load_demo())
+    async with app.run_test(size=(160, 48)) as pilot:
+        screen = await shown(app)
+        assert screen.playback is not None and screen.past_of(screen.playback.recording) == {}
+        await pilot.press("3")
+        await until(lambda: "✓ passed" in screen_text(app), "the list has the user's run")
+        assert screen_text(app).count("✓ passed") == 1
+    assert [folder.name for folder in runs_folder().iterdir()] == [recorded.name]
+
+
+UNPRIVILEGED = ("unshare", "--user", "--net")
+"""Without any privilege, and without a network: root's files can be read all the same."""
+
+
+def unprivileged() -> tuple[str, ...]:
+    try:
+        made = subprocess.run([*UNPRIVILEGED, "true"], check=False, capture_output=True, timeout=60)
+    except OSError:
+        return ()
+    return UNPRIVILEGED if made.returncode == 0 else ()
+
+
+def command(*words: str) -> list[str]:
+    return [*unprivileged(), sys.executable, "-m", "vmlab", *words]
+
+
+def test_its_chapters_are_printed_without_root_network_or_state(state: Path) -> None:
+    done = subprocess.run(command("demo", "--list"), capture_output=True, text=True, timeout=240, check=True)
+    demo = load_demo()
+    # Lines are cut at words, and only those of a terminal.
+    for chapter in (*demo.chapters, demo.ending):
+        assert chapter.title in done.stdout and chapter.sentence in done.stdout
+    assert list(state.iterdir()) == []
+
+
+def test_it_plays_on_a_terminal_without_root_network_or_state(state: Path) -> None:
+    near, far = pty.openpty()
+    env = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    with subprocess.Popen(command("demo"), stdin=far, stdout=far, stderr=far, env=env) as console:
+        os.close(far)
+        written = b""
+        try:
+            while part := os.read(near, 65536):
+                written += part
+                if b"One tile" in written and b"RECORDING" in written:
+                    os.write(near, b"q")
+        except OSError:  # The last writer has closed the terminal.
+            pass
+        finally:
+            os.close(near)
+            console.wait(240)
+    assert b"One tile" in written and b"RECORDING" in written
+    assert console.returncode == 0
+    assert list(state.rglob("*.sqlite")) == []
+
+
+def test_without_a_terminal_it_names_what_works_there(state: Path) -> None:
+    done = subprocess.run(command("demo"), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "vmlab: the console needs a terminal; `vmlab demo --list` prints its story\n"
+
+
+@pytest.mark.parametrize("words", [("demo", "RUN"), ("demo", "--list", "x"), ("demo", "--json"), ("demo", "replay")])
+def test_what_it_does_not_take_is_wrong_usage(words: tuple[str, ...], state: Path) -> None:
+    done = subprocess.run(command(*words), capture_output=True, text=True, timeout=240)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr

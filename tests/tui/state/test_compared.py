@@ -1,0 +1,195 @@
+"""The Compare screen's rows: the differences that the command line prints, and a tone for what is proven alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.report.test_page import timed_run
+from tests.store.stories import Story
+from vmlab.analysis.comparison.compare import cells_alike, compare
+from vmlab.analysis.comparison.comparison import INDEX
+from vmlab.report.comparison import comparison_table
+from vmlab.tui.feed.picks import Pick
+from vmlab.tui.feed.sides import sides_of
+from vmlab.tui.state.bars import Bar, BarRow
+from vmlab.tui.state.compared import ComparedSides, TableEntry, TableRow, compared_sides
+from vmlab.tui.widgets.charts.side_bars import SideBars
+from vmlab.tui.widgets.side_table import SideTable
+
+NOISE = (0.2, -0.5, 0.7, -0.1, 0.3, -0.6, 0.1, -0.3)
+
+
+def _store(path: Path, repeats: int) -> Path:
+    """Both cache modes: web differs by chance alone, mail for certain, and so do its mails per second."""
+    story = Story(path / "run.sqlite").begin({"cache": ["none", "writeback"]}, cells=2 * repeats)
+    for repeat in range(repeats):
+        for cache, web, mail, rate in (("none", 10.0, 20.0, 100.0), ("writeback", 10.3, 10.0, 50.0)):
+            noise = NOISE[repeat if cache == "none" else -1 - repeat]
+            story.start_cell({"cache": cache}, repeat + 1)
+            story.measure("web", web + noise)
+            story.measure("mail", mail + 0.1 * noise)
+            story.measure("mail", rate + 0.1 * noise, "mails", "1/s")
+            story.end_cell(wall=30.0)
+    return story.end()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return _store(tmp_path, 8)
+
+
+def _entries(store: Path) -> dict[str, TableEntry]:
+    sides = [picked.side for picked in sides_of([Pick(store)])]
+    rows = compared_sides(sides, every_metric=True).rows
+    return {row.label.strip(): row.entries[1] for row in rows if row.entries}
+
+
+def test_the_screen_has_the_differences_of_the_command_line(store: Path) -> None:
+    entries = _entries(store)
+    assert {label: (entry.difference, entry.tone) for label, entry in entries.items()} == {
+        "web (s)": ("~ +3.0 %", "quiet"),
+        "mail (s)": ("-50.0 %", "good"),
+        "mail mails (1/s)": ("-50.0 %", "bad"),
+        "total wall clock (s)": ("~ +0.0 %", "quiet"),
+        # Mail in half the time, web in 3 % more: the square root of 2 / 1.03.
+        INDEX: ("+39.3 %", "good"),
+    }
+    lines = comparison_table(compare([picked.side for picked in sides_of([Pick(store)])])).splitlines()
+    for label, entry in entries.items():
+        (line,) = (line for line in lines if line.startswith(f"{label}  "))
+        assert line.endswith(f"  {entry.difference} {entry.interval}")
+
+
+@pytest.mark.parametrize("repeats", [1, 6])
+def test_what_is_not_proven_has_no_tone(repeats: int, tmp_path: Path) -> None:
+    entries = _entries(_store(tmp_path, repeats))
+    assert entries["mail (s)"].difference.startswith("? -50.")
+    assert {label: entry.tone for label, entry in entries.items() if entry.tone != "quiet"} == (
+        # The rate is asked about alone, as the index is, and six pairs are enough for that.
+        {} if repeats == 1 else {"mail mails (1/s)": "bad", INDEX: "good"}
+    )
+
+
+def test_the_baseline_has_no_difference(store: Path) -> None:
+    compared = compared_sides([picked.side for picked in sides_of([Pick(store)])])
+    assert compared.rows[1].entries[0] == TableEntry("9.97 ± 0.37")
+    (note, *_) = (row.label for row in compared.rows if row.tone == "quiet")
+    assert note.startswith("in brackets: interval of the difference")
+
+
+def test_the_interval_is_shown_where_there_is_room(store: Path) -> None:
+    sides = sides_of([Pick(store)])
+    table = SideTable()
+    table.show([picked.side.label for picked in sides], compared_sides([picked.side for picked in sides]))
+    wide, narrow = ("\n".join("".join(text for text, _ in line) for line in table.lines(w, 30)) for w in (100, 60))
+    assert "-50.0 % (-50." in wide
+    assert "-50.0 %" in narrow and "-50.0 % (" not in narrow
+
+
+def test_a_long_warning_is_all_there_on_a_narrow_screen() -> None:
+    warning = "setting workloads.job.params.block differs (cache none; cache writeback): before 4096, after 65536 " * 2
+    table = SideTable()
+    table.show(["before", "after"], ComparedSides((TableRow("run time"),), warnings=(warning.strip(),)))
+    lines = ["".join(text for text, _ in line) for line in table.lines(80, 24)]
+    assert max(map(len, lines)) <= 80
+    told = [line for line in lines if line[:2] in ("! ", "  ") and line.strip() and "(base)" not in line]
+    assert " ".join(line[2:] for line in told) == warning.strip()
+
+
+def test_sides_are_named_above_the_first_figures_and_sentences_leave_room_for_the_scroll_bar() -> None:
+    note = TableRow("no difference is proven " * 8, tone="quiet")
+    figure = TableRow("CPU user %", (TableEntry("76.1"), TableEntry("77.5")))
+    table = SideTable()
+    table.show(["before", "after"], ComparedSides((note, TableRow("Host", tone="title"), figure)))
+    lines = ["".join(text for text, _ in line).rstrip() for line in table.lines(79, 24)]
+    assert lines[-3].split() == ["before", "(base)", "after"]
+    assert lines[-2] == "Host" and lines[-1].startswith("CPU user %")
+    assert max(map(len, lines[:-3])) < 79
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_no_figure_of_four_sides_is_cut_off(width: int, tmp_path: Path) -> None:
+    modes = ["none", "writeback", "writethrough", "directsync"]
+    story = Story(tmp_path / "run.sqlite").begin({"cache": modes}, cells=32)
+    for repeat in range(1, 9):
+        for place, mode in enumerate(modes):
+            story.cell({"cache": mode}, {"web": 100.0 + 10 * place + 0.1 * repeat}, 200.0 + place, repeat)
+    sides = [picked.side for picked in sides_of([Pick(story.end())])]
+    table = SideTable()
+    table.show([side.label for side in sides], compared := compared_sides(sides))
+    lines = ["".join(text for text, _ in line).rstrip() for line in table.lines(width, 40)]
+    assert max(map(len, lines)) <= width
+    shown = " ".join(line for line in lines if line.startswith("web (s)"))
+    (row,) = (row for row in compared.rows if row.label == "web (s)")
+    assert len(row.entries) == 4
+    for entry in row.entries:
+        assert f" {entry.text} {entry.difference}".rstrip() in shown
+
+
+def _bars(store: Path, width: int = 140) -> list[str]:
+    compared = compared_sides([picked.side for picked in sides_of([Pick(store)])])
+    bars = SideBars()
+    bars.show(["cache none", "cache writeback"], compared.bars, compared.sentence)
+    return ["".join(text for text, _ in line) for line in bars.lines(width, 40)]
+
+
+def test_bars_are_as_long_as_their_figures_and_shade_their_intervals(store: Path) -> None:
+    lines = [line for line in _bars(store) if "█" in line]
+    web, faster = (next(line for line in lines if word in line) for word in ("web", "-50.0 %"))
+    # Mail by write-back takes as long as web, and half of what it takes without: 10 s of a scale of 30 s.
+    assert abs(web.count("█") + web.count("▒") - faster.count("█") - faster.count("▒")) <= 2
+    assert "▒" in web
+    wall = next(line for line in lines if "total wall clock" in line)
+    assert abs(wall.count("█") - 3 * faster.count("█")) <= 4
+
+
+def test_a_long_difference_is_whole_beside_its_bar() -> None:
+    bars = SideBars()
+    long = "+1250.6 % (+1210.4 to +1330.6)"
+    bars.show(["1", "8"], [BarRow("disk", (Bar("1.0", 1.0), Bar("2.0", 2.0, difference=long)), 2.0)], "")
+    lines = ["".join(text for text, _ in line) for line in bars.lines(160, 40)]
+    assert max(map(len, lines)) <= 160 and any(line.endswith(long) for line in lines)
+
+
+def test_a_side_that_missed_targets_says_so_on_the_screen(tmp_path: Path) -> None:
+    compared = compared_sides([picked.side for picked in sides_of([Pick(timed_run(tmp_path / "run.sqlite"))])])
+    missed = "depth 8: targets missed in 7 of 7 cells, most of all disk.latency_p99 800.0 us in tile 1 (at most 200 us)"
+    assert compared.warnings[0] == missed
+    assert "depth 8 is proven to be better at disk throughput" in compared.sentence
+    assert {row.label for row in compared.bars} == {"disk throughput (MB/s)"}
+
+
+def test_bars_of_one_reading_have_no_interval(tmp_path: Path) -> None:
+    lines = _bars(_store(tmp_path, 1))
+    assert not any("▒" in line for line in lines)
+    assert any("no interval of one reading" in line for line in lines)
+
+
+@pytest.mark.parametrize(("width", "there"), [(160, True), (112, False)])
+def test_a_long_name_of_a_figure_is_whole_where_there_is_room(width: int, *, there: bool) -> None:
+    label = "blocks write_latency_mean (ms)"
+    bars = SideBars()
+    bars.show(["none", "writeback"], [BarRow(label, (Bar("1.0", 1.0), Bar("2.0", 2.0)), 2.0)], "")
+    lines = ["".join(text for text, _ in line) for line in bars.lines(width, 40)]
+    assert any(label in line for line in lines) is there
+    first, second = (line for line in lines if "writeback" in line or "none " in line)
+    assert first.index("█") == second.index("█")
+    assert max(map(len, lines)) <= width
+
+
+def test_what_is_drawn_and_the_hosts_means_are_of_cells_alike_that_passed(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run.sqlite").begin({"tiles": [1, 2], "cache": ["none", "writeback"]}, cells=4)
+    for cache, tiles, outcome in (
+        ("none", 1, "invalid"),
+        ("none", 2, "passed"),
+        ("writeback", 1, "passed"),
+        ("writeback", 2, "passed"),
+    ):
+        story.start_cell({"tiles": tiles, "cache": cache})
+        story.measure("web", 10.0)
+        story.end_cell(outcome, wall=10.0)
+    found = sides_of([Pick(story.end())])
+    assert [(one.side.label, one.cell) for one in found] == [("cache none", 2), ("cache writeback", 4)]
+    assert [[cell["cell"] for cell in cells] for cells in cells_alike([one.side for one in found])] == [[2], [4]]

@@ -1,0 +1,187 @@
+"""The parts of the Live screen by themselves: the use of the CPUs, the time axis, cards, large letters."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from vmlab.model.sample import Sample, SampleNames
+from vmlab.tui.state.cpu_use import cpu_use, outside_share
+from vmlab.tui.state.history import History, never_moved
+from vmlab.tui.state.views import CellView, GuestView, Moment, RunView, WorkloadView
+from vmlab.tui.widgets.charts.time_axis import axis_line, columns_of
+from vmlab.tui.widgets.glyphs import Glyphs
+from vmlab.tui.widgets.large_strip import LargeStrip
+from vmlab.tui.widgets.large_text import COLUMNS, large
+from vmlab.tui.widgets.status_strip import LIVE, StatusStrip
+from vmlab.tui.widgets.tables.guest_cards import NARROWEST, Cards
+
+FANCY = Glyphs(plain=False)
+
+
+def busy(mono: float, guests: dict[str, float], **more: float) -> Sample:
+    values = {"cpu_count": 2.0, **more, **{f"guest_cpu_percent[{name}]": cpu for name, cpu in guests.items()}}
+    return Sample(mono, mono, 1.0, 0.0, SampleNames.of(tuple(values)), tuple(values.values()))
+
+
+def test_the_cpus_work_for_the_guests_the_lab_and_others() -> None:
+    use = cpu_use(busy(1, {"t1-a": 60.0, "t1-b": 20.0}, cpu_lab_percent=45.0, cpu_outside_lab_percent=30.0))
+    # Two guests use 80 % of one of two CPUs, which is 40 % of both.
+    assert use == (40.0, 5.0, 30.0)
+
+
+def test_without_guests_the_lab_is_what_it_uses_itself() -> None:
+    use = cpu_use(busy(1, {}, cpu_lab_percent=3.0, cpu_outside_lab_percent=50.0))
+    assert math.isnan(use.guests)
+    assert use[1:] == (3.0, 50.0)
+
+
+def test_guests_never_use_more_than_the_lab_that_holds_them() -> None:
+    assert cpu_use(busy(1, {"t1-a": 100.0}, cpu_lab_percent=49.0))[:2] == (49.0, 0.0)
+
+
+def test_other_work_is_a_mean_of_what_is_known() -> None:
+    samples = [busy(n, {}, cpu_outside_lab_percent=share) for n, share in enumerate((10.0, math.nan, 30.0))]
+    assert outside_share(samples) == 20.0
+    assert math.isnan(outside_share([]))
+
+
+def test_a_mark_stands_where_its_moment_was() -> None:
+    moments = (Moment(20.0, "long ago"), Moment(70.0, "prepare"), Moment(100.0, "cell 2", "accent"), Moment(101.0, "x"))
+    marks = columns_of(moments, 100.0, 2.0, 40)
+    assert {column: moment.word for column, moment in marks.items()} == {24: "prepare", 39: "cell 2"}
+
+
+def test_a_phase_is_marked_only_where_its_word_fits() -> None:
+    moments = [Moment(float(at), "prepare", tone) for at, tone in ((40, "quiet"), (80, "quiet"), (84, "accent"))]
+    assert sorted(columns_of(moments, 100.0, 2.0, 40)) == [9, 31]
+    assert columns_of((), 100.0, 2.0, 40) == {}
+
+
+def test_the_axis_has_its_ends_and_the_words_that_fit() -> None:
+    marks = {10: Moment(0, "prepare"), 14: Moment(0, "execute", "accent")}
+    line = axis_line(marks, 80.0, 40, "|")
+    assert "".join(text for text, _ in line) == "-80 s     |   |execute               now"
+    assert ("|execute", "accent") in line
+
+
+@pytest.mark.parametrize(
+    ("values", "spark"), [((0.0, 50.0, 100.0, 900.0), "▁▅██"), ((math.nan, 1.0), " ▂"), ((), "")], ids=str
+)
+def test_a_small_history_has_a_character_a_value(values: tuple[float, ...], spark: str) -> None:
+    assert FANCY.spark(values, 100.0) == spark
+    assert Glyphs(plain=True).spark(values, 100.0).isascii()
+
+
+@pytest.mark.parametrize(("values", "still"), [((0.0, math.nan), True), ((0.0, 0.1), False), ((), True)], ids=str)
+def test_what_never_moved_is_known(values: tuple[float, ...], still: bool) -> None:
+    assert never_moved(values) is still
+
+
+def cards(tiles: int, width: int, height: int) -> list[str] | None:
+    guests = [
+        GuestView(tile, name, "fileserver", "running", (WorkloadView("filecopy", tile, name, "filecopy", 0.0, 0.5),))
+        for tile in range(1, tiles + 1)
+        for name in ("file-a", "file-b")
+    ]
+    history = History()
+    for tick in range(50):
+        history.take(busy(tick, {guest.key: 2.0 * tick for guest in guests}))
+    lines = Cards(guests, history, 30.0, FANCY).lines(width, height)
+    return None if lines is None else ["".join(text for text, _ in line) for line in lines]
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 3])
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_cards_stand_side_by_side_and_fit(tiles: int, width: int) -> None:
+    lines = cards(tiles, width, 30)
+    if width < tiles * (NARROWEST + 2):
+        assert lines is None
+        return
+    assert lines is not None
+    assert max(map(len, lines)) <= width
+    titles = [line for line in lines if "file-a" in line]
+    assert len(titles) == 1 and titles[0].count("file-a") == tiles
+    assert any(line.count("CPU") == tiles and "98" in line and "█" in line for line in lines)
+
+
+def test_cards_are_closer_where_there_is_less_room_and_give_way_to_the_table() -> None:
+    airy, close = cards(1, 80, 30), cards(1, 80, 8)
+    assert airy is not None and close is not None and len(close) < len(airy)
+    assert cards(1, 80, 5) is None
+    assert cards(3, 80, 30) is None
+
+
+def test_large_letters_are_three_rows_of_the_same_length() -> None:
+    rows = large("write 1/2")
+    assert [len(row) for row in rows] == [len("write 1/2") * COLUMNS - 1] * 3
+    assert large("1") == ["▄█ ", " █ ", "▀▀▀"]
+
+
+def told(run: RunView, now: float, outside: float | None = None, width: int = 120) -> str:
+    strip = StatusStrip()
+    strip.show(run, now, LIVE, "", outside)
+    return "\n".join("".join(text for text, _ in line) for line in strip.lines(width, 2))
+
+
+def test_an_estimate_that_was_passed_is_said_to_be() -> None:
+    run = RunView(id="r", scenario="tile", expected_seconds=236.0)
+    assert "run 3:00 of about 4 min" in told(run, 180.0)
+    assert "run 4:41, 0:45 longer than estimated" in told(run, 281.0)
+
+
+def test_a_recording_knows_how_long_it_is() -> None:
+    assert "run 4:41 of 5:00" in told(RunView(id="r", expected_seconds=236.0, length=300.0), 281.0)
+
+
+def test_much_other_work_is_told_in_a_warning() -> None:
+    assert "! other work takes 34 % of the CPUs" in told(RunView(id="r"), 1.0, 34.4)
+    assert "other work" not in told(RunView(id="r"), 1.0)
+
+
+def strip_words(run: RunView) -> list[tuple[str, str]]:
+    """Captions and large words of the strip on a projector."""
+    strip = LargeStrip()
+    strip._run = run
+    return [(word.caption, word.text) for word in strip._words()]
+
+
+def tile_cell(**more: Any) -> CellView:
+    return CellView(3, (("tiles", 1), ("cache", "none")), 1, 0.0, **more)
+
+
+def test_large_letters_have_the_mode_of_now_and_what_changes_next() -> None:
+    run = RunView(id="r", cells_planned=6, cell=tile_cell(), coming=(("tiles", 1), ("cache", "writeback")))
+    assert strip_words(run)[1:] == [("cache", "none"), ("then cache", "writeback")]
+    switched = tile_cell(switches=((5.0, "cache", "writeback"),))
+    assert strip_words(run._replace(cell=switched))[1] == ("now cache", "writeback")
+    more = (("tiles", 2), ("cache", "none"))
+    assert strip_words(run._replace(coming=more))[-1] == ("then tiles", "2")
+
+
+def test_where_there_is_little_room_emulation_and_what_was_switched_are_told_first() -> None:
+    cell = tile_cell(switches=((5.0, "cache", "writeback"),))
+    run = RunView(id="r", scenario="consolidation", size="demo", cells_planned=6, cell=cell)
+    run = run._replace(accelerator="tcg", ordered=("emulated disk",))
+    assert "tiles 1, cache none  now cache writeback  TCG" in told(run, 0.0, width=160)
+    narrow = told(run, 0.0, width=80).splitlines()[0]
+    assert "TCG" in narrow and "now cache writeback" in narrow
+
+
+def test_a_guest_that_is_gone_has_no_figures() -> None:
+    history = History()
+    history.take(busy(1, {"t1-a": 60.0}))
+    guests = [GuestView(1, "a", "web", state) for state in ("running", "gone")]
+    for guest, shown in zip(guests, (True, False), strict=True):
+        lines = Cards([guest], history, 1.0, FANCY).lines(80, 30)
+        assert lines is not None
+        assert ("60" in "".join(text for line in lines for text, _ in line)) is shown
+
+
+def test_what_comes_next_is_told_apart_from_what_the_user_changed() -> None:
+    axes = (("cache", "none"),)
+    assert "then cache none" in told(RunView(id="r", coming=axes), 1.0)
+    changed = told(RunView(id="r", coming=axes, next_axes=axes), 1.0)
+    assert "next cell: cache none" in changed and "then" not in changed

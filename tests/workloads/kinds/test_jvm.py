@@ -1,0 +1,158 @@
+"""The suite of Java programs: what it printed, the results that are known, and two of them by other implementations."""
+
+import hashlib
+import json
+import math
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
+from cryptography.hazmat.primitives import hashes, padding
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateNumbers, RSAPublicNumbers
+from cryptography.hazmat.primitives.ciphers import Cipher, modes
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from pydantic import ValidationError
+
+from tests.fakes.shell import FakeShell
+from tests.workloads.spoiling import Change, put, spoil
+from vmlab.guests.image.recipe import PAYLOAD
+from vmlab.model.errors import WorkloadError
+from vmlab.workloads.contract import Finished, WorkloadContext
+from vmlab.workloads.kinds.jvm import Jvm, JvmParams
+from vmlab.workloads.reports.jvm_report import CHECKSUMS
+
+ASKED = JvmParams(operations=4, warmup=1, threads=2, heap=2**28)
+SOURCES = PAYLOAD / "root/usr/lib/vmlab/jvm/source/members"
+
+
+@pytest.fixture
+def text(captured: Path) -> str:
+    """Of OpenJDK 17, with the libraries that the image has."""
+    return (captured / "jvm.txt").read_text()
+
+
+async def test_scores_are_operations_a_minute(source: FakeShell, text: str) -> None:
+    alone = WorkloadContext(workload="suite", tile=1, cell=1, seed=1, source=source)
+    values = (await Jvm(ASKED).collect(alone, Finished(0, 600.0, text, ""))).values
+    took = {said["member"]: said["seconds"] for line in text.splitlines() if "seconds" in (said := json.loads(line))}
+    assert sorted(took) == sorted(CHECKSUMS)
+    assert values["xml_score"] == pytest.approx(4 / (took["xml"] / 60))
+    assert values["run_time"] == pytest.approx(sum(took.values()))
+    assert math.log(values["score"]) == pytest.approx(sum(math.log(values[f"{name}_score"]) for name in took) / 8)
+    assert values["operations"] == 32
+    assert set(values) == set(Jvm.metrics)
+
+
+@pytest.mark.parametrize(
+    ("member", "change", "reason"),
+    [
+        (
+            "crypto",
+            put("checksums", {"f50f2439": 5, "bad": 1}),
+            "crypto gave a wrong result: its checksum is bad, and should be f50f2439$",
+        ),
+        ("crypto", put("checksums", {"f50f2439": 5}), "results of crypto: 5, but 6 were asked for"),
+        ("crypto", put("checksums", {}), "results of crypto: 0, but 6 were asked for"),
+        ("serial", put("times", [0.1] * 3), "operations of serial: 3, but 4 were asked for"),
+        ("serial", put("times", [9.0] * 4), "the operations of serial do not fit into its"),
+        ("serial", put("times", "none"), "printed no times of serial"),
+        ("sunflow", put("threads", 1), "threads of sunflow: 1, but 2 were asked for"),
+        ("sunflow", put("heap", 2**27), "heap of sunflow in bytes: 134217728, but 268435456"),
+        ("xml", put("seconds", 0.0001), "xml took 0.000100 s, too quick to be measured"),
+        ("xml", put("seconds", 700.0), "the suite's members took 7.* but the client ran for 600.000 s"),
+        ("xml", put("member", "serial"), "the suite printed figures of serial twice"),
+        ("xml", put("member", "derby"), "the suite ran compiler, .*, sunflow, derby, not compiler"),
+    ],
+)
+def test_work_that_is_not_whole_or_not_right_fails(text: str, member: str, change: Change, reason: str) -> None:
+    with pytest.raises(WorkloadError, match=reason):
+        Jvm(ASKED).figures({"suite": spoil(text, "member", member, "seconds", change)}, 600.0)
+
+
+async def test_a_member_that_failed_is_named(source: FakeShell) -> None:
+    alone = WorkloadContext(workload="suite", tile=1, cell=1, seed=1, source=source)
+    said = "member serial: java.lang.OutOfMemoryError: Java heap space\n"
+    with pytest.raises(WorkloadError, match=r"^java exited with 1: member serial: java\.lang\.OutOfMemoryError: Java"):
+        await Jvm(ASKED).collect(alone, Finished(1, 3.0, "", said))
+
+
+def test_progress_is_told_by_operation(text: str) -> None:
+    steps = [step for line in text.splitlines() if (step := Jvm(ASKED).progress(line))]
+    assert [(step.stage, step.done, step.total) for step in steps][:4] == [
+        ("compiler", done, 4) for done in range(1, 5)
+    ]
+    assert len(steps) == 8 * 4
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"members": ["xml", "xml"]}, {"members": ["derby"]}, {"heap": 2**28 + 1}, {"operations": 1, "threads": 2}],
+)
+def test_amounts_that_make_no_sense(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        JvmParams.model_validate(wrong)
+
+
+def test_the_suite_has_each_member_and_no_other() -> None:
+    assert set(re.findall(r'case "(\w+)" ->', (SOURCES / "Suite.java").read_text())) == set(CHECKSUMS)
+
+
+def _numbers(seed: int) -> Iterator[int]:
+    """SplitMix64's upper 31 bits."""
+    while True:
+        seed = (seed + 0x9E3779B97F4A7C15) % 2**64
+        mixed = (seed ^ seed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
+        yield (mixed ^ mixed >> 31) >> 33
+
+
+def _text(seed: int, size: int) -> bytes:
+    """What the class Text makes."""
+    numbers = _numbers(seed)
+    words = ["".join(chr(97 + next(numbers) % 26) for _ in range(2 + next(numbers) % 8)) for _ in range(2000)]
+    parts: list[str] = []
+    length = 0
+    while length < size:
+        bound = 1 + next(numbers) % 2000
+        parts.append(words[next(numbers) % bound] + " ")
+        length += len(parts[-1])
+    return "".join(parts)[:size].encode()
+
+
+def test_compress_gives_what_another_implementation_gives() -> None:
+    held = _text(1, 2**20)
+    table = {bytes([letter]): letter for letter in range(256)}
+    codes, prefix = [], b""
+    for letter in held:
+        longer = prefix + bytes([letter])
+        if longer in table:
+            prefix = longer
+            continue
+        if len(table) < 2**16:
+            table[longer] = len(table)
+        codes.append(table[prefix])
+        prefix = longer[-1:]
+    codes.append(table[prefix])
+    assert f"{zlib.crc32(b''.join(code.to_bytes(2, 'big') for code in codes)):x}" == CHECKSUMS["compress"]
+
+
+def test_crypto_gives_what_another_implementation_gives() -> None:
+    held = _text(2, 2**18)
+    made = [_encrypted(AES(held[:16]), held[16:32], held), _encrypted(TripleDES(held[:24]), held[24:32], held)]
+    made += [hashlib.new(name, held).digest() for name in ("md5", "sha1", "sha256", "sha512")]
+    p, q, e = 2**521 - 1, 2**607 - 1, 65537
+    d = pow(e, -1, (p - 1) * (q - 1))
+    key = RSAPrivateNumbers(p, q, d, d % (p - 1), d % (q - 1), pow(q, -1, p), RSAPublicNumbers(e, p * q)).private_key()
+    made += [key.sign(held[at * 1024 : (at + 1) * 1024], PKCS1v15(), hashes.SHA256()) for at in range(20)]
+    assert f"{zlib.crc32(b''.join(made)):x}" == CHECKSUMS["crypto"]
+
+
+def _encrypted(algorithm: Any, first: bytes, held: bytes) -> bytes:
+    padder = padding.PKCS7(algorithm.block_size).padder()
+    cipher = Cipher(algorithm, modes.CBC(first)).encryptor()
+    return cipher.update(padder.update(held) + padder.finalize()) + cipher.finalize()

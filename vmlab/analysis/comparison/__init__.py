@@ -1,0 +1,1 @@
+"""Differences between runs or cells: their intervals, verdicts, conditions and gates."""

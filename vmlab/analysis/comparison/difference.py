@@ -1,0 +1,332 @@
+"""What one figure is against another: how much it differs, whether that is established, which side is better.
+
+Every table, document and screen that shows figures side by side has the differences of this module. What is tested,
+and what the verdicts mean, is in docs/statistics.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from vmlab.analysis.figures.figure import Figure
+from vmlab.analysis.figures.pairing import NO_COMMON_REPEAT, Pairing, pairing_of
+from vmlab.analysis.statistics.rank_test import ShiftTest
+from vmlab.analysis.statistics.sample_size import ALPHA, detectable, readings_needed, readings_to_find
+
+if TYPE_CHECKING:
+    # It brings pydantic, which would delay the console's first picture.
+    from vmlab.model.scenarios.table import Relative
+
+
+class Verdict(StrEnum):
+    """What is known of a difference."""
+
+    PROVEN = "difference proven"
+    NOT_PROVEN = "no difference proven"
+    TOO_FEW = "too few readings"
+    ONE_EACH = "one reading each"
+    ONE_A_SIDE = "one a side"
+    NOT_COMPARED = "not compared"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A candidate against its baseline, in percent of the baseline: positive where the candidate is larger.
+
+    `interval` has its ends in percent at a confidence of `confidence` percent, and excludes 0 exactly where the verdict
+    is ``PROVEN``; None where there are too few readings for one. `p` is the test's own, `p_adjusted` after Holm's
+    correction over `family` figures. `effect` is the rank-biserial correlation, from -1 to 1. `readings` are the pairs
+    that were compared, or the runs of the smaller side where nothing is `paired`. `needed` is how many it takes to
+    prove anything, `to_find` how many to prove a difference as large as this one in four of five cases, None for more
+    than are counted, and `detectable` the percentage that `readings` prove in four of five. `better` tells whether the
+    candidate is the better one, None unless that is proven. `noise` is the percentage up to which a difference counts
+    as none, if one was given; the interval of what is proven excludes it, too. `because` says why a verdict could not
+    be had.
+    """
+
+    verdict: Verdict = Verdict.NOT_COMPARED
+    percent: float | None = None
+    interval: tuple[float, float] | None = None
+    confidence: float | None = None
+    p: float | None = None
+    p_adjusted: float | None = None
+    family: int = 1
+    test: str | None = None
+    effect: float | None = None
+    readings: int = 0
+    paired: bool = True
+    needed: int | None = None
+    to_find: int | None = None
+    detectable: float | None = None
+    better: bool | None = None
+    more_is_better: bool | None = None
+    noise: float | None = None
+    because: str = ""
+
+    @property
+    def proven(self) -> bool:
+        """Whether there is a difference for certain, as far as its `confidence` goes."""
+        return self.verdict == Verdict.PROVEN
+
+    @property
+    def obstacle(self) -> str:
+        """Why the readings allow no verdict, in words; empty where they do, or nothing can be compared."""
+        match self.verdict:
+            case Verdict.ONE_EACH:
+                return f"{self.verdict}, no spread known"
+            case Verdict.ONE_A_SIDE:
+                return self.because
+            case Verdict.TOO_FEW:
+                return f"{self.verdict}: {self.because}" if self.because else str(self.verdict)
+            case _:
+                return ""
+
+    @property
+    def ratio(self) -> float | None:
+        """The candidate over the baseline: above 1 where `percent` is above 0."""
+        return None if self.percent is None else 1 + self.percent / 100
+
+    def as_asked(self, relative: Relative) -> float | None:
+        """The difference in one of the forms that a table may ask for; difference, percent and overhead in percent."""
+        return in_form(self.percent, self.more_is_better, relative)
+
+    def interval_as_asked(self, relative: Relative) -> tuple[float, float] | None:
+        """The interval in the form of `as_asked`, the lower end first; None where an end has no such form."""
+        ends = [in_form(end, self.more_is_better, relative) for end in self.interval or ()]
+        known = sorted(end for end in ends if end is not None)
+        return (known[0], known[1]) if len(known) == 2 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The difference as all documents have it."""
+        return {
+            "verdict": str(self.verdict),
+            "because": self.because,
+            "percent": self.percent,
+            "interval_percent": list(self.interval) if self.interval else None,
+            "confidence_percent": self.confidence,
+            "ratio": self.ratio,
+            "better": self.better,
+            "test": self.test,
+            "paired": self.paired,
+            "readings": self.readings,
+            "p": self.p,
+            "p_adjusted": self.p_adjusted,
+            "family": self.family,
+            "effect_size": self.effect,
+            "readings_needed": self.needed,
+            "readings_to_find": self.to_find,
+            "detectable_percent": self.detectable,
+            "noise_percent": self.noise,
+        }
+
+
+NO_DIFFERENCE = Difference()
+"""Of two figures that cannot be compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """A figure of the baseline and the candidate's, in one unit. `more_is_better` is None where neither is.
+
+    Differences of up to `noise` percent count as none; None is for no noise.
+    """
+
+    baseline: Figure
+    candidate: Figure
+    more_is_better: bool | None
+    noise: float | None = None
+
+
+def in_form(percent: float | None, more_is_better: bool | None, relative: Relative) -> float | None:
+    """A difference in percent in another form; None where it would divide by 0.
+
+    All forms but the difference are of how many times as good the candidate is: the baseline over the candidate where
+    less is better, such as of times, and the candidate over the baseline otherwise.
+    """
+    if percent is None or relative == "difference":
+        return percent
+    larger = 1 + percent / 100
+    if more_is_better is not False:
+        return _in_form(larger, relative)
+    return _in_form(1 / larger, relative) if larger != 0 else None
+
+
+def _in_form(ratio: float, relative: Relative) -> float | None:
+    match relative:
+        case "percent":
+            return 100 * ratio
+        case "overhead":
+            return 100 * (1 - ratio)
+        case "slowdown":
+            return 1 / ratio if ratio != 0 else None
+        case _:
+            return ratio
+
+
+def difference(baseline: Figure, candidate: Figure, more_is_better: bool | None) -> Difference:
+    """What `candidate` is against `baseline`, if nothing else is asked; both are in one unit."""
+    return differences([Sides(baseline, candidate, more_is_better)])[0]
+
+
+def differences(family: Sequence[Sides]) -> list[Difference]:
+    """What each candidate is against its baseline, corrected for how many are asked about together.
+
+    Holm's correction (Scandinavian Journal of Statistics 6, 1979) goes from the smallest p to the largest: the first is
+    proven if it is at most 5 % over the number of figures, the next one over one figure less, and so on until one is
+    not. The interval of each is at the level at which that was decided, so that it excludes 0 where it is proven. Sides
+    of which one did not pass count for nothing.
+    """
+    pairings = [pairing_of(sides.baseline, sides.candidate) for sides in family]
+    size = sum(pairing is not None for pairing in pairings)
+    tests = [pairing.test if pairing else None for pairing in pairings]
+    chances = [
+        _p_beyond(test, pairing.shifts_of(sides.noise or 0.0)) if test and pairing else 1.0
+        for sides, pairing, test in zip(family, pairings, tests, strict=True)
+    ]
+    decisions = _holm(chances, size)
+    return [
+        NO_DIFFERENCE if pairing is None else _difference(pairing, test, decision, sides)
+        for sides, pairing, test, decision in zip(family, pairings, tests, decisions, strict=True)
+    ]
+
+
+def _p_beyond(test: ShiftTest, nothing: tuple[float, float]) -> float:
+    """The p of the likeliest shift between two that count as nothing."""
+    low, high = nothing
+    return 1.0 if low <= test.estimate <= high else test.p_of(high if test.estimate > high else low)
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """Whether one difference of a family of `size` is proven, at which level, its p and its corrected p."""
+
+    proven: bool
+    alpha: float
+    p: float
+    p_adjusted: float
+    size: int
+
+
+def _holm(chances: Sequence[float], size: int) -> list[_Decision]:
+    """Holm's decisions; what cannot be tested has a p of 1, and `size` may be less than there are."""
+    order = sorted(range(len(chances)), key=lambda place: chances[place])
+    decisions: dict[int, _Decision] = {}
+    adjusted, proven = 0.0, 0
+    for step, place in enumerate(order):
+        left = max(1, size - step)
+        adjusted = max(adjusted, min(1.0, left * chances[place]))
+        is_proven = proven == step and chances[place] <= ALPHA / left
+        proven += is_proven
+        alpha = ALPHA / (left if is_proven else max(1, size - proven))
+        decisions[place] = _Decision(is_proven, alpha, chances[place], adjusted, size)
+    return [decisions[place] for place in range(len(chances))]
+
+
+def _difference(pairing: Pairing, test: ShiftTest | None, decision: _Decision, sides: Sides) -> Difference:
+    needed, more = readings_needed(decision.size, paired=pairing.paired), sides.more_is_better
+    if test is None:
+        return Difference(
+            verdict=_untested(pairing),
+            percent=pairing.percent_of_means,
+            family=decision.size,
+            readings=pairing.count,
+            paired=pairing.paired,
+            needed=needed,
+            more_is_better=more,
+            noise=sides.noise,
+            because=pairing.obstacle,
+        )
+    possible = test.interval(decision.alpha) is not None
+    return Difference(
+        verdict=_tested(test, decision),
+        percent=pairing.percent(test.estimate),
+        interval=pairing.interval(test, decision.alpha),
+        confidence=100 * (1 - decision.alpha) if possible else None,
+        p=decision.p,
+        p_adjusted=decision.p_adjusted,
+        family=decision.size,
+        test=test.name,
+        effect=test.effect,
+        readings=pairing.count,
+        paired=pairing.paired,
+        needed=needed,
+        to_find=None if decision.proven else _to_find(pairing, test, decision, sides.noise),
+        detectable=_detectable(pairing, test, decision, sides.noise),
+        better=(test.estimate > 0) == more if decision.proven and more is not None else None,
+        more_is_better=more,
+        noise=sides.noise,
+    )
+
+
+def _untested(pairing: Pairing) -> Verdict:
+    if pairing.single:
+        return Verdict.ONE_EACH
+    return Verdict.TOO_FEW if pairing.obstacle == NO_COMMON_REPEAT else Verdict.ONE_A_SIDE
+
+
+def _tested(test: ShiftTest, decision: _Decision) -> Verdict:
+    if decision.proven:
+        return Verdict.PROVEN
+    return Verdict.TOO_FEW if test.smallest_p > decision.alpha else Verdict.NOT_PROVEN
+
+
+def corrected_for(figures: int, baseline: Figure, candidate: Figure, found: Difference) -> Difference:
+    """The difference `found` of two figures, with the interval that it has where so many are asked about at once.
+
+    Each interval is then at 1 - 5 % / `figures` (Bonferroni), so that in 95 % of cases all of them together have the
+    true differences in them, whatever these are. That of Holm's procedure promises so much only about 0. Where
+    the readings are too few for such an interval, it is None, and so is the verdict's proof.
+    """
+    pairing = pairing_of(baseline, candidate)
+    test = pairing.test if pairing else None
+    if pairing is None or test is None:
+        needed = readings_needed(figures, paired=found.paired) if found.needed is not None else None
+        return replace(found, family=figures, needed=needed)
+    alpha = ALPHA / figures
+    reached = test.interval(alpha) is not None
+    return replace(
+        found,
+        verdict=found.verdict if reached else Verdict.TOO_FEW,
+        interval=pairing.interval(test, alpha),
+        confidence=100 * (1 - alpha) if reached else None,
+        family=figures,
+        needed=readings_needed(figures, paired=found.paired),
+    )
+
+
+def readings_to_decide(figures: int, baseline: Figure, candidate: Figure, bound: float, noise: float) -> int | None:
+    """How many readings a side tell in four of five cases whether a difference is beyond `bound`, in percent.
+
+    It is taken to be as large as seen, and the interval to be that of `corrected_for`. None where more than are counted
+    would be needed, or nothing is known.
+    """
+    pairing = pairing_of(baseline, candidate)
+    test = pairing.test if pairing else None
+    if pairing is None or test is None or not pairing.deviation or bound <= -100:
+        return None
+    near, far = pairing.shifts_of(bound)[1], pairing.shifts_of(noise)[1]
+    size = max(0.0, abs(test.estimate - near) - far) / pairing.deviation
+    found = readings_to_find(size, figures, paired=pairing.paired)
+    return None if found is None else max(found, pairing.count + 1)
+
+
+def _detectable(pairing: Pairing, test: ShiftTest, decision: _Decision, noise: float | None) -> float | None:
+    """The percentage that these readings prove in four of five cases, by their own deviation."""
+    reach, deviation = detectable(test.sizes, decision.alpha), pairing.deviation
+    if reach is None or deviation is None:
+        return None
+    return pairing.percent(pairing.shifts_of(noise or 0.0)[1] + reach * deviation)
+
+
+def _to_find(pairing: Pairing, test: ShiftTest, decision: _Decision, noise: float | None) -> int | None:
+    """How many readings a side prove a difference as large as the one seen; None where there is none or too many."""
+    deviation = pairing.deviation
+    if not deviation:
+        return None
+    low, high = pairing.shifts_of(noise or 0.0)
+    beyond = max(test.estimate - high, low - test.estimate)
+    found = readings_to_find(beyond / deviation, decision.size, paired=pairing.paired)
+    return None if found is None else max(found, pairing.count + 1)

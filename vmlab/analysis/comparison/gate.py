@@ -1,0 +1,175 @@
+"""Conditions that a user sets on a comparison (`vmlab compare --fail-if`), and their answers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, cast
+
+from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Difference
+from vmlab.model.errors import UsageError
+from vmlab.model.run import AxisValue
+from vmlab.workloads.metrics import Better, Metric, Unit
+from vmlab.workloads.target_limits import limit_of
+
+_NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,9})?"
+_CONDITION = re.compile(
+    r"\s*(?P<figure>[^<>]*[^<>\s.])\s*(?P<sign>[<>])\s*"
+    r"(?:(?P<percent>[+-][0-9]{1,6}(?:\.[0-9]{1,6})?|0)\s*%"
+    rf"|(?P<level>{_NUMBER})\s*(?P<unit>[A-Za-zµ]{{0,8}}(?:/[a-z]{{1,8}})?))\s*"
+)
+_LONGEST_SHOWN = 60
+
+
+class State(StrEnum):
+    """What is known of a condition at one row of a comparison."""
+
+    MET = "met"
+    POSSIBLE = "possible"
+    CANNOT_TELL = "cannot tell"
+    NOT_MET = "not met"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``web.latency_p95 > +20 %``, a bound on its difference from the baseline, or ``> 20 ms``, one on its level.
+
+    `figure` is a workload, or a workload and one of its metrics with a dot between them. `percent` is the bound, in
+    percent of the baseline; more than that is beyond it if `above`, else less. `level` is a bound on the candidate
+    alone, as it was typed; the unit of the metric says what it is. It is empty for a bound in percent.
+    """
+
+    figure: str
+    above: bool
+    percent: float
+    text: str
+    level: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """The inverse of `text`; blanks count for nothing. Raises UsageError, with one line, for anything else."""
+        found = _CONDITION.fullmatch(text)
+        if found is None:
+            raise UsageError(
+                f"{_named(text)}: say WORKLOAD.METRIC > +20 %, with > or <, a sign, and %, "
+                "or WORKLOAD.METRIC > 20 ms for the figure itself"
+            )
+        figure, sign, percent, level, unit = found.group("figure", "sign", "percent", "level", "unit")
+        if percent is not None:
+            return cls(figure, sign == ">", float(percent), f"{figure} {sign} {percent} %")
+        said = f"{level}{unit}" if unit.startswith("/") else f"{level} {unit}".rstrip()
+        return cls(figure, sign == ">", 0.0, f"{figure} {sign} {said}", said)
+
+    @property
+    def named(self) -> str:
+        """The condition for a message about the option that has it."""
+        return _named(self.text)
+
+    def bound_in(self, unit: str, more_is_better: bool | None) -> float:
+        """The bound on a level in the unit of the metric. Raises UsageError for another unit."""
+        better: Better | None = None if more_is_better is None else "more" if more_is_better else "less"
+        plain = unit == "1" and re.fullmatch(_NUMBER, self.level)
+        try:
+            return limit_of(Metric(cast(Unit, unit), better, ""), float(self.level) if plain else self.level)
+        except ValueError as error:
+            raise UsageError(f"{self.named}: {error}") from None
+
+    def state_of_level(self, interval: tuple[float, float], bound: float) -> State:
+        """What the interval of the candidate's level says of a bound in the same unit."""
+        low, high = interval if self.above else (-interval[1], -interval[0])
+        bound = bound if self.above else -bound
+        if low > bound:
+            return State.MET
+        return State.POSSIBLE if high > bound else State.NOT_MET
+
+    def state(self, interval: tuple[float, float], noise: float) -> State:
+        """What the interval of a difference says of it, all in percent.
+
+        With noise the bound is that much farther away, so that what is met is beyond it by more than noise. It is
+        percent of the figure itself, so it grows with a bound above 0.
+        """
+        low, high = interval if self.above else (-interval[1], -interval[0])
+        bound = self.percent if self.above else -self.percent
+        if low > bound + noise * max(1.0, 1 + self.percent / 100):
+            return State.MET
+        return State.POSSIBLE if high > bound else State.NOT_MET
+
+
+def _named(text: str) -> str:
+    return f"--fail-if {text if len(text) <= _LONGEST_SHOWN else f'{text[:_LONGEST_SHOWN]}…'!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How large a candidate's figure is by itself, in `unit`, against a `bound`.
+
+    `estimate` is the median of the means of all pairs of readings (Hodges and Lehmann), `interval` that of Wilcoxon's
+    signed-rank test at `confidence` percent, None for too few `readings`; these are repeats, or runs in a group of
+    `runs`. It takes `needed` of them at least where `figures` are asked about.
+    """
+
+    bound: float
+    unit: str
+    estimate: float
+    interval: tuple[float, float] | None
+    confidence: float | None
+    readings: int
+    figures: int
+    needed: int
+    runs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is known of a condition at one row of a comparison, for one candidate.
+
+    `axes` are those of the row; `found` is the row's difference, with the interval that decides, and `level` the same
+    of a bound on the figure itself. `because` says why nothing can be told, where that is not a matter of numbers.
+    `fails` tells whether the whole gate fails by it. `to_decide` is how many repeats, or runs a side, decide in four of
+    five cases what is possible, if the figures go on as seen; None for more than are counted.
+    """
+
+    condition: Condition
+    workload: str
+    metric: str
+    axes: dict[str, AxisValue]
+    candidate: str
+    state: State
+    found: Difference = NO_DIFFERENCE
+    because: str = ""
+    fails: bool = False
+    level: Level | None = None
+    to_decide: int | None = None
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the condition is neither met nor not met here, and the gate does not fail by it."""
+        return self.state in (State.POSSIBLE, State.CANNOT_TELL) and not self.fails
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as it stands in ``vmlab.compare/2``."""
+        return {
+            "condition": self.condition.text,
+            "workload": self.workload,
+            "metric": self.metric,
+            "axes": self.axes,
+            "candidate": self.candidate,
+            "state": str(self.state),
+            "fails": self.fails,
+            "because": self.because,
+            "above": self.condition.above,
+            "bound_percent": None if self.condition.level else self.condition.percent,
+            "level": self._level_json(),
+            "percent": self.found.percent,
+            "interval_percent": list(self.found.interval) if self.found.interval else None,
+            "confidence_percent": self.found.confidence,
+            "figures": self.found.family,
+            "readings": self.found.readings,
+            "readings_needed": self.found.needed,
+            "readings_to_decide": self.to_decide,
+            "noise_percent": self.found.noise,
+        }
+
+    def _level_json(self) -> dict[str, Any] | None:
+        return None if self.level is None else asdict(self.level)

@@ -1,0 +1,181 @@
+"""Whether the differences of a comparison lie beyond the bounds that a user set; see docs/statistics.md, "A gate"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from vmlab.analysis.comparison.comparison import INDEX, Comparison, Row
+from vmlab.analysis.comparison.difference import Verdict, corrected_for, readings_to_decide
+from vmlab.analysis.comparison.gate import Answer, Condition, Level, State
+from vmlab.analysis.figures.figure import MISSING, RUN_TIME, WALL_CLOCK, WALL_SECONDS, Figure
+from vmlab.analysis.statistics.descriptive import mean, standard_deviation
+from vmlab.analysis.statistics.rank_test import signed_rank
+from vmlab.analysis.statistics.sample_size import ALPHA, readings_needed, readings_to_find
+from vmlab.model.errors import UsageError
+from vmlab.model.run import Outcome
+
+_MOST_NAMED = 12
+
+
+def judge(comparison: Comparison, conditions: Sequence[Condition], *, strict: bool = False) -> Comparison:
+    """The comparison with its gate: each condition at each row of its figure, for each candidate.
+
+    A condition is met where the interval of the difference, or of the candidate's own level, lies wholly beyond its
+    bound. The interval is corrected for all figures of the row's family, or for all that the conditions ask about where
+    these are more: so in 95 % of cases no condition is met that does not hold in truth. With `strict`, one that is
+    merely possible, or of which nothing is known, fails too. A candidate whose workload failed where the baseline's
+    passed fails in any case, and for a bound on its level wherever it failed.
+
+    Raises UsageError for a figure that no cell has, and for a bound in another unit than its figure.
+    """
+    asked = [(condition, *_figure(comparison, condition)) for condition in conditions]
+    differing = _rows(comparison, [figure for condition, *figure in asked if not condition.level])
+    levels = _rows(comparison, [figure for condition, *figure in asked if condition.level])
+    compared = sum(found.verdict != Verdict.NOT_COMPARED for row in differing for found in row.differences)
+    compared += sum(figure.comparable is not None for row in levels for figure in row.figures[1:])
+    gate: list[Answer] = []
+    for condition, *figure in asked:
+        its_own = _rows(comparison, [figure])
+        for row in its_own:
+            judged_row = _at_level if condition.level else _at_row
+            gate += judged_row(comparison, condition, row, compared)
+        gate += _elsewhere(comparison, condition, *figure, measured=bool(its_own))
+    fails = {State.MET: True, State.NOT_MET: False, State.POSSIBLE: strict, State.CANNOT_TELL: strict}
+    judged = (replace(answer, fails=answer.fails or fails[answer.state]) for answer in gate)
+    return replace(comparison, gate=tuple(judged))
+
+
+def _rows(comparison: Comparison, figures: Sequence[Sequence[str]]) -> list[Row]:
+    """The rows of figures, each a workload and a metric."""
+    return [row for row in comparison.rows if [row.workload, row.metric] in figures]
+
+
+def _figure(comparison: Comparison, condition: Condition) -> tuple[str, str]:
+    """The workload and the metric that a condition names."""
+    known = [(row.workload, row.metric) for row in comparison.rows]
+    return figure_of_condition(condition, known, comparison.timed, comparison.workloads)
+
+
+def figure_of_condition(
+    condition: Condition,
+    known: Sequence[tuple[str, str]],
+    timed: Mapping[str, str],
+    workloads: Sequence[str] = (),
+) -> tuple[str, str]:
+    """The workload and the metric that a condition names, of those that are `known`.
+
+    `workloads` may have more names, of workloads without any figure; `timed` is as `Comparison.timed`. Raises
+    UsageError for any other figure, and for the run time of a workload of fixed duration.
+    """
+    workload, _, metric = condition.figure.partition(".")
+    metric = metric or (WALL_SECONDS if workload == WALL_CLOCK else RUN_TIME)
+    if workload in timed and metric in (RUN_TIME, WALL_SECONDS):
+        raise UsageError(f"{condition.named}: {_fixed_words(condition, workload, timed)}")
+    metrics = list(dict.fromkeys(one for of, one in known if of == workload))
+    names = list(dict.fromkeys([*workloads, *(of for of, _ in known if of not in (WALL_CLOCK, INDEX))]))
+    if workload not in (*names, WALL_CLOCK, *([INDEX] if metrics else [])):
+        raise UsageError(f"{condition.named}: no such workload; there are {_list([*names, WALL_CLOCK])}")
+    if metrics and metric not in metrics:
+        raise UsageError(f"{condition.named}: {workload} has no such figure; it has {_list(metrics)}")
+    return workload, metric
+
+
+def _fixed_words(condition: Condition, workload: str, timed: Mapping[str, str]) -> str:
+    if workload == WALL_CLOCK:
+        return "all workloads work for a fixed time, so the total wall clock is no result; name a workload's throughput"
+    rate = timed[workload]
+    if condition.level or not rate or rate == RUN_TIME:
+        return f"{workload} works for a fixed time, so its run time is no result; name another figure of it"
+    bound = f"{-condition.percent:+g}" if condition.percent else "0"
+    return (
+        f"{workload} works for a fixed time, so its run time is no result; name its throughput, with the other sign: "
+        f"'{workload}.{rate} {'<' if condition.above else '>'} {bound} %'"
+    )
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join([*names[:_MOST_NAMED], *(["…"] if len(names) > _MOST_NAMED else [])])
+
+
+def _at_row(comparison: Comparison, condition: Condition, row: Row, compared: int) -> Iterator[Answer]:
+    """The answer for each candidate at a row; `compared` is how many differences all conditions ask about."""
+    for place, (label, found) in enumerate(zip(comparison.labels[1:], row.differences, strict=True), start=1):
+        broken = row.figures[place].state == Outcome.FAILED and row.figures[0].comparable is not None
+        if found.verdict == Verdict.NOT_COMPARED:
+            because = _not_compared(comparison.labels, row, place)
+        else:
+            figures = max(compared, found.family)
+            found = corrected_for(figures, row.figures[0], row.figures[place], found)
+            because = "the baseline is 0" if found.percent is None else found.because
+        noise = found.noise or 0.0
+        state = condition.state(found.interval, noise) if found.interval else State.CANNOT_TELL
+        to_decide = (
+            readings_to_decide(found.family, row.figures[0], row.figures[place], condition.percent, noise)
+            if state == State.POSSIBLE
+            else None
+        )
+        place_of = (condition, row.workload, row.metric, row.axes, label)
+        yield Answer(*place_of, state, found, because, fails=broken, to_decide=to_decide)
+
+
+def _at_level(comparison: Comparison, condition: Condition, row: Row, compared: int) -> Iterator[Answer]:
+    """The answer for each candidate of a row by its own figure, whatever the baseline's is."""
+    bound = condition.bound_in(row.unit, row.more_is_better)
+    for label, figure in zip(comparison.labels[1:], row.figures[1:], strict=True):
+        place_of = (condition, row.workload, row.metric, row.axes, label)
+        if figure.comparable is None:
+            words = "has no such figure" if figure.state == MISSING else f"is {figure.state}"
+            fails = figure.state == Outcome.FAILED
+            yield Answer(*place_of, State.CANNOT_TELL, because=f"{label} {words}", fails=fails)
+            continue
+        readings = level_readings(figure)
+        test = signed_rank(readings)
+        alpha = ALPHA / max(1, compared)
+        interval = test.interval(alpha)
+        level = Level(
+            bound=bound,
+            unit=row.unit,
+            estimate=test.estimate,
+            interval=interval,
+            confidence=100 * (1 - alpha) if interval else None,
+            readings=len(readings),
+            figures=max(1, compared),
+            needed=readings_needed(max(1, compared)),
+            runs=len({one.run for one in figure.readings}) > 1,
+        )
+        state = condition.state_of_level(interval, bound) if interval else State.CANNOT_TELL
+        to_decide = None
+        if state == State.POSSIBLE and (deviation := standard_deviation(readings)) > 0:
+            found = readings_to_find(abs(test.estimate - bound) / deviation, level.figures)
+            to_decide = None if found is None else max(found, len(readings) + 1)
+        yield Answer(*place_of, state, level=level, to_decide=to_decide)
+
+
+def level_readings(figure: Figure) -> list[float]:
+    """The readings of a figure by itself: its repeats, or of several runs the mean of each."""
+    by_run: dict[str, list[float]] = {}
+    for one in figure.readings:
+        by_run.setdefault(one.run, []).append(one.value)
+    return [mean(those) for those in by_run.values()] if len(by_run) > 1 else [one.value for one in figure.readings]
+
+
+def _not_compared(labels: Sequence[str], row: Row, place: int) -> str:
+    """Which of two sides has no figure that passed, and what it is instead."""
+    sides = [(labels[at], row.figures[at]) for at in (0, place)]
+    words = [
+        f"{label} {'has no such figure' if figure.state == MISSING else f'is {figure.state}'}"
+        for label, figure in sides
+        if figure.comparable is None
+    ]
+    return "; ".join(words)
+
+
+def _elsewhere(
+    comparison: Comparison, condition: Condition, workload: str, metric: str, *, measured: bool
+) -> Iterator[Answer]:
+    """That nothing can be told where a side has no cell, or no cell has any figure of the workload."""
+    places = [(axes, f"no cell of {', '.join(without)} is there") for axes, without in comparison.alone]
+    for axes, because in [*([] if measured else [({}, f"no cell has a figure of {workload}")]), *places]:
+        for label in comparison.labels[1:]:
+            yield Answer(condition, workload, metric, axes, label, State.CANNOT_TELL, because=because)

@@ -1,0 +1,74 @@
+"""A host's noise, from a control run: one configuration measured as both sides of a comparison."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from vmlab.analysis.comparison.compare import Side, compare, sides_by_axis
+from vmlab.analysis.comparison.comparison import Row
+from vmlab.analysis.comparison.difference import Difference
+from vmlab.analysis.comparison.noise import Key, Noise
+from vmlab.analysis.comparison.repeats_needed import repeats_needed
+from vmlab.analysis.shape import RunDocument
+from vmlab.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from vmlab.model.scenarios.scenario import Scenario
+    from vmlab.plan.terms import Overrides
+
+
+def with_enough_repeats(overrides: Overrides, scenario: Scenario) -> Overrides:
+    """`overrides` with the number of repeats from which on a control run shows noise; as they are for other runs.
+
+    So many repeats are needed to prove anything of one of the figures that the scenario asks for.
+    """
+    if not overrides.control:
+        return overrides
+    return replace(overrides, least_repeats=repeats_needed(scenario).difference)
+
+
+def noise_of(document: RunDocument) -> Noise:
+    """The noise that a control run shows: by figure the far end of the difference's interval, at all its places.
+
+    Raises UsageError where the run has not two sides, or too few repeats for an interval.
+    """
+    run, sides = document["run"], sides_by_axis(document)
+    if len(sides) != 2:
+        raise UsageError(f"run {run['id']} is no control run: it has not two sides")
+    rows = compare(sides).rows
+    percents = _percents((row, row.differences[0]) for row in rows)
+    if not percents:
+        raise UsageError(f"run {run['id']} has too few repeats to show how noisy its host is")
+    without = ((row, found) for row in rows for found in row.without_yardstick if found is not None)
+    at_best = ((row, found) for row in rows for found in row.at_best_speed if found is not None)
+    return Noise(
+        of=run,
+        repeats=max(row.differences[0].readings for row in rows),
+        blocks=len({cell["block"] for cell in document["cells"] if not cell["warm_up"]}),
+        percents=percents,
+        without_yardstick=_percents(without),
+        at_best_speed=_percents(at_best),
+        alike=run["control"] or _alike(sides),
+    )
+
+
+def _percents(differences: Iterable[tuple[Row, Difference]]) -> dict[Key, float]:
+    """The far end of the interval of each figure, at the place where it is farthest."""
+    percents: dict[Key, float] = {}
+    for row, found in differences:
+        if found.interval is not None:
+            key, far = (row.workload, row.metric), max(map(abs, found.interval))
+            percents[key] = max(far, percents.get(key, 0.0))
+    return percents
+
+
+def _alike(sides: Sequence[Side]) -> bool:
+    """Whether the record says that both sides are configured alike at all places."""
+    recorded = all(cell["settings"] for side in sides for cell in side.cells)
+    configured = [
+        {json.dumps([cell["axes"], cell["settings"]], sort_keys=True) for cell in side.cells} for side in sides
+    ]
+    return recorded and all(one == configured[0] for one in configured)

@@ -1,0 +1,143 @@
+"""How many repeats a scenario's question takes at least, which is known before anything is measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vmlab.analysis.comparison.compare import asked_of, family_of
+from vmlab.analysis.comparison.gate import Condition
+from vmlab.analysis.comparison.judging import figure_of_condition
+from vmlab.analysis.figures.figure import RUN_TIME, WALL_CLOCK, WALL_SECONDS
+from vmlab.analysis.statistics.sample_size import readings_needed
+from vmlab.model.run import AxisValue
+from vmlab.workloads.registry import kinds
+
+if TYPE_CHECKING:
+    from vmlab.model.scenarios.scenario import Scenario, WorkloadEntry
+    from vmlab.plan.terms import CellPlan, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatsNeeded:
+    """How many repeats it takes to prove a difference in one of `figures`, and to answer each of the claims, at least.
+
+    With fewer no reading whatever proves anything; how large a difference so many find depends on the host's noise.
+    """
+
+    figures: int
+    difference: int
+    claims: tuple[int, ...]
+
+    @property
+    def most(self) -> int:
+        """So many are enough for all of it."""
+        return max(self.difference, *self.claims, 0)
+
+
+def repeats_needed(scenario: Scenario) -> RepeatsNeeded:
+    """What the figures that the scenario's table asks for take, as one family, and what its publication's claims do."""
+    asked = asked_of(scenario.table.metrics if scenario.table else ())
+    known = [entry for entry in scenario.workloads.values() if entry.kind in kinds()]
+    found = sum(metric in asked for entry in known for metric in kinds()[entry.kind].metrics)
+    figures = max(1, found + (WALL_SECONDS in asked and not _all_timed(known)))
+    claims = scenario.reference.claims if scenario.reference else ()
+    return RepeatsNeeded(figures, readings_needed(figures), tuple(readings_needed(one.comparisons) for one in claims))
+
+
+def _all_timed(entries: Sequence[WorkloadEntry]) -> bool:
+    """Whether all workloads work for a fixed time, so that their total wall clock is no result."""
+    return bool(entries) and all(kinds()[entry.kind].is_timed(entry.params) for entry in entries)
+
+
+@dataclass(frozen=True, slots=True)
+class GateNeeded:
+    """What a condition of a gate takes at least to be decided, before anything is measured.
+
+    `repeats` are those of one run that is compared with itself by its first axis, None where it varies none; `runs` are
+    those on each side of two groups of runs of the whole plan, for a bound on a level those of the candidate.
+    """
+
+    condition: Condition
+    repeats: int | None
+    runs: int
+
+
+_Figure = tuple[str, str]
+_Place = tuple[tuple[str, AxisValue], ...]
+
+
+def gate_needed(plan: Plan, conditions: Sequence[Condition]) -> list[GateNeeded]:
+    """What each of the conditions takes, all of them being asked at once.
+
+    Raises UsageError for a figure that no workload of the plan gives.
+    """
+    cells = {tuple(cell.axes.items()): cell for cell in plan.cells}
+    known = dict.fromkeys(figure for cell in cells.values() for figure, _ in _figures(plan.scenario, cell))
+    timed = _timed(plan.cells)
+    asked = [(one, figure_of_condition(one, list(known), timed)) for one in conditions]
+    axis = next((name for name in plan.scenario.axes if len({dict(place).get(name) for place in cells}) > 1), None)
+    inside = _compared(plan, cells, asked, axis) if axis is not None else None
+    between = _compared(plan, cells, asked, None)
+    return [
+        GateNeeded(
+            one,
+            readings_needed(inside[figure, bool(one.level)]) if inside else None,
+            readings_needed(between[figure, bool(one.level)], paired=bool(one.level)),
+        )
+        for one, figure in asked
+    ]
+
+
+def _compared(
+    plan: Plan, cells: dict[_Place, CellPlan], asked: Sequence[tuple[Condition, _Figure]], axis: str | None
+) -> dict[tuple[_Figure, bool], int]:
+    """Over how many figures each condition is corrected, by its figure and whether it is about a level.
+
+    With an `axis` its values are compared with the first one, else two groups of runs at each place.
+    """
+    places: dict[_Place, list[CellPlan]] = {}
+    for place, cell in cells.items():
+        places.setdefault(tuple(one for one in place if one[0] != axis), []).append(cell)
+    total, largest = 0, Counter[_Figure]()
+    named = dict.fromkeys((figure, bool(one.level)) for one, figure in asked)
+    for those in places.values():
+        candidates = len(those) - 1 if axis is not None else 1
+        figures = dict(_figures(plan.scenario, those[0]))
+        sizes = Counter(figures.values())
+        total += candidates * sum(figure in figures for figure, _ in named)
+        for figure, family in figures.items():
+            largest[figure] = max(largest[figure], sizes[family])
+    return {(figure, level): max(1, total) if level else max(1, total, largest[figure]) for figure, level in named}
+
+
+def _figures(scenario: Scenario, cell: CellPlan) -> Iterator[tuple[_Figure, object]]:
+    """Each figure of a cell that a comparison has differences of, with its family."""
+    asked = asked_of(scenario.table.metrics if scenario.table else ())
+    first = [one for one in cell.workloads if one.tile == 1]
+    timed = _timed([cell])
+    for one in first:
+        kind = kinds()[one.kind]
+        left_out = kind.left_out(one.params.model_dump())
+        rate = kind.throughput if one.name in timed else None
+        for name, metric in kind.metrics.items():
+            if name not in left_out and not (one.name in timed and name == RUN_TIME):
+                yield (one.name, name), family_of(name, metric.better is not None, asked, rate)
+    if WALL_CLOCK not in timed:
+        yield (WALL_CLOCK, WALL_SECONDS), family_of(WALL_SECONDS, True, asked, None)
+
+
+def _timed(cells: Sequence[CellPlan]) -> dict[str, str]:
+    """The workloads that work for a fixed time in all cells, each with its throughput; the wall clock if all do."""
+    rates: dict[str, str] = {}
+    free: set[str] = set()
+    for one in (one for cell in cells for one in cell.workloads):
+        kind = kinds()[one.kind]
+        if kind.is_timed(one.params.model_dump()):
+            rates[one.name] = kind.throughput
+        else:
+            free.add(one.name)
+    found = {name: rate for name, rate in rates.items() if name not in free}
+    return {**found, **({WALL_CLOCK: ""} if found and not free else {})}

@@ -1,0 +1,224 @@
+"""The axes, the layout of results and the published figures of the stored scenario."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import ValidationError
+
+from vmlab.analysis.shape import AbsentDocument, AxisDocument, TableDocument, UntilDocument
+from vmlab.model.checked import Condition, Keys, check_of
+from vmlab.model.errors import StoreError
+from vmlab.model.event import RepeatsEnded
+from vmlab.model.run import AxisValue
+from vmlab.model.scenarios.reference import Reference
+from vmlab.model.scenarios.table import METRICS, STATISTICS, WORKLOADS
+
+__all__ = [
+    "METRICS",
+    "STATISTICS",
+    "WORKLOADS",
+    "absent_of",
+    "axes_of",
+    "kinds_of",
+    "reference_of",
+    "summary_of",
+    "table_document",
+    "table_of",
+    "targets_said",
+    "until_of",
+]
+
+_Point = Annotated[dict[str, Any], Keys({"absent": str | None})]
+_are_axes = check_of(
+    dict[
+        str,
+        Annotated[
+            dict[str, Any],
+            Keys({"values": list[AxisValue], "points": dict[str, _Point]}),
+            Condition(lambda axis: "values" in axis),
+        ],
+    ]
+)
+_is_table = check_of(
+    Annotated[
+        dict[str, Any],
+        Keys(
+            {
+                "columns": str | list[str],
+                "rows": str | list[str] | None,
+                "metrics": list[str] | None,
+                "statistics": list[str] | None,
+                "over": str,
+                "relative": str | None,
+                "baseline": AxisValue | dict[str, AxisValue] | None,
+                "best_of": int | None,
+            }
+        ),
+        Condition(lambda table: bool(table.get("columns"))),
+    ]
+)
+
+
+def axes_of(texts: Mapping[str, str]) -> dict[str, AxisDocument]:
+    """The axes of the document ``scenario`` among a run's texts, in its order; {} where there is none.
+
+    Raises StoreError where the document is not what the lab writes.
+    """
+    said = _axes(texts)
+    return {name: {"values": axis["values"], "label": str(axis.get("label") or "")} for name, axis in said.items()}
+
+
+def absent_of(texts: Mapping[str, str]) -> list[AbsentDocument]:
+    """The values of axes that have no cells, in the scenario's order. Raises StoreError as `axes_of` does."""
+    found: list[AbsentDocument] = []
+    for name, axis in _axes(texts).items():
+        points = axis.get("points", {})
+        for value in axis["values"]:
+            if (reason := points.get(value, {}).get("absent")) is not None:
+                found.append({"axes": {name: value}, "reason": reason})
+    return found
+
+
+def _axes(texts: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    said = _scenario(texts).get("axes") or {}
+    if not _are_axes(said):
+        raise StoreError("the stored scenario has axes of an unknown form")
+    found: dict[str, dict[str, Any]] = said
+    return found
+
+
+def table_of(texts: Mapping[str, str]) -> TableDocument | None:
+    """The layout that the planner decided on and stored with the scenario; None where there is none.
+
+    Raises StoreError where it is not what the lab writes.
+    """
+    said = _scenario(texts).get("table")
+    if said is None:
+        return None
+    if not _is_table(said):
+        raise StoreError("the stored scenario has a table of an unknown form")
+    return table_document(said)
+
+
+def table_document(said: Mapping[str, Any]) -> TableDocument:
+    """A table of the scenario language, as JSON has it, in the form in which documents have it."""
+    columns, rows = _words(said["columns"]), _words(said.get("rows")) or [WORKLOADS]
+    baseline = said.get("baseline")
+    by_part: dict[str, AxisValue] = baseline if isinstance(baseline, dict) else {}
+    first = by_part.get(columns[0]) if isinstance(baseline, dict) else baseline
+    return {
+        "columns": columns[0],
+        "rows": rows[0],
+        "baseline": first,
+        "column_parts": columns,
+        "row_parts": rows,
+        "metrics": _words(said.get("metrics")),
+        "statistics": _words(said.get("statistics")),
+        "over": str(said.get("over") or "tiles"),
+        "relative": said.get("relative"),
+        "baseline_place": by_part,
+        "best_of": said.get("best_of"),
+    }
+
+
+_is_until = check_of(
+    Annotated[
+        dict[str, Any],
+        Keys({"spread": float, "at_least": int, "at_most": int}),
+        Condition(lambda until: {"spread", "at_least", "at_most"} <= until.keys()),
+    ]
+)
+
+
+def until_of(texts: Mapping[str, str], ended: RepeatsEnded | None) -> UntilDocument | None:
+    """The spread up to which the run is repeated, and what came of it; None where the scenario names none.
+
+    Raises StoreError where it is not what the lab writes.
+    """
+    said = _scenario(texts).get("until")
+    if said is None:
+        return None
+    if not _is_until(said):
+        raise StoreError("the stored scenario has an `until` of an unknown form")
+    return {
+        "spread_percent": said["spread"],
+        "at_least": said["at_least"],
+        "at_most": said["at_most"],
+        "repeats": ended.repeats if ended else None,
+        "widest_percent": ended.widest_percent if ended else None,
+        "reached": ended.reached if ended else None,
+    }
+
+
+def _words(said: Any) -> list[str]:
+    return [said] if isinstance(said, str) else list(said or ())
+
+
+def summary_of(texts: Mapping[str, str]) -> str:
+    """The scenario's own sentence about itself; empty where the stored scenario has none."""
+    said = _scenario(texts).get("summary")
+    return said if isinstance(said, str) else ""
+
+
+def kinds_of(texts: Mapping[str, str]) -> dict[str, str]:
+    """The kind of every workload by its name; {} where the stored scenario does not have it."""
+    said = _scenario(texts).get("workloads")
+    entries = said.items() if isinstance(said, dict) else ()
+    return {name: str(entry.get("kind", "")) for name, entry in entries if isinstance(entry, dict)}
+
+
+_are_targets = check_of(dict[str, dict[str, str | int | float]])
+
+
+def targets_said(texts: Mapping[str, str]) -> dict[str, dict[str, str | int | float]]:
+    """The scenario's ``targets`` by workload and metric, as they are written; {} where it has none.
+
+    Raises StoreError where they are not what the lab writes.
+    """
+    said = _scenario(texts).get("targets") or {}
+    if not _are_targets(said):
+        raise StoreError("the stored scenario has targets of an unknown form")
+    found: dict[str, dict[str, str | int | float]] = said
+    return found
+
+
+def reference_of(texts: Mapping[str, str]) -> Reference | None:
+    """What was published, as the stored scenario has it; None where it names no publication.
+
+    Raises StoreError where it is not what the lab writes.
+    """
+    said = _scenario(texts).get("reference")
+    if said is None:
+        return None
+    try:
+        return Reference.model_validate_json(json.dumps(_percents(said)))
+    except (ValidationError, ValueError) as error:
+        raise StoreError("the stored scenario has a reference of an unknown form") from error
+
+
+def _percents(said: Any) -> Any:
+    """Percent as the language writes them: a scenario is stored with plain numbers."""
+    if not isinstance(said, dict):
+        return said
+    claims = said.get("claims")
+    named = [
+        {
+            key: f"{value:.10g} %" if key in ("tolerance", "by") and isinstance(value, int | float) else value
+            for key, value in claim.items()
+            if value is not None
+        }
+        for claim in (claims if isinstance(claims, list) else [])
+        if isinstance(claim, dict)
+    ]
+    return {**said, "claims": named}
+
+
+def _scenario(texts: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        body = json.loads(texts.get("scenario", "{}"))
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"the stored scenario is not JSON: {error}") from error
+    return body if isinstance(body, dict) else {}

@@ -1,0 +1,80 @@
+"""One metric of a workload over all tiles of a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from vmlab.analysis.figures.directions import Directions
+from vmlab.analysis.shape import MeasurementDocument, OverTilesDocument, WorkloadDocument
+from vmlab.analysis.statistics.descriptive import jain, mean, standard_deviation, total, variation
+from vmlab.model.scenarios.table import Statistic
+
+
+def statistic_of(values: Sequence[float], statistic: Statistic, more_is_better: bool | None) -> float | None:
+    """A statistic of at least one value; None where it has none, such as the deviation of a single one.
+
+    `best` and `worst` have none where `more_is_better` is None.
+    """
+    match statistic:
+        case "mean":
+            return mean(values)
+        case "sum":
+            return total(values)
+        case "sd":
+            return standard_deviation(values) if len(values) > 1 else None
+        case "cv":
+            return variation(values)
+        case "jain":
+            return jain(values)
+        case _:
+            if more_is_better is None:
+                return None
+            return max(values) if more_is_better == (statistic == "best") else min(values)
+
+
+def over_tiles(
+    measurements: Iterable[MeasurementDocument], workloads: Sequence[WorkloadDocument], directions: Directions
+) -> list[OverTilesDocument]:
+    """Every workload's metrics over the tiles, in the order in which they first came."""
+    groups: dict[tuple[str, str, str], list[float]] = {}
+    for taken in measurements:
+        if taken["value"] is not None:
+            groups.setdefault((taken["workload"], taken["metric"], taken["unit"]), []).append(taken["value"])
+    return [
+        _document(*key, values, directions.more_is_better(*key), overlap_of(workloads, key[0]))
+        for key, values in groups.items()
+    ]
+
+
+def _document(
+    workload: str, metric: str, unit: str, values: Sequence[float], more: bool | None, overlap: float | None
+) -> OverTilesDocument:
+    return {
+        "workload": workload,
+        "metric": metric,
+        "unit": unit,
+        "tiles": len(values),
+        "mean": mean(values),
+        "worst": statistic_of(values, "worst", more),
+        "best": statistic_of(values, "best", more),
+        "sum": total(values),
+        "sd": statistic_of(values, "sd", more),
+        "cv": variation(values),
+        "jain": jain(values),
+        "more_is_better": more,
+        "overlap": overlap,
+    }
+
+
+def overlap_of(workloads: Sequence[WorkloadDocument], name: str) -> float | None:
+    """The span in which `name` ran in every tile, as a share of the span in which it ran in any.
+
+    None where the beginning or the end of one is not known.
+    """
+    spans = [(one["began"], one["ended"]) for one in workloads if one["workload"] == name]
+    begins = [begin for begin, _ in spans if begin is not None]
+    ends = [end for _, end in spans if end is not None]
+    if not spans or len(begins) < len(spans) or len(ends) < len(spans):
+        return None
+    whole = max(ends) - min(begins)
+    return max(0.0, min(ends) - max(begins)) / whole if whole > 0 else None

@@ -1,0 +1,132 @@
+"""One figure of a run, with its unit and which end is better; for tables and for comparison with published figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from vmlab.analysis.figures.figure import (
+    HOST,
+    MISSING,
+    WALL_SECONDS,
+    Figure,
+    Reduced,
+    Value,
+    figure_of,
+    host_mean,
+    over_tiles,
+    wall_seconds,
+)
+from vmlab.analysis.figures.over_tiles import statistic_of
+from vmlab.analysis.figures.workload_outcome import as_of
+from vmlab.analysis.shape import CellDocument, OverTilesDocument
+from vmlab.model.scenarios.table import Statistic
+from vmlab.telemetry.host.host_figures import HOST_FIGURES
+
+TOGETHER = 0.95
+"""Tiles that ran at the same time for at least this share of their whole span count as having run together."""
+NOT_TOGETHER = "the tiles did not run at the same time, so their rates do not add up"
+_OF_CELLS_ALONE = (WALL_SECONDS,)
+_FOR_ONE_SPAN: tuple[Statistic, ...] = ("sum", "jain")
+"""Statistics that are valid only for rates over the same span."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to read from cells: a metric, its workload (None for one of the cell itself), and the statistic.
+
+    `over` is ``tiles`` or ``repeats``; with `best_of` only the best repeat counts.
+    """
+
+    metric: str
+    workload: str | None = None
+    statistic: Statistic = "mean"
+    over: str = "tiles"
+    best_of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A figure in `unit`. `more_is_better` is None where neither is.
+
+    `apart` is true if rates were added up, or their fairness calculated, over different spans; `overlap` is then the
+    share of the whole span in which all tiles ran, None where that is not known.
+    """
+
+    figure: Figure
+    unit: str = ""
+    more_is_better: bool | None = None
+    apart: bool = False
+    overlap: float | None = None
+
+
+NO_READING = Reading(Figure(MISSING))
+
+
+def ran_apart(overlap: float | None) -> bool:
+    """Whether tiles did not run together, or that is not known; `overlap` is the share of the span in which all ran."""
+    return overlap is None or overlap < TOGETHER
+
+
+def of_cells_alone(metric: str) -> bool:
+    """Whether a metric is one of the cell as a whole, of no workload."""
+    return metric in _OF_CELLS_ALONE or metric.startswith(HOST)
+
+
+def read(cells: Sequence[CellDocument], asked: Asked) -> Reading:
+    """The reading of `cells`, which are repeats of one another."""
+    if of_cells_alone(asked.metric):
+        value, unit, more = _of_the_cell(asked.metric)
+        return Reading(figure_of(cells, value, _reduced(asked, more)), *_after(asked.statistic, unit, more))
+    if asked.workload is None:
+        return NO_READING
+    found = [over for cell in cells for over in cell["over_tiles"] if _is_of(over, asked)]
+    more = found[0]["more_is_better"] if found else None
+    part = asked.statistic if asked.over == "tiles" else "mean"
+    own = as_of(asked.workload, cells)
+    figure = figure_of(own, over_tiles(asked.workload, asked.metric, part), _reduced(asked, more))
+    if figure.spread is None and figure.state not in (MISSING, "failed", "aborted", "running"):
+        figure = replace(figure, state=MISSING)
+    unit = found[0]["unit"] if found else ""
+    overlap = _overlap(found) if asked.over == "tiles" and asked.statistic in _FOR_ONE_SPAN else 1.0
+    apart = unit.endswith("/s") and ran_apart(overlap)
+    return Reading(figure, *_after(asked.statistic, unit, more), apart, overlap)
+
+
+def _is_of(over: OverTilesDocument, asked: Asked) -> bool:
+    return over["workload"] == asked.workload and over["metric"] == asked.metric
+
+
+def _of_the_cell(metric: str) -> tuple[Value, str, bool | None]:
+    if metric == WALL_SECONDS:
+        return wall_seconds, "s", False
+    name = metric.removeprefix(HOST)
+    unit = next((figure.unit for figure in HOST_FIGURES if figure.name == name), "")
+    return host_mean(name), unit, None
+
+
+def _after(statistic: Statistic, unit: str, more: bool | None) -> tuple[str, bool | None]:
+    """Unit and direction of a statistic of figures in `unit`."""
+    if statistic == "jain":
+        return "1", True
+    if statistic == "cv":
+        return "%", None
+    return unit, None if statistic == "sd" else more
+
+
+def _reduced(asked: Asked, more: bool | None) -> Reduced | None:
+    """The function that reduces several repeats to one figure, where it is not their mean."""
+    if asked.over == "repeats" and asked.statistic != "mean":
+        return lambda values: statistic_of(values, asked.statistic, more)
+    if asked.best_of is not None:
+        return lambda values: statistic_of(values, "best", more)
+    return None
+
+
+def _overlap(found: Sequence[OverTilesDocument]) -> float | None:
+    """The smallest overlap of the cells that have several tiles; 1 where none has."""
+    several = [over["overlap"] for over in found if over["tiles"] > 1]
+    known = [overlap for overlap in several if overlap is not None]
+    if len(known) < len(several):
+        return None
+    return min(known, default=1.0)

@@ -1,0 +1,92 @@
+"""Throughput and latency of workloads in a loop, over rounds that were verified, for each tile and over all tiles.
+
+All rounds of a workload are the same amount of work, so their common rate is the harmonic mean of their rates. Rates
+of tiles add up. A percentile of latency cannot be put together from others: over rounds it is their median, over tiles
+that of the slowest tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from vmlab.analysis.figures.figure import RUN_TIME
+from vmlab.model.event import RoundEnded
+from vmlab.model.run import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRow:
+    """A workload in one tile, or in all for `tile` None, over its `rounds`. Figures are None where they are not known.
+
+    `throughput` is in `unit`: that of its kind's metric, or of rounds in a second (`of_rounds`) where the kind has
+    none. `latency` is in seconds, of the metric that is named.
+    """
+
+    workload: str
+    tile: int | None
+    rounds: int
+    throughput: float | None
+    unit: str
+    of_rounds: bool
+    latency: float | None
+    latency_metric: str
+
+
+def loop_rows(rounds: Iterable[RoundEnded], newest: int | None = None) -> list[LoopRow]:
+    """The rows of each workload, its tiles first and all of them last, in the order of their names.
+
+    Only rounds that passed, and of each workload and tile only the `newest`, all for None.
+    """
+    of: dict[str, dict[int, list[RoundEnded]]] = {}
+    for one in rounds:
+        if one.outcome == Outcome.PASSED:
+            of.setdefault(one.workload, {}).setdefault(one.tile, []).append(one)
+    return [row for name in sorted(of) for row in _rows(of[name], newest)]
+
+
+def _rows(tiles: dict[int, list[RoundEnded]], newest: int | None) -> Iterator[LoopRow]:
+    each = [_row(tiles[tile][-newest if newest else 0 :], len(tiles[tile])) for tile in sorted(tiles)]
+    yield from each
+    rates = [row.throughput for row in each if row.throughput is not None]
+    latencies = [row.latency for row in each if row.latency is not None]
+    yield LoopRow(
+        workload=each[0].workload,
+        tile=None,
+        rounds=sum(row.rounds for row in each),
+        throughput=sum(rates) if len(rates) == len(each) else None,
+        unit=each[0].unit,
+        of_rounds=each[0].of_rounds,
+        latency=max(latencies) if len(latencies) == len(each) else None,
+        latency_metric=each[0].latency_metric,
+    )
+
+
+def _row(rounds: Sequence[RoundEnded], count: int) -> LoopRow:
+    first = rounds[0]
+    rates = [rate for one in rounds if (rate := _rate(one)) is not None and rate > 0]
+    latencies = [value for one in rounds if (value := one.values.get(one.latency)) is not None]
+    return LoopRow(
+        workload=first.workload,
+        tile=first.tile,
+        rounds=count,
+        throughput=len(rates) / sum(1 / rate for rate in rates) if rates else None,
+        unit="1/s" if first.throughput == RUN_TIME else first.units.get(first.throughput, ""),
+        of_rounds=first.throughput == RUN_TIME,
+        latency=_median(latencies) if latencies else None,
+        latency_metric=first.latency,
+    )
+
+
+def _rate(one: RoundEnded) -> float | None:
+    """What the round did in a second; rounds in a second where only its run time is known."""
+    value = one.values.get(one.throughput)
+    if value is None or one.throughput != RUN_TIME:
+        return value
+    return 1 / value if value > 0 else None
+
+
+def _median(values: Sequence[float]) -> float:
+    # That of the standard library, whose import would delay the console's first picture, is the same.
+    ordered, half = sorted(values), len(values) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2

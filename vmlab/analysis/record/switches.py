@@ -1,0 +1,103 @@
+"""Cells that were changed while their workloads ran: what, when, and the host in each span between."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from vmlab.analysis.record.host_means import host_of
+from vmlab.analysis.record.loop_documents import loop_documents
+from vmlab.analysis.record.timeline import CellTimeline
+from vmlab.analysis.shape import SpanDocument, SwitchDocument, SwitchPrice, TileChangeDocument
+from vmlab.analysis.statistics.descriptive import finite
+from vmlab.model.event import CacheSwitched, KsmSwitched, Switched, TilesChanged
+from vmlab.model.moments import time_of_day
+from vmlab.model.sample import Sample
+
+
+def switch_documents(cell: CellTimeline) -> list[SwitchDocument]:
+    """The switches of a cell, in order."""
+    began = cell.executed[0] if cell.executed else cell.start.mono
+    return [
+        {
+            "what": one.what,
+            "at": time_of_day(one.wall),
+            "seconds": one.mono - began,
+            "origin": one.origin,
+            "before": one.before,
+            "after": one.after,
+            **_price(one),
+        }
+        for one in cell.switches
+    ]
+
+
+def _price(one: Switched) -> SwitchPrice:
+    if isinstance(one, KsmSwitched):
+        return {"pauses_ms": {}, "drained_seconds": None, "drained_bytes": None}
+    return {
+        "pauses_ms": {guest: finite(pause) for guest, pause in one.pauses_ms.items()},
+        "drained_seconds": finite(one.drained_seconds),
+        "drained_bytes": one.drained_bytes,
+    }
+
+
+def tile_change_documents(cell: CellTimeline) -> list[TileChangeDocument]:
+    """The tiles that were added and retired, in order."""
+    began = cell.executed[0] if cell.executed else cell.start.mono
+    return [
+        {
+            "at": time_of_day(one.wall),
+            "seconds": one.mono - began,
+            "origin": one.origin,
+            "before": one.before,
+            "after": one.after,
+        }
+        for one in cell.tile_changes
+    ]
+
+
+def span_documents(cell: CellTimeline, samples: Sequence[Sample]) -> Iterator[SpanDocument]:
+    """The spans before, between and after the changes of a cell that executed, with the host's figures in each.
+
+    A sample in which a change lies counts in both spans, for its part in each.
+    """
+    since, until = cell.execution or (0.0, 0.0)
+    changes = sorted([*cell.switches, *cell.tile_changes], key=lambda one: one.mono)
+    edges = [since, *(min(max(since, one.mono), until) for one in changes), until]
+    cache, ksm, tiles = _at_first(cell)
+    for place, (begin, end) in enumerate(itertools.pairwise(edges)):
+        if place:
+            match changes[place - 1]:
+                case CacheSwitched(after=mode):
+                    cache = mode
+                case KsmSwitched(after=state):
+                    ksm = state
+                case TilesChanged(after=count):
+                    tiles = count
+        rounds = [one for one in cell.rounds if begin < one.mono <= end]
+        yield {
+            "since": begin - since,
+            "until": end - since,
+            "cache": cache,
+            "ksm": ksm,
+            "tiles": tiles,
+            "host": host_of(samples, begin, end),
+            "loop": loop_documents(rounds),
+        }
+
+
+def _at_first(cell: CellTimeline) -> tuple[str | None, str | None, int | None]:
+    """The cache mode, KSM and the number of tiles before the first change."""
+    settings = cell.start.settings
+    said = {**settings, **cell.start.axes, "ksm": settings.get("host", {}).get("ksm")}
+    # The first change of each thing is the last one here that says what it was.
+    said.update({one.what: one.before for one in reversed(cell.switches)})
+    cache, ksm, tiles = said.get("cache"), said["ksm"], said.get("tiles")
+    if cell.tile_changes:
+        tiles = cell.tile_changes[0].before
+    return (
+        cache if isinstance(cache, str) else None,
+        ksm if isinstance(ksm, str) else None,
+        tiles if isinstance(tiles, int) else None,
+    )

@@ -1,0 +1,78 @@
+"""Where the guests' bytes went: what their disks moved, against what the host's disk moved in the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vmlab.analysis.record.coverage import covered, instances_of
+from vmlab.analysis.shape import MovedDocument, TrafficDocument
+from vmlab.model.quantities import format_bytes
+from vmlab.model.sample import Sample
+
+FEW_BYTES = 2.0**20
+"""Of fewer bytes no share is given: the host's own small reads and writes are as large."""
+PARTED_PERCENT = 10.0
+"""From here on the two are said to part. Other work on the disk and the edges of ticks make smaller differences."""
+_WORDS = {"read": ("read", "served from the host's memory"), "write": ("wrote", "not on the host's disk by then")}
+
+
+def disk_traffic(samples: Sequence[Sample], since: float, until: float) -> TrafficDocument | None:
+    """Reads and writes from `since` to `until` on the monotonic clock; None where no guest's disk was watched.
+
+    The host's disk is the one that holds the lab's files. It also moves what the host itself reads and writes, so that
+    a share that memory served is the least that it can be.
+    """
+    read, written = (_moved(samples, direction, since, until) for direction in ("read", "write"))
+    if read["guests_bytes"] is None and written["guests_bytes"] is None:
+        return None
+    return _document(read, written)
+
+
+def traffic_over(cells: Sequence[TrafficDocument]) -> TrafficDocument:
+    """The bytes of several cells together."""
+    return _document(_sum([one["read"] for one in cells]), _sum([one["written"] for one in cells]))
+
+
+def _sum(moved: Sequence[MovedDocument]) -> MovedDocument:
+    asked, host = [one["guests_bytes"] for one in moved], [one["host_bytes"] for one in moved]
+    return _moved_document(
+        None if None in asked else sum(one or 0.0 for one in asked),
+        None if None in host else sum(one or 0.0 for one in host),
+    )
+
+
+def _document(read: MovedDocument, written: MovedDocument) -> TrafficDocument:
+    parts = [text for text in (_words("read", read), _words("write", written)) if text]
+    return {"read": read, "written": written, "sentence": "; ".join(parts)}
+
+
+def _moved(samples: Sequence[Sample], direction: str, since: float, until: float) -> MovedDocument:
+    own = f"disk_{direction}_bytes_per_second"
+    guests = instances_of(samples, f"guest_{own}")
+    rates = {name: one.over(until - since) for name, one in covered(samples, [own, *guests], since, until).items()}
+    of_guests = [rate for name in guests if (rate := rates.get(name)) is not None]
+    # Without one of its guests the sum would be that of others.
+    asked = sum(of_guests) * (until - since) if guests and len(of_guests) == len(guests) else None
+    rate = rates.get(own)
+    moved = None if rate is None else rate * (until - since)
+    return _moved_document(asked, moved)
+
+
+def _moved_document(asked: float | None, moved: float | None) -> MovedDocument:
+    return {"guests_bytes": asked, "host_bytes": moved, "memory_percent": _memory_percent(asked, moved)}
+
+
+def _memory_percent(asked: float | None, moved: float | None) -> float | None:
+    if asked is None or moved is None or asked < FEW_BYTES:
+        return None
+    return 100.0 * max(0.0, 1.0 - moved / asked)
+
+
+def _words(direction: str, moved: MovedDocument) -> str:
+    asked, host, percent = moved["guests_bytes"], moved["host_bytes"], moved["memory_percent"]
+    if asked is None or host is None:
+        return ""
+    verb, part = _WORDS[direction]
+    besides = " (with the host's own)" if host > asked else ""
+    text = f"the guests {verb} {format_bytes(asked)}, the host's disk {verb} {format_bytes(host)}{besides}"
+    return f"{text}: {percent:.0f} % {part}" if percent is not None and percent >= PARTED_PERCENT else text

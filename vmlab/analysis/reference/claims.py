@@ -1,0 +1,253 @@
+"""Checks a publication's claims against a run: reproduced, not reproduced, or cannot be decided.
+
+A claim says within which bounds a difference lies: below or beyond one for `less` and `greater`, between two for
+`equal_within` and `ratio`. The interval of the run's own difference (`difference`) decides. Reproduced is what lies
+wholly within the bounds, not reproduced what lies wholly outside. For `equal_within` and `ratio` that is a test of
+equivalence: two one-sided tests (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987), each at 2.5 %.
+
+A claim of several comparisons, such as for each of three values, is corrected by Bonferroni (`corrected_for`). Its
+bounds are seldom at no difference, on which Holm's steps decide, and the same interval may be read in three ways;
+Bonferroni's intervals hold all at once, however they are read. All comparisons that the claim names are counted, also
+those that were not run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Difference, Sides, Verdict, corrected_for, differences
+from vmlab.analysis.figures.lookup import Found, Lookup
+from vmlab.analysis.figures.reading import NOT_TOGETHER
+from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.statistics.descriptive import Spread
+from vmlab.analysis.statistics.sample_size import readings_needed
+from vmlab.model.axes import axes_words
+from vmlab.model.printed import printed_number
+from vmlab.model.scenarios.reference import Claim, Place, place_axes
+from vmlab.model.scenarios.table import Statistic
+from vmlab.model.written import written
+
+Known = Literal["reproduced", "not"]
+Answer = Literal["reproduced", "not", "cannot tell"]
+_GRAVITY: tuple[Answer, ...] = ("reproduced", "cannot tell", "not")
+_BARELY = math.ulp(0.0)
+"""What is less or greater by no given percentage is so by more than nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One place that a claim compares, and the run's figure there."""
+
+    place: Place
+    found: Found
+
+    def to_json(self) -> dict[str, Any]:
+        """The place with its figure, and the cells behind it."""
+        reading = self.found.reading
+        return {
+            "place": self.place,
+            **reading.figure.to_json(),
+            "unit": reading.unit,
+            "cells": list(self.found.cells),
+            "reason": self.found.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two places of a claim, and the run's answer for them.
+
+    `points_to` is what the estimate alone would answer, where the readings are too few for an interval; it is no
+    answer. None where nothing can be compared, and where there is an interval.
+    """
+
+    answer: Answer
+    because: str
+    points_to: Known | None = None
+    difference: Difference = NO_DIFFERENCE
+
+    @property
+    def too_few(self) -> bool:
+        """Whether more repeats may give an answer where there is none."""
+        few = self.difference.verdict in (Verdict.ONE_EACH, Verdict.TOO_FEW)
+        return few and self.difference.percent is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as it stands in ``vmlab.reference/1``."""
+        return {
+            "answer": self.answer,
+            "points_to": self.points_to,
+            "because": self.because,
+            "difference": self.difference.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredClaim:
+    """A claim with the answers of its comparisons, and the figures behind them. It holds where it holds for all."""
+
+    claim: Claim
+    comparisons: tuple[Comparison, ...]
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def answer(self) -> Answer:
+        """One comparison that is not reproduced decides; without one, each must be."""
+        return max((one.answer for one in self.comparisons), key=_GRAVITY.index)
+
+    @property
+    def points_to(self) -> Known | None:
+        """What the readings would answer if no chance were in them; None where there is an answer, or they do not."""
+        if self.answer != "cannot tell":
+            return None
+        pointing = [one.points_to if one.answer == "cannot tell" else one.answer for one in self.comparisons]
+        if "not" in pointing:
+            return "not"
+        return None if None in pointing else "reproduced"
+
+    @property
+    def because(self) -> tuple[str, ...]:
+        """A sentence for each comparison that gives the reason."""
+        return tuple(one.because for one in self.comparisons)
+
+    @property
+    def readings_needed(self) -> int:
+        """How many repeats an answer takes at least."""
+        return readings_needed(self.claim.comparisons)
+
+    @property
+    def too_few(self) -> bool:
+        """Whether there is no answer, and there may be one with more repeats."""
+        return self.answer == "cannot tell" and any(one.too_few for one in self.comparisons)
+
+    def to_json(self) -> dict[str, Any]:
+        """The claim as it stands in ``vmlab.reference/1``."""
+        return {
+            "say": self.claim.say,
+            "where": self.claim.where,
+            "answer": self.answer,
+            "points_to": self.points_to,
+            "because": list(self.because),
+            "readings_needed": self.readings_needed,
+            "comparisons": [one.to_json() for one in self.comparisons],
+            "evidence": [one.to_json() for one in self.evidence],
+        }
+
+
+def answer_claim(document: RunDocument, claim: Claim) -> AnsweredClaim:
+    """The answer of a run. A claim for each of several values holds where it holds for all of them."""
+    combinations = [dict(zip(claim.each, chosen, strict=True)) for chosen in itertools.product(*claim.each.values())]
+    return answered(
+        claim, [[_evidence(document, claim, {**each, **place}) for place in claim.places] for each in combinations]
+    )
+
+
+def answered(claim: Claim, evidence: Sequence[Sequence[Evidence]]) -> AnsweredClaim:
+    """The answer by the figures of all its places, which stand together for each combination of values."""
+    pairs = [pair for found in evidence for pair in _pairs(claim, found)]
+    doubts = [_doubt(one, other) for one, other in pairs]
+    certain = [_sides(*pair) for pair, doubt in zip(pairs, doubts, strict=True) if doubt is None]
+    found = (
+        corrected_for(claim.comparisons, sides.baseline, sides.candidate, one)
+        for sides, one in zip(certain, differences(certain), strict=True)
+    )
+    comparisons = tuple(
+        _answered(claim, one, other, next(found)) if doubt is None else Comparison("cannot tell", doubt)
+        for (one, other), doubt in zip(pairs, doubts, strict=True)
+    )
+    return AnsweredClaim(claim, comparisons, tuple(itertools.chain.from_iterable(evidence)))
+
+
+def _evidence(document: RunDocument, claim: Claim, place: Place) -> Evidence:
+    metric = str(place.get("metric", claim.metric))
+    statistic = cast(Statistic, place.get("statistic", claim.statistic))
+    return Evidence(place, Lookup(document).find(place_axes(place), metric, statistic))
+
+
+def _pairs(claim: Claim, found: Sequence[Evidence]) -> Iterator[tuple[Evidence, Evidence]]:
+    """The pairs to compare: neighbours in a chain, or each with the first where all should be equal."""
+    if claim.equal_within is not None:
+        return ((found[0], other) for other in found[1:])
+    return itertools.pairwise(found)
+
+
+def _sides(one: Evidence, other: Evidence) -> Sides:
+    """The first place against the second, which is what the claim's percentages are of."""
+    return Sides(other.found.reading.figure, one.found.reading.figure, None)
+
+
+def _bounds(claim: Claim) -> tuple[float, float]:
+    """Between which differences of the first place, in percent of the second, the claim is true."""
+    if claim.less is not None:
+        return -math.inf, -(claim.by or _BARELY)
+    if claim.greater is not None:
+        return claim.by or _BARELY, math.inf
+    wanted = printed_number(claim.value).value if claim.value is not None else 1.0
+    return 100 * wanted * (1 - claim.tolerance / 100) - 100, 100 * wanted * (1 + claim.tolerance / 100) - 100
+
+
+def _lying(low: float, high: float, bounds: tuple[float, float]) -> Known | None:
+    """Where differences from `low` to `high` lie: wholly within `bounds`, wholly outside, or neither."""
+    if bounds[0] <= low and high <= bounds[1]:
+        return "reproduced"
+    return "not" if high < bounds[0] or low > bounds[1] else None
+
+
+def _answered(claim: Claim, one: Evidence, other: Evidence, found: Difference) -> Comparison:
+    if found.percent is None:
+        return Comparison("cannot tell", f"{_told(other)}, of which there is no percentage", None, found)
+    ordered = claim.less is not None or claim.greater is not None
+    between = "against" if ordered else "over"
+    words = f"{_told(one)} {between} {_told(other)}{_differing(found, ordered=ordered)}"
+    if found.interval is None:
+        pointed = _lying(found.percent, found.percent, _bounds(claim))
+        return Comparison("cannot tell", f"{words}, {found.obstacle}", pointed, found)
+    return Comparison(_lying(*found.interval, _bounds(claim)) or "cannot tell", words, None, found)
+
+
+def _differing(found: Difference, *, ordered: bool) -> str:
+    """The difference, as a percentage or as a ratio, with its interval as far as there is one."""
+    ends = [found.percent, *(found.interval or ())]
+    estimate, *interval = (f"{end:+.1f}" if ordered else f"{1 + end / 100:.3f}" for end in ends if end is not None)
+    text = f", {estimate} %" if ordered else f" is {estimate}"
+    return f"{text} ({' to '.join(interval)} at {found.confidence:.4g} % confidence)" if interval else text
+
+
+def _doubt(one: Evidence, other: Evidence) -> str | None:
+    """Why two places cannot be compared; None where they can."""
+    doubts = [doubt for side in (one, other) if (doubt := _doubt_of(side)) is not None]
+    if not doubts and one.found.reading.unit != other.found.reading.unit:
+        return f"{axes_words(one.place)} and {axes_words(other.place)}: the figures have different units"
+    return doubts[0] if doubts else None
+
+
+def _doubt_of(side: Evidence) -> str | None:
+    if side.found.reason:
+        return side.found.reason
+    reading = side.found.reading
+    if reading.figure.comparable is None:
+        return f"{axes_words(side.place)}: the figure is {reading.figure.state}"
+    if reading.apart:
+        return f"{axes_words(side.place)}: {NOT_TOGETHER}"
+    return None
+
+
+def _told(side: Evidence) -> str:
+    spread = cast(Spread, side.found.reading.figure.spread)
+    cells = ", ".join(map(str, side.found.cells))
+    figure = _written(spread.mean, side.found.reading.unit)
+    return (
+        f"{axes_words(side.place)}: {figure} (n {spread.count}, cell{'s' if len(side.found.cells) > 1 else ''} {cells})"
+    )
+
+
+def _written(value: float, unit: str) -> str:
+    """A figure with its unit, with four digits or all before the point."""
+    form = written(unit, [value])
+    value *= form.factor
+    digits = f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{digits} {form.unit}".rstrip()

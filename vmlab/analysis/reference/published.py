@@ -1,0 +1,202 @@
+"""A run beside what was published: every printed figure with the run's own, and every claim with its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vmlab.analysis.comparison.difference import in_form
+from vmlab.analysis.document import run_document, unrun_document
+from vmlab.analysis.figures.figure import Figure
+from vmlab.analysis.figures.intent import reference_of
+from vmlab.analysis.figures.lookup import Found, Lookup
+from vmlab.analysis.figures.table_layout import layout_of
+from vmlab.analysis.record.accelerators import accelerator_of
+from vmlab.analysis.reference.claims import AnsweredClaim, answer_claim
+from vmlab.analysis.reference.departures import departures_of
+from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.statistics.descriptive import Spread
+from vmlab.model.errors import UsageError
+from vmlab.model.ordered import ordered_words
+from vmlab.model.printed import PrintedNumber, printed_number, unit_factor
+from vmlab.model.scenarios.reference import Place, PublishedFigure, Reference
+from vmlab.model.scenarios.scenario import Scenario
+from vmlab.store.reader import RunReader
+
+SCHEMA = "vmlab.reference/1"
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredFigure:
+    """A printed figure and the run's own.
+
+    `ours` is in the unit of the publication; of a relative figure it is calculated from the run's measured ones.
+    `percent` is ours in percent of theirs, None for relative figures and where amounts differ. `reason` says why the
+    run has none. `accelerator` is that of the guests behind it, None where only the host worked. `ordered` has the
+    words for parts of the host that were not its own.
+    """
+
+    published: PublishedFigure
+    printed: PrintedNumber
+    ours: Figure
+    percent: float | None = None
+    cells: tuple[int, ...] = ()
+    reason: str = ""
+    accelerator: str | None = None
+    ordered: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The figure as it stands in ``vmlab.reference/1``."""
+        figure = self.published
+        return {
+            "metric": figure.metric,
+            "rows": figure.rows,
+            "columns": figure.columns,
+            "where": figure.where,
+            "kind": figure.kind,
+            "relative": figure.relative,
+            "unit": figure.unit,
+            "published": {
+                "printed": figure.value,
+                "value": self.printed.value,
+                "corrected": figure.corrected,
+                "why": figure.why,
+            },
+            "measured": {
+                **self.ours.to_json(),
+                "cells": list(self.cells),
+                "reason": self.reason,
+                "accelerator": self.accelerator,
+                "ordered": list(self.ordered),
+            },
+            "percent_of_published": self.percent,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BesideReference:
+    """A run beside its reference. `departures` are amounts in which it differs; figures do not compare then.
+
+    Without a run the document has no cells, and nothing compares.
+    """
+
+    document: RunDocument
+    reference: Reference
+    departures: tuple[str, ...]
+    figures: tuple[AnsweredFigure, ...]
+    claims: tuple[AnsweredClaim, ...]
+
+    @property
+    def has_run(self) -> bool:
+        """Whether there is a run, and not the publication alone."""
+        return bool(self.document["run"]["id"])
+
+    def to_json(self) -> dict[str, Any]:
+        """The document ``vmlab.reference/1``."""
+        run = self.document["run"]
+        named = {key: run[key] for key in ("id", "scenario", "size", "outcome", "started", "accelerator")}
+        return {
+            "schema": SCHEMA,
+            "scenario": run["scenario"],
+            "run": named if self.has_run else None,
+            "source": self.reference.source,
+            "host": self.reference.host,
+            "here": self.reference.here,
+            "compares": self.has_run and not self.departures,
+            "departures": list(self.departures),
+            "figures": [figure.to_json() for figure in self.figures],
+            "claims": [claim.to_json() for claim in self.claims],
+            "tables": self.document["tables"],
+            "notes": self.reference.notes,
+        }
+
+
+def beside_reference(reader: RunReader) -> BesideReference:
+    """A run beside what its scenario says was published.
+
+    Raises UsageError where the scenario names no publication, StoreError for a damaged store.
+    """
+    document, texts = run_document(reader), reader.documents()
+    reference = reference_of(texts)
+    if reference is None:
+        raise UsageError(f"run {document['run']['id']}: its scenario names no publication")
+    return _beside(document, reference, tuple(departures_of(texts, document["run"]["size"])))
+
+
+def published_alone(scenario: Scenario) -> BesideReference:
+    """What was published, without a run. Raises UsageError where the scenario names no publication."""
+    if scenario.reference is None:
+        raise UsageError(f"scenario {scenario.name} names no publication")
+    document = unrun_document(scenario.name, {"scenario": scenario.model_dump_json(by_alias=True)})
+    return _beside(document, scenario.reference, ())
+
+
+def _beside(document: RunDocument, reference: Reference, departures: tuple[str, ...]) -> BesideReference:
+    figures = tuple(_answered(document, figure, compares=not departures) for figure in reference.figures)
+    claims = tuple(answer_claim(document, claim) for claim in reference.claims)
+    return BesideReference(document, reference, departures, figures, claims)
+
+
+def _answered(document: RunDocument, figure: PublishedFigure, *, compares: bool) -> AnsweredFigure:
+    answered = _figure(document, figure, compares=compares)
+    run, behind = document["run"], (cell for cell in document["cells"] if cell["cell"] in answered.cells)
+    ordered = ordered_words(run["host"]) if answered.cells else ()
+    return replace(answered, accelerator=accelerator_of(run, behind), ordered=ordered)
+
+
+def _figure(document: RunDocument, figure: PublishedFigure, *, compares: bool) -> AnsweredFigure:
+    printed = printed_number(figure.value)
+    best_of = layout_of(document).best_of
+    found = Lookup(document).find(figure.place, figure.metric, figure.statistic, best_of)
+    if figure.relative is not None:
+        return _relative(document, figure, printed, found, best_of)
+    factor = unit_factor(figure.unit, found.reading.unit) if found.reading.unit else 1.0
+    if factor is None:
+        reason = f"the run measures {figure.metric} in {found.reading.unit}, which cannot be told in {figure.unit}"
+        return AnsweredFigure(figure, printed, Figure("missing"), reason=reason)
+    ours = _scaled(found.reading.figure, factor)
+    percent = None
+    if compares and ours.comparable is not None and printed.value != 0:
+        percent = 100 * ours.comparable.mean / printed.value
+    return AnsweredFigure(figure, printed, ours, percent, found.cells, found.reason)
+
+
+def _relative(
+    document: RunDocument, figure: PublishedFigure, printed: PrintedNumber, found: Found, best_of: int | None
+) -> AnsweredFigure:
+    """The run's own ratio, from its measured figures."""
+    base: Place = {**figure.place, **(figure.to or _baseline(document, figure))}
+    before = Lookup(document).find(base, figure.metric, figure.statistic, best_of)
+    reason = found.reason or before.reason
+    cells = (*before.cells, *(cell for cell in found.cells if cell not in before.cells))
+    if reason:
+        return AnsweredFigure(figure, printed, Figure("missing"), cells=cells, reason=reason)
+    one, other = before.reading.figure, found.reading.figure
+    value = _derived(one, other, figure, more=found.reading.more_is_better)
+    if value is None or other.spread is None:
+        return AnsweredFigure(
+            figure, printed, Figure(other.state if other.state != "passed" else one.state), cells=cells
+        )
+    return AnsweredFigure(figure, printed, Figure("passed", Spread(value, None, other.spread.count)), cells=cells)
+
+
+def _derived(one: Figure, other: Figure, figure: PublishedFigure, *, more: bool | None) -> float | None:
+    """What the means of two figures give, as a publication calculates it; None where they cannot be compared."""
+    before, after = one.comparable, other.comparable
+    if before is None or after is None or before.mean == 0 or figure.relative is None:
+        return None
+    return in_form(100 * (after.mean - before.mean) / before.mean, more, figure.relative)
+
+
+def _baseline(document: RunDocument, figure: PublishedFigure) -> Place:
+    """The baseline of the run's table, as far as the figure's place has its parts."""
+    return {part: value for part, value in layout_of(document).baseline.items() if part in figure.place}
+
+
+def _scaled(figure: Figure, factor: float) -> Figure:
+    """A figure in another unit, of which `factor` make one of its own."""
+    spread = figure.spread
+    if spread is None:
+        return figure
+    half = None if spread.half_width is None else spread.half_width / factor
+    return Figure(figure.state, Spread(spread.mean / factor, half, spread.count), figure.left_out)

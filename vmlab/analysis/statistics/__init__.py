@@ -1,0 +1,1 @@
+"""The statistics that the lab uses, each with its source."""

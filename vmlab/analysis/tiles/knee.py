@@ -1,0 +1,141 @@
+"""How many tiles a host carries before a further one adds little: the knee of throughput over tiles.
+
+The knee is the load beyond which throughput gains little: Jain, The Art of Computer Systems Performance Analysis
+(1991), 3.3. How much is little is a convention, here a share of what one tile does alone. The steps are tested from the
+smallest number of tiles on, each at 5 %, until the first that does not gain enough for certain. In such a fixed order
+no correction for their number is needed: Maurer, Hothorn and Lehmacher (Biometrie in der chemisch-pharmazeutischen
+Industrie 6, 1995).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from vmlab.analysis.statistics.rank_test import signed_rank
+from vmlab.analysis.statistics.sample_size import ALPHA, readings_needed
+
+SHARE_PERCENT = 10.0
+"""What a further tile adds at least before the knee, in percent of one tile's throughput."""
+ONE_REPEAT = "one repeat, no spread known"
+NO_REPEAT = "there is no repeat in which all of these passed"
+TOO_FEW = "too few repeats"
+UNDECIDED = "the interval has the limit in it"
+
+
+class KneeVerdict(StrEnum):
+    """What is known of a knee."""
+
+    REACHED = "reached"
+    NOT_REACHED = "not reached"
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """From `before` to `after` tiles.
+
+    `gains` has for each repeat what each of these further tiles added, in percent of what one tile does alone.
+    `obstacle` says why they decide nothing, however many there are.
+    """
+
+    before: int
+    after: int
+    gains: tuple[float, ...]
+    obstacle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """A step with the estimate of its gain and the 95 % interval, in percent of one tile's throughput.
+
+    `enough` says whether the gain is above the limit, None where that is not proven and `because` says why. The
+    estimate is None without a repeat, the interval with fewer than it takes.
+    """
+
+    before: int
+    after: int
+    gain: float | None
+    interval: tuple[float, float] | None
+    repeats: int
+    enough: bool | None
+    because: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The step as it stands in ``vmlab.run/1``."""
+        return {
+            "from_tiles": self.before,
+            "to_tiles": self.after,
+            "gain_percent": self.gain,
+            "interval_percent": list(self.interval) if self.interval else None,
+            "readings": self.repeats,
+            "enough": self.enough,
+            "because": self.because,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """Where the knee is, as far as that is known.
+
+    `tiles` are the most tiles of which each is known to add enough: the knee is after them, or, where `up_to` is
+    larger because the step skips numbers of tiles, after one of the numbers up to that. Both are None unless the knee
+    is reached. `seen` is where the estimates alone put it, None where they do nowhere. `decided` is the step
+    that ended the search; None for a knee that is not reached.
+    """
+
+    verdict: KneeVerdict
+    share_percent: float
+    steps: tuple[Tested, ...]
+    tiles: int | None = None
+    up_to: int | None = None
+    seen: int | None = None
+    decided: Tested | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The knee as it stands in ``vmlab.run/1``."""
+        return {
+            "verdict": str(self.verdict),
+            "share_percent": self.share_percent,
+            "after_tiles": self.tiles,
+            "up_to_tiles": self.up_to,
+            "seen_after_tiles": self.seen,
+            "because": self.decided.because if self.decided else "",
+            "readings_needed": readings_needed(),
+            "steps": [step.to_json() for step in self.steps],
+        }
+
+
+def knee_of(steps: Sequence[Step], share_percent: float = SHARE_PERCENT) -> Knee:
+    """The first of `steps`, in the order of their tiles, of which a tile adds less than `share_percent`.
+
+    Raises ValueError for no steps.
+    """
+    if not steps:
+        raise ValueError("a knee needs two numbers of tiles")
+    tested = tuple(_tested(step, share_percent) for step in steps)
+    seen = next((step.before for step in tested if step.gain is not None and step.gain < share_percent), None)
+    decided = next((step for step in tested if step.enough is not True), None)
+    if decided is None:
+        return Knee(KneeVerdict.NOT_REACHED, share_percent, tested, seen=seen)
+    if decided.enough is None:
+        return Knee(KneeVerdict.CANNOT_TELL, share_percent, tested, seen=seen, decided=decided)
+    ends = decided.before, decided.after - 1
+    return Knee(KneeVerdict.REACHED, share_percent, tested, *ends, seen=seen, decided=decided)
+
+
+def _tested(step: Step, share: float) -> Tested:
+    """A step against the limit, by Wilcoxon's signed-rank test and its interval."""
+    count = len(step.gains)
+    if not count:
+        return Tested(step.before, step.after, None, None, 0, None, step.obstacle or NO_REPEAT)
+    test = signed_rank(step.gains)
+    interval = test.interval(ALPHA)
+    enough = None
+    because = step.obstacle or (ONE_REPEAT if count == 1 else TOO_FEW)
+    if interval is not None and not step.obstacle:
+        enough = True if interval[0] > share else False if interval[1] < share else None
+        because = UNDECIDED if enough is None else ""
+    return Tested(step.before, step.after, test.estimate, interval, count, enough, because)

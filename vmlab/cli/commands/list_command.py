@@ -1,0 +1,88 @@
+"""`vmlab ls`, which loads nothing that a list of runs does not need: it is asked often, and of many runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from vmlab.cli.diagnostics import say
+from vmlab.cli.output import page_width, write_json, write_text
+from vmlab.model.moments import time_of_day
+from vmlab.model.run import Outcome
+from vmlab.report.listing import names_text, runs_text
+from vmlab.store.run_list import list_runs
+from vmlab.store.runs import RunSummary, bytes_of
+
+
+@click.command()
+@click.option("--scenarios", is_flag=True, help="List the shipped scenarios instead of the runs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ls(scenarios: bool, as_json: bool) -> None:
+    """List the runs, the newest first, or the shipped scenarios."""
+    if scenarios:
+        entries = list(_scenarios())
+        if as_json:
+            write_json({"schema": "vmlab.scenarios/1", "scenarios": entries})
+        else:
+            write_text(names_text([(entry["name"], entry["summary"]) for entry in entries], page_width()))
+        return
+    runs = list_runs()
+    if as_json:
+        write_json({"schema": "vmlab.runs/1", "runs": [_run_json(run) for run in runs]})
+    else:
+        write_text(runs_text(runs, page_width(), {run.id: bytes_of(run.id) for run in runs}))
+        _say_what_is_left(runs)
+
+
+def _say_what_is_left(runs: Sequence[RunSummary]) -> None:
+    """Point to `vmlab clean` where runs that were killed left something on the host."""
+    killed = [run.id for run in runs if run.outcome == Outcome.ABORTED and run.ended is None]
+    if not killed:
+        return
+    from vmlab.lab.process.dead_runs import remains
+    from vmlab.lab.process.run_folder import RunFolder
+    from vmlab.model.places import runs_folder
+
+    leaving = [run for run in killed if remains(RunFolder(run, runs_folder() / run))]
+    if leaving:
+        say(f"killed, with something left on this host: {', '.join(leaving)}; `vmlab clean` removes it")
+
+
+def _scenarios() -> Iterator[dict[str, Any]]:
+    from vmlab.model.scenarios.scenario import SIZES
+    from vmlab.plan.scenario_file.loading import load, shipped_names
+
+    for name in shipped_names():
+        file = load(name)
+        scenario = file.scenario
+        yield {
+            "name": name,
+            "summary": scenario.summary,
+            "path": str(file.path),
+            "source": scenario.reference.source if scenario.reference else None,
+            "sizes": [size for size in SIZES if size == "full" or size in scenario.sizes],
+        }
+
+
+def _run_json(run: RunSummary) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "id": run.id,
+        "scenario": run.scenario,
+        "size": run.size,
+        "outcome": run.outcome,
+        "started": time_of_day(run.started),
+        "ended": time_of_day(run.ended),
+        "cells_done": run.cells_done,
+        "cells_planned": run.cells_planned,
+        "tags": list(run.tags),
+        "control": run.control,
+        "bytes": bytes_of(run.id),
+        "cells_missed": run.cells_missed,
+    }
+    if run.runner_pid is not None:
+        body["runner_pid"] = run.runner_pid
+    if run.problem is not None:
+        body["problem"] = run.problem
+    return body

@@ -1,0 +1,71 @@
+"""`vmlab plan`, `validate` and `schema`: they check and explain scenarios and start nothing."""
+
+from __future__ import annotations
+
+import click
+
+from vmlab.analysis.comparison.gate import Condition
+from vmlab.analysis.comparison.noise_of_control import with_enough_repeats
+from vmlab.analysis.comparison.repeats_needed import gate_needed
+from vmlab.cli.diagnostics import say
+from vmlab.cli.gate_options import conditions_option
+from vmlab.cli.options import overrides_options
+from vmlab.cli.output import write_json, write_text
+from vmlab.cli.plan_text import plan_document, plan_text
+from vmlab.guests.image.added import lacked_programs
+from vmlab.lab.provision.host_support import with_images
+from vmlab.model.errors import RefusedError
+from vmlab.model.places import runs_folder
+from vmlab.plan.planning import Overrides, check_fit, make_plan, read_host_facts
+from vmlab.plan.scenario_file.loading import load
+from vmlab.plan.scenario_file.schema import scenario_schema
+from vmlab.plan.validating import load_valid, validate_all
+from vmlab.report.words import plural
+
+
+@click.command()
+@click.argument("scenario")
+@overrides_options
+@conditions_option
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+def plan(scenario: str, overrides: Overrides, conditions: tuple[Condition, ...], as_json: bool) -> None:
+    """Show what SCENARIO would run: guests, RAM, disk, order of cells, and about how long. Starts nothing.
+
+    Exit code 3 means that the host does not have the resources.
+    """
+    host = with_images(read_host_facts(runs_folder()), overrides.assets)
+    file = load_valid(scenario)
+    planned = make_plan(file, with_enough_repeats(overrides, file.scenario), host)
+    gate = gate_needed(planned, conditions)
+    refusal: RefusedError | None = None
+    try:
+        check_fit(planned, host)
+    except RefusedError as error:
+        refusal = error
+    if as_json:
+        write_json(plan_document(planned, host, str(refusal) if refusal else None, gate))
+    else:
+        write_text(plan_text(planned, host, gate))
+    if refusal is not None:
+        raise refusal
+
+
+@click.command()
+@click.argument("scenarios", metavar="SCENARIO...", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="Print what is valid as JSON.")
+def validate(scenarios: tuple[str, ...], as_json: bool) -> None:
+    """Check every cell of every size of each SCENARIO and start nothing; each problem is one line."""
+    lacked = lacked_programs()
+    found = [validate_all(load(scenario), lacked) for scenario in scenarios]
+    for one in found:
+        counts = ", ".join(f"{plural(count, 'cell')} at {size}" for size, count in one.cells.items())
+        say(f"{one.path}: valid; {counts}")
+    if as_json:
+        rows = [{"path": str(one.path), "scenario": one.name, "cells": one.cells} for one in found]
+        write_json({"schema": "vmlab.validate/1", "scenarios": rows})
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON Schema of scenarios, with which editors complete and check them."""
+    write_json(scenario_schema())

@@ -1,0 +1,224 @@
+"""`vmlab show` and `compare`: they read stores and start nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vmlab.analysis.comparison import compare as comparing
+from vmlab.analysis.comparison.comparison import Comparison
+from vmlab.analysis.comparison.noise_of_control import noise_of
+from vmlab.analysis.document import compared_document, laid_out, run_document
+from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.tiles.knee import SHARE_PERCENT
+from vmlab.cli.gate_options import GateOptions, gate_options
+from vmlab.cli.named_runs import named_sides, split_cell
+from vmlab.cli.output import page_width, write_figures, write_json, write_text
+from vmlab.model.errors import ExitCode, UsageError
+from vmlab.model.visible import visible_values
+from vmlab.report.comparison import comparison_table
+from vmlab.report.gate_text import gate_text
+from vmlab.report.grid import paragraph
+from vmlab.report.headline import explanation
+from vmlab.report.run.cell_text import cell_text, raw_text
+from vmlab.report.run.tables import run_table
+from vmlab.store.reader import RunReader
+from vmlab.store.runs import resolve_run
+
+if TYPE_CHECKING:
+    from vmlab.analysis.reference.published import BesideReference
+
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_reference_option = click.option(
+    "--reference",
+    is_flag=True,
+    help="Set the run beside what its scenario says was published, and answer the claims. A scenario instead of a run "
+    "shows what was published alone.",
+)
+_cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), help="One cell only, by its number.")
+
+
+@click.command()
+@click.argument("run", default="last")
+@_cell_option
+@click.option("--raw", is_flag=True, help="Print what the tools behind the figures printed.")
+@click.option("--phases", is_flag=True, help="Print where the time of the run went; of one cell, its steps too.")
+@_reference_option
+@click.option(
+    "--knee",
+    "share",
+    type=click.IntRange(0, 100),
+    metavar="PERCENT",
+    help="Look for the number of tiles after which a further one adds less than this share of what one does alone; "
+    f"{SHARE_PERCENT:g} unless said.",
+)
+@_json_option
+def show(
+    run: str, cell: int | None, raw: bool, phases: bool, reference: bool, share: int | None, as_json: bool
+) -> None:
+    """Show what RUN measured: an id, the beginning of one, a name, `last`, or a path; RUN:2 is its second cell."""
+    name, named = split_cell(run)
+    cell = named if cell is None else cell
+    if phases and (reference or raw or share is not None):
+        raise UsageError("--phases is about time alone: it goes with none of --raw, --reference and --knee")
+    if share is not None and (reference or raw):
+        raise UsageError("--knee is about scores, which neither --reference nor --raw shows")
+    if reference:
+        _show_reference(name, cell, raw=raw, as_json=as_json)
+        return
+    with RunReader(resolve_run(name)) as reader:
+        if raw:
+            _show_raw(reader, cell, as_json)
+            return
+        if phases:
+            _show_phases(reader, cell, as_json)
+            return
+        document = run_document(reader)
+    if share is not None:
+        document = laid_out(document, share)
+    chosen = document if cell is None else _only(document, cell)
+    if as_json:
+        write_json(chosen)
+    elif cell is None:
+        write_figures(run_table(document, page_width()))
+    else:
+        write_figures(cell_text(document, chosen["cells"][0], page_width()))
+
+
+def _show_phases(reader: RunReader, cell: int | None, as_json: bool) -> None:
+    # Imported late: no other command reads it.
+    from vmlab.analysis.record.phases import of_cell, run_time
+    from vmlab.report.run.phase_text import phases_text
+
+    time = run_time(reader)
+    if cell is not None:
+        _demand_cell(time["run"], time["cells"], cell)
+        time = of_cell(time, cell)
+    if as_json:
+        write_json(time)
+    else:
+        write_text(phases_text(time, page_width()))
+
+
+def _show_reference(run: str, cell: int | None, *, raw: bool, as_json: bool) -> None:
+    """A run beside what was published, which is about all of its cells."""
+    if cell is not None or raw:
+        raise UsageError("--reference is about a whole run: it goes with neither a cell nor --raw")
+    # Imported late: it loads the planner and the reader of YAML, which double the time of a comparison.
+    from vmlab.report.reference import reference_text
+
+    beside = _beside(run)
+    if as_json:
+        write_json(beside.to_json())
+    else:
+        write_figures(reference_text(beside, page_width()))
+
+
+def _beside(run: str) -> BesideReference:
+    """What was published, beside the run of that name; alone for the name of a shipped scenario, or a YAML file."""
+    from vmlab.analysis.reference.published import beside_reference, published_alone
+    from vmlab.plan.scenario_file.loading import shipped_names
+    from vmlab.plan.validating import load_valid
+
+    if run.endswith((".yaml", ".yml")) or run in shipped_names():
+        return published_alone(load_valid(run).scenario)
+    with RunReader(resolve_run(run)) as reader:
+        return beside_reference(reader)
+
+
+def _show_raw(reader: RunReader, cell: int | None, as_json: bool) -> None:
+    outputs = reader.raw_outputs(cell)
+    if not as_json:
+        write_text(raw_text(outputs))
+        return
+    bodies = [
+        {
+            "cell": number,
+            "workload": output.workload,
+            "tile": output.tile,
+            "guest": output.guest,
+            "name": output.name,
+            "text": output.text.encode("utf-8", "replace").decode(),
+        }
+        for number, output in outputs
+    ]
+    write_json({"schema": "vmlab.raw/1", "outputs": bodies})
+
+
+def _only(document: RunDocument, cell: int) -> RunDocument:
+    _demand_cell(document["run"]["id"], document["cells"], cell)
+    chosen = [one for one in document["cells"] if one["cell"] == cell]
+    return laid_out({**document, "cells": chosen}, document["scores"]["share_percent"])
+
+
+def _demand_cell(run: str, cells: Sequence[Mapping[str, Any]], cell: int) -> None:
+    if all(one["cell"] != cell for one in cells):
+        raise UsageError(f"run {run} has no cell {cell}; it has {len(cells)}")
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True)
+@_cell_option
+@_reference_option
+@click.option("--control", metavar="RUN", help="Call no difference real that is smaller than the noise that RUN shows.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say in a paragraph what differs, what does not, what it takes to know, and what the host was short of.",
+)
+@gate_options
+@_json_option
+def compare(
+    runs: tuple[str, ...],
+    cell: int | None,
+    reference: bool,
+    control: str | None,
+    explain: bool,
+    gate: GateOptions,
+    as_json: bool,
+) -> ExitCode:
+    """Set RUNS side by side, the first as the baseline.
+
+    One run is compared with itself by its first axis, such as cache modes; last:1 last:2 are two of its cells.
+    A,B,C are several runs on one side, each of which counts once.
+    """
+    gate.demand_sense(reference=reference)
+    if reference:
+        if len(runs) > 1:
+            raise UsageError("--reference sets one run beside what was published")
+        name, named = split_cell(runs[0])
+        _show_reference(name, named if cell is None else cell, raw=False, as_json=as_json)
+        return ExitCode.PASSED
+    noise = None if control is None else noise_of(_document(resolve_run(control)))
+    comparison = gate.judged(comparing.compare(list(_sides(runs, cell, whole=explain)), noise))
+    if as_json:
+        write_json(comparison.to_json())
+    else:
+        explained = _explained(comparison) if explain else ""
+        write_figures(comparison_table(comparison, page_width()) + explained + gate_text(comparison, page_width()))
+    return gate.told(comparison, as_json=as_json)
+
+
+def _explained(comparison: Comparison) -> str:
+    paragraphs = explanation(visible_values(comparison))
+    return "".join("\n" + "\n".join(paragraph(text, page_width())) + "\n" for text in paragraphs)
+
+
+def _sides(references: Sequence[str], cell: int | None, *, whole: bool) -> Iterator[comparing.Side]:
+    """A side for each reference; a single run falls into the values of the axis that it varies."""
+    sides = named_sides(references, cell)
+    if len(sides) == len(sides[0].runs) == 1 and sides[0].runs[0].cell is None:
+        yield from comparing.sides_by_axis(_document(sides[0].runs[0].store, whole=whole))
+        return
+    for side in sides:
+        parts = [comparing.Side.of(run.name, _document(run.store, whole=whole), run.cell) for run in side.runs]
+        yield comparing.Side.of_runs(side.label, parts)
+
+
+def _document(store: Path, *, whole: bool = False) -> RunDocument:
+    """What a comparison reads of a run, or its `whole` document, which has the resources at their limit, too."""
+    with RunReader(store) as reader:
+        return run_document(reader) if whole else compared_document(reader)

@@ -1,0 +1,150 @@
+"""`vmlab run`, `attach` and `stop`: they start, watch and stop a run, which is an independent process."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from vmlab.analysis.comparison.noise_of_control import with_enough_repeats
+from vmlab.analysis.document import run_document
+from vmlab.analysis.tiles.target_results import delivered
+from vmlab.cli.commands.tag_command import demand_free, give
+from vmlab.cli.diagnostics import say
+from vmlab.cli.interrupts import InterruptedLater
+from vmlab.cli.one_run import follow, kill, started
+from vmlab.cli.options import overrides_options
+from vmlab.cli.output import OutputLost, page_width, write_figures, write_json, write_text
+from vmlab.lab.commands.stopping import is_over, living_run, stop_run
+from vmlab.lab.process.run_ending import ended as last_word_of
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import CleanupIncomplete, ExitCode, UsageError, VmlabError
+from vmlab.plan.planning import Overrides
+from vmlab.plan.validating import load_valid
+from vmlab.report.run.tables import run_table
+from vmlab.report.run.target_text import missed_sentence
+from vmlab.store.reader import RunReader
+from vmlab.store.runs import resolve_run
+
+
+@click.command()
+@click.argument("scenario")
+@overrides_options
+@click.option("--detach", is_flag=True, help="Return at once; `vmlab attach` finds the run again.")
+@click.option("--wait", is_flag=True, help="Wait while another run measures on this host.")
+@click.option("--concurrent", is_flag=True, help="Measure beside another run; it is noted on both.")
+@click.option("--tag", "name", metavar="NAME", help="Give the run this name when it starts, as `vmlab tag` does.")
+@click.option("--targets", is_flag=True, help="Exit with 1 where a target of the scenario is missed, 4 if unknown.")
+@click.option("--json", "as_json", is_flag=True, help="Print the document of `show --json` when the run ends.")
+def run(
+    scenario: str, overrides: Overrides, detach: bool, wait: bool, concurrent: bool, name: str | None, as_json: bool
+) -> None:
+    """Run every cell of SCENARIO, a path or the name of a shipped one, and print the figures side by side."""
+    if wait and concurrent:
+        raise UsageError("--wait and --concurrent exclude each other: a run waits for others or measures beside them")
+    with InterruptedLater() as interrupted:
+        with interrupted.obeyed():
+            file = load_valid(scenario)
+            overrides = with_enough_repeats(overrides, file.scenario)
+            if name is not None:
+                demand_free(name)
+        folder = started(file, overrides, interrupted, wait=wait, concurrent=concurrent)
+        if name is not None:
+            _name(folder, name)
+        if detach and not interrupted.count:
+            if as_json:
+                write_json({"run": {"id": folder.id}})
+            else:
+                write_text(folder.id)
+            return
+        code = follow(folder, interrupted)
+    sys.exit(_printed(folder, as_json, code))
+
+
+@click.command()
+@click.argument("run", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print the document of `show --json` when the run ends.")
+def attach(run: str | None, as_json: bool) -> None:
+    """Watch RUN, or the one under way, or else read again how the newest one went. Ctrl-C leaves; the run goes on."""
+    folder = living_run(or_newest=True) if run is None else _folder(run)
+    try:
+        code = follow(folder, None)
+    except KeyboardInterrupt:
+        say(f"left run {folder.id}; `vmlab attach {folder.id}` finds it again")
+        sys.exit(ExitCode.PASSED)
+    sys.exit(_printed(folder, as_json, code))
+
+
+@click.command()
+@click.argument("run", required=False)
+def stop(run: str | None) -> None:
+    """Stop RUN, or the one that is under way; returns after its clean-up. What was measured is kept, marked aborted."""
+    folder = living_run() if run is None else _folder(run)
+    patience = stop_run(folder, origin="vmlab stop")
+    if is_over(folder, patience):
+        end = last_word_of(folder)
+        if end is not None and end.exit_code == ExitCode.CLEANUP_INCOMPLETE:
+            raise CleanupIncomplete(f"run {folder.id} has stopped: {end.reason}; `vmlab clean` finishes")
+        say(f"run {folder.id} has stopped")
+    else:
+        kill(folder, ExitCode.INTERRUPTED, f"it did not stop within {patience:.0f} s of `vmlab stop`")
+
+
+def _name(folder: RunFolder, name: str) -> None:
+    """Name a run that has started, which goes on in any case."""
+    try:
+        give(folder.id, name)
+    except (VmlabError, OSError) as error:
+        say(f"run {folder.id} goes on without the name {name}: {error}")
+
+
+def _folder(reference: str) -> RunFolder:
+    path = resolve_run(reference).parent
+    return RunFolder(path.name, path)
+
+
+def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:
+    """Print what the run measured; the exit code to end with.
+
+    A run that passed, and whose figures could not be printed, ends with the code of lost output; any other keeps its
+    own exit code.
+    """
+    code = code if code != ExitCode.PASSED else _by_targets(folder)
+    try:
+        _print_result(folder, as_json)
+    except OutputLost:
+        say(f"run {folder.id} is over and cleared away; `vmlab show {folder.id}` prints its figures")
+        if code == ExitCode.PASSED:
+            raise
+    return code
+
+
+def _by_targets(folder: RunFolder) -> ExitCode:
+    """Of a run that passed, the exit code by its targets: PASSED unless the run was started with `--targets`."""
+    with RunReader(folder.store) as reader:
+        document = run_document(reader)
+    cells = document["cells"]
+    if not document["run"]["targets_decide"]:
+        return ExitCode.PASSED
+    if missed := missed_sentence(cells):
+        say(f"vmlab: {missed}")
+        return ExitCode.FAILED
+    asked = [cell for cell in cells if any(one["applicable"] for one in cell["targets"])]
+    unknown = [cell for cell in asked if delivered(cell) is None]
+    if asked and not unknown:
+        return ExitCode.PASSED
+    say(f"vmlab: nothing is known of the targets in {len(unknown)} of {len(asked)} cells that have one")
+    return ExitCode.INVALID
+
+
+def _print_result(folder: RunFolder, as_json: bool) -> None:
+    if not folder.store.exists():
+        return
+    reader = RunReader(folder.store)
+    try:
+        if as_json:
+            write_json(run_document(reader))
+        else:
+            write_figures(run_table(run_document(reader), page_width()))
+    finally:
+        reader.close()

@@ -1,0 +1,153 @@
+"""`vmlab scale`: runs a scenario with one tile, then two, then three, until its tiles no longer deliver.
+
+One tile more at a time, and not doubled and then halved: a climb to n tiles so costs as many tiles as doubling does up
+to about n = 8, each number below the knee is measured, so that the curve is whole, and the host never holds more than
+one tile beyond what it carries, while a doubled step would take twice as much memory as ever delivered. Each step is a
+run of its own, recorded as any other, so that what was measured outlives this command.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import click
+
+from vmlab.analysis.document import run_document
+from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.tiles.tiles_carried import carried_of, place_label, without_tiles
+from vmlab.cli.diagnostics import say
+from vmlab.cli.interrupts import InterruptedLater
+from vmlab.cli.one_run import follow, started
+from vmlab.cli.options import overrides_without
+from vmlab.cli.output import OutputLost, page_width, write_json, write_text
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.provision.host_support import with_images
+from vmlab.model.errors import ExitCode, RefusedError, UsageError
+from vmlab.model.places import runs_folder
+from vmlab.model.run import CACHE_MODES, Outcome
+from vmlab.model.scenarios.scenario import MOST_TILES
+from vmlab.plan.hosting import DoesNotFit
+from vmlab.plan.planning import Overrides, make_plan, read_host_facts
+from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.plan.target_checks import plan_targets
+from vmlab.plan.validating import load_valid
+from vmlab.report.grid import paragraph
+from vmlab.report.run.tiles_text import Ascent, Stop, behind_runs, heading_lines, scale_document, sentence, step_lines
+from vmlab.store.reader import RunReader
+
+_BY_SEVERITY = (ExitCode.PASSED, ExitCode.INVALID, ExitCode.FAILED)
+"""The exit codes of runs after which the next step may still be run."""
+
+
+@click.command()
+@click.argument("scenario")
+@click.option("--until-knee", is_flag=True, help="Stop where the tiles no longer deliver what is asked of them.")
+@click.option("--max-tiles", type=click.IntRange(1, MOST_TILES), help="The most tiles to try.")
+@overrides_without("--tiles", "--control", "--loop")
+@click.option("--wait", is_flag=True, help="Wait while another run measures on this host.")
+@click.option("--json", "as_json", is_flag=True, help="Print the document `vmlab.scale/1` at the end, and no curve.")
+def scale(
+    scenario: str, until_knee: bool, max_tiles: int | None, overrides: Overrides, wait: bool, as_json: bool
+) -> None:
+    """Run SCENARIO with 1, 2, 3, ... tiles, and tell how many this host carries, for each cache mode of the scenario.
+
+    A host carries as many tiles as all deliver what the scenario's `targets` ask. Each step is a run as any other.
+    """
+    if not until_knee and max_tiles is None:
+        raise UsageError("say --until-knee, or --max-tiles for a curve up to a number of tiles")
+    with InterruptedLater() as interrupted:
+        with interrupted.obeyed():
+            file = load_valid(scenario)
+            ascent = _planned(file, overrides, until_knee, max_tiles or MOST_TILES)
+        if not as_json:
+            write_text("\n".join(heading_lines(ascent)))
+        ascent, code = _climb(ascent, file, overrides, interrupted, wait=wait, quiet=as_json)
+    try:
+        if as_json:
+            write_json(scale_document(ascent))
+        else:
+            told = [*behind_runs(ascent), sentence(ascent)]
+            write_text("\n".join(["", *(line for text in told for line in paragraph(text, page_width()))]))
+    except OutputLost:
+        say(f"the runs are over and kept: {', '.join(one['run']['id'] for one in ascent.documents)}")
+        if code == ExitCode.PASSED:
+            raise
+    sys.exit(code)
+
+
+def _planned(file: ScenarioFile, overrides: Overrides, until_knee: bool, max_tiles: int) -> Ascent:
+    """The beginning. Raises UsageError for a scenario that asks nothing of its tiles."""
+    host = with_images(read_host_facts(runs_folder()), overrides.assets)
+    plan = make_plan(file, replace(overrides, tiles=(1,)), host)
+    targets = plan_targets(plan)
+    if not targets:
+        raise UsageError(
+            f"{plan.scenario.name} asks nothing of its tiles: give its workloads a `pace`, and it `targets`, such as "
+            "targets: {web: {latency_p95: 500 ms}}"
+        )
+    labels = dict.fromkeys(place_label(without_tiles(cell.axes), cell.cache) for cell in plan.cells)
+    return Ascent(plan.scenario.name, plan.size, until_knee, max_tiles, targets, labels=tuple(labels))
+
+
+def _climb(
+    ascent: Ascent, file: ScenarioFile, overrides: Overrides, interrupted: InterruptedLater, *, wait: bool, quiet: bool
+) -> tuple[Ascent, ExitCode]:
+    """One run after the other, each with one tile more; what they found, and the exit code of the worst of them."""
+    worst = ExitCode.PASSED
+    for tiles in range(1, ascent.max_tiles + 1):
+        try:
+            folder = started(file, _step(overrides, ascent, tiles), interrupted, wait=wait, overcommit=False)
+        except DoesNotFit as error:
+            if tiles == 1:
+                raise
+            because = f"with {tiles} tiles {error.shortage}"
+            return replace(ascent, stop=Stop.GUARD, because=because, resource=error.resource), worst
+        except RefusedError as error:
+            if tiles == 1:
+                raise
+            say(f"vmlab: {error}")
+            return replace(ascent, stop=Stop.RUN, because=str(error)), error.exit_code
+        code = follow(folder, interrupted)
+        ascent = _with(ascent, _document(folder))
+        if not quiet:
+            write_text("\n".join(step_lines(ascent, tiles, page_width())))
+        if code not in _BY_SEVERITY or interrupted.count or not ascent.places:
+            ended = interrupted.exit_code if interrupted.count else max(worst, code)
+            return replace(ascent, stop=Stop.RUN, because=_why(folder, ascent)), ended
+        worst = max(worst, code, key=_BY_SEVERITY.index)
+        if ascent.until_knee and not any(place.climbing for place in ascent.places):
+            return replace(ascent, stop=Stop.KNEE), worst
+    return replace(ascent, stop=Stop.MOST_TILES), worst
+
+
+def _step(overrides: Overrides, ascent: Ascent, tiles: int) -> Overrides:
+    """With so many tiles, and only the cache modes that still climb, where these are all that the scenario varies."""
+    step = replace(overrides, tiles=(tiles,))
+    modes = [place.axes["cache"] for place in ascent.places if place.axes.keys() == {"cache"}]
+    if not ascent.until_knee or len(modes) < 2 or not all(mode in CACHE_MODES for mode in modes):
+        return step
+    climbing = {place.axes["cache"] for place in ascent.places if place.climbing}
+    return replace(step, cache=tuple(mode for mode in CACHE_MODES if mode in climbing))
+
+
+def _document(folder: RunFolder) -> RunDocument | None:
+    if not folder.store.exists():
+        return None
+    with RunReader(folder.store) as reader:
+        return run_document(reader)
+
+
+def _with(ascent: Ascent, document: RunDocument | None) -> Ascent:
+    if document is None:
+        return ascent
+    documents = (*ascent.documents, document)
+    return replace(ascent, documents=documents, places=tuple(carried_of(documents)))
+
+
+def _why(folder: RunFolder, ascent: Ascent) -> str:
+    """Why a run ended the climb."""
+    own = [one["run"] for one in ascent.documents if one["run"]["id"] == folder.id]
+    outcome = own[0]["outcome"] if own else str(Outcome.ABORTED)
+    reason = own[0]["reason"] if own else ""
+    return f"run {folder.id} was {outcome}" + (f", {reason}" if reason else "")

@@ -1,0 +1,122 @@
+"""`vmlab set`: changes a run while it goes on, and lists what is to come of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from vmlab.cli.output import write_json, write_text
+from vmlab.lab.commands.asking import ask_for, ask_for_now, coming_of
+from vmlab.lab.commands.stopping import living_run
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import UsageError
+from vmlab.report.coming_text import changed_words, coming_text
+from vmlab.report.run.loop_text import loop_ended_words, tile_asked_words
+from vmlab.report.words import switch_words
+from vmlab.store.runs import resolve_run
+
+_ORIGIN = "vmlab set"
+_KNOWN = ("cache", "tiles")
+_NOW = ("cache", "ksm", "tiles")
+"""What can be changed of the cells to come, and under guests that run."""
+_MOST_DIGITS = 9
+_WORDS = {"skip": "skip", "planned": "as_planned", "end": "end"}
+"""What is said of cells in one word, and what a run understands by it."""
+
+
+@click.command("set")
+@click.argument("words", nargs=-1, metavar="[RUN] [NAME=VALUE...|skip|planned|end]")
+@click.option("--cell", type=int, metavar="N", help="Only the cell to come with this number, as --list has it.")
+@click.option("--list", "as_list", is_flag=True, help="List the cells to come, and change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="With --list: print JSON.")
+@click.option("--now", is_flag=True, help="Change what runs: cache=none|writeback, ksm=on|off, a loop's tiles; end it.")
+def set_command(words: tuple[str, ...], cell: int | None, as_list: bool, as_json: bool, now: bool) -> None:
+    """Change RUN, or the run under way: `cache=MODE` or `tiles=COUNT` of the cells to come, or `planned`, as they were.
+
+    With --cell it is one of them, which can also be left out (`skip`) and put back (`planned`); --list shows them.
+
+    With --now the disks of the running guests are switched between the cache modes none and writeback, or the host's
+    KSM on or off. The cell is a reading of neither then, and counts for nothing. KSM is put back after the cell.
+    In a loop (`run --loop`) `tiles=COUNT --now` adds a tile or retires the newest while the others work, and
+    `end --now` ends the loop: no workload starts again.
+    """
+    run, changes = _split(words)
+    if as_list and (changes or cell is not None or now):
+        raise UsageError("--list shows the cells to come and changes nothing; leave out the change")
+    if as_json and not as_list:
+        raise UsageError("--json is for the list of the cells to come; say --list --json")
+    wanted = {} if as_list else _wanted(changes, cell, now=now)
+    folder = living_run() if run is None else _folder(run)
+    if as_list:
+        _list(folder, as_json=as_json)
+    else:
+        write_text(_now(folder, wanted) if now else _to_come(folder, wanted))
+
+
+def _split(words: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    """The run, None for the one under way, and the changes: a first word that is a change names no run."""
+    if not words or words[0] in _WORDS or "=" in words[0]:
+        return None, words
+    return words[0], words[1:]
+
+
+def _folder(run: str) -> RunFolder:
+    path = resolve_run(run).parent
+    return RunFolder(path.name, path)
+
+
+def _wanted(changes: tuple[str, ...], cell: int | None, *, now: bool) -> dict[str, Any]:
+    """What the run is asked for. Raises UsageError for what no run can do."""
+    if not changes:
+        raise UsageError("nothing is to be changed; say NAME=VALUE, such as cache=none, or --list")
+    words = [text for text in changes if text in _WORDS]
+    if words and len(changes) > 1:
+        raise UsageError(f"{words[0]} stands alone; no other change goes with it")
+    wanted: dict[str, Any] = {_WORDS[words[0]]: True} if words else dict(map(_change, changes))
+    if now and cell is not None:
+        raise UsageError("--cell is for a cell to come; --now is for the one that runs")
+    if words == ["end"] and not now:
+        raise UsageError("end is for the loop that runs; say end --now, or `vmlab stop` for the whole run")
+    if now and words != ["end"] and (other := words or sorted(wanted.keys() - set(_NOW))):
+        what = "--now is for cache, ksm or tiles, and end for a loop"
+        raise UsageError(f"{' and '.join(other)} cannot be changed while guests run; {what}")
+    if now and len(wanted) > 1:
+        raise UsageError("--now changes one thing at a time")
+    if not words and not now and (unknown := sorted(wanted.keys() - set(_KNOWN))):
+        raise UsageError(f"the cells to come cannot be given another {', '.join(unknown)}; {' and '.join(_KNOWN)} can")
+    if words == ["skip"] and cell is None:
+        raise UsageError("skip needs --cell N; --list has the numbers")
+    return wanted if cell is None else {**wanted, "cell": cell}
+
+
+def _change(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise UsageError(f"{text!r} is no change; say NAME=VALUE, such as cache=none")
+    if name == "tiles" and value.isdecimal():
+        if len(value) > _MOST_DIGITS:
+            raise UsageError(f"{value[:_MOST_DIGITS]}… tiles are more than any host carries")
+        return name, int(value)
+    return name, value
+
+
+def _to_come(folder: RunFolder, wanted: dict[str, Any]) -> str:
+    return changed_words(ask_for(folder, _ORIGIN, wanted)["coming"], wanted.get("cell"))
+
+
+def _list(folder: RunFolder, *, as_json: bool) -> None:
+    cells = coming_of(folder)["coming"]
+    if as_json:
+        write_json({"schema": "vmlab.coming/1", "run": folder.id, "cells": cells})
+    else:
+        write_text(coming_text(cells))
+
+
+def _now(folder: RunFolder, wanted: dict[str, Any]) -> str:
+    done = ask_for_now(folder, _ORIGIN, wanted)
+    if "end" in wanted:
+        return loop_ended_words(done["cell"])
+    if "tiles" in wanted:
+        return tile_asked_words(done["cell"], done["before"], done["after"])
+    return f"cell {done['cell']}: {switch_words(done)}; the cell counts for nothing"

@@ -1,0 +1,172 @@
+"""`vmlab clean`, `rm` and `doctor`: clear after dead runs, remove runs, report what is missing."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import click
+
+from vmlab.cli.diagnostics import say
+from vmlab.cli.named_runs import named_sides
+from vmlab.cli.output import write_json, write_text
+from vmlab.hypervisor.checks import checks
+from vmlab.lab.process.dead_runs import clean as sweep_all
+from vmlab.lab.process.dead_runs import remove_run
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import ExitCode, RefusedError, UsageError
+from vmlab.model.places import runs_folder, runtime_folder
+from vmlab.model.run import RUNNING
+from vmlab.model.units import format_bytes
+from vmlab.report.words import plural
+from vmlab.store.run_list import list_runs
+from vmlab.store.runs import bytes_of, run_folders
+from vmlab.store.tags import all_tags, remove_tag, write_tag
+from vmlab.store.tags import tagged as tagged_runs
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print what was removed and what is left as JSON.")
+def clean(as_json: bool) -> None:
+    """Clear what runs that died left behind: disks, sockets, loop devices, cgroups; put host settings back.
+
+    Their figures are kept.
+    """
+    _check_sight()
+    swept = sweep_all()
+    left = [place for one in swept for place in one.left]
+    if as_json:
+        write_json({"schema": "vmlab.clean/1", "runs": [asdict(one) for one in swept]})
+    elif not swept:
+        say("nothing to clean")
+    for one in swept:
+        for note in one.notes:
+            say(note)
+        say(
+            f"run {one.run}: removed {_by_kind(one.removed)}"
+            + (f", could not remove {', '.join(one.left)}" * bool(one.left))
+        )
+    sys.exit(ExitCode.CLEANUP_INCOMPLETE if left else ExitCode.PASSED)
+
+
+_AGES = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+_NOUNS = {"rbd": "Ceph image", "loop": "loop device", "setting": "host setting", "cgroups": "cgroup"}
+
+
+def _by_kind(removed: Sequence[str]) -> str:
+    """``3 files, 1 loop device``: what was removed, counted by its kind in the journal; a path alone is a folder."""
+    kinds = Counter("folder" if one.startswith("/") else one.split(" ", 1)[0] for one in removed)
+    return ", ".join(plural(count, _NOUNS.get(kind, kind)) for kind, count in kinds.items()) or "nothing"
+
+
+def _check_sight() -> None:
+    """Raises RefusedError where there may be runs that this user cannot see: "nothing to clean" might be wrong."""
+    run_folders()
+    try:
+        next(runtime_folder().iterdir(), None)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RefusedError(f"cannot read {runtime_folder()}: {error.strerror}") from error
+
+
+@click.command()
+@click.argument("runs", nargs=-1)
+@click.option("--older", metavar="AGE", help="All runs that began longer ago than AGE, such as 30d, 12h or 4w.")
+@click.option("--tagged", is_flag=True, help="Also runs that have a name; the name goes, too.")
+@click.option("--yes", is_flag=True, help="Do not ask first.")
+def rm(runs: tuple[str, ...], older: str | None, tagged: bool, yes: bool) -> None:
+    """Remove RUNS with their records, for good. A run that has a name (`vmlab tag`) stays unless --tagged is given."""
+    if bool(runs) == (older is not None):
+        raise UsageError("say which runs: `vmlab rm RUN…`, or `vmlab rm --older 30d`")
+    chosen = _named(runs) if older is None else _older(_age(older))
+    names = _names_of_runs()
+    kept = [run for run in chosen if run in names and not tagged]
+    if kept and older is None:
+        raise UsageError(f"run {kept[0]} has the name {names[kept[0]][0]}; --tagged removes it, too")
+    chosen = [run for run in chosen if run not in kept]
+    if not chosen:
+        say("nothing to remove")
+        return
+    if not yes:
+        _ask(chosen)
+    for run in chosen:
+        remove_run(RunFolder(run, runs_folder() / run))
+        for name in names.get(run, ()):
+            _take_name(name, run)
+        say(f"removed run {run}")
+
+
+def _named(references: Sequence[str]) -> list[str]:
+    """The ids of the runs that are named. Raises UsageError for a cell, and for a store outside the folder of runs."""
+    found: dict[str, None] = {}
+    for one in (one for side in named_sides(references) for one in side.runs):
+        if one.cell is not None:
+            raise UsageError(f"{one.name[:64]!r} is a cell; whole runs are removed")
+        if one.store.parent.parent != runs_folder():
+            raise UsageError(f"{one.store} is no run in {runs_folder()}; only these are removed")
+        found[one.store.parent.name] = None
+    return list(found)
+
+
+def _older(seconds: float) -> list[str]:
+    """The ids of runs that are over and began longer ago; those whose beginning is not known stay."""
+    now = time.time()
+    over = (run for run in list_runs() if run.outcome != RUNNING and run.runner_pid is None)
+    return [run.id for run in over if run.started is not None and now - run.started > seconds]
+
+
+def _age(text: str) -> float:
+    """``30d`` in seconds. Raises UsageError."""
+    match = re.fullmatch(r"([0-9]{1,5}) ?([hdw])", text, re.ASCII)
+    if match is None:
+        raise UsageError(f"--older: {text[:20]!r} is no age; say hours, days or weeks, such as 12h, 30d or 4w")
+    return int(match[1]) * _AGES[match[2]]
+
+
+def _names_of_runs() -> dict[str, list[str]]:
+    """The names of each run that has any."""
+    names: dict[str, list[str]] = {}
+    for name, runs in all_tags().items():
+        for run in runs:
+            names.setdefault(run, []).append(name)
+    return names
+
+
+def _take_name(name: str, run: str) -> None:
+    """Take a name from a run; the other runs that have it keep it."""
+    rest = [one for one in tagged_runs(name) or () if one != run]
+    if rest:
+        write_tag(name, *rest)
+    else:
+        remove_tag(name)
+
+
+def _ask(runs: Sequence[str]) -> None:
+    """Ask on the terminal before runs are removed. Raises UsageError where there is none, or the answer is no."""
+    if not sys.stdin.isatty():
+        raise UsageError("this removes runs for good; without a terminal to ask on, say --yes")
+    for run in runs:
+        say(f"{run}  {format_bytes(bytes_of(run))}")
+    if not click.confirm(f"Remove {plural(len(runs), 'run')} for good?", err=True):
+        raise UsageError("nothing was removed")
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
+def doctor(as_json: bool) -> None:
+    """Check what a run needs from this host, and show how to get what is missing."""
+    found = checks()
+    if as_json:
+        write_json({"schema": "vmlab.doctor/1", "checks": [asdict(check) for check in found]})
+    else:
+        for check in found:
+            mark = "ok  " if check.ok else "NOT " if check.required else "-   "
+            write_text(f"{mark}{check.name}: {check.detail}")
+            if not check.ok and check.remedy:
+                write_text(f"     mend: {check.remedy}")
+    sys.exit(ExitCode.PASSED if all(check.ok or not check.required for check in found) else ExitCode.REFUSED)

@@ -1,0 +1,1 @@
+"""Guests' disks in a pool of a Ceph cluster."""

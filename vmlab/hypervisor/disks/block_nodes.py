@@ -1,0 +1,124 @@
+"""The block nodes of a running QEMU: how each was defined, and all of them opened again past the host's page cache or
+through it (QMP `blockdev-reopen`).
+
+QEMU resets every option that is left out of a reopening, without a word: without ``auto-read-only`` it opens the shared
+image for writing. So each node is given the whole definition that it was made with, and only ``cache.direct`` differs.
+QEMU's own command line has the definitions of the nodes that it began with. For a disk that was plugged in later,
+libvirt tells how it would define it, and the node's running name takes the place of the one in there.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import os
+import shlex
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from vmlab.hypervisor.disks.cache_proof import OPENING, open_flags
+from vmlab.model.errors import HypervisorError
+
+Definition = dict[str, Any]
+"""QMP's ``BlockdevOptions`` of one node."""
+_REFERENCES = ("file", "backing")
+_OPTION = ("-blockdev", "--blockdev")
+
+
+class Monitor(Protocol):
+    """One QMP command with its arguments; its ``return`` value. Raises HypervisorError where QEMU refuses."""
+
+    def __call__(self, command: str, arguments: dict[str, Any] | None = None) -> Any: ...
+
+
+class BlockNodes:
+    """All block nodes of the QEMU with process `pid`. `plugged` gives definitions of nodes that came later."""
+
+    def __init__(self, pid: int, monitor: Monitor, plugged: Callable[[], Sequence[Definition]] = tuple) -> None:
+        self._pid = pid
+        self._monitor = monitor
+        running = self._running()
+        self._definitions = [one for one in started_with(pid) if one["node-name"] in running]
+        unknown = running.keys() - {one["node-name"] for one in self._definitions}
+        if unknown:
+            found = list(_named_as_running(plugged(), running.values()))
+            self._definitions += [one for one in found if one["node-name"] in unknown]
+            unknown -= {one["node-name"] for one in found}
+        if unknown:
+            names = ", ".join(sorted(unknown))
+            raise HypervisorError(f"how QEMU's block node {names} was opened is not known")
+
+    @property
+    def files(self) -> list[Path]:
+        """The files and block devices that the nodes have open."""
+        return [Path(one["filename"]) for one in self._definitions if one["driver"] in OPENING]
+
+    def reopen(self, *, direct: bool) -> float:
+        """Open all nodes again with or without O_DIRECT, in one command: QEMU changes all of them or none; blocks.
+
+        Returns the seconds until QEMU had done it, in which its guest may have stood still. Raises HypervisorError when
+        it refuses, and when anything else about a node is not as it was.
+        """
+        options = copy.deepcopy(self._definitions)
+        for one in options:
+            one["cache"] = {**one.get("cache", {}), "direct": direct}
+        before = self._state()
+        began = time.monotonic()
+        self._monitor("blockdev-reopen", {"options": options})
+        seconds = time.monotonic() - began
+        after = self._state()
+        other = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        if other:
+            raise HypervisorError(f"QEMU changed more than the cache mode of {', '.join(other)}")
+        return seconds
+
+    def _running(self) -> dict[str, Mapping[str, Any]]:
+        return {node["node-name"]: node for node in self._monitor("query-named-block-nodes")}
+
+    def _state(self) -> dict[str, tuple[Any, ...]]:
+        """What a reopening must leave alone: of each node what QEMU says, of each file whether it is open to write."""
+        found: dict[str, tuple[Any, ...]] = {}
+        for name, node in self._running().items():
+            cache = node["cache"]["writeback"], node["cache"]["no-flush"]
+            found[name] = (node["drv"], node["ro"], node["file"], cache, node.get("detect_zeroes"))
+        for file in self.files:
+            found[str(file)] = tuple(sorted(flags & os.O_ACCMODE for flags in open_flags(self._pid, file)))
+        return found
+
+
+def started_with(pid: int) -> list[Definition]:
+    """The definitions on the command line of process `pid`. Raises OSError when it is gone."""
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return definitions_among([os.fsdecode(word) for word in words])
+
+
+def definitions_in(command: str) -> list[Definition]:
+    """The definitions in a command line as a shell would read it, such as libvirt's ``qemu-argv``."""
+    return definitions_among(shlex.split(command))
+
+
+def definitions_among(words: Sequence[str]) -> list[Definition]:
+    """The definitions behind each ``-blockdev`` that are JSON, as libvirt writes them."""
+    texts = (word for option, word in itertools.pairwise(words) if option in _OPTION)
+    found = (json.loads(text) for text in texts if text.startswith("{"))
+    return [one for one in found if "node-name" in one]
+
+
+def _named_as_running(definitions: Iterable[Definition], running: Iterable[Mapping[str, Any]]) -> Iterator[Definition]:
+    """The definitions whose nodes run, under the names that these have: the same driver on the same file."""
+    given = {one["node-name"]: one for one in definitions}
+    by_place = {(node["drv"], node["file"]): str(node["node-name"]) for node in running}
+    names = {name: by_place.get((one["driver"], _file_of(one, given))) for name, one in given.items()}
+    for name, one in given.items():
+        if (own := names[name]) is not None:
+            below = {key: names[one[key]] for key in _REFERENCES if one.get(key) in names}
+            yield {**one, **below, "node-name": own}
+
+
+def _file_of(definition: Definition, given: Mapping[str, Definition]) -> str | None:
+    """The file of a node, its own or that of the node which it has as its file."""
+    below = given.get(definition.get("file", ""), definition)
+    return below.get("filename")

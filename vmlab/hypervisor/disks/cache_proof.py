@@ -1,0 +1,197 @@
+"""What a running QEMU really does with its disk files, read from its open descriptors and over QMP.
+
+The XML only states what was asked. The flag O_DIRECT of an open file and QMP's cache flags show what is in force;
+`model.cache` has their values for each mode.
+
+The write cache is a property of the device that the guest sees. A backing file has no device, is never written,
+and QMP reports its write cache as on in every mode, so that flag is compared for the overlay alone. O_DIRECT and
+`no-flush` are compared for both: a base image read through the host's cache is not ``cache=none``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vmlab.hypervisor.ceph.rbd import PoolImage
+from vmlab.hypervisor.disks import loop_devices
+from vmlab.hypervisor.disks.data_disks import DataDisk, PoolDisk
+from vmlab.model.cache import CACHE_FLAGS, CacheFlags
+from vmlab.model.results import CacheProof
+from vmlab.model.run import CacheMode
+
+OPENING = ("file", "host_device")
+"""QEMU's drivers for a file and for a block device."""
+
+Query = Callable[[str], Any]
+"""One QMP command without arguments; its ``return`` value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Qemu:
+    """The QEMU of a guest: `pid` as this process sees it, `query` asks its monitor."""
+
+    guest: str
+    pid: int
+    query: Query
+
+    def prove(self, mode: CacheMode, chain: Sequence[Path]) -> list[CacheProof]:
+        """The proof for every file of one disk: the first one, then what lies below, in the order of `chain`.
+
+        A file that QEMU does not have open gives a failed proof. Raises OSError when the process is gone.
+        """
+        nodes = _file_nodes(self.query("query-named-block-nodes"))
+        first, *below = chain
+        write_cache = _device_write_cache(self.query("query-block"), first), CACHE_FLAGS[mode].writeback
+        return [
+            self._proof(mode, first, nodes.get(first), write_cache),
+            *(self._proof(mode, file, nodes.get(file), None) for file in below),
+        ]
+
+    def prove_data(self, mode: CacheMode, disk: DataDisk | PoolDisk) -> list[CacheProof]:
+        """The proof for a data disk; for a block device two, as the loop device's own flag counts as well."""
+        if isinstance(disk, PoolDisk):
+            return [self._in_pool(mode, disk.source)]
+        if disk.device is None:
+            return self.prove(mode, [disk.file])
+        return [*self.prove(mode, [disk.device]), self._below(disk.device, disk.file)]
+
+    def _below(self, device: Path, file: Path) -> CacheProof:
+        """The host must not cache the file below QEMU's O_DIRECT on the device, nor in addition to its buffers."""
+        direct = loop_devices.is_direct(device)
+        return CacheProof(
+            guest=self.guest,
+            file=str(file),
+            o_direct=direct,
+            writeback=False,
+            direct=direct,
+            no_flush=False,
+            expected=f"block, below {device.name}: o_direct=yes",
+            agrees=direct and loop_devices.file_of(device) == str(file.resolve()),
+        )
+
+    def _in_pool(self, mode: CacheMode, image: PoolImage) -> CacheProof:
+        """By QMP's flags alone: there is no file of the host, and so no descriptor to read O_DIRECT from.
+
+        QEMU's driver switches Ceph's own cache in QEMU's memory off for `direct` and on otherwise.
+        """
+        nodes = (node for node in self.query("query-named-block-nodes") if node["drv"] == "rbd")
+        opened = [node["cache"] for node in nodes if _is_in_pool(node["file"], image)]
+        devices = (device.get("inserted") for device in self.query("query-block"))
+        written = [one["cache"]["writeback"] for one in devices if one and _is_in_pool(one["file"], image)]
+        found = CacheFlags(
+            writeback=bool(written) and all(written),
+            direct=bool(opened) and all(cache["direct"] for cache in opened),
+            no_flush=bool(opened) and all(cache["no-flush"] for cache in opened),
+        )
+        return CacheProof(
+            guest=self.guest,
+            file=str(image),
+            o_direct=found.direct,
+            writeback=found.writeback,
+            direct=found.direct,
+            no_flush=found.no_flush,
+            expected=f"rbd, {_words(mode, backing=False)}",
+            agrees=len(opened) == len(written) == 1 and found == CACHE_FLAGS[mode],
+        )
+
+    def _proof(
+        self, mode: CacheMode, file: Path, node: CacheFlags | None, write_cache: tuple[bool | None, bool] | None
+    ) -> CacheProof:
+        """`write_cache` is the device's (found, expected); None for a backing file, which has no device."""
+        opened = direct_flags(self.pid, file)
+        expected = CACHE_FLAGS[mode]
+        found = node or CacheFlags(writeback=False, direct=False, no_flush=False)
+        agrees = (
+            node is not None
+            and set(opened) == {expected.direct}
+            and (found.direct, found.no_flush) == (expected.direct, expected.no_flush)
+            and (write_cache is None or write_cache[0] is write_cache[1])
+        )
+        return CacheProof(
+            guest=self.guest,
+            file=str(file),
+            o_direct=bool(opened) and all(opened),
+            writeback=found.writeback if write_cache is None else bool(write_cache[0]),
+            direct=found.direct,
+            no_flush=found.no_flush,
+            expected=_words(mode, backing=write_cache is None),
+            agrees=agrees,
+        )
+
+
+def _words(mode: CacheMode, backing: bool) -> str:
+    """Such as ``none: o_direct=yes writeback=yes no_flush=no``; a backing file promises no write cache."""
+    flags = CACHE_FLAGS[mode]
+    said = {"o_direct": flags.direct, "writeback": flags.writeback, "no_flush": flags.no_flush}
+    if backing:
+        del said["writeback"]
+    return f"{mode}: " + " ".join(f"{name}={'yes' if on else 'no'}" for name, on in said.items())
+
+
+def direct_flags(pid: int, file: Path) -> list[bool]:
+    """O_DIRECT of every descriptor by which process `pid` holds `file` open; empty where it holds none."""
+    return [bool(flags & os.O_DIRECT) for flags in open_flags(pid, file)]
+
+
+def open_flags(pid: int, file: Path) -> list[int]:
+    """The flags of open(2) of every descriptor by which process `pid` holds `file` open; empty where it holds none."""
+    wanted = file.stat()
+    flags = []
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            opened = descriptor.stat()
+        except FileNotFoundError:
+            continue
+        if (opened.st_dev, opened.st_ino) == (wanted.st_dev, wanted.st_ino):
+            flags.append(_flags_in(Path(f"/proc/{pid}/fdinfo/{descriptor.name}").read_text()))
+    return flags
+
+
+def _flags_in(fdinfo: str) -> int:
+    fields = dict(line.split(":", 1) for line in fdinfo.splitlines() if ":" in line)
+    return int(fields["flags"], 8)
+
+
+def _file_nodes(nodes: Iterable[Mapping[str, Any]]) -> dict[Path, CacheFlags]:
+    """Cache flags by file, of the nodes that open files or block devices themselves."""
+    return {
+        Path(node["file"]): CacheFlags(node["cache"]["writeback"], node["cache"]["direct"], node["cache"]["no-flush"])
+        for node in nodes
+        if node["drv"] in OPENING
+    }
+
+
+def _options(place: str) -> dict[str, Any]:
+    """How the lowest node of a node's ``file`` was opened; empty where that is a path.
+
+    QEMU writes the options as JSON where a path does not say all of them: for what has none, and for an image whose
+    file names the one below it by another path than it was opened by, as where a folder is a symbolic link. Of more
+    than 4096 characters it writes a beginning, which says nothing.
+    """
+    try:
+        options: Any = json.loads(place.removeprefix("json:")) if place.startswith("json:") else {}
+    except ValueError:
+        return {}
+    while isinstance(below := options.get("file"), dict):
+        options = below
+    return dict(options)
+
+
+def _is_in_pool(place: str, image: PoolImage) -> bool:
+    """Whether a node's ``file`` is `image`."""
+    opened = _options(place)
+    return (opened.get("pool"), opened.get("image")) == (image.pool, image.image)
+
+
+def _device_write_cache(devices: Iterable[Mapping[str, Any]], overlay: Path) -> bool | None:
+    """Whether the guest's device on `overlay` has its write cache on; None where there is no such device."""
+    for device in devices:
+        inserted = device.get("inserted")
+        if inserted and Path(_options(inserted["file"]).get("filename", inserted["file"])) == overlay:
+            return bool(inserted["cache"]["writeback"])
+    return None

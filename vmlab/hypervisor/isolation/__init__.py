@@ -1,0 +1,1 @@
+"""Namespaces and cgroups around a lab."""

@@ -1,0 +1,214 @@
+"""The host that a scenario orders: cgroups with fewer CPUs and less memory, around all guests of a lab.
+
+In each hierarchy, of version 1 and 2, ``machine/PREFIXhost.partition`` has the limits and no process. Below it libvirt
+puts guests into ``guests.partition``, and what runs on the host goes into ``programs``. The name begins with the lab's
+prefix, see `cgroups.prefix_of`, so that all of it goes as the guests' own cgroups do, after any end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from vmlab.hypervisor.isolation import cgroups
+from vmlab.model.errors import HypervisorError, RefusedError
+from vmlab.model.ordered import ORDERED_HOST
+from vmlab.model.scenarios.host_settings import HostSize
+from vmlab.model.units import format_bytes
+from vmlab.system.cgroup_mounts import Mount, cpu_list, hierarchies, mount_of, read_cpu_list
+from vmlab.telemetry.host.ordered_host import GroupFiles
+
+_GUESTS = "guests.partition"
+_PROGRAMS = "programs"
+_CPUS, _NODES = "cpuset.cpus", "cpuset.mems"
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_DELEGATED = ("cpu", *cgroups.OF_ORDERED_HOST)
+
+
+def _name(prefix: str) -> str:
+    return f"{prefix}host.partition"
+
+
+def _used(mounts: Sequence[Mount]) -> list[Mount]:
+    known = {*cgroups.WANTED, *cgroups.OF_ORDERED_HOST}
+    return [mount for mount in mounts if mount.controllers & known]
+
+
+def programs_of(prefix: str, mounts: Sequence[Mount] | None = None) -> list[Path]:
+    """The ``cgroup.procs`` files into which what runs on the lab's host is written; none without an ordered one."""
+    mounts = hierarchies() if mounts is None else mounts
+    found = [mount.root / cgroups.PARTITION / _name(prefix) / _PROGRAMS / "cgroup.procs" for mount in _used(mounts)]
+    return [file for file in found if file.exists()]
+
+
+class OrderedHost:
+    """The host of one lab, whose cgroups begin with `prefix`; a `size` of None on a side is the host's own there."""
+
+    def __init__(self, prefix: str, size: HostSize, mounts: Sequence[Mount] | None = None) -> None:
+        self.size = size
+        self._mounts = list(hierarchies() if mounts is None else mounts)
+        self._name = _name(prefix)
+        self._event: int | None = None
+        self._watched: int | None = None
+        self._full = 0
+
+    @property
+    def partition(self) -> str:
+        """Where libvirt puts the guests; it writes the suffix ``.partition`` itself."""
+        return f"/{cgroups.PARTITION}/{self._name.removesuffix('.partition')}/{_GUESTS.removesuffix('.partition')}"
+
+    @property
+    def controllers(self) -> list[str]:
+        """What libvirt is to use: its own choice, and what limits this host."""
+        return list(dict.fromkeys([*cgroups.available_controllers(self._mounts), *cgroups.OF_ORDERED_HOST]))
+
+    def make(self) -> None:
+        """Make all cgroups, and set the limits, which are read back. The partitions above them exist.
+
+        Raises RefusedError where a controller is missing or the host is smaller, HypervisorError and OSError.
+        """
+        for controller in cgroups.OF_ORDERED_HOST:
+            if mount_of(controller, self._mounts) is None:
+                raise RefusedError(f"no {ORDERED_HOST}: the cgroup controller {controller} is missing")
+        for mount in _used(self._mounts):
+            if mount.version == 1:
+                self._make_first(mount)
+            else:
+                self._make_second(mount)
+        self._watch()
+
+    def _top(self, mount: Mount) -> Path:
+        return mount.root / cgroups.PARTITION / self._name
+
+    def _make_first(self, mount: Mount) -> None:
+        top = self._top(mount)
+        inner = (top / _GUESTS, top / _PROGRAMS)
+        top.mkdir(parents=True, exist_ok=True)
+        if "memory" in mount.controllers:
+            if (top / "memory.use_hierarchy").read_text().strip() == "0":
+                (top / "memory.use_hierarchy").write_text("1")
+            self._limit_memory(top / "memory.limit_in_bytes")
+        for folder in inner:
+            folder.mkdir(exist_ok=True)
+        if "cpuset" in mount.controllers:
+            # In version 1 a new cpuset is empty, and takes no process.
+            for folder in (top.parent, top):
+                for name in (_CPUS, _NODES):
+                    _inherit(folder, name)
+            self._choose_cpus(top, (top.parent / _CPUS).read_text())
+            for folder in inner:
+                for name in (_CPUS, _NODES):
+                    _inherit(folder, name)
+
+    def _make_second(self, mount: Mount) -> None:
+        top = self._top(mount)
+        top.mkdir(parents=True, exist_ok=True)
+        for folder in (mount.root, top.parent):
+            _delegate(folder, mount)
+        if "memory" in mount.controllers:
+            self._limit_memory(top / "memory.max")
+        if "cpuset" in mount.controllers:
+            self._choose_cpus(top, (top.parent / "cpuset.cpus.effective").read_text())
+        _delegate(top, mount)
+        for name in (_GUESTS, _PROGRAMS):
+            (top / name).mkdir(exist_ok=True)
+
+    def _limit_memory(self, file: Path) -> None:
+        asked = self.size.memory_bytes
+        if asked is not None:
+            file.write_text(str(asked))
+            _require(file, str(asked // _PAGE_BYTES * _PAGE_BYTES))
+
+    def _choose_cpus(self, folder: Path, having: str) -> None:
+        """The last ones: the first serves most interrupts of the host."""
+        count, cpus = self.size.cpus, read_cpu_list(having)
+        if count is None:
+            return
+        if count > len(cpus):
+            raise RefusedError(f"an {ORDERED_HOST} of {count} CPUs needs as many, and {len(cpus)} are to be had")
+        chosen = cpus[-count:]
+        (folder / _CPUS).write_text(cpu_list(chosen))
+        if read_cpu_list((folder / _CPUS).read_text()) != chosen:
+            raise HypervisorError(f"{folder / _CPUS} does not take CPUs {cpu_list(chosen)}")
+
+    def require_inside(self, pid: int, proc: Path = Path("/proc")) -> None:
+        """Raise HypervisorError unless the process, of this PID namespace, is in it; OSError where there is none.
+
+        libvirt starts a guest outside of all cgroups where it may not make them, and says nothing.
+        """
+        groups = [line.split(":", 2) for line in (proc / str(pid) / "cgroup").read_text().splitlines()]
+        for controller in cgroups.OF_ORDERED_HOST:
+            mount = mount_of(controller, self._mounts)
+            wanted = {controller} if mount is not None and mount.version == 1 else {""}
+            inside = [path for _, names, path in groups if wanted & {*names.split(",")}]
+            if not any(f"/{self._name}/" in path for path in inside):
+                raise HypervisorError(f"process {pid} is outside the {ORDERED_HOST}: its {controller} is not limited")
+
+    def files(self) -> GroupFiles:
+        """Where the recorder reads its figures."""
+        memory = mount_of("memory", self._mounts)
+        cpu = mount_of("cpuacct", [mount for mount in self._mounts if mount.version == 1]) or mount_of(
+            "cpu", self._mounts
+        )
+        assert memory is not None
+        return GroupFiles(self._top(memory), memory.version, None if cpu is None else self._top(cpu), self.size.cpus)
+
+    def _watch(self) -> None:
+        """Version 1 counts a kill in the cgroup of the process alone, which libvirt removes: ask to be told of each."""
+        memory = mount_of("memory", self._mounts)
+        assert memory is not None
+        if memory.version == 1 and self.size.memory_bytes is not None:
+            top = self._top(memory)
+            self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            self._watched = os.open(top / "memory.oom_control", os.O_RDONLY | os.O_CLOEXEC)
+            (top / "cgroup.event_control").write_text(f"{self._event} {self._watched}")
+
+    def why_killed(self) -> str:
+        """Why the kernel has killed a process of this host since the last call; empty where it has killed none."""
+        before, self._full = self._full, self._times_full()
+        if self._full <= before or self.size.memory_bytes is None:
+            return ""
+        return (
+            f"the memory of the {ORDERED_HOST}, {format_bytes(self.size.memory_bytes)}, was full: the kernel killed it"
+        )
+
+    def _times_full(self) -> int:
+        if self._event is not None:
+            try:
+                return self._full + os.eventfd_read(self._event)
+            except BlockingIOError:
+                return self._full
+        memory = mount_of("memory", self._mounts)
+        if memory is None or memory.version == 1:
+            return self._full
+        try:
+            words = (self._top(memory) / "memory.events").read_text().split()
+        except OSError:
+            return self._full
+        return int(dict(zip(words[::2], words[1::2], strict=True)).get("oom_kill", 0))
+
+    def close(self) -> None:
+        """Let go of the files; the cgroups go with the lab's others."""
+        for descriptor in (self._event, self._watched):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._event = self._watched = None
+
+
+def _inherit(folder: Path, name: str) -> None:
+    if not (folder / name).read_text().strip():
+        (folder / name).write_text((folder.parent / name).read_text().strip())
+
+
+def _delegate(folder: Path, mount: Mount) -> None:
+    """Have what is below `folder` use the controllers. One that has a process of its own cannot: OSError (EBUSY)."""
+    file = folder / "cgroup.subtree_control"
+    known = file.read_text().split()
+    if missing := [name for name in _DELEGATED if name in mount.controllers and name not in known]:
+        file.write_text(" ".join(f"+{name}" for name in missing))
+
+
+def _require(file: Path, expected: str) -> None:
+    if (found := file.read_text().strip()) != expected:
+        raise HypervisorError(f"{file} is {found}, and not {expected}")

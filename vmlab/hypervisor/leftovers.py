@@ -1,0 +1,98 @@
+"""Removes what a dead run left behind: what its journal lists, if it is the lab's, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from vmlab.hypervisor.ceph import rbd
+from vmlab.hypervisor.disks import loop_devices
+from vmlab.hypervisor.host_settings import Tell, put_back
+from vmlab.hypervisor.isolation import cgroups
+from vmlab.hypervisor.journal import Journal, Kind
+from vmlab.model.errors import CleanupIncomplete, HypervisorError, StoreError
+from vmlab.system.marks import opened
+from vmlab.system.removal import remove_empty_folder, remove_file_beneath, remove_tree
+from vmlab.telemetry.source import THE_HOST, Roots
+
+
+def sweep(
+    journal_path: Path,
+    disks: Path,
+    owner: str,
+    *,
+    roots: Roots = THE_HOST,
+    tell: Tell = lambda _line: None,
+) -> list[str]:
+    """Remove everything that is still open in the journal of a dead run, and restore the host's settings.
+
+    Gives what was removed, as paths; `tell` takes a line for each setting that is not as it was before the run.
+
+    Files go if they lie directly in the folder `disks`, folders beside the record if `owner` has marked them, see
+    `system.marks`, loop devices that carry its mark, and images in Ceph pools whose names begin with it. Anything else
+    in the journal is not the lab's: it stays, and its entry is closed. Only for runs whose processes are gone.
+
+    Raises CleanupIncomplete, naming what could not be removed, after everything else was.
+    """
+    removers: dict[Kind, Callable[[str], list[str]]] = {
+        "cgroups": cgroups.remove_everywhere,
+        "partition": _remove_partition,
+        "folder": lambda path: [] if Path(path) == disks.parent else _remove_folder(Path(path), owner, disks),
+        "file": lambda path: _remove_file(Path(path), disks),
+        "rbd": lambda words: _remove_image(words, owner),
+        "loop": lambda mark: loop_devices.clear_marked(mark) if mark == loop_devices.mark_of(owner) else [],
+    }
+    journal = Journal(journal_path)
+    removed: list[str] = []
+    failed: list[str] = []
+    entries = journal.open_entries()
+    for entry in entries:
+        try:
+            if entry.kind == "setting":
+                ours = {other.ours for other in entries if other.what == entry.what}
+                for line in put_back(entry, ours, roots):
+                    tell(line)
+            else:
+                removed += removers[entry.kind](entry.what)
+            journal.strike(entry)
+        except (StoreError, HypervisorError) as error:
+            failed.append(str(error))
+        except OSError as error:
+            where = f" ({error.filename})" if error.filename and error.filename != entry.what else ""
+            failed.append(f"{entry.kind} {entry.what}: {error.strerror or error}{where}")
+    if failed:
+        raise CleanupIncomplete("left behind: " + "; ".join(failed))
+    return removed
+
+
+def _remove_partition(path: str) -> list[str]:
+    known = Path(path) in cgroups.partitions(cgroups.hierarchies(), ordered=True)
+    return [path] if known and cgroups.remove_partition(Path(path)) else []
+
+
+def _remove_image(words: str, owner: str) -> list[str]:
+    image = rbd.named(words, owner)
+    return [str(image)] if image is not None and rbd.remove(image) else []
+
+
+def _remove_folder(folder: Path, owner: str, disks: Path) -> list[str]:
+    with opened(folder) as (_, found):
+        ours = found == owner
+    if ours:
+        return [str(folder)] if remove_tree(folder) else []
+    # One that its maker could not mark any more has nothing in it.
+    return [str(folder)] if folder.parent == disks and remove_empty_folder(folder) else []
+
+
+def _remove_file(file: Path, disks: Path) -> list[str]:
+    if file.parent != disks:
+        return []
+    try:
+        above = os.open(disks.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return []
+    try:
+        return [str(file)] if remove_file_beneath(above, disks.name, file.name) else []
+    finally:
+        os.close(above)

@@ -1,0 +1,196 @@
+"""Watches the QEMU of each guest: whether it runs, whether it was stopped, and why it died.
+
+A death is reported by three sources, in any order: a pidfd of the process, libvirt's event, and the lab's init, which
+reaps it and alone knows its exit status. After the first report there is a short wait for the others, so that the cause
+contains all that is known. A guest that the lab ends itself is no longer watched then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from vmlab.hypervisor.isolation.children import Change, Children
+from vmlab.hypervisor.libvirt.events import DomainEvents
+from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot
+from vmlab.hypervisor.libvirt.losses import Losses
+from vmlab.model.errors import GuestLost
+from vmlab.model.visible import visible_line
+
+_REST_OF_CAUSE = 1.0
+_CONSOLE_READ = 4096
+_CONSOLE_SHOWN = 200
+_MOST_ENDED = 256
+_ORDERED = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+
+
+@dataclass(slots=True)
+class _Guest:
+    domain: str
+    uuid: str
+    pid: int
+    pidfd: int | None = None
+    stopped: float = 0.0
+    since: float | None = None
+    reason: str = ""
+    reporting: asyncio.TimerHandle | None = None
+
+
+def last_line(console: Path) -> str:
+    """What stands last in a guest's console log: its kernel's panic, if there is one; empty where nothing stands."""
+    try:
+        with console.open("rb") as file:
+            file.seek(max(0, console.stat().st_size - _CONSOLE_READ))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    panics = [line for line in lines if "Kernel panic" in line]
+    return (panics or lines or [""])[-1][:_CONSOLE_SHOWN]
+
+
+class DomainWatch:
+    """For one event loop, and its thread alone. `root` gives each domain's process and the last line of its log,
+    `console_of` the log of the serial console of a guest by its name. `why_killed` says why the kernel has killed a
+    process of the lab since it was asked last; empty where it has killed none.
+    """
+
+    def __init__(
+        self, root: LibvirtRoot, console_of: Callable[[str], Path], why_killed: Callable[[], str] = lambda: ""
+    ) -> None:
+        self._root = root
+        self._console_of = console_of
+        self._why_killed = why_killed
+        self._children = Children(self._on_child)
+        self._losses = Losses()
+        self._guests: dict[str, _Guest] = {}
+        self._early: dict[str, str] = {}
+        self._ended: OrderedDict[int, Change] = OrderedDict()
+
+    def begin(self) -> DomainEvents:
+        """Listen to the lab's init; the listener to libvirt, to be registered with a connection."""
+        self._children.start()
+        return DomainEvents(asyncio.get_running_loop(), self._on_stopped, self._on_disk_error)
+
+    def end(self) -> None:
+        """Stop watching all guests."""
+        for name in list(self._guests):
+            self.leave(name)
+        self._children.stop()
+
+    def pid_of(self, name: str, domain: Any) -> int:
+        """The process of a domain that was started just now. Raises GuestLost where it has ended already."""
+        try:
+            return self._root.pid_of(domain.name())
+        except OSError as error:
+            words = self._root.last_words_of(domain.name())
+            raise GuestLost(name, f"its QEMU died at its start: {words or 'it said nothing'}") from error
+
+    def watch(self, name: str, domain: Any, pid: int) -> None:
+        """Guest `name` runs as libvirt's `domain` in process `pid`; from now on its end is reported as a loss."""
+        self.leave(name)
+        uuid: str = domain.UUIDString()
+        guest = self._guests[name] = _Guest(domain.name(), uuid, pid)
+        if uuid in self._early:
+            self._on_disk_error(uuid, self._early.pop(uuid))
+        try:
+            guest.pidfd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self._find_cause(name)
+            return
+        asyncio.get_running_loop().add_reader(guest.pidfd, self._find_cause, name)
+
+    def leave(self, name: str) -> None:
+        """Stop watching guest `name`: the lab ends it, or it has ended."""
+        self._losses.forget(name)
+        guest = self._guests.pop(name, None)
+        if guest is not None:
+            self._close(guest)
+            if guest.reporting is not None:
+                guest.reporting.cancel()
+
+    async def until_lost(self, names: Collection[str]) -> NoReturn:
+        """See `contract.Hypervisor.until_lost`."""
+        await self._losses.until_lost(names)
+
+    def standstill(self, name: str) -> float:
+        """Seconds for which the guest's process was stopped since it is watched, a stop that still lasts included."""
+        guest = self._guests.get(name)
+        if guest is None:
+            return 0.0
+        return guest.stopped + (0.0 if guest.since is None else time.monotonic() - guest.since)
+
+    def pids(self, names: Collection[str]) -> dict[str, int]:
+        """The process of each of these guests that is watched."""
+        return {name: self._guests[name].pid for name in names if name in self._guests}
+
+    def _on_child(self, change: Change) -> None:
+        """The lab's init saw a change of one of its children."""
+        if change.ended:
+            self._ended[change.pid] = change
+            if len(self._ended) > _MOST_ENDED:
+                self._ended.popitem(last=False)
+        for guest in self._guests.values():
+            if guest.pid == change.pid:
+                if guest.since is not None:
+                    guest.stopped += change.mono - guest.since
+                guest.since = change.mono if change.stopped else None
+
+    def _on_stopped(self, uuid: str, reason: str) -> None:
+        """libvirt reports that a domain has ended; `reason` may be empty."""
+        for name, guest in list(self._guests.items()):
+            if guest.uuid == uuid:
+                guest.reason = guest.reason or reason
+                self._find_cause(name)
+
+    def _on_disk_error(self, uuid: str, reason: str) -> None:
+        """QEMU has stopped a domain because of an error of its disk, maybe before `watch` was called for it."""
+        name = next((name for name, guest in self._guests.items() if guest.uuid == uuid), None)
+        if name is None:
+            self._early[uuid] = reason
+        else:
+            self._losses.report(name, f"QEMU stopped it because its disk cannot be written: {reason}")
+
+    async def kill_of(self, pid: int) -> str | None:
+        """How a process that is not watched yet was killed from outside, for people; None where it ended by itself."""
+        if pid not in self._ended:
+            await asyncio.sleep(_REST_OF_CAUSE)
+        ending = self._ended.get(pid)
+        return ending.ending() if ending is not None and ending.killed_by in _ORDERED else None
+
+    def _find_cause(self, name: str) -> None:
+        guest = self._guests[name]
+        self._close(guest)
+        if guest.reporting is None:
+            guest.reporting = asyncio.get_running_loop().call_later(_REST_OF_CAUSE, self._report_loss, name)
+
+    def _report_loss(self, name: str) -> None:
+        guest = self._guests[name]
+        ending = self._ended.get(guest.pid)
+        words = self._root.last_words_of(guest.domain)
+        # After a guest switches itself off, QEMU waits until libvirt in this process ends it.
+        ended_here = f" from pid {os.getpid()} " in words
+        known = [
+            "its QEMU died" if ending is None else f"its QEMU died: {ending.ending()}",
+            guest.reason if ended_here else words or guest.reason,
+        ]
+        if ending is not None and ending.killed_by == signal.SIGKILL:
+            known.append(self._why_killed())
+        if ending is not None and ending.killed_by is None and (last := last_line(self._console_of(name))):
+            # A guest that panics or restarts ends its QEMU in order; only its console has the reason.
+            known.append(f"its console's last line: {visible_line(last)}")
+        crashed = ending is not None and ending.killed_by is not None and ending.killed_by not in _ORDERED
+        self._losses.report(name, ", ".join(part for part in known if part), crashed=crashed)
+
+    def _close(self, guest: _Guest) -> None:
+        if guest.pidfd is not None:
+            asyncio.get_running_loop().remove_reader(guest.pidfd)
+            os.close(guest.pidfd)
+            guest.pidfd = None

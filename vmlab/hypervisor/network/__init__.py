@@ -1,0 +1,1 @@
+"""The lab's bridge and what is on it."""

@@ -1,0 +1,1 @@
+"""VXLAN, elastic addresses and limits of bandwidth. `guest_networks` is its entry."""

@@ -1,0 +1,75 @@
+"""The caches that workloads find: emptied in guests and host before each cell, so that all cells start alike."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from vmlab.lab.provision.guest_set import GuestSet
+from vmlab.model.errors import VmlabError, in_one_line
+from vmlab.model.results import CacheProof
+from vmlab.model.scenarios.repetition import Warm
+from vmlab.plan.terms import GuestPlan
+
+
+class Caches:
+    """Empties the caches of one cell, or leaves those as they are that `warm` keeps.
+
+    `faults` has a reason for each that could not be emptied: the cell is measured all the same, and is invalid.
+    """
+
+    def __init__(self, guests: GuestSet, *, warm: Warm) -> None:
+        self._guests = guests
+        self._warm = warm
+        self.faults: list[str] = []
+
+    async def empty_guest(self, guest: GuestPlan) -> None:
+        """Empty the page cache of one guest, and its caches of names and inodes."""
+        if self._warm is True:
+            return
+        try:
+            await self._guests.drop_caches(guest)
+        except VmlabError as error:
+            self.faults.append(f"{guest.key}: its caches could not be emptied: {in_one_line(error)}")
+
+    async def empty_host(self, files: Iterable[Path]) -> None:
+        """Empty the host's page cache of the lab's own files. Other pages of the host are left alone."""
+        if not self._warm:
+            self.faults += await emptied(files)
+
+    async def disown(self, files: Iterable[Path]) -> None:
+        """Empty the host's page cache of files that guests are about to open: pages that were read before would count
+        as nobody's memory in an ordered host. Also where the cell starts warm.
+        """
+        self.faults += await emptied(files)
+
+
+def host_files(proofs: Iterable[CacheProof]) -> Iterator[Path]:
+    """The files of the host that the proofs are of: what lies in a pool of Ceph, the host has no pages of."""
+    return (proof.host_file for proof in proofs if proof.host_file is not None)
+
+
+async def emptied(files: Iterable[Path]) -> list[str]:
+    """Empty the host's page cache of these files; a reason for each where that failed."""
+    return await asyncio.to_thread(_emptied, sorted(set(files)))
+
+
+def _emptied(files: list[Path]) -> list[str]:
+    faults = []
+    for file in files:
+        try:
+            _empty(file)
+        except OSError as error:
+            faults.append(f"the host's cache of {file} could not be emptied: {in_one_line(error)}")
+    return faults
+
+
+def _empty(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fdatasync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)

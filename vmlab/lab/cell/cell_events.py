@@ -1,0 +1,230 @@
+"""A cell's events, the raw output of its tools, and its outcome."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from vmlab.analysis.notices import notice_of_cell
+from vmlab.lab.cell.start_line import StartSkew
+from vmlab.lab.cell.step_times import timed_step
+from vmlab.lab.cell.workload_instance import WorkloadInstance
+from vmlab.lab.cell.yardstick import Yardstick
+from vmlab.model.event import (
+    CacheProved,
+    CacheSwitched,
+    CellEnded,
+    CellStarted,
+    CommandReceived,
+    Event,
+    GuestInspected,
+    GuestStateChanged,
+    KsmSwitched,
+    MeasurementTaken,
+    NetworkProved,
+    Notice,
+    PhaseEnded,
+    PhaseStarted,
+    Switched,
+    TilesChanged,
+    YardstickTaken,
+)
+from vmlab.model.results import CacheProof, Drained, Measurement, NetworkProof, RawOutput
+from vmlab.model.run import Outcome, Part, Phase, worst
+from vmlab.plan.settings import settings_of
+from vmlab.plan.terms import CellPlan, GuestPlan
+
+Emit = Callable[[Event], object]
+_SWITCHED = {"cache": "the cache mode", "ksm": "the host's KSM"}
+
+
+class KeepsRaw(Protocol):
+    """Stores the raw output of tools."""
+
+    def raw(self, cell: int, output: RawOutput) -> None:
+        """Store one text."""
+        ...
+
+
+@dataclass(slots=True)
+class Provision:
+    """Where the guests came from: `how` is ``restored`` or ``cold``, `snapshots` are digests by guest key.
+
+    `seconds` is None where they were never ready.
+    """
+
+    how: str = "cold"
+    seconds: float | None = None
+    snapshots: dict[str, str] = field(default_factory=dict)
+
+
+class CellEvents:
+    """Emits all events of one cell, and keeps the reasons why the cell is not passed."""
+
+    def __init__(self, plan: CellPlan, emit: Emit, raw: KeepsRaw) -> None:
+        self._plan = plan
+        self._emit = emit
+        self._raw = raw
+        self._reasons: list[str] = []
+        self._outcomes: list[Outcome] = []
+        self._changes: dict[str, list[str]] = {}
+        self._of_changes: dict[str, str] = {}
+        self._missed = 0
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst outcome reported so far; passed where there is none."""
+        return worst(self._outcomes)
+
+    def end_as(self, outcome: Outcome, reason: str) -> None:
+        """The cell ends with no better outcome than this one, for this reason."""
+        self._outcomes.append(outcome)
+        self._reasons.append(reason)
+
+    def started(self, host: Mapping[str, str | int | None], *, looped: bool = False) -> None:
+        """The cell begins, with these settings of the host in force."""
+        plan, guests = self._plan, len(self._plan.guests)
+        settings = {**settings_of(plan), "host": dict(host)}
+        self._emit(
+            CellStarted(
+                cell=plan.index, axes=plan.axes, repeat=plan.repeat, guests=guests, settings=settings, looped=looped
+            )
+        )
+
+    @contextmanager
+    def phase(self, phase: Phase) -> Iterator[None]:
+        """Emits start and end of a phase, which is the block."""
+        began = time.monotonic()
+        self._emit(PhaseStarted(cell=self._plan.index, phase=phase))
+        try:
+            yield
+        finally:
+            self._emit(PhaseEnded(cell=self._plan.index, phase=phase, seconds=time.monotonic() - began))
+
+    def step(self, part: Part, step: str, tile: int = 0, place: str = "") -> AbstractContextManager[None]:
+        """Emits how long the block took, which is a step of a part of the cell."""
+        return timed_step(self._emit, self._plan.index, part, step, tile, place)
+
+    def guest(self, guest: GuestPlan, state: str) -> None:
+        """A guest is in another state."""
+        self._emit(
+            GuestStateChanged(
+                cell=self._plan.index, tile=guest.tile, guest=guest.guest, role="+".join(guest.roles), state=state
+            )
+        )
+
+    def seen_inside(self, guest: GuestPlan, seen: dict[str, Any]) -> None:
+        """What was found in a guest, as it sees itself."""
+        self._emit(GuestInspected(cell=self._plan.index, tile=guest.tile, guest=guest.guest, seen=seen))
+
+    def proofs(self, proofs: Sequence[CacheProof]) -> None:
+        """The cache mode was proved."""
+        for proof in proofs:
+            self._emit(CacheProved(cell=self._plan.index, **asdict(proof)))
+
+    def network_proof(self, proof: NetworkProof) -> None:
+        """It was found out what the tunnel or a limit has carried."""
+        self._emit(NetworkProved(cell=self._plan.index, **asdict(proof), agrees=proof.agrees))
+
+    def asked(self, command: str, origin: str) -> None:
+        """A viewer asked for something that concerns this cell."""
+        self._emit(CommandReceived(command=command, origin=origin))
+
+    def cache_switched(
+        self, before: str, after: str, pauses: Mapping[str, float], drained: Drained, origin: str
+    ) -> None:
+        """All disks were switched while the workloads ran, which makes the cell invalid."""
+        self._switched(
+            CacheSwitched(
+                cell=self._plan.index,
+                origin=origin,
+                before=before,
+                after=after,
+                pauses_ms={guest: seconds * 1e3 for guest, seconds in pauses.items()},
+                drained_seconds=drained.seconds,
+                drained_bytes=drained.written_bytes,
+            )
+        )
+
+    def ksm_switched(self, before: str, after: str, origin: str) -> None:
+        """The host's KSM was switched while the workloads ran, which makes the cell invalid."""
+        self._switched(KsmSwitched(cell=self._plan.index, origin=origin, before=before, after=after))
+
+    def _switched(self, event: Switched) -> None:
+        self._emit(event)
+        self._changed(_SWITCHED[event.what], event.before, event.after)
+
+    def tiles_changed(self, before: int, after: int, origin: str) -> None:
+        """A tile was added or retired while the others worked, which makes the cell invalid."""
+        self._emit(TilesChanged(cell=self._plan.index, origin=origin, before=before, after=after))
+        self._changed("the number of tiles", before, after)
+
+    def _changed(self, what: str, before: object, after: object) -> None:
+        """The cell is a reading of neither; one reason for all changes of the same."""
+        changes = self._changes.setdefault(what, [])
+        changes.append(f"from {before} to {after}")
+        often = "" if len(changes) == 1 else f" {len(changes)} times, first"
+        if (known := self._of_changes.get(what)) in self._reasons:
+            self._reasons.remove(str(known))
+        change = f"{what} changed{often} {changes[0]} while it ran"
+        self._of_changes[what] = f"{change}: it is a reading of neither, and counts for nothing"
+        self.end_as(Outcome.INVALID, self._of_changes[what])
+
+    def warn(self, text: str) -> None:
+        """A line for people."""
+        self._emit(Notice(level="warning", text=text))
+
+    def doubt(self, text: str) -> None:
+        """A line for people on what makes the cell's figures less certain, with its number."""
+        self.warn(notice_of_cell(self._plan.index, text))
+
+    def yardstick(self, when: str, taken: Yardstick) -> None:
+        """The host's yardstick ``before`` or ``after`` the cell."""
+        self._emit(
+            YardstickTaken(
+                cell=self._plan.index,
+                when=when,
+                seconds=taken.seconds,
+                compute_seconds=taken.compute_seconds,
+                memory_seconds=taken.memory_seconds,
+                cpu_seconds=taken.cpu_seconds,
+            )
+        )
+
+    def measurement(self, measurement: Measurement) -> None:
+        """One figure of the cell."""
+        figure = measurement.workload, measurement.metric
+        asked = (one for one in self._plan.targets if one.applicable and (one.workload, one.metric) == figure)
+        self._missed += sum(not one.met_by(measurement.value) for one in asked)
+        self._emit(MeasurementTaken(cell=self._plan.index, **asdict(measurement)))
+
+    def figures(self, instance: WorkloadInstance) -> None:
+        """The figures that a workload collected."""
+        for one in instance.readings:
+            place = (instance.plan.name, instance.plan.tile, instance.context.source.name)
+            self.measurement(Measurement(*place, one.metric, one.value, one.unit))
+
+    def raw(self, instances: Sequence[WorkloadInstance]) -> None:
+        """Keep what the tools of all workloads printed."""
+        for instance in instances:
+            for name, text in instance.raw().items():
+                output = RawOutput(instance.plan.name, instance.plan.tile, instance.context.source.name, name, text)
+                self._raw.raw(self._plan.index, output)
+
+    def ended(self, wall_seconds: float | None, skew: StartSkew | None, provision: Provision) -> None:
+        """The cell's last event."""
+        self._emit(
+            CellEnded(
+                cell=self._plan.index,
+                outcome=self.outcome,
+                reasons=list(self._reasons),
+                wall_seconds=wall_seconds,
+                start_skew_ms=None if skew is None else skew.seconds * 1e3,
+                skew_uncertainty_ms=None if skew is None else skew.uncertainty * 1e3,
+                provision={**asdict(provision), "guests": len(self._plan.guests)},
+                missed=self._missed if self.outcome == Outcome.PASSED else 0,
+            )
+        )

@@ -1,0 +1,191 @@
+"""The execute phase of one cell: its clients from the common start until the last of them has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from vmlab.lab.cell.cell_events import CellEvents
+from vmlab.lab.cell.contention import Contention
+from vmlab.lab.cell.disturbance import Disturbance
+from vmlab.lab.cell.live_switch import LiveSwitch
+from vmlab.lab.cell.looped_cell import Loop
+from vmlab.lab.cell.network_proof import NetworkCheck, fault_of
+from vmlab.lab.cell.start_line import CommonStart, StartSkew, start_together
+from vmlab.lab.cell.surroundings import CellSurroundings
+from vmlab.lab.cell.validity import Stood, broken_rules
+from vmlab.lab.cell.workload_instance import WorkloadInstance
+from vmlab.lab.provision.guest_set import GuestSet
+from vmlab.model.concurrency import shielded
+from vmlab.model.ordered import EMULATED_DISK
+from vmlab.model.results import CacheProof, Measurement
+from vmlab.model.run import Outcome, Part, Phase
+from vmlab.plan.terms import CellPlan
+from vmlab.telemetry.host_counters import Between, HostCounters
+from vmlab.telemetry.standstill import StandstillWatch, longest
+
+
+async def _nothing() -> None:
+    """Where nothing changes the tiles."""
+
+
+class Execution:
+    """Starts the clients together, follows them, and judges how they ran.
+
+    `skew` and `wall_seconds` are None until all clients have started and ended. Viewers may switch what `live`
+    has while they work.
+    """
+
+    def __init__(
+        self,
+        plan: CellPlan,
+        around: CellSurroundings,
+        events: CellEvents,
+        guests: GuestSet,
+        live: Mapping[str, LiveSwitch[Any]],
+        loop: Loop,
+    ) -> None:
+        self.end_tiles: Callable[[], Awaitable[None]] = _nothing
+        """Ends what changes the tiles."""
+        self.skew: StartSkew | None = None
+        self.wall_seconds: float | None = None
+        self._plan = plan
+        self._around = around
+        self._events = events
+        self._guests = guests
+        self._live = live
+        self.loop = loop
+        self.running = False
+        """Whether the clients work, so that a tile may be added."""
+        self._following: dict[asyncio.Task[None], int] = {}
+        self._contention: Contention | None = None
+        self._executed = (math.nan, math.nan)
+        self._stood: list[Stood] = []
+        self._between = Between()
+        self._network = NetworkCheck(around.hypervisor, guests.specs)
+
+    async def run(self, instances: Sequence[WorkloadInstance]) -> None:
+        """Start all of `instances` together and follow each to its end.
+
+        In a loop, the instance of a workload's next round takes its place in `instances`.
+        """
+        first = tuple(instances)
+        # A short client may have ended before this process hears of the common start.
+        self.loop.begin()
+        standstills = self._around.standstills()
+        stood_before = await self._standstill()
+        counters = await self._host_counters()
+        await self._network.begin()
+        with self._events.step(Part.START, "announce the start"):
+            start = await start_together(instances, self._around.timing)
+        self._contention = Contention.of(self._plan, self._around.hypervisor)
+        self._follow(first, start)
+        standstills.start()
+        try:
+            await start.moment()
+            began = time.monotonic()
+            with self._events.phase(Phase.EXECUTE):
+                for one in self._live.values():
+                    one.begin()
+                self.running = True
+                await self._contention.measure(list(self._following))
+                await self._all_ended()
+                await self._end_changes()
+                # A tile may have joined while the changes were ended.
+                await self._all_ended()
+            self._executed = (began, time.monotonic())
+            await self._network.end(start.host_wall)
+            self._stood = await self._stood_still(standstills, stood_before)
+            self._between = counters.until(await self._host_counters())
+        finally:
+            await shielded(self._end_changes())
+            with contextlib.suppress(OSError):
+                await asyncio.to_thread(standstills.stop)
+            for task in self._following:
+                task.cancel()
+            await asyncio.gather(*self._following, return_exceptions=True)
+        for instance in instances:
+            # One after another, so that they do not delay each other.
+            await instance.compare_clocks()
+        self.skew = start.skew(first)
+        ends = [s.started.host_wall + s.finished.seconds for s in instances if s.started and s.finished]
+        if ends and len(ends) == len(instances):
+            self.wall_seconds = max(ends) - start.host_wall
+
+    def _follow(self, instances: Sequence[WorkloadInstance], start: CommonStart) -> None:
+        for instance in instances:
+            task = asyncio.ensure_future(self.loop.follow(instance, start.lead))
+            self._following[task] = instance.plan.tile
+
+    async def _all_ended(self, tile: int | None = None) -> None:
+        """All clients of one tile, or of all, those that joined meanwhile too. Raises what following one raised."""
+        while waiting := [one for one, of in self._following.items() if tile in (None, of) and not one.done()]:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in self._following:
+            if task.done():
+                task.result()
+
+    async def _end_changes(self) -> None:
+        self.running = False
+        await asyncio.gather(*(one.end() for one in self._live.values()))
+        await self.end_tiles()
+
+    async def join(self, instances: Sequence[WorkloadInstance]) -> None:
+        """Start the clients of a further tile together, and follow them as the others."""
+        start = await start_together(instances, self._around.timing)
+        for instance in instances:
+            self.loop.join(instance.plan.tile)
+        self._follow(instances, start)
+
+    async def leave(self, tile: int) -> None:
+        """No workload of a tile starts again; returns when those under way have ended."""
+        self.loop.leave(tile)
+        await self._all_ended(tile)
+
+    async def _standstill(self) -> dict[str, float]:
+        return await self._around.hypervisor.standstill(self._guests.names)
+
+    async def _stood_still(self, watch: StandstillWatch, before: Mapping[str, float]) -> list[Stood]:
+        """Who was stopped since `before`: QEMUs as the init saw it, everything else as `watch` did."""
+        now = await self._standstill()
+        pids = self._around.hypervisor.pids(self._guests.names)
+        # Guests that were added since were stopped while they were restored.
+        known = {pid: f"{guest}: its QEMU" for guest, pid in pids.items() if guest in before}
+        by_signal = {name: now[name] - then for name, then in before.items() if now.get(name, then) > then}
+        stood = [Stood(f"{name}: its QEMU", "stopped", seconds) for name, seconds in by_signal.items()]
+        names = {**known, os.getpid(): "the lab's runner", self._around.disk.pid or 0: f"the {EMULATED_DISK}'s process"}
+        added = {pid for guest, pid in pids.items() if guest not in before}
+        seen = [one for one in await asyncio.to_thread(watch.stop) if one.pid not in added]
+        told = {one.who for one in stood}
+        return [*stood, *(Stood(*one) for one in longest(seen, names) if one[0] not in told)]
+
+    async def _host_counters(self) -> HostCounters:
+        return await asyncio.to_thread(self._around.host_counters)
+
+    def contention(self, instances: Sequence[WorkloadInstance]) -> Iterator[Measurement]:
+        """How guests with CPU shares shared the CPU; nothing where the clients never ran."""
+        return iter(()) if self._contention is None else self._contention.measurements(instances)
+
+    def judge(self, instances: Sequence[WorkloadInstance], proofs: Sequence[CacheProof]) -> None:
+        """Hold the limits against what was measured of clients and host.
+
+        Called late, because the tick in which the workloads ended comes up to a second after their end.
+        """
+        scenario = self._around.plan.scenario
+        for reason in broken_rules(scenario.limits, instances, proofs, self.skew, self._stood):
+            self._events.end_as(Outcome.INVALID, reason)
+        for proof in self._network.proofs(instances):
+            self._events.network_proof(proof)
+            if (fault := fault_of(proof)) is not None:
+                self._events.end_as(Outcome.INVALID, fault)
+        disturbance = Disturbance.of(self._around.host_mean, self._executed, self._between, self._around.host_extremes)
+        for finding in disturbance.findings(scenario.limits, scenario.allow, self.wall_seconds):
+            if finding.breaks:
+                self._events.end_as(Outcome.INVALID, finding.text)
+            else:
+                self._events.doubt(finding.text)

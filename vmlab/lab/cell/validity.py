@@ -1,0 +1,56 @@
+"""The rules by which a measured cell is invalid, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from vmlab.lab.cell.start_line import StartSkew
+from vmlab.lab.cell.workload_instance import WorkloadInstance
+from vmlab.model.results import CacheProof
+from vmlab.model.scenarios.scenario import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """What takes part in the measurement and stood still: `who` was `how`, a participle, for `seconds`."""
+
+    who: str
+    how: str
+    seconds: float
+
+
+def broken_rules(
+    limits: Limits,
+    instances: Sequence[WorkloadInstance],
+    proofs: Sequence[CacheProof],
+    skew: StartSkew | None,
+    stood: Sequence[Stood],
+) -> Iterator[str]:
+    """One reason for each rule that the cell itself broke; none for a valid cell. `disturbance` has those on the host.
+
+    `stood` are the processes that were stopped while the workloads ran. Any such time makes the cell invalid: clocks go
+    on meanwhile, in a guest perhaps not, so the figures do not show it.
+    """
+    for proof in proofs:
+        if not proof.agrees:
+            yield (
+                f"{proof.guest}: cache={proof.expected} is not what QEMU has on {proof.file}: "
+                f"O_DIRECT {_word(proof.o_direct)}, write cache {_word(proof.writeback)}, "
+                f"no-flush {_word(proof.no_flush)}"
+            )
+    if skew is not None and skew.seconds > limits.start_skew:
+        yield f"clients started {skew.seconds * 1e3:.0f} ms apart; the limit is {limits.start_skew * 1e3:.0f} ms"
+    for one in stood:
+        yield f"{one.who} was {one.how} for {one.seconds:.3g} s while the workloads ran"
+    for instance in instances:
+        apart = instance.clock_disagreement() * 100
+        if apart > limits.clock_drift_percent:
+            yield (
+                f"{instance.label}: its guest's clock and the host's disagree by {apart:.1f} % over the run time; "
+                f"the limit is {limits.clock_drift_percent:g} %"
+            )
+
+
+def _word(flag: bool) -> str:
+    return "on" if flag else "off"

@@ -1,0 +1,286 @@
+"""One workload of one tile, from its preparation to its figures."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import cast
+
+from vmlab.analysis.figures.figure import RUN_TIME
+from vmlab.guests.channel import Launching
+from vmlab.guests.held_client import ClockOffset, HeldClient, HostSpan, TrueStart
+from vmlab.lab.cell.step_times import timed_step
+from vmlab.lab.provision.timing import USUAL, Timing
+from vmlab.model.concurrency import run_all
+from vmlab.model.errors import VmlabError, WorkloadError
+from vmlab.model.event import Event, RoundEnded, WorkloadEnded, WorkloadProgressed, WorkloadStarted
+from vmlab.model.names import HOST_PLACE
+from vmlab.model.run import DONE, SETTLING, Outcome, Part
+from vmlab.plan.terms import WorkloadPlan
+from vmlab.workloads.contract import AnyWorkload, Collected, Finished, StagingContext, WorkloadContext
+from vmlab.workloads.metrics import Reading
+
+_PROGRESS_SECONDS = 0.5
+
+
+def disagreement(seconds: float, host: HostSpan) -> float:
+    """How far two clocks are apart over one span at least, as a fraction of the host's; 0 where it saw no span.
+
+    What the uncertainty of the host's span explains is not counted.
+    """
+    if host.seconds <= 0:
+        return 0.0
+    return max(0.0, abs(seconds - host.seconds) - host.uncertainty) / host.seconds
+
+
+class WorkloadInstance:
+    """A workload of one tile. It keeps its own error, so that its failure does not stop other workloads."""
+
+    def __init__(
+        self,
+        cell: int,
+        plan: WorkloadPlan,
+        workload: AnyWorkload,
+        context: WorkloadContext,
+        emit: Callable[[Event], object],
+        timing: Timing = USUAL,
+        *,
+        looped: bool = False,
+    ):
+        self.plan = plan
+        self.context = context
+        self.error: VmlabError | None = None
+        self.finished: Finished | None = None
+        self.collected: Collected | None = None
+        self.readings: tuple[Reading, ...] = ()
+        self.notes: list[str] = []
+        self.ready = asyncio.Event()
+        """Set when the client waits before its exec, and neither side is used until the start."""
+        self.said_ended = False
+        self._cell = cell
+        self._workload = workload
+        self._emit = emit
+        self._timing = timing
+        self._held: HeldClient | None = None
+        self._shown = 0.0
+        self._host_span: HostSpan | None = None
+        self._looped = looped
+
+    @property
+    def label(self) -> str:
+        """``tile 2 web``, for people."""
+        return f"tile {self.plan.tile} {self.plan.name}"
+
+    @property
+    def started(self) -> TrueStart | None:
+        """When the client really started, if it did."""
+        return self._held.started if self._held else None
+
+    async def stage(self, *, host_alone: bool = False) -> None:
+        """Make ready what each side needs on its own; with `host_alone` only the sides that are the host."""
+        contexts = self._host_contexts() if host_alone else self._staging_contexts()
+        await run_all(self._workload.stage(context) for context in contexts)
+
+    async def rehearse_on_host(self) -> None:
+        """Do beforehand on the host what `make_ready` does there, as it is done in a guest before it is frozen."""
+        await run_all(self._workload.rehearse(context) for context in self._host_contexts())
+
+    def _host_contexts(self) -> Iterator[StagingContext]:
+        return (context for context in self._staging_contexts() if context.shell.name == HOST_PLACE)
+
+    def _staging_contexts(self) -> Iterator[StagingContext]:
+        name, seed, asset = self.plan.name, self.context.seed, self.plan.asset
+        yield StagingContext(name, "source", seed, self.context.source, asset)
+        if self.context.target is not None:
+            yield StagingContext(name, "target", seed, self.context.target, asset)
+
+    async def make_ready(self) -> None:
+        """Make ready what needs both sides, of guests that were staged; fork the client up to its exec."""
+        await run_all([self._prepare(), self._hold()])
+        self.ready.set()
+
+    def _step(self, part: Part, step: str) -> AbstractContextManager[None]:
+        if self._looped:
+            # Steps are of parts of a cell that follow each other, and rounds do not.
+            return contextlib.nullcontext()
+        return timed_step(self._emit, self._cell, part, step, self.plan.tile, self.plan.name)
+
+    async def _prepare(self) -> None:
+        with self._step(Part.PREPARE, "prepare"):
+            await self._workload.prepare(self.context)
+
+    async def _hold(self) -> None:
+        client = self._workload.client(self.context)
+        launching = cast(Launching, self.context.source)
+        with self._step(Part.PREPARE, "hold the client"):
+            self._held = await HeldClient.hold(self.context.source, launching, client, self._timing.hold)
+
+    async def measure_clock(self) -> ClockOffset:
+        """The offset of the source's clock."""
+        assert self._held is not None
+        return await self._held.measure_clock(deadline=self._timing.clock)
+
+    async def start_at(self, host_wall: float) -> None:
+        """Broadcast the start."""
+        assert self._held is not None
+        await self._held.start_at(host_wall)
+
+    async def execute(self, lead: float) -> None:
+        """Follow the client until it ends, then wait for `settle`; errors are kept, not raised.
+
+        The common start is `lead` seconds ahead.
+        """
+        assert self._held is not None
+        try:
+            async for line in self._held.follow(self._on_start, self._timing.of_client(self._held.client) + lead):
+                self._on_line(line)
+            self.finished = self._held.finished
+            self._check_status(self.finished)
+            self._show(1, 1, "", SETTLING, force=True)
+            with self._step(Part.EXECUTE, "settle"):
+                await self._workload.settle(self.context, self.finished)
+            self._show(1, 1, "", DONE, force=True)
+        except VmlabError as error:
+            self._fail(error)
+
+    async def run_again(self) -> None:
+        """A round after the first: make both sides ready, hold the client, and `execute` it, started by itself."""
+        try:
+            await self._workload.renew(self.context)
+            await self._hold()
+            await self.measure_clock()
+            lead = self._timing.lead_of(1)
+            await self.start_at(time.time() + lead)
+        except VmlabError as error:
+            self._fail(error)
+        else:
+            await self.execute(lead)
+
+    def _check_status(self, finished: Finished) -> None:
+        if finished.status != 0:
+            lines = (finished.stderr.strip() or finished.stdout.strip()).splitlines()
+            raise WorkloadError(
+                f"{self._workload.client(self.context).argv[0]} exited with {finished.status}"
+                + (f": {lines[-1][:300]}" if lines else "")
+            )
+
+    def _on_start(self, start: TrueStart) -> None:
+        self._emit(
+            WorkloadStarted(
+                cell=self._cell,
+                workload=self.plan.name,
+                tile=self.plan.tile,
+                guest=self.context.source.name,
+                benchmark=self.plan.kind,
+                late_ms=start.late * 1e3,
+                uncertainty_ms=start.uncertainty * 1e3,
+                round=self.context.round,
+            )
+        )
+
+    def _on_line(self, line: str) -> None:
+        progress = self._workload.progress(line)
+        if progress is not None:
+            self._show(progress.done, progress.total, progress.unit, progress.stage)
+
+    def _show(self, done: float, total: float, unit: str, stage: str, *, force: bool = False) -> None:
+        now = time.monotonic()
+        if force or done >= total or now - self._shown >= _PROGRESS_SECONDS:
+            self._shown = now
+            name, tile = self.plan.name, self.plan.tile
+            self._emit(
+                WorkloadProgressed(
+                    cell=self._cell, workload=name, tile=tile, done=done, total=total, unit=unit, stage=stage
+                )
+            )
+
+    async def compare_clocks(self) -> None:
+        """Measure the source's clock once more, after the workloads; errors are kept, not raised."""
+        if self._held is None or self.started is None or self.finished is None or self.error is not None:
+            return
+        try:
+            self._host_span = await self._held.host_span(self._timing.clock)
+        except VmlabError as error:
+            self._fail(error)
+
+    async def collect(self) -> None:
+        """Verify and take the figures, once; errors are kept, not raised."""
+        if self.error is None and self.finished is not None and self.collected is None:
+            try:
+                with self._step(Part.COLLECT, "verify"):
+                    self.collected = await self._workload.collect(self.context, self.finished)
+                self.readings = self._workload.readings(self.collected)
+            except VmlabError as error:
+                self._fail(error)
+
+    def say_round_ended(self) -> None:
+        """Emit RoundEnded with the figures that were collected."""
+        values = {reading.metric: reading.value for reading in self.readings}
+        kind = self._workload
+        self._emit(
+            RoundEnded(
+                cell=self._cell,
+                workload=self.plan.name,
+                tile=self.plan.tile,
+                guest=self.context.source.name,
+                round=self.context.round,
+                outcome=Outcome.PASSED if self.error is None else Outcome.FAILED,
+                seconds=self.finished.seconds if self.finished else 0.0,
+                values=values,
+                units={reading.metric: reading.unit for reading in self.readings},
+                throughput=kind.throughput if kind.throughput in values else RUN_TIME,
+                latency=kind.latency if kind.latency in values else RUN_TIME,
+                reason=str(self.error) if self.error else "",
+            )
+        )
+
+    def say_ended(self, outcome: Outcome | None = None) -> None:
+        """Emit WorkloadEnded with what is known; the outcome is passed or failed unless given."""
+        if outcome is None:
+            outcome = Outcome.PASSED if self.error is None else Outcome.FAILED
+        self.said_ended = True
+        self._emit(
+            WorkloadEnded(
+                cell=self._cell,
+                workload=self.plan.name,
+                tile=self.plan.tile,
+                guest=self.context.source.name,
+                outcome=outcome,
+                seconds=self.finished.seconds if self.finished else 0.0,
+                reason=str(self.error) if self.error else "",
+            )
+        )
+
+    def clock_disagreement(self) -> float:
+        """How far the source's own seconds are from the host's for the same span, as a fraction of the span.
+
+        Both from the client's true start to its end, settling not included; 0 before `compare_clocks`.
+        """
+        if self.finished is None or self._host_span is None:
+            return 0.0
+        return disagreement(self.finished.seconds, self._host_span)
+
+    def raw(self) -> dict[str, str]:
+        """What the client printed, even if it failed, and what `collect` kept."""
+        texts = dict(self.collected.raw) if self.collected else {}
+        if self.finished is not None:
+            texts.setdefault("client stdout", self.finished.stdout)
+            texts.setdefault("client stderr", self.finished.stderr)
+        return texts
+
+    async def close(self) -> None:
+        """End the client if it still runs; nothing is sent to a guest that was lost."""
+        if self._held is not None:
+            try:
+                async with asyncio.timeout(self._timing.close_client):
+                    await self._held.close()
+            except (VmlabError, OSError) as error:
+                why = str(error) or f"it took longer than {self._timing.close_client:g} s"
+                self.notes.append(f"{self.label}: the client's channel did not close: {why}")
+
+    def _fail(self, error: VmlabError) -> None:
+        if self.error is None:
+            self.error = error

@@ -1,0 +1,1 @@
+"""What viewers ask of a run that goes on, over its socket."""

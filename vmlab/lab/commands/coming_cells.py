@@ -1,0 +1,200 @@
+"""The cells of a run that are still to come, which viewers may change while one runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from vmlab.lab.commands.replan import replanned
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.errors import UsageError
+from vmlab.model.event import CellsReplanned, CellToCome, CommandReceived, Event
+from vmlab.model.run import AxisValue
+from vmlab.plan.terms import CellPlan
+
+_CHANGEABLE = ("cache", "tiles")
+
+
+@dataclass(frozen=True, slots=True)
+class _Coming:
+    """One cell to come: as `planned`, and as it will run (`cell`) with `change`, unless it is `skipped`.
+
+    Both have the number under which it is recorded, which stays while others are skipped.
+    """
+
+    planned: CellPlan
+    cell: CellPlan
+    change: dict[str, Any] = field(default_factory=dict)
+    skipped: bool = False
+
+    @property
+    def number(self) -> int:
+        return self.cell.index
+
+    @property
+    def point(self) -> tuple[object, ...]:
+        """What it measures, which is the same for two cells that are the same."""
+        return (self.cell.repeat, *sorted((name, str(value)) for name, value in self.cell.axes.items()))
+
+    @property
+    def state(self) -> str:
+        if self.skipped:
+            return "skipped"
+        return "planned" if self.cell.axes == self.planned.axes else "changed"
+
+    def to_json(self) -> CellToCome:
+        return {
+            "cell": self.number,
+            "axes": self.cell.axes,
+            "repeat": self.cell.repeat,
+            "state": self.state,
+            "planned": self.planned.axes,
+        }
+
+
+class ComingCells:
+    """The cells in order, until they are taken or changed; changes are emitted as events."""
+
+    def __init__(self, folder: RunFolder, cells: Iterable[CellPlan], emit: Callable[[Event], object]) -> None:
+        self._folder = folder
+        self._planned = tuple(cells)
+        self._cells = [_Coming(cell, cell) for cell in self._planned]
+        self._begun: list[tuple[dict[str, AxisValue], int]] = []
+        self._emit = emit
+        self._taken = 0
+
+    def take(self) -> CellPlan | None:
+        """Remove and return the next cell, with those before it that are skipped; None after the last."""
+        if not self._active:
+            return None
+        while (one := self._cells.pop(0)).skipped:
+            pass
+        self._taken = one.number
+        self._begun.append((dict(one.cell.axes), one.cell.repeat))
+        return one.cell
+
+    def has(self, repeat: int) -> bool:
+        """Whether a cell of this repeat is still to come."""
+        return any(one.cell.repeat == repeat for one in self._active)
+
+    @property
+    def _active(self) -> list[_Coming]:
+        return [one for one in self._cells if not one.skipped]
+
+    def listed(self) -> dict[str, Any]:
+        """The answer to viewers: as ``coming`` every cell to come (`CellToCome`), as ``cells`` those that will run."""
+        cells = [{"index": one.number, "axes": one.cell.axes, "repeat": one.cell.repeat} for one in self._active]
+        return {"cells": cells, "coming": [one.to_json() for one in self._cells]}
+
+    def change(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Carry out the command ``set``; the answer is that of `listed`.
+
+        `arguments` has ``cache`` or ``tiles``, or ``as_planned``, for all cells to come; with ``cell`` for the one of
+        this number, which may also be told to ``skip``. All as planned are what the run was started with, without
+        those that have begun. Cells that become the same by a change of all are run once, and the others skipped.
+
+        Raises UsageError and RefusedError, and then changes nothing and emits no event; see `replanned`.
+        """
+        change: dict[str, Any] = {name: arguments[name] for name in _CHANGEABLE if name in arguments}
+        asked = [name for name in ("skip", "as_planned") if arguments.get(name)]
+        if len(asked) + bool(change) > 1:
+            raise UsageError("a cell is changed, or skipped, or put back as planned: one at a time")
+        if "cell" in arguments:
+            self._cells, words = self._one_changed(arguments["cell"], change, asked)
+        elif asked == ["as_planned"]:
+            self._cells, words = self._as_planned(), "set as planned"
+        elif asked:
+            raise UsageError("one cell is skipped at a time, by its number")
+        else:
+            self._cells, words = self._all_changed(change), f"set {axes_words(change)}"
+        self._tell(words, str(arguments.get("origin", "vmlab")))
+        return self.listed()
+
+    def _tell(self, words: str, origin: str) -> None:
+        active = self._active
+        self._emit(CommandReceived(command=words, origin=origin))
+        self._emit(
+            CellsReplanned(
+                cells=active[-1].number if active else self._taken,
+                next_axes=dict(active[0].cell.axes) if active else {},
+                expected_seconds=sum(one.cell.seconds for one in active),
+                coming=[one.to_json() for one in self._cells],
+            )
+        )
+
+    def _all_changed(self, change: dict[str, Any]) -> list[_Coming]:
+        if not self._active:
+            raise UsageError("no cell is to come; the running one stays as it is")
+        found = {one.number: one for one in self._changed(self._active, change)}
+        if not found:
+            raise UsageError("the cells to come have no such point")
+        points: set[tuple[object, ...]] = set()
+        cells = []
+        for before in self._cells:
+            one = found.get(before.number, replace(before, skipped=True))
+            cells.append(replace(one, skipped=one.skipped or one.point in points))
+            points |= set() if one.skipped else {one.point}
+        return cells
+
+    def _one_changed(self, number: Any, change: dict[str, Any], asked: Sequence[str]) -> tuple[list[_Coming], str]:
+        """The cells with another one in the place of that with this number, and what was done, in words."""
+        one = self._numbered(number)
+        match asked:
+            case ["skip"] if one.skipped:
+                raise UsageError(f"cell {one.number} is skipped already")
+            case ["skip"]:
+                changed, words = replace(one, skipped=True), f"skip cell {one.number}"
+            case ["as_planned"] if one.state == "planned":
+                raise UsageError(f"cell {one.number} is as planned already")
+            case ["as_planned"]:
+                changed, words = _Coming(one.planned, one.planned), f"set cell {one.number} as planned"
+            case _ if one.skipped:
+                raise UsageError(f"cell {one.number} is skipped; put it back as planned first")
+            case _:
+                found = self._changed([one], change)
+                if not found:
+                    raise UsageError(f"cell {one.number} has no point with {axes_words(change)}")
+                (changed,), words = found, f"set cell {one.number} {axes_words(change)}"
+        same = [other.number for other in self._active if other.number != one.number and other.point == changed.point]
+        if same and not changed.skipped:
+            what = f"{axes_words(changed.cell.axes)}, {repeat_words(changed.cell.repeat)}"
+            raise UsageError(f"cell {same[0]} is the same ({what}); one of the two can be skipped")
+        return [changed if other is one else other for other in self._cells], words
+
+    def _numbered(self, number: Any) -> _Coming:
+        for one in self._cells:
+            if one.number == number and not isinstance(number, bool):
+                return one
+        if not self._cells:
+            raise UsageError("no cell is to come; the running one stays as it is")
+        first, last = self._cells[0].number, self._cells[-1].number
+        known = f"cell {first} is" if first == last else f"cells {first} to {last} are"
+        raise UsageError(f"there is no cell {number!r} to come; {known}")
+
+    def _changed(self, cells: Sequence[_Coming], change: dict[str, Any]) -> list[_Coming]:
+        """Those of `cells` that have such a point, with `change` in addition to what was changed of each before."""
+        if not change:
+            raise UsageError("a change of the cells to come needs a cache mode or a number of tiles")
+        wanted = [replace(one, change=one.change | change) for one in cells]
+        alike: dict[str, list[_Coming]] = {}
+        for one in wanted:
+            alike.setdefault(repr(sorted(one.change.items())), []).append(one)
+        found = []
+        for those in alike.values():
+            plans = replanned(self._folder, [one.planned for one in those], those[0].change)
+            found += [replace(one, cell=cell) for one, cell in zip(those, plans, strict=True) if cell is not None]
+        return found
+
+    def _as_planned(self) -> list[_Coming]:
+        """The planned cells that have not begun. Raises UsageError for none.
+
+        They keep their numbers; where one of them has been passed by, they are numbered after those that have begun.
+        """
+        left = [cell for cell in self._planned if (dict(cell.axes), cell.repeat) not in self._begun]
+        if not left:
+            raise UsageError("all planned cells have begun; none is to come")
+        if left[0].index <= self._taken:
+            left = [replace(cell, index=self._taken + place) for place, cell in enumerate(left, start=1)]
+        return [_Coming(cell, cell) for cell in left]

@@ -1,0 +1,53 @@
+"""Ends a run that does not end by itself: kills it, clears up, and writes its last event."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from vmlab.lab.commands.stopping import send_signal
+from vmlab.lab.process.dead_runs import sweep_run
+from vmlab.lab.process.measuring_runs import leave
+from vmlab.lab.process.run_ending import ended, verdict, write_run_end
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import CleanupIncomplete, ExitCode
+from vmlab.model.event import RunEnded
+from vmlab.model.run import Outcome
+
+KILL_SECONDS = 20.0
+
+
+def kill_run(folder: RunFolder, exit_code: ExitCode, reason: str) -> RunEnded:
+    """Kill the processes of a run and clear up behind them; returns its last event, as it is in the store now.
+
+    That is the run's own one if it had ended meanwhile, else aborted with `exit_code` and `reason`. The exit code is
+    CLEANUP_INCOMPLETE where something is left. Raises CleanupIncomplete where a process does not even die.
+    """
+    send_signal(folder, signal.SIGKILL, "launcher_pid")
+    send_signal(folder, signal.SIGKILL, "runner_pid")
+    lock = _lock_of_the_dead(folder)
+    try:
+        end = ended(folder)
+        if end is None:
+            killed = RunEnded(outcome=Outcome.ABORTED, exit_code=int(exit_code), reason=reason)
+            end = verdict(folder, sweep_run(folder), killed)
+            write_run_end(folder, end)
+        leave(folder.id)
+        return end
+    finally:
+        os.close(lock)
+
+
+def _lock_of_the_dead(folder: RunFolder) -> int:
+    """The run's lock, taken as soon as no process holds it, so that no other process clears up at the same time."""
+    end = time.monotonic() + KILL_SECONDS
+    while True:
+        try:
+            return folder.take_lock()
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise CleanupIncomplete(
+                    f"run {folder.id} does not end, killed or not; `vmlab clean` once its processes are gone"
+                ) from None
+            time.sleep(0.01)

@@ -1,0 +1,246 @@
+"""Clears what dead runs left: what a run's journal lists, and folders with the run's own mark.
+
+A run's folder that was copied or renamed is a user's data and is not touched, nor are files in a run's folder that are
+not in its journal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmlab.guests import image as images
+from vmlab.guests import snapshots
+from vmlab.guests.image import added
+from vmlab.hypervisor.host_settings import Tell
+from vmlab.hypervisor.isolation.cgroups import prefix_of, remove_everywhere
+from vmlab.hypervisor.journal import Journal
+from vmlab.hypervisor.leftovers import sweep
+from vmlab.hypervisor.libvirt.libvirt_root import root_folder
+from vmlab.lab.process.measuring_runs import clear_dead
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.model.errors import CleanupIncomplete, RefusedError, StoreError, in_one_line
+from vmlab.model.event import Notice
+from vmlab.model.places import runs_folder, runtime_folder
+from vmlab.store.writer import RunWriter, fold_in_dead
+from vmlab.system.removal import remove_empty_folder, remove_tree
+from vmlab.system.terminal import say
+from vmlab.telemetry.source import THE_HOST, Roots
+
+_PATIENCE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class CleanResult:
+    """What `vmlab clean` did for one run, or in the cache: what it removed or put back and what it could not.
+
+    `notes` are lines on settings of the host that are not as they were before the run.
+    """
+
+    run: str
+    removed: tuple[str, ...]
+    left: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def sweep_run(
+    folder: RunFolder,
+    patience: float = _PATIENCE_SECONDS,
+    *,
+    roots: Roots = THE_HOST,
+    tell: Tell | None = None,
+) -> list[str]:
+    """Remove all that the run made outside its namespaces, and put the host's settings back; what is still there
+    afterwards, with why. Idempotent.
+
+    Call it only when no process of the run is left but the caller. `patience` is in seconds; `tell` takes a line for
+    each setting of the host that is not as it was before the run, where it is not to be a notice of the run's record.
+    """
+    end = time.monotonic() + patience
+    while True:
+        left = _swept(folder, roots, tell or _notices(folder))
+        # The kernel lets go of a dead process's cgroup some moments after the process.
+        if not left or time.monotonic() > end:
+            return left
+        time.sleep(0.1)
+
+
+def _notices(folder: RunFolder) -> Tell:
+    def keep(line: str) -> None:
+        try:
+            writer = RunWriter(folder.store)
+        except StoreError:
+            say(f"vmlab: {line}")
+            return
+        try:
+            writer.append(Notice(level="warning", text=line))
+        except StoreError:
+            say(f"vmlab: {line}")
+        finally:
+            writer.close()
+
+    return keep
+
+
+def _swept(folder: RunFolder, roots: Roots, tell: Tell) -> list[str]:
+    """One attempt; what is left after it."""
+    if not folder.is_own():
+        return [f"{folder.path} is not the folder that the run made: nothing in it was removed"]
+    left = []
+    try:
+        sweep(folder.journal, folder.disks, folder.id, roots=roots, tell=tell)
+    except (CleanupIncomplete, StoreError) as error:
+        left.append(str(error))
+    left += _without_runtime(RuntimeFolder(folder.runtime))
+    remove_empty_folder(folder.disks)
+    return left
+
+
+def _without_runtime(runtime: RuntimeFolder) -> list[str]:
+    """Remove a run's runtime folder; why it could not go."""
+    if not runtime.is_own():
+        # An empty one lost its mark in a removal that was interrupted.
+        gone = remove_empty_folder(runtime.path) or not runtime.path.exists()
+        return [] if gone else [f"{runtime.path} does not carry the run's mark: nothing in it was removed"]
+    try:
+        remove_tree(runtime.path)
+    except OSError as error:
+        return [f"{runtime.path}: {error.strerror or error}"]
+    return []
+
+
+def remains(folder: RunFolder) -> list[str]:
+    """Everything of the run that lies outside its record: sockets, and what its journal has open."""
+    runtime = [str(folder.runtime)] if RuntimeFolder(folder.runtime).is_own() else []
+    return [*runtime, *(f"{entry.kind} {entry.what}" for entry in Journal(folder.journal).open_entries())]
+
+
+def dead_runs() -> Iterator[RunFolder]:
+    """Runs that are over and have something left to clear; of other state folders too, if their sockets are here."""
+    found = {path: RunFolder(path.name, path) for path in _folders(runs_folder())}
+    for runtime in _runtimes():
+        record = _record_of(runtime)
+        if record is not None:
+            found.setdefault(record.path, record)
+    for _, folder in sorted(found.items()):
+        alive = folder.alive() or RuntimeFolder(folder.runtime).alive()
+        if folder.is_own() and not alive and remains(folder):
+            yield folder
+
+
+def _runtimes() -> list[RuntimeFolder]:
+    return [runtime for path in _folders(runtime_folder()) if (runtime := RuntimeFolder(path)).is_own()]
+
+
+def _record_of(runtime: RuntimeFolder) -> RunFolder | None:
+    """The run's folder, where it still is the one that the run made."""
+    path = runtime.record()
+    folder = None if path is None else RunFolder(runtime.run, path)
+    return folder if folder is not None and folder.is_own() else None
+
+
+def _folders(place: Path) -> list[Path]:
+    """The folders in `place`, links not among them."""
+    with contextlib.suppress(OSError):
+        return sorted(path for path in place.iterdir() if path.is_dir() and not path.is_symlink())
+    return []
+
+
+def _sweep_orphans() -> Iterator[CleanResult]:
+    """Clear runtime folders whose run's record was deleted by hand, and that no process has locked any more."""
+    for runtime in _runtimes():
+        if _record_of(runtime) is None and not runtime.alive():
+            run = runtime.run
+            removed, left = [], []
+            try:
+                # Without a journal its cgroups are found by the name that libvirt makes of the root folder, which is in
+                # here.
+                removed += remove_everywhere(prefix_of(root_folder(runtime.path)))
+            except OSError as error:
+                left.append(str(error))
+            left += _without_runtime(runtime)
+            if not runtime.path.exists():
+                removed.append(str(runtime.path))
+            yield CleanResult(run, tuple(removed), tuple(left))
+
+
+def _fold_in_stores() -> None:
+    for path in _folders(runs_folder()):
+        folder = RunFolder(path.name, path)
+        # A damaged store, or one that this user may not write, is left as it is.
+        with contextlib.suppress(OSError, StoreError):
+            if folder.is_own():
+                with _held(folder) as ours:
+                    if ours:
+                        fold_in_dead(folder.store)
+
+
+@contextlib.contextmanager
+def _held(folder: RunFolder) -> Iterator[bool]:
+    """Hold a dead run's lock, so that no other process clears up at the same time; False where one does."""
+    try:
+        lock = folder.take_lock()
+    except BlockingIOError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.close(lock)
+
+
+def remove_run(folder: RunFolder) -> None:
+    """Remove a run that is over, with its record.
+
+    Raises RefusedError for one that is under way, that left something on this host, or whose folder is not its own;
+    OSError where something cannot be removed, such as below a mount.
+    """
+    if not folder.is_own():
+        raise RefusedError(f"{folder.path} is not the folder that the run made: nothing was removed")
+    with _held(folder) as ours:
+        if not ours:
+            raise RefusedError(f"run {folder.id} is under way; `vmlab stop {folder.id}` ends it")
+        if remains(folder):
+            raise RefusedError(f"run {folder.id} left something on this host; `vmlab clean` removes that first")
+        remove_tree(folder.path)
+
+
+def clean(roots: Roots = THE_HOST) -> list[CleanResult]:
+    """Clear after every dead run, and what killed processes left in the cache; an empty list if there was nothing.
+
+    Afterwards the store of every dead run is complete in one file.
+    """
+    swept = []
+    clear_dead()
+    _fold_in_stores()
+    for folder in dead_runs():
+        with _held(folder) as ours:
+            if not ours:
+                continue
+            before = remains(folder)
+            notes: list[str] = []
+            left = sweep_run(folder, roots=roots, tell=notes.append)
+            removed = tuple(sorted(set(before) - set(remains(folder))))
+            swept.append(CleanResult(folder.id, removed, tuple(left), tuple(notes)))
+    swept += _sweep_orphans()
+    cache = _clear_cache()
+    return [*swept, cache] if cache.removed or cache.left else swept
+
+
+def _clear_cache() -> CleanResult:
+    removed: list[str] = []
+    left: list[str] = []
+    for clear in (images.clear_unfinished, added.clear_unfinished, snapshots.clear_unfinished):
+        try:
+            done = clear()
+        except (OSError, RefusedError) as error:
+            left.append(in_one_line(error))
+        else:
+            removed += map(str, done.removed)
+            left += done.left
+    return CleanResult("(images and snapshots)", tuple(removed), tuple(left))

@@ -1,0 +1,93 @@
+"""How a viewer starts a run, which then runs independently of it.
+
+Imports no hypervisor and no SSH, so that the console and small commands start quickly.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from dataclasses import replace
+
+from vmlab.lab.process.measuring_runs import claim
+from vmlab.lab.process.prepared import write_request
+from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.process.signals import HELD
+from vmlab.model.errors import RefusedError
+from vmlab.plan.planning import HostFacts, Overrides, Plan
+from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.store.runs import new_run_id
+
+LAUNCHER = "vmlab.lab.process.launcher"
+
+
+def start_run(
+    file: ScenarioFile, overrides: Overrides, plan: Plan, host: HostFacts, *, concurrent: bool = False
+) -> RunFolder:
+    """Start a run that is independent of this process; returns as soon as its launcher runs.
+
+    The plan must have been checked for fit. Raises AnotherMeasures where a run measures on this host already, unless
+    `concurrent`, and RefusedError when the state folder or the runtime folder cannot be written, when a pool for data
+    disks cannot be had, and for a concurrent run that changes settings of the host.
+    """
+    _require_pools(plan)
+    if concurrent and plan.host_settings:
+        names = ", ".join(f"host.{name}" for name in plan.host_settings)
+        raise RefusedError(f"the scenario sets {names}, which another run would be measured under", remedy="run --wait")
+    _require_files()
+    folder = RunFolder.of(new_run_id(plan.scenario.name))
+    measuring = claim(folder, concurrent=concurrent)
+    try:
+        lock = folder.make()
+        try:
+            request = RunRequest(folder.id, str(file.path), replace(overrides, seed=plan.seed), plan.seed)
+            write_request(folder, request, file.text, host)
+            folder.note_processes(launcher_pid=spawn_launcher(folder, lock, measuring))
+        finally:
+            os.close(lock)
+    finally:
+        os.close(measuring)
+    return folder
+
+
+_LEAST_FILES = 256
+"""Open files that a run of a few guests needs; each further guest takes about ten."""
+
+
+def _require_files() -> None:
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed != resource.RLIM_INFINITY and allowed < _LEAST_FILES:
+        text = f"this process may have {allowed} open files, and a run needs {_LEAST_FILES}"
+        raise RefusedError(text, remedy="ulimit -n 4096")
+
+
+def _require_pools(plan: Plan) -> None:
+    if plan.pools:
+        from vmlab.hypervisor.ceph.rbd import require_pool
+
+        for pool in plan.pools:
+            require_pool(pool)
+
+
+def spawn_launcher(folder: RunFolder, lock: int, measuring: int) -> int:
+    """The launcher in a session of its own, so that neither Ctrl-C nor a closed terminal reaches it.
+
+    Signals to it wait until it is ready for them.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    return os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-m", LAUNCHER, folder.id, str(folder.path), str(lock), str(measuring)],
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(folder.log), flags, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+            # The descriptor is duplicated onto itself in the child, so that no other process inherits it.
+            *((os.POSIX_SPAWN_DUP2, kept, kept) for kept in (lock, measuring)),
+        ],
+        setsid=True,
+        setsigmask=HELD,
+        setsigdef=HELD,
+    )

@@ -1,0 +1,210 @@
+"""The launcher: builds a missing image, runs the runner in its namespaces, clears up, and writes the last event.
+
+Started by `launch`, never by hand, with the arguments ``RUN FOLDER LOCK_FD MEASURING_FD``. It holds the run's lock and
+its place among this host's measuring runs together with init and runner; when it is killed the kernel takes both along.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from vmlab.guests.image import Image, added, ensure, hold, require_whole
+from vmlab.guests.image.added import AddedImage
+from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.isolation.namespace import run_isolated
+from vmlab.hypervisor.network.dhcp import require_dhcp
+from vmlab.lab.process.dead_runs import sweep_run
+from vmlab.lab.process.measuring_runs import leave, measuring_place, note_launcher
+from vmlab.lab.process.prepared import plan_of, write_image
+from vmlab.lab.process.run_ending import verdict, with_leftovers, write_run_end
+from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.lab.process.signals import Stopped, heeded, hold_back
+from vmlab.model.errors import ExitCode, RunInterrupted, StoreError, VmlabError, in_one_line
+from vmlab.model.event import Event, ImageReady, Notice, RunEnded, RunStarted
+from vmlab.model.run import Outcome
+from vmlab.plan.planning import Plan
+from vmlab.store.writer import RunWriter
+from vmlab.system.terminal import say
+from vmlab.telemetry.source import THE_HOST, Roots
+
+RUNNER = "vmlab.lab.run.runner"
+
+
+@dataclass(frozen=True, slots=True)
+class LauncherParts:
+    """The parts that the launcher uses beyond the run's folder; tests may replace them."""
+
+    ensure_image: Callable[[Callable[[str], None]], Image] = ensure
+    isolated: Callable[..., int] = run_isolated
+    open_store: Callable[[Path], RunWriter] = RunWriter
+    patience: float = 5.0
+    """For how many seconds removing or writing is tried again."""
+    roots: Roots = THE_HOST
+    """The folder of the host's settings."""
+
+
+REAL = LauncherParts()
+"""The parts of every run."""
+
+
+def _append(folder: RunFolder, launcher_parts: LauncherParts, *events: Event) -> None:
+    writer = launcher_parts.open_store(folder.store)
+    for event in events:
+        writer.append(event)
+    writer.close()
+
+
+def begin(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts = REAL) -> None:
+    """Write the beginning of the record: what will run, from which scenario and request, and what has to be known."""
+    request = RunRequest.from_json(folder.request.read_text())
+    writer = launcher_parts.open_store(folder.store)
+    writer.append(
+        RunStarted(
+            run=folder.id,
+            scenario=plan.scenario.name,
+            size=plan.size,
+            seed=plan.seed,
+            cells=len(plan.cells),
+            expected_seconds=plan.seconds,
+            order=plan.scenario.order,
+            control=plan.control,
+            targets_decide=plan.targets_decide,
+            assets={name: asset.sha256 for name, asset in plan.assets.items()},
+        )
+    )
+    writer.document("scenario", plan.scenario.model_dump_json(by_alias=True))
+    writer.document("scenario.yaml", folder.scenario.read_text(encoding="utf-8"))
+    writer.document("request", request.to_json())
+    for note in plan.notes:
+        writer.append(Notice(level="warning", text=note))
+    for absent in plan.absent:
+        writer.append(Notice(level="info", text=str(absent)))
+    writer.close()
+
+
+def _image(folder: RunFolder, launcher_parts: LauncherParts) -> Image:
+    began = time.monotonic()
+    messages: list[str] = []
+
+    def report(text: str) -> None:
+        messages.append(text)
+        _append(folder, launcher_parts, Notice(level="info", text=text))
+
+    image = launcher_parts.ensure_image(report)
+    how = "built" if messages else "cached"
+    _append(folder, launcher_parts, ImageReady(image=image.id, how=how, seconds=time.monotonic() - began))
+    write_image(
+        folder,
+        BootImage(disk=image.disk, kernel=image.kernel, initrd=image.initrd, command_line=image.command_line),
+    )
+    return image
+
+
+def _added_images(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts) -> list[AddedImage]:
+    """The images that users have added and the plan needs, each with its event. Raises RefusedError."""
+    images = [added.require(name) for name in plan.added_images]
+    if images:
+        require_dhcp()
+    for image in images:
+        _append(folder, launcher_parts, ImageReady(image=image.id, how="added", seconds=0.0, name=image.name))
+    return images
+
+
+def _run_runner(folder: RunFolder, locks: tuple[int, ...], launcher_parts: LauncherParts) -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    place = measuring_place()
+    try:
+        argv = [sys.executable, "-m", RUNNER, folder.id, str(folder.path), str(place)]
+        launcher_parts.isolated(argv, env=environment, pass_fds=(*locks, place))
+    finally:
+        os.close(place)
+
+
+def _died(folder: RunFolder) -> RunEnded:
+    return RunEnded(
+        outcome=Outcome.ABORTED,
+        exit_code=int(ExitCode.FAILED),
+        reason=f"the runner died before its end; {folder.log} has its last words",
+    )
+
+
+def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: LauncherParts = REAL) -> None:
+    """Carry out a requested run from beginning to end. Always ends with RunEnded, unless killed.
+
+    The caller has blocked signals. They are handled here while an image is built; later `run_isolated` forwards them to
+    the runner, and clearing up cannot be interrupted.
+    """
+    try:
+        with RuntimeFolder(folder.runtime).held() as second:
+            plan = plan_of(folder)
+            begin(folder, plan, launcher_parts)
+            with contextlib.ExitStack() as holding:
+                with heeded():
+                    own_images = _added_images(folder, plan, launcher_parts)
+                    image = _image(folder, launcher_parts)
+                holding.enter_context(hold(image))
+                for one in own_images:
+                    holding.enter_context(added.hold(one))
+                with heeded():
+                    require_whole(image)
+                    for one in own_images:
+                        added.require_whole(one)
+                _run_runner(folder, (lock, measuring, second), launcher_parts)
+        last = verdict(folder, _swept(folder, launcher_parts), _died(folder))
+    except (RunInterrupted, Stopped) as error:
+        last = _cleared(folder, launcher_parts, Outcome.ABORTED, error.exit_code, "stopped before any guest")
+    except (VmlabError, OSError) as error:
+        code = error.exit_code if isinstance(error, VmlabError) else ExitCode.FAILED
+        last = _cleared(folder, launcher_parts, Outcome.FAILED, code, in_one_line(error))
+    _say(folder, last, launcher_parts)
+
+
+def _swept(folder: RunFolder, launcher_parts: LauncherParts) -> list[str]:
+    return sweep_run(folder, launcher_parts.patience, roots=launcher_parts.roots)
+
+
+def _say(folder: RunFolder, last: RunEnded, launcher_parts: LauncherParts) -> None:
+    """The last event is tried several times: a full disk may have room again when other programs end."""
+    end = time.monotonic() + launcher_parts.patience
+    while True:
+        try:
+            write_run_end(folder, last, launcher_parts.open_store)
+            return
+        except StoreError as error:
+            if time.monotonic() > end:
+                # Readers show a run without a last event as aborted; the cause is in its log.
+                say(f"vmlab: {error}")
+                return
+        time.sleep(0.1)
+
+
+def _cleared(
+    folder: RunFolder, launcher_parts: LauncherParts, outcome: Outcome, code: ExitCode, reason: str
+) -> RunEnded:
+    """Clear up after a run that had no runner, or whose end cannot be read; returns its last event."""
+    left = _swept(folder, launcher_parts)
+    return with_leftovers(RunEnded(outcome=outcome, exit_code=int(code), reason=reason), left)
+
+
+def main(launcher_parts: LauncherParts = REAL) -> None:
+    """Entry point of the launcher's process."""
+    hold_back()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    folder = RunFolder(sys.argv[1], Path(sys.argv[2]))
+    lock, measuring = int(sys.argv[3]), int(sys.argv[4])
+    folder.note_processes(launcher_pid=os.getpid())
+    note_launcher(measuring)
+    launch(folder, lock, measuring, launcher_parts)
+    leave(folder.id)
+
+
+if __name__ == "__main__":
+    main()

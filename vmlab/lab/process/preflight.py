@@ -1,0 +1,40 @@
+"""Checks that a run can start here at all, before anything is made that would appear in the list of runs."""
+
+from __future__ import annotations
+
+import os
+
+from vmlab.hypervisor.journal import Journal
+from vmlab.hypervisor.libvirt.libvirt_root import check_length, root_folder
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.model.errors import RefusedError, StoreError
+from vmlab.model.places import runs_folder
+from vmlab.store.runs import run_folders
+
+
+def check_ready() -> None:
+    """Make the folder that runs lie in. Raises RefusedError where no run could start, whatever its scenario says."""
+    if os.geteuid() != 0:
+        raise RefusedError("a run makes namespaces, a bridge and cgroups, and needs root", remedy="run it as root")
+    check_length(root_folder(RuntimeFolder.of("any").path))
+    folder, remedy = runs_folder(), "set XDG_STATE_HOME to a folder on a disk"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RefusedError(f"cannot make {folder}: {error.strerror}", remedy=remedy) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise RefusedError(f"cannot write {folder}", remedy=remedy)
+    _check_settings_put_back()
+
+
+def _check_settings_put_back() -> None:
+    """Refuse to measure while the settings of a dead run are still in force."""
+    for path in run_folders():
+        folder = RunFolder(path.name, path)
+        try:
+            entries = Journal(folder.journal).open_entries()
+        except StoreError:
+            continue  # `vmlab clean` reports it.
+        if any(entry.kind == "setting" for entry in entries) and folder.is_own() and not folder.alive():
+            raise RefusedError(f"run {folder.id} died and left settings of the host changed", remedy="vmlab clean")

@@ -1,0 +1,91 @@
+"""What the launcher hands to the runner through the run's folder: the plan to run and the image to boot.
+
+The runner makes the plan again from the scenario's kept text and the request; the same text, overrides, seed and
+host facts give the same plan.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from vmlab.guests.image import added
+from vmlab.guests.image.added import AddedImage
+from vmlab.hypervisor.contract import BootImage
+from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.provision.host_networks import Lacking
+from vmlab.model.asset import Asset
+from vmlab.plan.planning import HostFacts, Plan, make_plan
+from vmlab.plan.scenario_file.loading import load
+from vmlab.system.naming import named
+
+_IMAGE = "image.json"
+_HOST = "host.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRun:
+    """A run that is ready to be run."""
+
+    request: RunRequest
+    plan: Plan
+    image: BootImage
+    added: Mapping[str, AddedImage]
+    """The images that users have added and the plan needs, by name; the launcher holds them."""
+
+
+def host_of(folder: RunFolder) -> HostFacts:
+    """The host's facts as they were when the run was asked for."""
+    facts = json.loads((folder.path / _HOST).read_text())
+    if facts.get("assets") is not None:
+        facts["assets"] = {name: Asset(**said) for name, said in facts["assets"].items()}
+    return HostFacts(**facts)
+
+
+def plan_of(folder: RunFolder) -> Plan:
+    """The plan of the run in `folder`, from what is kept there."""
+    request = RunRequest.from_json(folder.request.read_text())
+    return make_plan(load(str(folder.scenario)), request.overrides, host_of(folder))
+
+
+def write_request(folder: RunFolder, request: RunRequest, scenario_text: str, host: HostFacts) -> None:
+    """Store the request and the host's facts before anything starts. Raises OSError."""
+    _keep(folder.scenario, scenario_text)
+    _keep(folder.request, request.to_json())
+    _keep(folder.path / _HOST, json.dumps(_host_document(host)))
+
+
+def _host_document(host: HostFacts) -> dict[str, Any]:
+    # What no guest of this plan needs is not tried out for it.
+    known = host.lacking.found if isinstance(host.lacking, Lacking) else dict(host.lacking)
+    return asdict(replace(host, lacking=known))
+
+
+def write_image(folder: RunFolder, image: BootImage) -> None:
+    """Keep the paths of the image for the runner. Raises OSError."""
+    _keep(folder.path / _IMAGE, json.dumps({name: str(value) for name, value in asdict(image).items()}))
+
+
+def _keep(file: Path, text: str) -> None:
+    with named(file):
+        file.write_text(text, encoding="utf-8")
+
+
+def read_prepared(folder: RunFolder) -> PreparedRun:
+    """All that the runner needs."""
+    image = json.loads((folder.path / _IMAGE).read_text())
+    plan = plan_of(folder)
+    return PreparedRun(
+        request=RunRequest.from_json(folder.request.read_text()),
+        plan=plan,
+        image=BootImage(
+            disk=Path(image["disk"]),
+            kernel=Path(image["kernel"]),
+            initrd=Path(image["initrd"]),
+            command_line=image["command_line"],
+        ),
+        added={name: added.require(name) for name in plan.added_images},
+    )

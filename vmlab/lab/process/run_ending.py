@@ -1,0 +1,60 @@
+"""How a run's record ends: the last event, and the store folded into one file."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import ExitCode, StoreError
+from vmlab.model.event import RunEnded, RunnerFinished
+from vmlab.store.reader import RunReader
+from vmlab.store.writer import RunWriter
+
+
+def ended(folder: RunFolder) -> RunEnded | None:
+    """The last event of the run; None where there is none yet. Raises what RunReader raises."""
+    if not folder.store.exists():
+        return None
+    with RunReader(folder.store) as reader:
+        return RunTimeline.of(event for _, event in reader.events(kinds=(RunEnded,))).ended
+
+
+def verdict(folder: RunFolder, left: Sequence[str], otherwise: RunEnded) -> RunEnded:
+    """How the run ended: as its runner recorded, or `otherwise` where the runner died before; with what is `left`
+    behind.
+    """
+    return with_leftovers(_of_runner(folder) or otherwise, left)
+
+
+def with_leftovers(end: RunEnded, left: Sequence[str]) -> RunEnded:
+    """The last event, changed if the run left something behind."""
+    if not left:
+        return end
+    reason = "; ".join(filter(None, [end.reason, "left behind: " + ", ".join(left)]))
+    return replace(end, exit_code=int(ExitCode.CLEANUP_INCOMPLETE), reason=reason)
+
+
+def _of_runner(folder: RunFolder) -> RunEnded | None:
+    if not folder.store.exists():
+        return None
+    with RunReader(folder.store) as reader:
+        last = RunTimeline.of(event for _, event in reader.events(kinds=(RunnerFinished,))).finished
+    return None if last is None else RunEnded(outcome=last.outcome, exit_code=last.exit_code, reason=last.reason)
+
+
+def write_run_end(folder: RunFolder, event: RunEnded, open_store: Callable[[Path], RunWriter] = RunWriter) -> None:
+    """Write the last event, and fold the log in, so that a copy of the store's file alone has it.
+
+    Raises StoreError where the event cannot be written. A log that cannot be folded in stays beside the file.
+    """
+    writer = open_store(folder.store)
+    try:
+        writer.append(event)
+        with contextlib.suppress(StoreError):
+            writer.fold_in()
+    finally:
+        writer.close()

@@ -1,0 +1,159 @@
+"""A run's folder: its files, its lock, and its processes."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.model.errors import RefusedError, in_one_line
+from vmlab.model.places import runs_folder
+from vmlab.plan.terms import Overrides
+from vmlab.store.life import LOCK, PROCESSES, is_alive, process_ids
+from vmlab.store.runs import STORE
+from vmlab.system.marks import make_marked, owner_of
+from vmlab.system.naming import named
+from vmlab.system.removal import remove_tree
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """The request for a run. `source` is the scenario's path; its text is stored beside it."""
+
+    run: str
+    source: str
+    overrides: Overrides
+    seed: int
+
+    def to_json(self) -> str:
+        """For `request.json` in the run's folder."""
+        return json.dumps({**asdict(self), "overrides": self.overrides.to_json()}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunRequest:
+        """The inverse of `to_json`."""
+        body = json.loads(text)
+        return cls(**{**body, "overrides": Overrides.from_json(body["overrides"])})
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The places of one run."""
+
+    id: str
+    path: Path
+
+    @classmethod
+    def of(cls, run: str) -> RunFolder:
+        """The folder of run `run`, which need not exist."""
+        return cls(run, runs_folder() / run)
+
+    @property
+    def store(self) -> Path:
+        """The SQLite store."""
+        return self.path / STORE
+
+    @property
+    def scenario(self) -> Path:
+        """The scenario's text as it was when the run was asked for."""
+        return self.path / "scenario.yaml"
+
+    @property
+    def request(self) -> Path:
+        """The RunRequest."""
+        return self.path / "request.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held by launcher, init and runner together; free means that the run is over."""
+        return self.path / LOCK
+
+    @property
+    def processes(self) -> Path:
+        """Process ids of launcher and runner, as the host sees them."""
+        return self.path / PROCESSES
+
+    @property
+    def journal(self) -> Path:
+        """What the run made outside its namespaces."""
+        return self.path / "journal.jsonl"
+
+    @property
+    def disks(self) -> Path:
+        """Guests' disks and the files of workloads on the host; empty when the run is over."""
+        return self.path / "disks"
+
+    @property
+    def log(self) -> Path:
+        """What launcher and runner wrote to standard error, for a developer."""
+        return self.path / "launcher.log"
+
+    @property
+    def runtime(self) -> Path:
+        """Sockets and libvirt's root; see `RuntimeFolder`."""
+        return RuntimeFolder.of(self.id).path
+
+    @property
+    def control(self) -> Path:
+        """The runner's Unix socket."""
+        return self.runtime / "control.sock"
+
+    def make(self) -> int:
+        """Make the folders, marked as the run's; the descriptor that holds its lock, see `take_lock`.
+
+        At no moment can another process that clears up mistake the run for a dead one. Raises RefusedError, with no
+        folder left, when one cannot be written.
+        """
+        try:
+            make_marked(self.path, self.id)
+            lock = None
+            try:
+                lock = self.take_lock()
+                self.disks.mkdir()
+                RuntimeFolder(self.runtime).make(self.id, self.path)
+                return lock
+            except BaseException:
+                remove_tree(self.path)
+                if lock is not None:
+                    os.close(lock)
+                raise
+        except OSError as error:
+            raise RefusedError(f"cannot write {in_one_line(error)}") from error
+
+    def take_lock(self) -> int:
+        """Take the run's lock; the descriptor that holds it, to be inherited by the launcher.
+
+        Raises BlockingIOError while a process of the run holds it.
+        """
+        descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def is_own(self) -> bool:
+        """Whether this is the folder that the run made: not a copy, not renamed, not moved, not a link.
+
+        Only then may anything be removed from it. Reading does not need it.
+        """
+        return self.path.name == self.id and owner_of(self.path) == self.id
+
+    def alive(self) -> bool:
+        """Whether any process of the run still holds its lock."""
+        return is_alive(self.path)
+
+    def note_processes(self, **pids: int) -> None:
+        """Add process ids to `runner.json`, atomically."""
+        draft = self.processes.with_suffix(".new")
+        with named(draft):
+            draft.write_text(json.dumps({**process_ids(self.path), **pids}))
+        draft.rename(self.processes)
+
+    def process(self, name: str) -> int | None:
+        """One process id of `runner.json`, or None."""
+        return process_ids(self.path).get(name)

@@ -1,0 +1,290 @@
+"""The guests of one cell: created, booted, identified, connected, their roles' services running."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol
+
+import asyncssh
+
+from vmlab.guests.boot_state import look_at_boot, wait_for_boot
+from vmlab.guests.channel import GuestShell
+from vmlab.guests.data_disk import set_up_data_disk
+from vmlab.guests.held_client import install_start_line
+from vmlab.guests.helper_shell import HelperShell
+from vmlab.guests.identity import AgentCall, Identity, identify, wait_for_agent
+from vmlab.guests.roles import start_services
+from vmlab.guests.ssh import SshShell
+from vmlab.guests.ssh_keys import RunKeys
+from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor, SavedGuest, Translated
+from vmlab.lab.provision.added_guests import AddedGuests
+from vmlab.lab.provision.addresses import addresses, elastic_addresses, macs
+from vmlab.lab.provision.timing import USUAL, Timing
+from vmlab.model.concurrency import run_all
+from vmlab.model.names import PREFIX
+from vmlab.model.results import CacheProof, Drained
+from vmlab.model.run import CacheMode
+from vmlab.plan.terms import CellPlan, GuestPlan
+
+StateChange = Callable[[GuestPlan, str], None]
+SeenInside = Callable[[GuestPlan, dict[str, Any]], None]
+"""Takes what was found inside a guest, as JSON values."""
+
+
+class Connect(Protocol):
+    """Opens a guest's shell; see `SshShell.connect`."""
+
+    async def __call__(
+        self, name: str, address: str, *, key: asyncssh.SSHKey, host_key: asyncssh.SSHKey, deadline: float
+    ) -> GuestShell:
+        """The shell of guest `name` at `address`."""
+        ...
+
+
+class GuestSet:
+    """Guests from creation to destruction; `shells` holds one connection for each guest key."""
+
+    def __init__(
+        self,
+        run: str,
+        cell: CellPlan,
+        hypervisor: Hypervisor,
+        image: BootImage,
+        on_state: StateChange,
+        connect: Connect = SshShell.connect,
+        timing: Timing = USUAL,
+        on_seen: SeenInside = lambda _guest, _seen: None,
+        on_notice: Callable[[str], None] = lambda _text: None,
+        *,
+        helper: bool = True,
+        added: AddedGuests | None = None,
+    ) -> None:
+        self.guests: list[GuestPlan] = []
+        """In the order of the plan, those that were added last."""
+        self.changed = asyncio.Event()
+        """Set when guests were added or retired; whoever watches `names` clears it."""
+        self._run = run
+        self._open_shell = connect
+        self._timing = timing
+        self._hypervisor = hypervisor
+        self._image = image
+        self._on_state = on_state
+        self._on_seen = on_seen
+        self._on_notice = on_notice
+        self._helper = helper
+        self._added = added or AddedGuests(cell, {}, SshShell.log_in, timing)
+        self._keys = RunKeys.generate(())
+        self._addresses: dict[str, str] = {}
+        self._elastic: dict[str, str] = {}
+        self.shells: dict[str, GuestShell] = {}
+        self.specs: list[DomainSpec] = []
+        self._take(cell.guests)
+
+    @property
+    def names(self) -> list[str]:
+        """Domain names, in the order of the plan."""
+        return [spec.name for spec in self.specs]
+
+    def _take(self, guests: Sequence[GuestPlan]) -> list[DomainSpec]:
+        """Give guests of new tiles their keys and addresses, which depend on their own tile alone."""
+        self._keys.add(guest.key for guest in guests)
+        self._addresses |= addresses(guests)
+        self._elastic |= elastic_addresses(guests)
+        cards = macs(guests)
+        specs = [self._spec(guest, cards[guest.key]) for guest in guests]
+        self.guests += guests
+        self.specs += specs
+        return specs
+
+    def _spec(self, guest: GuestPlan, mac: str) -> DomainSpec:
+        own, elastic = self._addresses[guest.key], self._elastic.get(guest.key)
+        return DomainSpec(
+            name=guest.key,
+            guest=guest.guest,
+            tile=guest.tile,
+            resources=guest.resources,
+            mac=mac,
+            image=self._added.boot_image(guest),
+            address=None if guest.resources.is_labs else own,
+            translated=None if elastic is None else Translated(own, elastic),
+        )
+
+    def reached_at(self, key: str) -> str:
+        """The address by which others reach a guest: its elastic one, or its own."""
+        return self._elastic.get(key, self._addresses[key])
+
+    async def boot(self) -> None:
+        """Start all guests; afterwards each has an SSH connection and its roles' services run."""
+        await self._hypervisor.create(self._image, self.specs)
+        self._all_are("created")
+        await run_all(self._connect(guest) for guest in self.guests)
+        labs = [guest for guest in self.guests if guest.resources.is_labs]
+        await run_all(wait_for_boot(self.shells[guest.key], guest.resources.boot) for guest in labs)
+        await self._added.make_ready(self.shells, self._hosts())
+        await self._add_data_disks(self.guests, self.specs)
+        await run_all(install_start_line(shell) for shell in self.shells.values())
+        await run_all(self._start_role(guest) for guest in self.guests)
+
+    async def restore(self, frozen: Mapping[str, SavedGuest]) -> None:
+        """As `boot`, but from the snapshots in `frozen`, by guest key; the guests are as prepared as those were.
+
+        Raises SnapshotError when one of them does not load; none of the guests is left then.
+        """
+        await self._restore(self.guests, self.specs, frozen)
+
+    async def _restore(
+        self, guests: Sequence[GuestPlan], specs: list[DomainSpec], frozen: Mapping[str, SavedGuest]
+    ) -> None:
+        await self._hypervisor.restore(self._image, specs, frozen)
+        self._all_are("restored", guests)
+        await run_all(self._connect(guest, helper=self._helper) for guest in guests)
+        await self._add_data_disks(guests, specs)
+
+    def announce(self, guests: Sequence[GuestPlan]) -> list[DomainSpec]:
+        """Guests of a further tile are to come; their domains, which `add` starts and `retire` ends."""
+        return self._take(guests)
+
+    async def add(self, guests: Sequence[GuestPlan], frozen: Mapping[str, SavedGuest]) -> None:
+        """Restore guests that were announced beside those that run. Raises as `restore`; they may be left then."""
+        keys = {guest.key for guest in guests}
+        await self._restore(guests, [spec for spec in self.specs if spec.name in keys], frozen)
+        self.changed.set()
+
+    async def retire(self, guests: Sequence[GuestPlan]) -> None:
+        """End these guests, and nobody watches them any more; guests that never started are no error."""
+        keys = [guest.key for guest in guests]
+        self.guests = [guest for guest in self.guests if guest.key not in keys]
+        self.specs = [spec for spec in self.specs if spec.name not in keys]
+        self.changed.set()
+        await self.disconnect(keys)
+        for key in keys:
+            self.shells.pop(key, None)
+        await self._hypervisor.destroy(keys)
+        self._all_are("gone", guests)
+
+    def _all_are(self, state: str, guests: Sequence[GuestPlan] | None = None) -> None:
+        for guest in self.guests if guests is None else guests:
+            self._on_state(guest, state)
+
+    async def _connect(self, guest: GuestPlan, *, helper: bool = False) -> None:
+        if not guest.resources.is_labs:
+            self.shells[guest.key] = await self._added.connect(guest, self._addresses[guest.key])
+            self._on_state(guest, "connected")
+            return
+        call: AgentCall = partial(self._hypervisor.agent, guest.key)
+        helped = await self._helped(guest) if helper else None
+        if helped is None:
+            await wait_for_agent(call, guest.key, self._timing.boot_of(len(self.guests)))
+        else:
+            self.shells[guest.key] = helped
+            call = helped.as_agent()
+        self._on_state(guest, "booted")
+        await identify(call, self._identity(guest), self._run, self._timing.identify)
+        self._on_state(guest, "identified")
+        if helped is None:
+            self.shells[guest.key] = await self._open_shell(
+                guest.guest,
+                self._addresses[guest.key],
+                key=self._keys.client,
+                host_key=self._keys.hosts[guest.key],
+                deadline=self._timing.identify,
+            )
+        self._on_state(guest, "connected")
+
+    async def _helped(self, guest: GuestPlan) -> HelperShell | None:
+        """The shell of the guest's helper; None where there is none, or it does not answer."""
+        socket = self._hypervisor.helper_socket(guest.key)
+        if socket is None:
+            return None
+        address = self._addresses[guest.key]
+        helped = await HelperShell.connect(guest.guest, address, socket, self._timing.helper)
+        if helped is None:
+            self._on_notice(f"{guest.key}: its helper does not answer; its programs are started over SSH")
+        return helped
+
+    async def _add_data_disks(self, guests: Sequence[GuestPlan], specs: list[DomainSpec]) -> None:
+        """Give each guest its data disk, once its kernel runs: a data disk is not part of a snapshot."""
+        having = [guest for guest in guests if guest.resources.data_bytes is not None]
+        if having:
+            await self._hypervisor.plug_data_disks(specs)
+            await run_all(self._mount_data(guest) for guest in having)
+
+    async def _mount_data(self, guest: GuestPlan) -> None:
+        seen = await set_up_data_disk(self.shells[guest.key], guest.resources)
+        self._on_seen(guest, {"data_disk": seen})
+
+    def _identity(self, guest: GuestPlan) -> Identity:
+        return Identity(
+            hostname=guest.key,
+            address=self._addresses[guest.key],
+            prefix=PREFIX,
+            host_key=self._keys.host_private(guest.key),
+            authorized_key=self._keys.authorized_line(),
+            hosts=self._hosts(),
+        )
+
+    def _hosts(self) -> str:
+        """Lines of /etc/hosts for all guests."""
+        return "".join(f"{self.reached_at(key)} {key}\n" for key in self._addresses)
+
+    async def _start_role(self, guest: GuestPlan) -> None:
+        deadline = self._timing.services_of(len(self.guests), os.cpu_count() or 1)
+        shell = self.shells[guest.key]
+        if not guest.resources.is_labs:
+            await self._added.set_up(shell, guest, deadline)
+        await start_services(shell, guest.roles, deadline)
+        self._on_state(guest, "prepared")
+
+    async def boot_faults(self) -> list[str]:
+        """Check what each guest has booted into; a reason for each that differs from what was asked for."""
+        looks = [self._boot_fault(guest) for guest in self.guests]
+        return [fault for fault in await run_all(looks) if fault is not None]
+
+    async def _boot_fault(self, guest: GuestPlan) -> str | None:
+        if not guest.resources.is_labs:
+            self._on_seen(guest, {"boot": await self._added.look_at_boot(self.shells[guest.key])})
+            return None
+        seen = await look_at_boot(self.shells[guest.key], guest.resources.boot)
+        self._on_seen(guest, {"boot": seen.to_json()})
+        fault = seen.fault()
+        return None if fault is None else f"{guest.guest}: {fault}"
+
+    async def prove_cache(self, specs: list[DomainSpec] | None = None) -> list[CacheProof]:
+        """The cache mode of every disk file of all guests, or of some, as QEMU's descriptors and QMP show it."""
+        return await self._hypervisor.prove_cache(self.specs if specs is None else specs)
+
+    async def drain_disks(self, deadline: float) -> Drained:
+        """Have the host write the dirty pages of all disks, within `deadline` seconds; see the hypervisor's."""
+        return await self._hypervisor.drain_disks(self.specs, deadline)
+
+    async def switch_cache(self, mode: CacheMode) -> dict[str, float]:
+        """Switch all disks to another cache mode; the seconds for which each guest may have stood still."""
+        pauses = await self._hypervisor.switch_cache(self.specs, mode)
+        self.specs = [replace(spec, resources=spec.resources.with_cache(mode)) for spec in self.specs]
+        return pauses
+
+    async def make_mergeable(self, mergeable: bool) -> dict[str, float]:
+        """Whether the host may merge pages of the guests' memory; the seconds for which each may have stood still."""
+        return await self._hypervisor.make_mergeable([spec.name for spec in self.specs], mergeable)
+
+    async def drop_caches(self, guest: GuestPlan) -> None:
+        """Empty a guest's page cache, and its caches of names and inodes."""
+        await self.shells[guest.key].run(["sh", "-c", "sync; echo 3 > /proc/sys/vm/drop_caches"], deadline=300)
+
+    async def disconnect(self, keys: Iterable[str] | None = None) -> None:
+        """Drop the connections with these guests, or with all, at once: calls that wait for an answer get an error."""
+        for key in list(self.shells if keys is None else keys):
+            if key in self.shells:
+                await self.shells[key].close()
+
+    async def destroy(self) -> None:
+        """Drop the connections and destroy the domains with their disks."""
+        await self.disconnect()
+        self.shells.clear()
+        if self.specs:
+            await self._hypervisor.destroy(self.names)
+        self._all_are("gone")

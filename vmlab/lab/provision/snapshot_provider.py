@@ -1,0 +1,190 @@
+"""Frozen guests for a cell: found in the cache, or booted, prepared and saved once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from vmlab.guests.agent import AgentCall, wait_for_agent
+from vmlab.guests.agent_shell import AgentShell
+from vmlab.guests.boot_state import wait_for_boot
+from vmlab.guests.helper_shell import HelperShell, rehearse_helper, start_helper
+from vmlab.guests.snapshots import DISK, Snapshot, SnapshotRecipe, discard, find, hold, image_digest, make
+from vmlab.guests.template import begin_template, empty_template, settle_template
+from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
+from vmlab.hypervisor.freezing.frozen_files import layout
+from vmlab.lab.provision.disk_integrity import Integrity
+from vmlab.lab.provision.preparation import preparation_of, prepare_alone, rehearse_alone
+from vmlab.lab.provision.timing import USUAL, Timing
+from vmlab.model.concurrency import run_all, run_with_alarm
+from vmlab.model.errors import GuestLost, SnapshotError
+from vmlab.model.event import Event, Notice, SnapshotMade, SnapshotProgressed
+from vmlab.plan.terms import CellPlan, GuestPlan
+
+
+class SnapshotProvider:
+    """Makes and holds snapshots for the cells of one run."""
+
+    def __init__(
+        self,
+        hypervisor: Hypervisor,
+        image: BootImage,
+        seed: int,
+        emit: Callable[[Event], object],
+        integrity: Integrity,
+        timing: Timing = USUAL,
+        *,
+        helper: bool = True,
+    ) -> None:
+        self._hypervisor = hypervisor
+        self._image = image
+        self._seed = seed
+        self._emit = emit
+        self._integrity = integrity
+        self._timing = timing
+        self._helper = helper
+        # Guests that share a processor while they boot and start their servers cost each other more than they gain.
+        self._building = asyncio.Semaphore(os.cpu_count() or 1)
+
+    @asynccontextmanager
+    async def frozen(self, cell: CellPlan, specs: list[DomainSpec]) -> AsyncIterator[dict[str, Snapshot]]:
+        """The snapshot of each guest of `cell`, by guest key, kept from removal while the block runs.
+
+        Missing ones are made first, as many side by side as the host has processors. Those that are known to be damaged
+        when the block ends are discarded. Raises what booting or preparing raises.
+        """
+        image = image_digest(self._image.disk)
+        facts = await self._hypervisor.facts()
+        recipes = {
+            guest.key: self._recipe(image, cell, guest, layout(spec, self._image, facts))
+            for guest, spec in zip(cell.guests, specs, strict=True)
+        }
+        of_id = {recipes[guest.key].id: (guest, spec) for guest, spec in zip(cell.guests, specs, strict=True)}
+        by_id = {recipe.id: recipe for recipe in recipes.values()}
+        made: dict[str, Snapshot] = {}
+
+        async def ensure(id: str) -> None:
+            made[id] = await self._ensure(by_id[id], cell, *of_id[id])
+
+        await run_all(ensure(id) for id in by_id)
+        try:
+            with ExitStack() as holding:
+                for snapshot in made.values():
+                    holding.enter_context(hold(snapshot))
+                yield {key: made[recipe.id] for key, recipe in recipes.items()}
+        finally:
+            self._discard_damaged(made.values())
+
+    def _recipe(self, image: str, cell: CellPlan, guest: GuestPlan, machine: Mapping[str, object]) -> SnapshotRecipe:
+        return SnapshotRecipe(
+            image=image,
+            machine=machine,
+            roles=guest.roles,
+            preparation={**preparation_of(cell, guest, self._seed), "helper": self._helper},
+        )
+
+    async def _ensure(self, recipe: SnapshotRecipe, cell: CellPlan, guest: GuestPlan, spec: DomainSpec) -> Snapshot:
+        found = find(recipe, self._say)
+        if found is not None:
+            await self._integrity.find_damaged([found], [DISK])
+            if found.id not in self._integrity.damaged:
+                return found
+            self._discard_damaged([found])
+        self._say(f"freezing {guest.guest}: it is booted and prepared once, and then kept", level="info")
+        self._come_to(cell, guest, "waits for a processor")
+        began = time.monotonic()
+        build = partial(self._build, cell, guest, spec, f"make-{recipe.key[:8]}")
+        try:
+            snapshot = await make(recipe, self._image.disk, build, self._say)
+        except GuestLost as lost:
+            if not lost.crashed:
+                raise
+            # An emulator's rare fault should not end a night of cells, and nothing was measured with this guest.
+            self._say(f"{lost}; it is booted and prepared once more")
+            snapshot = await make(recipe, self._image.disk, build, self._say)
+        seconds = time.monotonic() - began
+        self._emit(SnapshotMade(cell=cell.index, guest=guest.guest, snapshot=snapshot.id, seconds=seconds))
+        return snapshot
+
+    async def _build(self, cell: CellPlan, guest: GuestPlan, spec: DomainSpec, name: str, folder: Path) -> None:
+        """Boot one guest without a network, prepare it through its agent, save it into `folder`."""
+        async with self._building:
+            await self._built(cell, guest, spec, name, folder)
+
+    async def _built(self, cell: CellPlan, guest: GuestPlan, spec: DomainSpec, name: str, folder: Path) -> None:
+        template = replace(spec, name=name, network=False, resources=spec.resources.with_free_cpu())
+        call: AgentCall = partial(self._hypervisor.agent, name)
+        await self._hypervisor.create(self._image, [template])
+        try:
+            alarm = self._hypervisor.until_lost([name])
+            await run_with_alarm(alarm, self._prepared(call, cell, guest, name, folder), grace=self._timing.cause)
+        except GuestLost as lost:
+            cause = f"{lost.cause} while it was made ready to be frozen"
+            raise GuestLost(guest.guest, cause, crashed=lost.crashed) from lost
+        finally:
+            await self._hypervisor.destroy([name])
+
+    async def _prepared(self, call: AgentCall, cell: CellPlan, guest: GuestPlan, name: str, folder: Path) -> None:
+        beside, cpus = len({one.guest for one in cell.guests}), os.cpu_count() or 1
+        self._come_to(cell, guest, "boots")
+        await wait_for_agent(call, guest.guest, self._timing.template_of(beside, cpus))
+        await begin_template(call)
+        shell = AgentShell(guest.guest, call)
+        await wait_for_boot(shell, guest.resources.boot)
+        self._come_to(cell, guest, "is prepared")
+        await prepare_alone(shell, cell, guest, self._seed, self._timing.services_of(beside, cpus))
+        await empty_template(call)
+        self._come_to(cell, guest, "rehearses its workloads")
+        await rehearse_alone(shell, cell, guest, self._seed)
+        if self._helper:
+            await self._start_helper(shell, name)
+        await settle_template(call)
+        self._come_to(cell, guest, "is saved")
+        await self._hypervisor.save(name, folder)
+
+    async def _start_helper(self, shell: AgentShell, name: str) -> None:
+        """Start the helper, and have it do once what clones ask for first, so that all of that is in its memory."""
+        socket = self._hypervisor.helper_socket(name)
+        if socket is None:
+            return
+        await start_helper(shell)
+        helped = await HelperShell.connect(shell.name, shell.address, socket, self._timing.helper_start)
+        if helped is None:
+            self._say(f"{shell.name}: its helper does not answer; its programs are started over SSH")
+            return
+        try:
+            await rehearse_helper(helped)
+        finally:
+            await helped.close()
+
+    async def discard(self, snapshots: Mapping[str, Snapshot], error: SnapshotError) -> None:
+        """Remove snapshots that did not load, so that they are made again when needed.
+
+        Where `error` names one of `snapshots`, the others are checked now and removed if damaged, so that a second
+        attempt does not fail because of them.
+        """
+        used = {one.id: one for one in snapshots.values()}
+        self._integrity.damaged.update({id: str(error) for id in used if error.snapshot in (id, None)})
+        await self._integrity.find_damaged(one for one in used.values() if one.id not in self._integrity.damaged)
+        self._discard_damaged(used.values())
+
+    def _discard_damaged(self, snapshots: Iterable[Snapshot]) -> None:
+        for folder in {one.folder for one in snapshots}:
+            why = self._integrity.damaged.pop(folder.name, None)
+            if why is None:
+                continue
+            reason = f"snapshot {folder.name} is discarded, and made again when it is wanted: {why}"
+            if not discard(folder, reason, self._say):
+                self._say(f"snapshot {folder.name} is in use by another run and stays until that has ended")
+
+    def _come_to(self, cell: CellPlan, guest: GuestPlan, stage: str) -> None:
+        self._emit(SnapshotProgressed(cell=cell.index, guest=guest.guest, stage=stage))
+
+    def _say(self, text: str, *, level: str = "warning") -> None:
+        self._emit(Notice(level=level, text=text))

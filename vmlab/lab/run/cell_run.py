@@ -1,0 +1,317 @@
+"""One cell of a run: provision, prepare, execute, collect, clean up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, NoReturn
+
+from vmlab.guests.snapshots import DISK, Snapshot
+from vmlab.lab.cell.caches import Caches, host_files
+from vmlab.lab.cell.cell_events import CellEvents, Provision
+from vmlab.lab.cell.execution import Execution
+from vmlab.lab.cell.live_cache import LiveCache
+from vmlab.lab.cell.live_ksm import LiveKsm
+from vmlab.lab.cell.live_switch import LiveSwitch
+from vmlab.lab.cell.live_tiles import LiveTiles
+from vmlab.lab.cell.looped_cell import Loop
+from vmlab.lab.cell.surroundings import CellSurroundings
+from vmlab.lab.cell.workload_instance import WorkloadInstance
+from vmlab.lab.provision.added_guests import AddedGuests
+from vmlab.lab.provision.guest_set import GuestSet
+from vmlab.lab.provision.host_side import HostSide
+from vmlab.lab.provision.snapshot_provider import SnapshotProvider
+from vmlab.model.concurrency import run_all, run_with_alarm, shielded
+from vmlab.model.errors import GuestLost, HypervisorError, SnapshotError, VmlabError, in_one_line
+from vmlab.model.names import HOST_PLACE
+from vmlab.model.results import CacheProof
+from vmlab.model.run import Outcome, Part, Phase
+from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
+from vmlab.workloads.contract import Shell, WorkloadContext
+from vmlab.workloads.registry import kinds
+
+
+class CellRun:
+    """Runs one cell once. `run` always cleans up and always emits CellEnded."""
+
+    def __init__(self, plan: CellPlan, around: CellSurroundings) -> None:
+        self.plan = plan
+        self._around = around
+        self._events = CellEvents(plan, around.emit, around.raw)
+        self._timing = around.timing
+        self._guests = GuestSet(
+            around.run,
+            plan,
+            around.hypervisor,
+            around.image,
+            self._events.guest,
+            around.connect,
+            self._timing,
+            self._events.seen_inside,
+            self._events.warn,
+            helper=around.plan.scenario.helper,
+            added=AddedGuests(plan, around.added, around.log_in, self._timing),
+        )
+        self._caches = Caches(self._guests, warm=around.plan.scenario.warm)
+        self.live_cache = LiveCache(plan, self._guests, self._events, self._timing.drain)
+        live_ksm = LiveKsm(plan, self._guests, self._events, around.ksm)
+        self.live: dict[str, LiveSwitch[Any]] = {one.what: one for one in (self.live_cache, live_ksm)}
+        """What viewers may switch while the workloads run."""
+        self._host = HostSide(plan, around.host_tiles)
+        self._proofs: list[CacheProof] = []
+        self.loop = Loop(plan, self._events, around.plan.loop, self._again)
+        """For viewers, who may end it."""
+        self._execution = Execution(plan, around, self._events, self._guests, self.live, self.loop)
+        self._instances: list[WorkloadInstance] = []
+        make = self._instance
+        self.live_tiles = LiveTiles(
+            plan, around, self._events, self._guests, self._caches, self._execution, self._instances, make
+        )
+        """For viewers, who may add a tile and retire it while a loop goes on."""
+        self._execution.end_tiles = self.live_tiles.end
+        self._provision = Provision()
+        self._began = time.monotonic()
+        self._snapshots: dict[str, Snapshot] = {}
+
+    async def run(self) -> Outcome:
+        """The cell's outcome. Raises CancelledError, after clean-up, when the run is stopped."""
+        self._events.started(self._around.host_settings(), looped=self.loop.on)
+        before = None
+        try:
+            before = await self._yardstick("before")
+            self._began = time.monotonic()
+            await run_with_alarm(self._until_lost(), self._measure(), grace=self._timing.cause)
+        except asyncio.CancelledError:
+            await self._break_off(Outcome.ABORTED, self._around.why_called_off())
+            raise
+        except (VmlabError, OSError) as error:
+            await self._break_off(Outcome.FAILED, in_one_line(error))
+        finally:
+            try:
+                await shielded(self._clean_up())
+                # One that failed has no figures, and is to end at once.
+                if self._events.outcome in (Outcome.PASSED, Outcome.INVALID):
+                    await self._compare_yardsticks(before)
+            finally:
+                self._events.ended(self._execution.wall_seconds, self._execution.skew, self._provision)
+        return self._events.outcome
+
+    async def _yardstick(self, when: str) -> float | None:
+        yardsticks = self._around.yardsticks
+        return None if yardsticks is None else await yardsticks.take(when, self._events)
+
+    async def _compare_yardsticks(self, before: float | None) -> None:
+        after = await self._yardstick("after")
+        if self._around.yardsticks is not None:
+            self._around.yardsticks.compare(before, after, self._events)
+
+    async def _until_lost(self) -> NoReturn:
+        await run_all([self._until_guest_lost(), self._until_disk_lost()])
+        raise AssertionError("neither of them returns")
+
+    async def _until_disk_lost(self) -> NoReturn:
+        try:
+            await self._around.disk.until_dead()
+        except HypervisorError:
+            # No guest gets an answer from its disk any more.
+            await self._guests.disconnect()
+            raise
+
+    async def _until_guest_lost(self) -> NoReturn:
+        try:
+            while True:
+                await self._until_guests_changed()
+        except GuestLost as lost:
+            # Calls that wait for the lost guest would go on waiting while they are cancelled.
+            await self._guests.disconnect([lost.guest])
+            raise
+
+    async def _until_guests_changed(self) -> None:
+        """Watch the guests there are, until there are others. Raises GuestLost."""
+        self._guests.changed.clear()
+        waiting = asyncio.ensure_future(self._guests.changed.wait())
+        lost = asyncio.ensure_future(self._around.hypervisor.until_lost(self._guests.names))
+        try:
+            await asyncio.wait([waiting, lost], return_when=asyncio.FIRST_COMPLETED)
+            if lost.done():
+                lost.result()
+        finally:
+            for task in (waiting, lost):
+                task.cancel()
+            await asyncio.gather(waiting, lost, return_exceptions=True)
+
+    async def _break_off(self, outcome: Outcome, reason: str) -> None:
+        """Record why the cell was cancelled, and what is known. The clients in the guests are not closed one by one."""
+        self._events.end_as(outcome, reason)
+        for instance in self._instances:
+            if not instance.said_ended and (instance.started or outcome is Outcome.ABORTED):
+                instance.say_ended(Outcome.ABORTED)
+        self._events.raw(self._instances)
+        await self._guests.disconnect()
+
+    async def _measure(self) -> None:
+        frozen = self.plan.guests and not self.plan.added_images
+        snapshot_provider = self._around.snapshot_provider if frozen else None
+        if snapshot_provider is None:
+            if self.plan.guests:
+                added = [image.disk for image in self._around.added.values()]
+                await self._disown([self._around.image.disk, *added])
+            with self._events.phase(Phase.PROVISION):
+                await self._guests.boot()
+            await self._prepare_and_execute(staged=False)
+            return
+        self._provision.how = "restored"
+        try:
+            await self._from_frozen(snapshot_provider)
+        except SnapshotError as error:
+            await snapshot_provider.discard(self._snapshots, error)
+            await self._from_frozen(snapshot_provider)
+
+    async def _from_frozen(self, snapshot_provider: SnapshotProvider) -> None:
+        async with AsyncExitStack() as holding:
+            with self._events.step(Part.BEFORE, "look for snapshots"):
+                frozen = snapshot_provider.frozen(self.plan, self._guests.specs)
+                self._snapshots = await holding.enter_async_context(frozen)
+            files = [one.folder / DISK for one in self._snapshots.values()]
+            await holding.enter_async_context(self._around.disk.covering(files))
+            self._provision.snapshots = {key: one.sha256 for key, one in self._snapshots.items()}
+            await self._disown([self._around.image.disk, *files])
+            self._began = time.monotonic()
+            with self._events.phase(Phase.PROVISION):
+                await self._guests.restore(self._snapshots)
+            await self._prepare_and_execute(staged=True)
+
+    async def _disown(self, files: list[Path]) -> None:
+        if self._around.plan.scenario.host.size is not None:
+            await self._caches.disown(files)
+
+    async def _prepare_and_execute(self, *, staged: bool) -> None:
+        with self._events.phase(Phase.PREPARE):
+            await self._prepare(staged=staged)
+        self._provision.seconds = time.monotonic() - self._began
+        async with self._around.disk.limited():
+            await self._execution.run(self._instances)
+        with self._events.phase(Phase.COLLECT):
+            await self._collect()
+
+    async def _prepare(self, *, staged: bool) -> None:
+        self._host.make()
+        self._instances[:] = [self._instance(one, place) for place, one in enumerate(self.plan.workloads)]
+        # What is frozen was staged and rehearsed before; the host never is.
+        await run_all(instance.stage(host_alone=staged) for instance in self._instances)
+        if self._around.snapshot_provider is not None:
+            await run_all(instance.rehearse_on_host() for instance in self._instances)
+        await run_all(
+            [
+                *(instance.make_ready() for instance in self._instances),
+                *(self._drop_caches(guest) for guest in self.plan.guests),
+                self._prove_cache(),
+            ]
+        )
+        with self._events.step(Part.PREPARE, "empty the host's caches"):
+            await self._caches.empty_host([*host_files(self._proofs), *await self._host.files()])
+
+    async def _drop_caches(self, guest: GuestPlan) -> None:
+        """Empty one guest's caches as soon as nothing more is asked of it."""
+        for instance in self._instances:
+            if guest.key in (instance.plan.source, instance.plan.target):
+                await instance.ready.wait()
+        with self._events.step(Part.PREPARE, "empty the caches", guest.tile, guest.guest):
+            await self._caches.empty_guest(guest)
+
+    async def _prove_cache(self) -> None:
+        with self._events.step(Part.PREPARE, "prove the cache modes"):
+            self._proofs = await self._guests.prove_cache()
+        self._events.proofs(self._proofs)
+
+    def _again(self, before: WorkloadInstance) -> WorkloadInstance:
+        index = self._instances.index(before)
+        self._instances[index] = self._instance(before.plan, before.context.position, before.context.round + 1)
+        return self._instances[index]
+
+    def _instance(self, plan: WorkloadPlan, position: int, number: int = 1) -> WorkloadInstance:
+        context = WorkloadContext(
+            workload=plan.name,
+            tile=plan.tile,
+            cell=self.plan.index,
+            seed=self._around.plan.seed,
+            source=self._shell(plan.source, plan.tile),
+            target=None if plan.target is None else self._target(plan),
+            reached=None if plan.target in (None, HOST_PLACE) else self._guests.reached_at(plan.target),
+            position=position,
+            round=number,
+        )
+        workload, emit = kinds()[plan.kind](plan.params), self._around.emit
+        return WorkloadInstance(
+            self.plan.index, plan, workload, context, emit, self._timing, looped=self.loop.on and number > 1
+        )
+
+    def _shell(self, key: str, tile: int) -> Shell:
+        return self._host.shell(tile) if key == HOST_PLACE else self._guests.shells[key]
+
+    def _target(self, plan: WorkloadPlan) -> Shell:
+        if plan.source == HOST_PLACE and plan.target == HOST_PLACE:
+            return self._around.far_host(self._host.shell(plan.tile))
+        return self._shell(str(plan.target), plan.tile)
+
+    async def _collect(self) -> None:
+        # Where one fails, none of the others goes on beside the clean-up and the next cell.
+        await run_all(
+            [self._compare_disks(), self._look_at_boots(), *(instance.collect() for instance in self._instances)]
+        )
+        for instance in self._instances:
+            instance.say_ended()
+            if not self.loop.on:
+                self._events.figures(instance)
+            if instance.error is not None:
+                self._events.end_as(Outcome.FAILED, f"{instance.label}: {instance.error}")
+        if not self.loop.on and all(instance.error is None for instance in self._instances):
+            for measurement in self._execution.contention(self._instances):
+                self._events.measurement(measurement)
+        self._events.raw(self._instances)
+        for reason in self._caches.faults:
+            self._events.end_as(Outcome.INVALID, reason)
+        self._execution.judge(self._instances, self._proofs)
+
+    async def _compare_disks(self) -> None:
+        """Fail the cell if its guests may have read other bytes than were saved and built."""
+        if self._around.integrity is not None:
+            with self._events.step(Part.COLLECT, "compare the disks"):
+                faults = await self._around.integrity.faults_after(self._snapshots.values())
+            for reason in faults:
+                self._events.end_as(Outcome.INVALID, reason)
+
+    async def _look_at_boots(self) -> None:
+        with self._events.step(Part.COLLECT, "look at the guests' boots"):
+            faults = await self._guests.boot_faults()
+        for reason in faults:
+            self._events.end_as(Outcome.INVALID, reason)
+
+    async def _clean_up(self) -> None:
+        with self._events.phase(Phase.CLEAN_UP):
+            await self._cleared("closing the clients", self._close_instances())
+            # Even if closing the clients failed, no guest keeps running in the next cell.
+            await self._cleared("destroying the guests", self._guests.destroy())
+            await self._cleared("letting go of the snapshots of added tiles", self.live_tiles.close())
+            await self._cleared("removing the files on the host", self._host.remove())
+
+    async def _close_instances(self) -> None:
+        try:
+            await run_all(instance.close() for instance in self._instances)
+        finally:
+            for note in (note for instance in self._instances for note in instance.notes):
+                self._events.warn(note)
+
+    async def _cleared(self, what: str, step: Coroutine[Any, Any, None]) -> None:
+        """One step of the clean-up within its own deadline; an error makes the cell failed."""
+        try:
+            async with asyncio.timeout(self._timing.clean_up):
+                with self._events.step(Part.CLEAN_UP, what):
+                    await step
+        except TimeoutError:
+            self._events.end_as(Outcome.FAILED, f"clean-up: {what} took longer than {self._timing.clean_up:g} s")
+        except (VmlabError, OSError) as error:
+            self._events.end_as(Outcome.FAILED, f"clean-up: {in_one_line(error)}")

@@ -1,0 +1,154 @@
+"""The parts that a run uses. Tests replace some of them; no option of the command line can."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from vmlab.guests.channel import START_LINE
+from vmlab.guests.held_client import start_line_program
+from vmlab.guests.host_shell import HostShell
+from vmlab.guests.ssh import SshShell
+from vmlab.hypervisor.contract import BootImage, Hypervisor
+from vmlab.hypervisor.disks.host_data import host_data
+from vmlab.hypervisor.disks.root_mount import mounted_root, root_with_data
+from vmlab.hypervisor.embedded import EmbeddedHypervisor
+from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
+from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
+from vmlab.hypervisor.isolation.cgroups import prefix_of
+from vmlab.hypervisor.isolation.host_cgroups import OrderedHost, programs_of
+from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
+from vmlab.hypervisor.journal import Journal
+from vmlab.hypervisor.libvirt.libvirt_root import root_folder
+from vmlab.hypervisor.network.far_host import far_host_network
+from vmlab.lab.cell.yardstick import Measure, measure_yardstick
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.provision.added_guests import LogIn
+from vmlab.lab.provision.guest_disk import GuestDisk
+from vmlab.lab.provision.guest_set import Connect
+from vmlab.lab.provision.host_side import HostTiles
+from vmlab.lab.provision.timing import USUAL, Timing
+from vmlab.lab.run.recording import HostRecording
+from vmlab.model.names import FAR_HOST_ADDRESS, HOST_ADDRESS
+from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
+from vmlab.plan.disk_room import emulated_disk_size
+from vmlab.plan.terms import Plan
+from vmlab.store.outbox import Outbox
+from vmlab.store.writer import RunWriter
+from vmlab.telemetry.host.ordered_host import GroupFiles
+from vmlab.telemetry.host_counters import HostCounters, host_counters
+from vmlab.telemetry.source import Roots
+from vmlab.telemetry.standstill import StandstillWatch
+from vmlab.workloads.contract import Shell
+
+
+def embedded(
+    folder: RunFolder, image: BootImage, notice: Callable[[str], None], ordered: OrderedHost | None
+) -> Hypervisor:
+    """libvirt's QEMU driver inside the runner."""
+    journal, kernel = Journal(folder.journal), image.kernel
+    return EmbeddedHypervisor(
+        folder.runtime, folder.disks, folder.id, notice, kernel=kernel, journal=journal, ordered=ordered
+    )
+
+
+def ordered_host(folder: RunFolder, plan: Plan) -> OrderedHost | None:
+    """The host that the plan orders; None where it is the host as it is."""
+    size = plan.scenario.host.size
+    return None if size is None else OrderedHost(prefix_of(root_folder(folder.runtime)), size)
+
+
+@contextlib.contextmanager
+def host_place(folder: RunFolder, image: BootImage) -> Iterator[HostShell]:
+    """The host behind the guest image's own root, for as long as the block runs. Raises HypervisorError, GuestError."""
+    with mounted_root(image.disk, folder.runtime, folder.id, Journal(folder.journal)) as root:
+        groups = programs_of(prefix_of(root_folder(folder.runtime)))
+        shell = HostShell(root, HOST_ADDRESS, groups=groups)
+        shell.put(START_LINE, start_line_program())
+        yield shell
+
+
+@contextlib.contextmanager
+def host_tiles(folder: RunFolder, host: Shell, tiles: Sequence[int]) -> Iterator[HostTiles]:
+    """The host with a /data of each tile's own, on the disk of the guests' disks, for as long as the block runs.
+
+    Raises HypervisorError, StoreError and OSError.
+    """
+    assert isinstance(host, HostShell)
+    with contextlib.ExitStack() as closing:
+        data = closing.enter_context(host_data(folder.disks, folder.id, Journal(folder.journal), tiles))
+        views = {tile: root_with_data(host.root, folder.runtime / f"root-{tile}", data[tile]) for tile in tiles}
+        shells = {tile: host.within(closing.enter_context(view)) for tile, view in views.items()}
+        yield HostTiles(shells, tuple(data.values()))
+
+
+@contextlib.contextmanager
+def far_host_place() -> Iterator[Callable[[Shell], Shell]]:
+    """Gives the host once more, with a card of its own on the lab's bridge. Raises HypervisorUnavailable."""
+
+    def beyond(host: Shell) -> Shell:
+        assert isinstance(host, HostShell)
+        return host.beyond(network, FAR_HOST_ADDRESS)
+
+    with far_host_network() as network:
+        yield beyond
+
+
+def settings_keeper(folder: RunFolder, tell: Tell, warn: Tell) -> SettingsKeeper:
+    """The settings of the host's kernel."""
+    return SettingsKeeper(Journal(folder.journal), folder.disks, tell, warn)
+
+
+def guest_disk(folder: RunFolder, plan: Plan) -> GuestDisk:
+    """The host's own disk, or the emulated one that the plan orders."""
+    profile = plan.scenario.host.disk
+    if profile is None:
+        return GuestDisk()
+    journal, size = Journal(folder.journal), emulated_disk_size(plan.disk_bytes)
+    return GuestDisk(
+        EmulatedDisk(DISK_PROFILES[profile], size, plan.seed, folder.disks, folder.runtime, folder.id, journal)
+    )
+
+
+def counted_host() -> HostCounters:
+    """The counters of the host below the runner's namespaces."""
+    return host_counters(Roots(host_proc=host_proc()))
+
+
+def standstills() -> StandstillWatch:
+    """A watch of all processes of this lab."""
+    return StandstillWatch(inside=host_pids() is not None)
+
+
+traced_recording = partial(HostRecording, speed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerParts:
+    """The parts that the runner uses; tests may replace them."""
+
+    hypervisor: Callable[[RunFolder, BootImage, Callable[[str], None], OrderedHost | None], Hypervisor] = embedded
+    ordered_host: Callable[[RunFolder, Plan], OrderedHost | None] = ordered_host
+    connect: Connect = SshShell.connect
+    log_in: LogIn = SshShell.log_in
+    host_place: Callable[[RunFolder, BootImage], AbstractContextManager[Shell]] = host_place
+    host_tiles: Callable[[RunFolder, Shell, Sequence[int]], AbstractContextManager[HostTiles]] = host_tiles
+    far_host_place: Callable[[], AbstractContextManager[Callable[[Shell], Shell]]] = far_host_place
+    open_store: Callable[[Path], RunWriter] = RunWriter
+    recording: Callable[[Outbox, Hypervisor, Path, Timing, int | None, GroupFiles | None], HostRecording] = (
+        traced_recording
+    )
+    guest_disk: Callable[[RunFolder, Plan], GuestDisk] = guest_disk
+    timing: Timing = USUAL
+    settings_keeper: Callable[[RunFolder, Tell, Tell], SettingsKeeper] = settings_keeper
+    yardstick: Measure = measure_yardstick
+    host_counters: Callable[[], HostCounters] = counted_host
+    standstills: Callable[[], StandstillWatch] = standstills
+
+
+REAL = RunnerParts()
+"""The parts of every run."""

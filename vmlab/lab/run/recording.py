@@ -1,0 +1,146 @@
+"""The recorder over a whole run: host and guests, each tick, into the run's store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from vmlab.hypervisor.contract import Hypervisor
+from vmlab.hypervisor.isolation.namespace import host_proc
+from vmlab.lab.provision.timing import USUAL, Timing
+from vmlab.model.concurrency import shielded
+from vmlab.model.errors import StoreError
+from vmlab.model.event import Event, Notice
+from vmlab.model.sample import Sample
+from vmlab.store.outbox import Outbox
+from vmlab.store.samples import SampleWriter
+from vmlab.telemetry.guest import GuestStats
+from vmlab.telemetry.guests import asked_of_loop
+from vmlab.telemetry.host.ordered_host import GroupFiles
+from vmlab.telemetry.recorder import Recorder
+from vmlab.telemetry.sample_summary import extremes_over, mean_over
+from vmlab.telemetry.source import Roots
+
+_KEPT_SAMPLES = 4 * 3600
+
+
+class RecentFigures:
+    """Keeps the samples of the last hours in memory, for what is checked as soon as a cell ends; passes all on."""
+
+    def __init__(self, sink: Callable[[Sample], None]) -> None:
+        self._sink = sink
+        self._kept: deque[Sample] = deque(maxlen=_KEPT_SAMPLES)
+
+    def __call__(self, sample: Sample) -> None:
+        """Take one sample, in the recorder's thread."""
+        self._kept.append(sample)
+        self._sink(sample)
+
+    def mean(self, name: str, since: float, until: float) -> float:
+        """The mean of one value over a span of the monotonic clock, as `show` has it; NaN without any."""
+        return mean_over(tuple(self._kept), name, since, until)
+
+    def extremes(self, metric: str, since: float, until: float) -> tuple[float, float]:
+        """The lowest and the highest value of any instance of `metric` in a tick within a span; NaN without any."""
+        return extremes_over(tuple(self._kept), metric, since, until)
+
+
+class KeptTicks:
+    """Passes samples on to `keep`; counts those that cannot be stored, and reports the number afterwards."""
+
+    def __init__(self, keep: Callable[[Sample], None], emit: Callable[[Event], object]) -> None:
+        self._keep = keep
+        self._emit = emit
+        self._lost = 0
+        self._why = ""
+
+    def __call__(self, sample: Sample) -> None:
+        """Keep one sample, or count it as lost."""
+        try:
+            self._keep(sample)
+        except StoreError as error:
+            self._lost += 1
+            self._why = str(error)
+        else:
+            self.tell_losses()
+
+    def tell_losses(self) -> None:
+        """Report how many were lost since the last report, if any."""
+        if self._lost:
+            ticks = "tick is" if self._lost == 1 else "ticks are"
+            self._emit(Notice(level="warning", text=f"{self._lost} {ticks} lost to the recording: {self._why}"))
+            self._lost = 0
+
+
+class HostRecording:
+    """Records while the block runs. Whatever cannot be recorded gives one notice in the run.
+
+    The process `apart` is counted as neither the lab's work nor that of others. `ordered` is the ordered host, if
+    there is one. With `speed` the speed of the CPUs is traced.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        hypervisor: Hypervisor,
+        disks: Path,
+        timing: Timing = USUAL,
+        apart: int | None = None,
+        ordered: GroupFiles | None = None,
+        *,
+        speed: bool = False,
+    ) -> None:
+        self._speed = speed
+        self._ordered = ordered
+        self._apart = apart
+        self._outbox = outbox
+        self._timing = timing
+        self._hypervisor = hypervisor
+        self._disks = disks
+        self._kept = KeptTicks(SampleWriter(outbox.writer), outbox.append)
+        self.figures = RecentFigures(self._kept)
+        self._questions: set[asyncio.Task[object]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._recorder = Recorder(
+            self._timing.tick,
+            self.figures,
+            guests=asked_of_loop(self._statistics, asyncio.get_running_loop(), self._timing.statistics),
+            disks=(self._disks,),
+            apart=self._apart,
+            ordered=self._ordered,
+            speed=self._speed,
+            notify=self._notify,
+            roots=Roots(host_proc=host_proc()),
+        )
+        self._recorder.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        # The recorder's last question to the hypervisor needs the event loop, so the loop must not wait for it here. A
+        # stop of the run at this moment would end the loop too early.
+        if not await shielded(asyncio.to_thread(self._recorder.stop, self._timing.recorder)):
+            text = f"the recorder did not end within {self._timing.recorder:g} s: its last ticks are lost"
+            self._outbox.append(Notice(level="warning", text=text))
+        # A call that hangs is not waited for, but must end before the hypervisor's connection is closed.
+        for question in self._questions:
+            question.cancel()
+        self._kept.tell_losses()
+
+    async def _statistics(self) -> GuestStats:
+        question = asyncio.current_task()
+        assert question is not None
+        self._questions.add(question)
+        try:
+            return await self._hypervisor.domain_stats()
+        finally:
+            self._questions.discard(question)
+
+    def _notify(self, line: str) -> None:
+        self._outbox.append(Notice(level="info", text=line))

@@ -1,0 +1,74 @@
+"""Whether a run needs more repeats, where its scenario names a spread and not a number of them."""
+
+from __future__ import annotations
+
+import math
+
+from vmlab.analysis.comparison.precision import widest_percent
+from vmlab.analysis.figures.directions import Directions
+from vmlab.analysis.figures.figure import RUN_TIME
+from vmlab.analysis.record.cells import cell_document
+from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.analysis.tiles.throughput import throughput_metrics
+from vmlab.model.event import (
+    SWITCHED,
+    CellEnded,
+    CellStarted,
+    Event,
+    MeasurementTaken,
+    Notice,
+    RepeatsEnded,
+    WorkloadEnded,
+    WorkloadStarted,
+)
+from vmlab.model.run import Outcome
+from vmlab.plan.terms import Plan
+
+_HEARD = (CellStarted, *SWITCHED, WorkloadStarted, WorkloadEnded, MeasurementTaken, CellEnded)
+
+
+class Repeating:
+    """Hears the events of a run, and decides after each block of cells whether there are enough."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._until = plan.scenario.until
+        self._metrics = plan.table.metrics or (RUN_TIME,)
+        kind_of = {name: entry.kind for name, entry in plan.scenario.workloads.items()}
+        self._throughput = None if plan.table.metrics else throughput_metrics(kind_of)
+        self._directions = Directions(kind_of)
+        self._timeline = RunTimeline()
+
+    def hear(self, event: Event) -> None:
+        """Take one event of the run."""
+        if self._until is not None and isinstance(event, _HEARD):
+            self._timeline.apply(event)
+
+    def ended_by(self, repeat: int) -> list[Event]:
+        """What is to be emitted if the run ends with this repeat, all cells of which have run; else nothing."""
+        until = self._until
+        if until is None or repeat < until.at_least:
+            return []
+        widest = self._widest()
+        reached = widest is not None and widest <= until.spread
+        if not reached and repeat < until.at_most:
+            return []
+        wanted = f"± {until.spread:g} %"
+        if reached:
+            notice = Notice(level="info", text=f"after {repeat} repeats every figure is known to {wanted} or better")
+        else:
+            notice = Notice(level="warning", text=f"after {repeat} repeats {_known(widest)}; {wanted} was asked for")
+        finite = None if widest is None or math.isinf(widest) else widest
+        cells = len(self._timeline.cells)
+        return [RepeatsEnded(repeats=repeat, cells=cells, widest_percent=finite, reached=reached), notice]
+
+    def _widest(self) -> float | None:
+        cells = [cell_document(cell, Outcome.ABORTED, self._directions) for cell in self._timeline.cells.values()]
+        return widest_percent(cells, self._metrics, self._throughput)
+
+
+def _known(widest: float | None) -> str:
+    if widest is None:
+        return "no figure is known"
+    if math.isinf(widest):
+        return "not every figure has a spread"
+    return f"the least certain figure is known to ± {widest:.2g} %"

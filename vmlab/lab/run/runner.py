@@ -1,0 +1,323 @@
+"""The runner: a process of its own, inside the lab's namespaces, that holds hypervisor, guests and recorder.
+
+Started by `launcher`, never by hand: ``python -m vmlab.lab.run.runner RUN FOLDER MEASURING_PLACE_FD``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from vmlab.guests.image import load as load_image
+from vmlab.hypervisor.contract import Hypervisor
+from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
+from vmlab.lab.cell.live_ksm import HostKsm
+from vmlab.lab.cell.run_yardsticks import Yardsticks
+from vmlab.lab.cell.surroundings import CellSurroundings
+from vmlab.lab.commands.coming_cells import ComingCells
+from vmlab.lab.commands.command_socket import ControlServer
+from vmlab.lab.commands.replan import widened
+from vmlab.lab.process.measuring_runs import MeasuringRun, others_measuring
+from vmlab.lab.process.prepared import PreparedRun, read_prepared
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.signals import STOPPING, released
+from vmlab.lab.provision.disk_integrity import Integrity
+from vmlab.lab.provision.host_side import HostTiles
+from vmlab.lab.provision.snapshot_provider import SnapshotProvider
+from vmlab.lab.run.cell_run import CellRun
+from vmlab.lab.run.host_facts import host_facts, ordered_disk_facts, ordered_host_facts, unfixed_speed
+from vmlab.lab.run.other_runs import noted_others
+from vmlab.lab.run.parts import REAL, RunnerParts
+from vmlab.lab.run.recording import HostRecording
+from vmlab.lab.run.repeating import Repeating
+from vmlab.lab.run.run_verdict import CODES, Verdict, counted, failure
+from vmlab.lab.run.running_cell import change_now
+from vmlab.model.concurrency import run_with_alarm, shielded
+from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
+from vmlab.model.event import CommandReceived, Event, HostProbed, Notice, RunnerFinished
+from vmlab.model.run import Outcome, worst
+from vmlab.store.outbox import Outbox
+from vmlab.workloads.contract import Shell
+
+
+class Runner:
+    """Runs the cells of a plan in order, until the end or a stop, or until the store cannot be written any more."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        prepared: PreparedRun,
+        outbox: Outbox,
+        hypervisor: Hypervisor,
+        parts: RunnerParts = REAL,
+        ordered: OrderedHost | None = None,
+        others: Callable[[], Sequence[MeasuringRun]] = tuple,
+    ) -> None:
+        """`others` gives the runs that measure on this host at the same time."""
+        self._folder = folder
+        self._prepared = prepared
+        self._outbox = outbox
+        self._hypervisor = hypervisor
+        self._parts = parts
+        self._work: asyncio.Task[Outcome] | None = None
+        self._interrupted: ExitCode | None = None
+        self._closing = contextlib.ExitStack()
+        self._host: Shell | None = None
+        self._beyond: Callable[[Shell], Shell] | None = None
+        self._coming = ComingCells(folder, prepared.plan.cells, outbox.append)
+        self._repeating = Repeating(prepared.plan)
+        self._ended_early = ""
+        self._cell: CellRun | None = None
+        self._disk = parts.guest_disk(folder, prepared.plan)
+        self._ordered = ordered
+        self._others = others
+        self._settings = parts.settings_keeper(folder, _notices(outbox, "info"), _notices(outbox))
+
+    async def run(self) -> Verdict:
+        """Run all cells, then close everything; the verdict names what could not be closed.
+
+        The launcher checks whether something is left, after this process and its namespaces have ended.
+        """
+        verdict = await self._run()
+        left = []
+        for close in (self._close_places, self._put_back_settings, self._disk.close, self._hypervisor.close):
+            try:
+                await close()
+            except (VmlabError, OSError) as error:
+                left.append(in_one_line(error))
+        return replace(verdict, reason="; ".join(filter(None, [verdict.reason, *left])))
+
+    async def _close_places(self) -> None:
+        self._closing.close()
+
+    async def _put_back_settings(self) -> None:
+        self._settings.put_back()
+
+    async def _run(self) -> Verdict:
+        control = ControlServer(self._folder.control, self._obey)
+        try:
+            await control.open()
+            if self._interrupted is not None:
+                return self._stopped()
+            self._work = asyncio.ensure_future(self._until_overdue())
+            outcome = await self._work
+            return Verdict(outcome, CODES[outcome], self._ended_early)
+        except asyncio.CancelledError:
+            return self._stopped()
+        except (VmlabError, OSError) as error:
+            return failure(error)
+        finally:
+            await control.close()
+
+    def _stopped(self) -> Verdict:
+        return Verdict(Outcome.ABORTED, self._interrupted or ExitCode.INTERRUPTED, "stopped")
+
+    async def _until_overdue(self) -> Outcome:
+        return await run_with_alarm(self._outbox.overdue(), self._open_and_run())
+
+    async def _open_and_run(self) -> Outcome:
+        # Close only when opening has finished or failed, and no call for the hypervisor's facts is running.
+        await shielded(self._hypervisor.open())
+        opening = shielded(self._disk.open(self._prepared.image.disk, _notices(self._outbox, "info")))
+        for done in await asyncio.gather(opening, self._ask_hypervisor(), return_exceptions=True):
+            if isinstance(done, BaseException):
+                raise done
+        await self._probe()
+        return await self._run_cells()
+
+    async def _ask_hypervisor(self) -> None:
+        """Have it find out what it keeps, which may take seconds."""
+        await self._hypervisor.accelerator()
+        await shielded(self._hypervisor.facts())
+
+    async def _probe(self) -> None:
+        accelerator = await self._hypervisor.accelerator()
+        host = {**host_facts(self._folder.disks), **await shielded(self._hypervisor.facts())}
+        host["disk"] |= ordered_disk_facts(self._prepared.plan.scenario.host.disk)
+        host |= ordered_host_facts(self._prepared.plan.scenario.host.size)
+        self._outbox.append(HostProbed(accelerator=accelerator, host=host))
+        if (text := unfixed_speed(host)) is not None:
+            self._outbox.append(Notice(level="warning", text=text))
+
+    async def _run_cells(self) -> Outcome:
+        outcomes = []
+        timing = self._parts.timing
+        ordered = None if self._ordered is None else self._ordered.files()
+        recorded = self._parts.recording(
+            self._outbox, self._hypervisor, self._folder.disks, timing, self._disk.pid, ordered
+        )
+        async with recorded as recording:
+            image, added = load_image(self._prepared.image.disk.parent), self._prepared.added
+            integrity = Integrity(image, self._outbox.append, added.values())
+            around = self._surroundings(recording, integrity)
+            while (cell := self._coming.take()) is not None:
+                self._settings.apply(cell.host)
+                self._cell = CellRun(cell, around)
+                try:
+                    outcome = await self._cell.run()
+                finally:
+                    self._cell = None
+                outcomes.append(counted(cell, outcome))
+                await self._outbox.settled()
+                if self._disk.dead:
+                    # It may have died after the figures were taken: then no cell has failed, but the run has.
+                    await self._disk.until_dead()
+                if self._enough(cell.repeat):
+                    break
+                if integrity.image_fault is not None:
+                    self._ended_early = integrity.image_fault
+                    break
+        return worst(outcomes)
+
+    def _emit(self, event: Event) -> None:
+        self._outbox.append(event)
+        self._repeating.hear(event)
+
+    def _enough(self, repeat: int) -> bool:
+        """Whether the run ends with this repeat, which is then recorded."""
+        events = [] if self._coming.has(repeat) else self._repeating.ended_by(repeat)
+        for event in events:
+            self._outbox.append(event)
+        return bool(events)
+
+    def _surroundings(self, recording: HostRecording, integrity: Integrity) -> CellSurroundings:
+        return CellSurroundings(
+            run=self._folder.id,
+            plan=self._prepared.plan,
+            hypervisor=self._hypervisor,
+            image=self._prepared.image,
+            emit=self._emit,
+            raw=self._outbox,
+            host_tiles=self._host_tiles,
+            far_host=self._far_host,
+            host_mean=recording.figures.mean,
+            host_extremes=recording.figures.extremes,
+            why_called_off=self._why_called_off,
+            connect=self._parts.connect,
+            log_in=self._parts.log_in,
+            added=self._prepared.added,
+            snapshot_provider=self._snapshot_provider(integrity),
+            integrity=integrity,
+            timing=self._parts.timing,
+            host_settings=self._settings.in_force,
+            host_counters=self._parts.host_counters,
+            standstills=self._parts.standstills,
+            yardsticks=Yardsticks(self._parts.yardstick, self._parts.timing.yardstick),
+            disk=self._disk,
+            ksm=HostKsm(self._settings, self._others, self._prepared.plan.scenario.host.memory_bytes is not None),
+        )
+
+    def _why_called_off(self) -> str:
+        trouble = self._outbox.trouble()
+        return "stopped" if self._interrupted is not None or trouble is None else in_one_line(trouble)
+
+    def _snapshot_provider(self, integrity: Integrity) -> SnapshotProvider | None:
+        if self._prepared.plan.cold:
+            return None
+        seed = self._prepared.plan.seed
+        emit, timing = self._outbox.append, self._parts.timing
+        helper = self._prepared.plan.scenario.helper
+        return SnapshotProvider(self._hypervisor, self._prepared.image, seed, emit, integrity, timing, helper=helper)
+
+    def _host_tiles(self, tiles: Sequence[int]) -> AbstractContextManager[HostTiles]:
+        if self._host is None:
+            place = self._parts.host_place(self._folder, self._prepared.image)
+            self._host = self._closing.enter_context(place)
+        return self._parts.host_tiles(self._folder, self._host, tiles)
+
+    def _far_host(self, host: Shell) -> Shell:
+        if self._beyond is None:
+            self._beyond = self._closing.enter_context(self._parts.far_host_place())
+        return self._beyond(host)
+
+    async def _obey(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if command == "coming":
+            return self._coming.listed()
+        if command == "set":
+            if self._prepared.plan.control:
+                raise UsageError("a control run has one configuration on both sides, and keeps it")
+            now = arguments.pop("now", False)
+            return (
+                await change_now(self._cell, arguments, partial(widened, self._folder))
+                if now
+                else self._coming.change(arguments)
+            )
+        if command != "stop":
+            raise UsageError(f"this runner does not know the command {command!r}")
+        name = arguments.get("signal")
+        number = signal.SIGTERM if name == signal.SIGTERM.name else signal.SIGINT
+        self.stop(ExitCode.of_signal(number), str(arguments.get("origin", "vmlab stop")))
+        return {}
+
+    def stop(self, code: ExitCode, origin: str) -> None:
+        """Stop, with clean-up; a second call changes nothing."""
+        if self._interrupted is None:
+            self._interrupted = code
+            self._outbox.append(CommandReceived(command="stop", origin=origin))
+            if self._work is not None:
+                self._work.cancel()
+
+
+def _notices(outbox: Outbox, level: str = "warning") -> Callable[[str], None]:
+    def keep(text: str) -> None:
+        outbox.append(Notice(level=level, text=text))
+
+    return keep
+
+
+async def run_in(folder: RunFolder, place: int, parts: RunnerParts = REAL) -> None:
+    """Run what the launcher prepared in `folder`, and write the verdict to its store. Handles SIGTERM and SIGINT.
+
+    `place` is from `measuring.measuring_place`. Raises StoreError where the verdict cannot be written.
+    """
+    writer = parts.open_store(folder.store)
+    outbox = Outbox(writer, patience=parts.timing.store, hang=parts.timing.store_hang)
+    try:
+        verdict = await _ran(folder, place, parts, outbox)
+    except (VmlabError, OSError) as error:
+        verdict = failure(error)
+    outbox.append(RunnerFinished(outcome=verdict.outcome, exit_code=int(verdict.exit_code), reason=verdict.reason))
+    try:
+        await asyncio.to_thread(outbox.close, parts.timing.store)
+    finally:
+        writer.close()
+
+
+async def _ran(folder: RunFolder, place: int, parts: RunnerParts, outbox: Outbox) -> Verdict:
+    prepared = read_prepared(folder)
+    ordered = parts.ordered_host(folder, prepared.plan)
+    hypervisor = parts.hypervisor(folder, prepared.image, _notices(outbox), ordered)
+    others = partial(others_measuring, place, folder.id)
+    runner = Runner(folder, prepared, outbox, hypervisor, parts, ordered, others)
+    loop = asyncio.get_running_loop()
+    for number in STOPPING:
+        loop.add_signal_handler(number, runner.stop, ExitCode.of_signal(number), signal.Signals(number).name)
+    released()
+    async with noted_others(place, folder.id, outbox.append):
+        return await runner.run()
+
+
+def main(parts: RunnerParts = REAL) -> None:
+    """Entry point of the runner's process."""
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    folder = RunFolder(sys.argv[1], Path(sys.argv[2]))
+    if (pid := os.environ.get("VMLAB_HOST_PID")) is not None:
+        folder.note_processes(runner_pid=int(pid))
+    try:
+        asyncio.run(run_in(folder, int(sys.argv[3]), parts))
+    except StoreError as error:
+        sys.exit(f"vmlab: {error}")
+
+
+if __name__ == "__main__":
+    main()

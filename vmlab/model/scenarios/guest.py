@@ -1,0 +1,205 @@
+"""What a guest is given: one list of attributes, which scenario, plan, domain and snapshot share.
+
+A new attribute is a field of `GuestAttributes` and needs no other list: scenarios may set it, its name is an axis, plan
+and domain have it, and a snapshot fits only a guest with the same value. An attribute that a saved guest does not
+depend on is marked with `NOT_SEEN` or `SeenAs`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from vmlab.model.cache import has_write_cache
+from vmlab.model.run import CacheMode
+from vmlab.model.scenarios.scenario_part import ScenarioPart
+from vmlab.model.units import BitRate, Bytes, number_or_percent
+
+
+@dataclass(frozen=True, slots=True)
+class NotSeen:
+    """Marks an attribute that the guest cannot see, so that a snapshot fits with any value of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAs:
+    """Marks an attribute of which the guest sees only the result of `made_by`; that result is called `name`."""
+
+    name: str
+    made_by: Callable[[Any], Any]
+
+
+NOT_SEEN = NotSeen()
+
+
+@dataclass(frozen=True, slots=True)
+class OfDataDisk:
+    """Marks an attribute of the data disk; a guest without a data disk cannot have it."""
+
+
+OF_DATA_DISK = OfDataDisk()
+
+
+def _vcpus(value: object) -> object:
+    if value == "host" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 256):
+        return value
+    raise ValueError("needs a whole number from 1 to 256, or the word host for as many as the host has")
+
+
+Vcpus = Annotated[
+    int | Literal["host"],
+    BeforeValidator(_vcpus),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": 256}, {"const": "host"}]}),
+]
+
+
+LAB_IMAGE = "debian"
+"""The name of vmlab's own image."""
+_IMAGE_NAME = re.compile(r"[a-z][a-z0-9.-]{0,30}", re.ASCII)
+
+
+def check_image_name(name: object) -> object:
+    """The name of an image; it can be used unchanged as the name of a folder. Raises ValueError for anything else."""
+    if not isinstance(name, str) or not _IMAGE_NAME.fullmatch(name):
+        raise ValueError("needs small letters, digits, dots and dashes, at most 31, the first a letter")
+    return name
+
+
+ImageName = Annotated[
+    str, BeforeValidator(check_image_name), WithJsonSchema({"type": "string", "pattern": f"^{_IMAGE_NAME.pattern}$"})
+]
+Boot = Literal["lab", "normal", "rescue"]
+Allocation = Literal["thin", "full"]
+_IN_POOL = re.compile(r"rbd:([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})", re.ASCII)
+
+
+def _backing(value: object) -> object:
+    if value in ("file", "block") or (isinstance(value, str) and _IN_POOL.fullmatch(value)):
+        return value
+    raise ValueError("needs file, block, or rbd:POOL with the name of a pool of a Ceph cluster")
+
+
+Backing = Annotated[
+    str,
+    BeforeValidator(_backing),
+    WithJsonSchema({"anyOf": [{"enum": ["file", "block"]}, {"type": "string", "pattern": f"^{_IN_POOL.pattern}$"}]}),
+]
+Network = Literal["plain", "vxlan", "nat"]
+Cache = Annotated[CacheMode, SeenAs("write_cache", has_write_cache)]
+
+
+class GuestAttributes(ScenarioPart):
+    """The attributes of a guest as a scenario gives them. Aliases are the keys in the scenario."""
+
+    vcpus: Vcpus = 1
+    """Virtual CPUs, 1 to 256; ``host`` for as many as the host has."""
+    memory_bytes: Annotated[Bytes, Field(alias="memory", ge=64 * 2**20, le=2**44)]
+    """RAM, such as 512 MiB."""
+    disk_bytes: Annotated[Bytes, Field(alias="disk", ge=2**30, le=2**46)] = 8 * 2**30
+    """Size of the disk as the guest sees it, such as 8 GiB; only what is written takes room on the host."""
+    queues: Annotated[int, Field(ge=1, le=64)] = 1
+    """Queues of the virtio disk."""
+    cpu_shares: Annotated[int | None, Field(ge=2, le=262144), NOT_SEEN] = None
+    """Weight of the guest's CPU time against other guests (cgroup); a guest without it counts as 1024."""
+    cpu_quota: Annotated[float | None, *number_or_percent(10, 100, optional=True), NOT_SEEN] = None
+    """The most that each virtual CPU gets of a host CPU, such as 40 % or 40 (cgroup); no limit where it is left out."""
+    cache: Cache = "writeback"
+    """Cache mode of the disk: none, writeback, writethrough, directsync or unsafe."""
+    boot: Boot = "lab"
+    """What it boots into: only what the lab needs (lab), what Debian usually starts (normal), or rescue mode."""
+    image: ImageName = LAB_IMAGE
+    """The image that it starts from: vmlab's own (debian), or the one that `vmlab image add` has made known so."""
+    data_bytes: Annotated[Bytes | None, Field(alias="data", ge=2**26, le=2**46, multiple_of=4096), NOT_SEEN] = None
+    """Size of a second disk, empty and mounted at ``/data`` when the workloads start, such as 100 GiB."""
+    data_queues: Annotated[int, Field(ge=1, le=64), NOT_SEEN, OF_DATA_DISK] = 1
+    """Queues of the data disk; the guest uses at most one for each of its CPUs."""
+    allocation: Annotated[Allocation, NOT_SEEN, OF_DATA_DISK] = "thin"
+    """Whether room on the host is allocated as the disk is written (thin), or all of it before (full)."""
+    backing: Annotated[Backing, NOT_SEEN, OF_DATA_DISK] = "file"
+    """The data disk is a file (file), a loop device on one (block), or an image in a pool of your Ceph (rbd:POOL)."""
+    read_ahead_bytes: Annotated[
+        Bytes | None, Field(alias="read_ahead", ge=0, le=2**30, multiple_of=4096), NOT_SEEN, OF_DATA_DISK
+    ] = None
+    """How far the guest reads ahead on its data disk, such as 4 MiB; the kernel's own choice where it is left out."""
+    data_cache: Annotated[CacheMode | None, NOT_SEEN, OF_DATA_DISK] = None
+    """Cache mode of the data disk; that of the first disk where it is left out."""
+    network: Annotated[Network, NOT_SEEN] = "plain"
+    """How others reach it: over the lab's bridge (plain), through a tunnel (vxlan), or by an elastic address (nat)."""
+    bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN] = None
+    """The most that it gets from the network, and as much that it sends, with headers, such as 30 Mbit/s."""
+
+    @property
+    def is_labs(self) -> bool:
+        """Whether it starts from vmlab's own image; only such a guest can be frozen."""
+        return self.image == LAB_IMAGE
+
+    @property
+    def data_mode(self) -> CacheMode:
+        """The cache mode of the data disk."""
+        return self.data_cache or self.cache
+
+    @property
+    def cache_modes(self) -> tuple[CacheMode, ...]:
+        """The cache modes of all its disks."""
+        return (self.cache,) if self.data_bytes is None else (self.cache, self.data_mode)
+
+    @property
+    def pool(self) -> str | None:
+        """The pool of a Ceph cluster that its data disk lies in."""
+        found = None if self.data_bytes is None else _IN_POOL.fullmatch(self.backing)
+        return None if found is None else found[1]
+
+    def without_data_disk(self) -> tuple[str, ...]:
+        """The scenario's keys that are given for a data disk, when the guest has no data disk."""
+        if self.data_bytes is not None:
+            return ()
+        fields = type(self).model_fields
+        said = [name for name in fields if name in self.model_fields_set and OF_DATA_DISK in fields[name].metadata]
+        return tuple(fields[name].alias or name for name in said)
+
+    def resources(self, host_cpus: int) -> GuestResources:
+        """The same on a host with so many processors."""
+        values = {name: getattr(self, name) for name in GuestResources.model_fields}
+        return GuestResources(**{**values, "vcpus": host_cpus if self.vcpus == "host" else self.vcpus})
+
+
+class GuestResources(GuestAttributes):
+    """The attributes of one guest on one host: used by plan, domain and snapshot. Sizes are ints of bytes."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    vcpus: Annotated[int, Field(ge=1)]
+    """Virtual CPUs."""
+
+    def with_cpu_shares(self, shares: int | None) -> GuestResources:
+        """The same with another weight."""
+        return self.model_copy(update={"cpu_shares": shares})
+
+    def with_free_cpu(self) -> GuestResources:
+        """The same with neither weight nor limit, as a guest has them that is about to be frozen."""
+        return self.model_copy(update={"cpu_shares": None, "cpu_quota": None})
+
+    def with_cache(self, mode: CacheMode) -> GuestResources:
+        """The same with another cache mode of all disks."""
+        return self.model_copy(update={"cache": mode, "data_cache": None})
+
+    def seen(self) -> dict[str, Any]:
+        """What the guest sees of them, by name, as JSON values. A saved guest loads only where all are equal."""
+        found: dict[str, Any] = {}
+        for name, field in type(self).model_fields.items():
+            if NOT_SEEN in field.metadata:
+                continue
+            shown, value = name, getattr(self, name)
+            for mark in field.metadata:
+                if isinstance(mark, SeenAs):
+                    shown, value = mark.name, mark.made_by(value)
+            found[shown] = value
+        return found
+
+
+GUEST_ATTRIBUTES = tuple(field.alias or name for name, field in GuestAttributes.model_fields.items())
+"""The scenario's keys for the attributes. Each is also the name of an axis over all guests."""

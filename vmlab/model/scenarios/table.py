@@ -1,0 +1,61 @@
+"""How results are laid out: one record for scenario, plan and all readers of a run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from vmlab.model.scenarios.axis import Scalar
+from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple
+
+WORKLOADS = "workloads"
+METRICS = "metrics"
+STATISTICS = "statistics"
+PARTS = (WORKLOADS, METRICS, STATISTICS)
+"""What a side of a table may have besides axes."""
+
+Statistic = Literal["mean", "sd", "cv", "sum", "jain", "best", "worst"]
+Relative = Literal["difference", "percent", "ratio", "overhead", "slowdown"]
+
+_WORDS_SCHEMA = WithJsonSchema(
+    {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "uniqueItems": True}]}
+)
+Words = Annotated[tuple[str, ...], Field(strict=False, max_length=8), BeforeValidator(as_tuple), _WORDS_SCHEMA]
+Metrics = Annotated[tuple[str, ...], Field(strict=False, max_length=16), BeforeValidator(as_tuple), _WORDS_SCHEMA]
+Side = Annotated[
+    tuple[str, ...], Field(strict=False, min_length=1, max_length=8), BeforeValidator(as_tuple), _WORDS_SCHEMA
+]
+Statistics = Annotated[tuple[Statistic, ...], Field(strict=False, max_length=7), BeforeValidator(as_tuple)]
+
+
+class Table(ScenarioPart):
+    """How results are laid out: axes, ``workloads``, ``metrics`` or ``statistics`` on either side."""
+
+    columns: Side
+    """What varies across the top: an axis, `workloads`, `metrics` or `statistics`, or a list, the outermost first."""
+    rows: Side = (WORKLOADS,)
+    """What varies down the side, as for `columns`."""
+    metrics: Metrics = ()
+    """Figures of the workloads; also `wall_seconds`, and `host.NAME` for means of the host. Without it `run_time`."""
+    statistics: Statistics = ()
+    """Statistics over several readings: mean, sd (n - 1), cv (sd in % of the mean), sum, jain, best, worst."""
+    over: Literal["tiles", "repeats"] = "tiles"
+    """What `statistics` are over: the tiles of a cell, or the repeats of a cell."""
+    relative: Relative | None = None
+    """How figures are related to the baseline: difference, percent, ratio, overhead (100 % less percent) or slowdown.
+    """
+    baseline: Scalar | dict[str, Scalar] | None = None
+    """What figures are compared with: a value of a side, or values by axis, as `{setup: host}`; not an absent one."""
+    best_of: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """The number of repeats of which only the best counts, as in some publications."""
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The metrics that the table has."""
+        return self.metrics or ("run_time",)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it is one word on each side and nothing else: such tables have differences by default."""
+        return len(self.columns) == len(self.rows) == 1 and not (self.metrics or self.statistics or self.relative)

@@ -1,0 +1,106 @@
+"""Paths such as ``workloads.*.threads``: where an axis or an assignment sets its value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from vmlab.model.scenarios.axis import HOST_AXES
+from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES
+from vmlab.model.scenarios.host_settings import Host, why_not_varied
+from vmlab.model.scenarios.scenario import Guest, Scenario, WorkloadEntry
+from vmlab.plan.scenario_file.problems import Place, meant, shorten
+from vmlab.plan.scenario_file.scenario_document import Document
+from vmlab.plan.scenario_file.scenario_keys import keys_of, params_of
+
+_PART = re.compile(r"\*|[a-z][a-z0-9_-]*", re.ASCII)
+_FIXED = ("repeats", "until", "order", "warm_up", "warm", "seed", "hypervisor", "provision", "helper", "summary")
+_MEMBER_ROOTS = ("guests", "workloads")
+AXIS_ROOTS = (*_MEMBER_ROOTS, "host")
+ASSIGNMENT_ROOTS = (*AXIS_ROOTS, "axes", "limits", "targets", *_FIXED)
+TILES: Place = ("tiles",)
+"""The place for a number of tiles, which is not in the document: the planner reads it."""
+
+
+def expand(document: Document, path: str, roots: Iterable[str]) -> list[Place]:
+    """All places that a path means; ``*`` means every guest or workload that has such a key.
+
+    Raises ValueError, with what would be right, for a path that means nothing.
+    """
+    parts = path.split(".") if len(path) <= 200 else []
+    if not parts or not all(_PART.fullmatch(part) for part in parts):
+        raise ValueError(f"{shorten(path)!r} is not a path such as workloads.web.requests or guests.*.memory")
+    if parts[0] not in roots:
+        raise ValueError(f"{shorten(path)!r} begins with nothing that can be set; {meant(parts[0], roots)}")
+    if tuple(roots) == AXIS_ROOTS and (why := why_not_varied(path)):
+        raise ValueError(f"{path} {why}")
+    if parts[0] in _MEMBER_ROOTS:
+        return _members(document, parts, path)
+    if parts[0] in _FIXED and len(parts) == 1:
+        return [(parts[0],)]
+    if parts[0] == "targets" and len(parts) == 3 and "*" not in parts:
+        return [tuple(parts)]
+    if parts[0] == "axes" and path.removeprefix("axes.") in HOST_AXES:
+        return [("axes", path.removeprefix("axes."))]
+    if parts[0] in ("limits", "host", "axes") and len(parts) == 2 and parts[1] != "*":
+        known = _KEYS[parts[0]]() if parts[0] in _KEYS else [parts[1]]
+        if parts[1] not in known:
+            what = {"limits": "limit", "host": "setting of the host"}[parts[0]]
+            raise ValueError(f"there is no {what} {shorten(parts[1])!r}; {meant(parts[1], known)}")
+        return [(parts[0], parts[1])]
+    raise ValueError(f"{shorten(path)!r} means nothing; {parts[0]} is set as {_example(parts[0])}")
+
+
+def point_places(document: Document, path: str) -> list[Place]:
+    """All places that a key of a named point means: a path of an axis, ``tiles``, or an attribute of all guests.
+
+    Raises ValueError, with what would be right, for a path that means nothing.
+    """
+    if path == "tiles":
+        return [TILES]
+    if path not in GUEST_ATTRIBUTES and "." not in path:
+        words = ["tiles", *GUEST_ATTRIBUTES, "absent", "without"]
+        raise ValueError(f"there is no {shorten(path)!r} to set; {meant(path, words)}")
+    return expand(document, f"guests.*.{path}" if path in GUEST_ATTRIBUTES else path, AXIS_ROOTS)
+
+
+_KEYS = {
+    "limits": lambda: keys_of(type(Scenario.model_fields["limits"].default)),
+    "host": lambda: keys_of(Host),
+}
+
+
+def _example(root: str) -> str:
+    examples = {
+        "limits": "limits.start_skew",
+        "axes": "axes.tiles",
+        "host": "host.thp",
+        "targets": "targets.web.latency_p95",
+    }
+    return examples.get(root, root)
+
+
+def _members(document: Document, parts: list[str], path: str) -> list[Place]:
+    root, *rest = parts
+    found = document.at((root,))
+    names = [str(name) for name in found] if isinstance(found, dict) else []
+    if len(rest) != 2 or rest[1] == "*":
+        raise ValueError(f"{shorten(path)!r} needs three parts, such as {root}.{names[0] if names else 'NAME'}.KEY")
+    name, key = rest
+    if name == "*":
+        places: list[Place] = [(root, each, key) for each in names if key in _keys(document, root, each)]
+        if not places:
+            raise ValueError(f"{shorten(path)!r} hits nothing: no {root[:-1]} here has a {key!r}")
+        return places
+    if name not in names:
+        raise ValueError(f"there is no {root[:-1]} {shorten(name)!r}; {meant(name, names)}")
+    keys = _keys(document, root, name)
+    if key not in keys:
+        raise ValueError(f"{root}.{name} has no {shorten(key)!r}; {meant(key, keys)}")
+    return [(root, name, key)]
+
+
+def _keys(document: Document, root: str, name: str) -> list[str]:
+    if root == "guests":
+        return keys_of(Guest)
+    return keys_of(WorkloadEntry) + params_of(document.at((root, name, "kind")))

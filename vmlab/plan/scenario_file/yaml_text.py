@@ -1,0 +1,227 @@
+"""YAML to plain values, with the position of every key and value, and with bounds on everything.
+
+Events are read one by one and a tree is built from them here, so that nesting, aliases and duplicate keys are
+stopped where they begin: no text can make it recurse or grow without end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.reader import ReaderError
+
+from vmlab.model.errors import ScenarioError
+from vmlab.plan.scenario_file.problems import Place, Position, shorten
+from vmlab.plan.scenario_file.scalars import scalar
+
+MOST_BYTES = 256 * 1024
+MOST_NODES = 10_000
+MOST_NESTING = 16
+
+
+@dataclass(slots=True)
+class Tree:
+    """A document: `value` in plain Python, and where each place's value and key stand in the text."""
+
+    value: Any = None
+    values: dict[Place, Position] = field(default_factory=dict)
+    keys: dict[Place, Position] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A value before places are known. `size` counts nodes and `height` levels, with aliases expanded."""
+
+    kind: str
+    content: Any
+    position: Position
+    size: int
+    height: int = 0
+
+
+def parse(text: str, file: Path | str) -> Tree:
+    """Parse one document. Raises ScenarioError with the position of the first thing that is wrong."""
+    builder = _Builder(text, file)
+    tree = Tree()
+    try:
+        tree.value = _place(builder.document(), (), tree)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        raise ScenarioError(_plainly(error, text), file=file, line=where[0], column=where[1]) from None
+    except ReaderError as error:
+        before = text[: error.position]
+        line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+        raise ScenarioError("a control character is not allowed", file=file, line=line, column=column) from None
+    except YAMLError as error:
+        raise ScenarioError(f"is not YAML: {shorten(error, 120)}", file=file) from None
+    return tree
+
+
+def _plainly(error: MarkedYAMLError, text: str) -> str:
+    problem = str(error.problem or error.context or "cannot be read")
+    if "'\\t'" in problem:
+        return "a tab cannot indent YAML; use spaces"
+    began = error.context_mark
+    if began is not None and "expected <block end>" in problem:
+        what = "list" if "sequence" in str(error.context) else "mapping"
+        column = "" if error.problem_mark is None else f" has column {error.problem_mark.column + 1}"
+        if error.problem_mark is not None and error.problem_mark.column == began.column:
+            return (
+                f"wrong indentation: this is in the column of the {what} from line {began.line + 1}, and no part of it"
+            )
+        nearest = f"the one from line {began.line + 1} has column {began.column + 1}"
+        return f"wrong indentation: no {what} above{column}; {nearest}"
+    for kind, signs in (("mapping", "{}"), ("sequence", "[]")):
+        if began is not None and f"flow {kind}" in str(error.context):
+            opened = f"'{signs[0]}' on line {began.line + 1}, column {began.column + 1}"
+            return f"is not YAML: a ',' or the '{signs[1]}' that closes {opened} is missing before this"
+    if (plain := _of_scalar(error, problem, text)) is not None:
+        return plain
+    context = f" {error.context}" if error.context and error.problem else ""
+    return shorten(f"is not YAML: {problem}{context}", 160)
+
+
+def _of_scalar(error: MarkedYAMLError, problem: str, text: str) -> str | None:
+    """What is wrong with one key or value, where that can be said in other words than the parser's."""
+    began, here = error.context_mark, error.problem_mark
+    if began is not None and "quoted scalar" in str(error.context):
+        return f"the quotation mark on line {began.line + 1}, column {began.column + 1} is not closed"
+    if began is not None and "expected ':'" in problem:
+        return f"line {began.line + 1} has no colon: a key needs one, and a space or a new line after it"
+    if (sign := re.search(r"character '(.)' that cannot start", problem)) is not None:
+        return f"a value cannot begin with {sign[1]}; put it in quotation marks"
+    if here is None or "mapping values are not allowed" not in problem:
+        return None
+    lines = text.splitlines()
+    if re.search(r":\s", lines[here.line][: here.column]):
+        return "a value that contains a colon and a space needs quotation marks"
+    above = next((place for place in range(here.line - 1, -1, -1) if lines[place].strip()), None)
+    if above is None:
+        return None
+    if re.search(r":\s", lines[above]):
+        return f"wrong indentation: the key of line {above + 1} has its value there already, and this is deeper"
+    return f"line {above + 1} is no key with a value: a space is missing after its colon, or the colon itself"
+
+
+class _Builder:
+    """Builds the tree of nodes from the parser's events."""
+
+    def __init__(self, text: str, file: Path | str) -> None:
+        self._events: Iterator[Any] = iter(YAML(typ="safe", pure=True).parse(text))
+        self._file = file
+        self._anchors: dict[str, _Node | None] = {}
+
+    def document(self) -> _Node:
+        """The one document of the text."""
+        self._next("StreamStart")
+        event = next(self._events)
+        if type(event).__name__ == "StreamEndEvent":
+            self._fail("is empty; a scenario needs at least a name and workloads", Position(1, 1))
+        node = self._node(next(self._events), 0)
+        self._next("DocumentEnd")
+        event = next(self._events)
+        if type(event).__name__ != "StreamEndEvent":
+            self._fail("holds a second document; a scenario is one", _position(event))
+        return node
+
+    def _next(self, kind: str) -> None:
+        event = next(self._events)
+        if type(event).__name__ != f"{kind}Event":
+            raise YAMLError(f"{kind} expected")
+
+    def _fail(self, message: str, position: Position) -> NoReturn:
+        raise ScenarioError(message, file=self._file, line=position.line, column=position.column)
+
+    def _node(self, event: Any, depth: int) -> _Node:
+        position = _position(event)
+        if depth > MOST_NESTING:
+            self._fail(f"is nested more than {MOST_NESTING} deep", position)
+        kind = type(event).__name__.removesuffix("Event")
+        if kind == "Alias":
+            return self._alias(event, position, depth)
+        if event.tag not in (None, "!"):
+            self._fail(f"the tag {shorten(event.tag)} is not allowed", position)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        node = {"Scalar": self._scalar, "SequenceStart": self._sequence, "MappingStart": self._mapping}[kind](
+            event, position, depth
+        )
+        if node.size > MOST_NODES:
+            self._fail(f"holds more than {MOST_NODES} values, aliases counted in full", position)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _alias(self, event: Any, position: Position, depth: int) -> _Node:
+        node = self._anchors.get(event.anchor)
+        if node is None:
+            word = "stands inside itself" if event.anchor in self._anchors else "names no anchor"
+            self._fail(f"the alias *{shorten(event.anchor)} {word}", position)
+        if depth + node.height > MOST_NESTING:
+            self._fail(f"is nested more than {MOST_NESTING} deep, aliases followed", position)
+        return _Node(node.kind, node.content, position, node.size, node.height)
+
+    def _scalar(self, event: Any, position: Position, depth: int) -> _Node:
+        plain = event.style is None and event.tag is None
+        if any("\ud800" <= sign <= "\udfff" for sign in event.value):
+            self._fail("half of a surrogate pair is no character", position)
+        try:
+            value = scalar(event.value) if plain else event.value
+        except ValueError as error:
+            self._fail(f"{shorten(event.value)} {error}", position)
+        return _Node("scalar", value, position, 1)
+
+    def _sequence(self, event: Any, position: Position, depth: int) -> _Node:
+        items: list[_Node] = []
+        size = 1
+        while type(inner := next(self._events)).__name__ != "SequenceEndEvent":
+            items.append(self._node(inner, depth + 1))
+            size += items[-1].size
+            self._bound(size, items[-1].position)
+        return _Node("sequence", items, position, size, 1 + max((item.height for item in items), default=0))
+
+    def _mapping(self, event: Any, position: Position, depth: int) -> _Node:
+        entries: dict[str, tuple[_Node, _Node]] = {}
+        size = 1
+        while type(inner := next(self._events)).__name__ != "MappingEndEvent":
+            key = self._node(inner, depth + 1)
+            name = self._key(key)
+            if name in entries:
+                first = entries[name][0].position.line
+                self._fail(f"the key {shorten(name)!r} stands twice; the first is on line {first}", key.position)
+            entries[name] = (key, self._node(next(self._events), depth + 1))
+            size += 1 + entries[name][1].size
+            self._bound(size, key.position)
+        return _Node("mapping", entries, position, size, 1 + max((v.height for _, v in entries.values()), default=0))
+
+    def _key(self, key: _Node) -> str:
+        if key.kind != "scalar":
+            self._fail("a key must be a word", key.position)
+        return key.content if isinstance(key.content, str) else str(key.content)
+
+    def _bound(self, size: int, position: Position) -> None:
+        if size > MOST_NODES:
+            self._fail(f"holds more than {MOST_NODES} values, aliases counted in full", position)
+
+
+def _position(event: Any) -> Position:
+    return Position(event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+def _place(node: _Node, place: Place, tree: Tree) -> Any:
+    """Plain values of a node, with positions noted in `tree`. The size of nodes is bounded already."""
+    tree.values[place] = node.position
+    if node.kind == "sequence":
+        return [_place(item, (*place, index), tree) for index, item in enumerate(node.content)]
+    if node.kind == "mapping":
+        for name, (key, _) in node.content.items():
+            tree.keys[(*place, name)] = key.position
+        return {name: _place(value, (*place, name), tree) for name, (_, value) in node.content.items()}
+    return node.content

@@ -1,0 +1,135 @@
+"""What bound the cells of a run, and where their bytes went, in plain text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from vmlab.analysis.figures.counted_cells import counts
+from vmlab.analysis.figures.figure import figure_of
+from vmlab.analysis.record.bound import bound_over, idle_disk_words
+from vmlab.analysis.record.traffic import traffic_over
+from vmlab.analysis.shape import CellDocument, MovedDocument
+from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.run import WARM_UP, Outcome
+from vmlab.model.units import format_bytes
+from vmlab.report.grid import paragraph
+from vmlab.report.words import NOT_MEASURED, cells_words, folded, plural
+
+_MOST_POINTS = 12
+"""Of more points only a count is shown below the tables; each has its own page."""
+_WORDS = {"cpu": "CPU", "none": "nothing"}
+ROWS = ("guests read", "guests wrote", "at its limit")
+
+
+def resource_word(resource: str) -> str:
+    """A resource of `bound_by` in a table."""
+    return _WORDS.get(resource, resource)
+
+
+def traffic_row(row: str, cells: Sequence[CellDocument]) -> str:
+    """The text of one of `ROWS` for cells that share a column."""
+    if row == "at its limit":
+        counted = [cell["bound_by"] for cell in cells if cell["repeat"] != WARM_UP]
+        found = [bound["resource"] for bound in counted if bound is not None]
+        return ", ".join(map(resource_word, dict.fromkeys(found))) or NOT_MEASURED
+    figure = figure_of(cells, lambda cell: _guests_bytes(cell, row))
+    return format_bytes(figure.spread.mean) if figure.spread else NOT_MEASURED
+
+
+def _guests_bytes(cell: CellDocument, row: str) -> float | None:
+    moved = _moved(cell, row)
+    return moved["guests_bytes"] if moved else None
+
+
+def _moved(cell: CellDocument, row: str) -> MovedDocument | None:
+    traffic = cell["disk_traffic"]
+    return None if traffic is None else traffic["read" if row == "guests read" else "written"]
+
+
+def bound_lines(cell: CellDocument) -> Iterator[str]:
+    """The sentences of one cell: what bound it, and where its bytes went."""
+    if cell["bound_by"] is not None:
+        yield cell["bound_by"]["sentence"]
+    if cell["disk_traffic"] is not None and cell["disk_traffic"]["sentence"]:
+        yield cell["disk_traffic"]["sentence"]
+
+
+def limits_lines(cells: Sequence[CellDocument], width: int) -> list[str]:
+    """What bound the cells of each point, and whether the disk mattered where cache modes are compared."""
+    known = [cell for cell in cells if cell["bound_by"] is not None]
+    if not known:
+        return []
+    lines = ["what bound the cells"]
+    points: dict[str, list[CellDocument]] = {}
+    for cell in known:
+        if counts(cell) and cell["outcome"] == Outcome.PASSED:
+            points.setdefault(axes_words(cell["axes"]), []).append(cell)
+    if not points:
+        return []
+    if len(points) > _MOST_POINTS:
+        lines += paragraph(_counted(known), width, "  ")
+    else:
+        for place, those in points.items():
+            lines += paragraph(f"{place or 'all cells'}: {'; '.join(_point_words(those))}", width, "  ")
+    note = idle_disk_words(known)
+    return lines + (paragraph(note, width, "  ") if note else [])
+
+
+def _point_words(cells: Sequence[CellDocument]) -> Iterator[str]:
+    """The sentences of one point, over its repeats."""
+    bounds = [cell["bound_by"] for cell in cells if cell["bound_by"] is not None]
+    found = bound_over(bounds)
+    alike = sum(one["resource"] == found["resource"] for one in bounds)
+    yield found["sentence"] + (f" (so in {alike} of {plural(len(bounds), 'cell')})" if alike < len(bounds) else "")
+    traffic = [cell["disk_traffic"] for cell in cells if cell["disk_traffic"] is not None]
+    if traffic and (moved := traffic_over(traffic)["sentence"]):
+        yield moved
+
+
+def cell_words(cell: CellDocument) -> str:
+    """``cell 2 (tiles 1, cache writeback, repeat 1)``."""
+    return f"cell {cell['cell']} ({axes_words(cell['axes'])}, {repeat_words(cell['repeat'])})"
+
+
+def unpassed_lines(cells: Sequence[CellDocument]) -> Iterator[str]:
+    """Why cells did not pass: a line for each of them, and one for each kind of reason that three or more have."""
+    by_number = {str(cell["cell"]): cell for cell in cells}
+    lines: dict[str, list[str]] = {}
+    for outcome in dict.fromkeys(cell["outcome"] for cell in cells if cell["outcome"] != Outcome.PASSED):
+        reasons = [
+            (number, reason)
+            for number, cell in by_number.items()
+            if cell["outcome"] == outcome
+            for reason in cell["reasons"] or ["it has no end in the store"]
+        ]
+        for numbers, reason, _ in folded(reasons):
+            those = [by_number[number] for number in numbers]
+            what = cell_words(those[0]) if len(those) == 1 else _cells_words(those)
+            lines.setdefault(f"{what} {_did(outcome, len(those))}", []).append(reason)
+    yield from (f"{words}: {'; '.join(reasons)}" for words, reasons in lines.items())
+
+
+def _cells_words(cells: Sequence[CellDocument]) -> str:
+    """``cells 3, 7 and 11 (cache none)``: with what all of them have of the axes."""
+    axes = cells[0]["axes"]
+    shared = axes_words(
+        {name: axes[name] for name in axes if all(one["axes"].get(name) == axes[name] for one in cells)}
+    )
+    return cells_words([cell["cell"] for cell in cells]) + (f" ({shared})" if shared else "")
+
+
+def _did(outcome: str, count: int) -> str:
+    match outcome:
+        case Outcome.FAILED:
+            return "failed"
+        case Outcome.ABORTED:
+            return "was aborted" if count == 1 else "were aborted"
+        case _:
+            return f"{'is' if count == 1 else 'are'} {outcome}"
+
+
+def _counted(cells: Sequence[CellDocument]) -> str:
+    counts = Counter(cell["bound_by"]["resource"] for cell in cells if cell["bound_by"] is not None)
+    parts = [f"{resource_word(name)} in {count}" for name, count in counts.most_common()]
+    return f"at its limit, of {plural(len(cells), 'cell')}: {', '.join(parts)}; `vmlab show RUN:CELL` has the evidence"

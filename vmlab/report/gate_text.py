@@ -1,0 +1,95 @@
+"""The gate of a comparison in words: a line for each condition at each row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vmlab.analysis.comparison.comparison import Comparison
+from vmlab.analysis.comparison.gate import Answer, Level, State
+from vmlab.analysis.statistics.sample_size import MOST
+from vmlab.model.axes import axes_words
+from vmlab.model.visible import visible_values
+from vmlab.model.written import written
+from vmlab.report.figures import value_text
+from vmlab.report.grid import WIDTH, paragraph
+from vmlab.report.verdicts import UNPROVEN, UNTESTED, estimate_words, untested_words
+from vmlab.report.words import plural
+
+_FAILS = "FAIL"
+_MARKS = {State.NOT_MET: "ok", State.POSSIBLE: UNPROVEN, State.CANNOT_TELL: UNTESTED}
+"""Of what does not fail."""
+
+
+def gate_text(comparison: Comparison, width: int = WIDTH) -> str:
+    """The verdict of the gate, and below it each of its answers; empty without conditions."""
+    answers = visible_values(comparison.gate)
+    if not answers:
+        return ""
+    lines = ["", f"gate: {_overall(answers)}"]
+    for answer, line in zip(answers, answer_lines(comparison), strict=True):
+        mark = _FAILS if answer.fails else _MARKS[answer.state]
+        lines += paragraph(f"{mark:<{len(_FAILS)}}  {line}", width, "      ")
+    return "\n".join(lines) + "\n"
+
+
+def _overall(answers: Sequence[Answer]) -> str:
+    """How it ended, and at how many places that is not known."""
+    places = plural(len(answers), "place")
+    fails = sum(answer.fails for answer in answers)
+    undecided = sum(answer.undecided for answer in answers)
+    told = [f"failed at {fails}"] if fails else []
+    told += [f"undecided at {undecided}"] if undecided else []
+    return f"{', '.join(told)} of {places}" if told else "passed"
+
+
+def failing_lines(comparison: Comparison, *, undecided: bool = False) -> list[str]:
+    """A line for each answer by which the gate fails, or which is `undecided`, if these are asked for."""
+    answers = zip(comparison.gate, answer_lines(comparison), strict=True)
+    return [line for answer, line in answers if answer.fails or (undecided and answer.undecided)]
+
+
+def answer_lines(comparison: Comparison) -> list[str]:
+    """Each answer as one line: condition, row, and what is known of it."""
+    several = len(comparison.labels) > 2
+    return [_line(answer, several) for answer in visible_values(comparison.gate)]
+
+
+def _line(answer: Answer, several: bool) -> str:
+    place = [*([axes_words(answer.axes)] if answer.axes else []), *([answer.candidate] if several else [])]
+    return f"{', '.join([answer.condition.text, *place])}: {_known(answer)}"
+
+
+def _known(answer: Answer) -> str:
+    found = answer.found
+    if answer.level is not None:
+        return f"{answer.state}: {_level_words(answer.level)}{_to_decide(answer, answer.level.runs)}"
+    if answer.state != State.CANNOT_TELL:
+        return f"{answer.state}: {estimate_words(found)}{_to_decide(answer, not found.paired)}"
+    # Where the readings themselves are the obstacle, the words for it are those below every table.
+    return f"{answer.state}: {answer.because if answer.because != found.because else untested_words(found)}"
+
+
+def _level_words(level: Level) -> str:
+    """A level with its interval and the readings that it rests on, or what one takes."""
+    unit = "runs" if level.runs else "repeats"
+    form = written(level.unit, [level.estimate])
+    size, *ends = (
+        f"{value_text(value, level.unit, form=form)} {form.unit}".rstrip()
+        for value in (level.estimate, *(level.interval or ()))
+    )
+    if level.interval is None:
+        of = f" of one of {level.figures} figures" if level.figures > 1 else ""
+        return f"{size}; too few readings: {level.readings} {unit}; the level{of} takes {level.needed} {unit} at least"
+    low, high = ends
+    corrected = f", corrected for {level.figures} figures" if level.figures > 1 else ""
+    confidence = f"at {level.confidence:.4g} % confidence"
+    return f"{size} ({low} to {high}) {confidence}{corrected}, {level.readings} {unit}"
+
+
+def _to_decide(answer: Answer, runs: bool) -> str:
+    """How many readings decide what is possible, as the end of a line; empty for all else."""
+    if answer.state != State.POSSIBLE:
+        return ""
+    unit = "repeats" if not runs else "runs" if answer.level else "runs a side"
+    count = f"more than {MOST}" if answer.to_decide is None else f"about {answer.to_decide}"
+    return f"; to decide it takes {count} {unit}"

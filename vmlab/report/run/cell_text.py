@@ -1,0 +1,154 @@
+"""Everything about one cell in plain text: all of its figures, not only those of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from vmlab.analysis.shape import CellDocument, RemadeDocument, RunDocument
+from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.results import RawOutput
+from vmlab.model.sample import unit_of
+from vmlab.model.units import format_bytes
+from vmlab.model.visible import visible, visible_line, visible_values
+from vmlab.report.bound_text import bound_lines
+from vmlab.report.figures import unit_word, value_text
+from vmlab.report.grid import WIDTH, Column, grid, paragraph, shorten
+from vmlab.report.heading import heading
+from vmlab.report.run.host_rows import mean_text, row_label
+from vmlab.report.run.loop_text import loop_lines, loop_rows_of
+from vmlab.report.run.switch_text import span_lines, switch_lines, tile_change_lines
+from vmlab.report.run.target_text import verdict_words
+from vmlab.report.run.yardstick_text import yardstick_words
+from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, plural
+from vmlab.telemetry.host.host_figures import HEADLINES
+
+_OF_STAGES = 5
+"""How many of the host's headlines are shown for a stage: user, system, iowait, await and utilisation."""
+
+
+def cell_text(document: RunDocument, cell: CellDocument, width: int = WIDTH) -> str:
+    """The heading of the run, then one cell: outcome, phases, every measurement, the host, the proofs."""
+    document, cell = visible_values(document), visible_values(cell)
+    lines = [*heading(document, width), ""]
+    for text in _facts(cell):
+        lines += paragraph(text, width, "  ")
+    for section in (
+        _measurements(cell, width),
+        loop_lines(loop_rows_of(cell["loop"]), width),
+        [line for text in _remade(cell["remade"]) for line in paragraph(text, width, "  ")],
+        _stages(cell, width),
+        span_lines(cell, width),
+        _host(cell, width),
+        list(_proofs(cell, width)),
+        [shorten(network_words(proof), width) for proof in cell["network_proof"]],
+        list(_seen(cell, width)),
+    ):
+        lines += ["", *section] if section else []
+    return "\n".join(lines) + "\n"
+
+
+def _facts(cell: CellDocument) -> Iterator[str]:
+    yield f"cell {cell['cell']} ({axes_words(cell['axes'])}), {repeat_words(cell['repeat'])}: {cell['outcome']}"
+    yield from (f"  {reason}" for reason in cell["reasons"])
+    provision = cell["provision"]
+    if provision["seconds"] is not None:
+        ready = plural(provision["guests"], "guest")
+        yield f"{ready} ready after {number(provision['seconds'])} s ({provision['how']})"
+    if host := host_words(cell["settings"].get("host", {})):
+        yield f"settings of the host: {host}"
+    if cell["start_skew_ms"] is not None:
+        known = cell["skew_uncertainty_ms"]
+        uncertain = "" if known is None else f" ± {number(known)}"
+        yield f"workloads started {number(cell['start_skew_ms'])}{uncertain} ms apart"
+    if cell["wall_seconds"] is not None:
+        yield f"total wall clock {number(cell['wall_seconds'])} s"
+    yield from switch_lines(cell)
+    yield from tile_change_lines(cell)
+    if cell["targets"]:
+        yield f"targets: {verdict_words(cell)}"
+    yield from bound_lines(cell)
+    if (yardstick := yardstick_words(cell)) is not None:
+        yield yardstick
+    if cell["phases"]:
+        yield "phases: " + ", ".join(f"{name} {number(seconds)} s" for name, seconds in cell["phases"].items())
+
+
+def _measurements(cell: CellDocument, width: int) -> list[str]:
+    taken = cell["measurements"]
+    if not taken:
+        return []
+    columns = [
+        Column("tile", [str(one["tile"]) for one in taken]),
+        Column("metric", [one["metric"] for one in taken], beside=True),
+        Column("value", [value_text(one["value"], one["unit"], cell["outcome"]) for one in taken], beside=True),
+        Column("unit", [unit_word(one["unit"], one["value"]) for one in taken], beside=True),
+    ]
+    return grid("workload", [one["workload"] for one in taken], columns, width)
+
+
+def _stages(cell: CellDocument, width: int) -> list[str]:
+    """Stages of workloads with the host's CPU and disk meanwhile; all of its figures are in the JSON."""
+    stages = cell["stages"]
+    if not stages:
+        return []
+    columns = [
+        Column("tile", [str(one["tile"]) for one in stages]),
+        Column("stage", [one["stage"] for one in stages], beside=True),
+        Column("s", [number(one["seconds"]) for one in stages], beside=True),
+    ]
+    for figure in HEADLINES[:_OF_STAGES]:
+        means = [one["host"].get(figure.name) for one in stages]
+        texts = [NOT_MEASURED if mean is None else mean_text(figure, mean["mean"]) for mean in means]
+        columns.append(Column(row_label(figure), texts))
+    return grid("workload", [one["workload"] for one in stages], columns, width)
+
+
+def _remade(changes: Iterable[RemadeDocument]) -> Iterator[str]:
+    """A line for each figure that was made again, with the old one."""
+    for one in changes:
+        was, value = ("none" if figure is None else f"{figure:.6g}" for figure in (one["was"], one["value"]))
+        where = f"{one['workload']} of tile {one['tile']}, {one['metric']}"
+        when = f"by vmlab {one['version']}, {moment(one['at'])}"
+        yield f"{where}: {value} (unit {one['unit']}), made again {when}; it was {was}"
+
+
+def _host(cell: CellDocument, width: int) -> list[str]:
+    host = cell["host"]
+    if not host:
+        return []
+    columns = [
+        Column("mean", [host_number(figure["mean"], unit_of(name)) for name, figure in host.items()]),
+        Column("max", [host_number(figure["max"], unit_of(name)) for name, figure in host.items()]),
+        Column("p95", [host_number(figure["p95"], unit_of(name)) for name, figure in host.items()]),
+    ]
+    return grid("host", list(host), columns, width)
+
+
+def _proofs(cell: CellDocument, width: int) -> Iterator[str]:
+    for proof in cell["cache_proof"]:
+        flag = "on" if proof["o_direct"] else "off"
+        verdict = "as asked" if proof["agrees"] else "NOT as asked"
+        yield shorten(f"{proof['guest']}: cache {proof['expected']} {verdict}, O_DIRECT {flag}, {proof['file']}", width)
+
+
+def _seen(cell: CellDocument, width: int) -> Iterator[str]:
+    """What was found inside of each guest, a line for its boot and one for its data disk."""
+    for guest in cell["seen_in_guests"]:
+        name = f"{guest['guest']} of tile {guest['tile']}"
+        if (boot := guest["boot"]) is not None:
+            failed = f", failed: {' '.join(boot['failed'])}" if boot["failed"] else ""
+            units = f"{len(boot['units'])} units active"
+            yield shorten(f"{name}: boot {boot['mode']}, {boot['state']} in {boot['target']}, {units}{failed}", width)
+        if (disk := guest["data_disk"]) is not None:
+            seen = f"{format_bytes(disk['bytes'])}, queues {disk['queues']}"
+            ahead = f"read-ahead {format_bytes(disk['read_ahead_bytes'])}"
+            yield shorten(f"{name}: data disk {disk['device']} of {seen}, {ahead}", width)
+
+
+def raw_text(outputs: list[tuple[int, RawOutput]]) -> str:
+    """What tools printed, control characters made visible, each under a line with its origin."""
+    parts = []
+    for cell, output in outputs:
+        where = f"cell {cell}, tile {output.tile}, {output.workload} on {output.guest}: {output.name}"
+        parts.append(f"==> {visible_line(where)} <==\n{visible(output.text.rstrip())}\n")
+    return "\n".join(parts) or "no tool printed anything\n"

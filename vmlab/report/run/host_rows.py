@@ -1,0 +1,52 @@
+"""The host's figures while the workloads ran, below the run times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vmlab.analysis.figures.figure import figure_of, host_mean
+from vmlab.analysis.figures.table_layout import Block, TableLayout, absent_reason, axis_title
+from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.model.axes import axis_word
+from vmlab.model.units import format_bytes
+from vmlab.model.written import written
+from vmlab.report.bound_text import ROWS, traffic_row
+from vmlab.report.grid import Column, grid
+from vmlab.report.words import NOT_MEASURED, host_number, number
+from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry.host.host_figures import HEADLINES
+
+
+def row_label(figure: HostFigure) -> str:
+    """``disk read MB/s``: the label of a row of means; bytes carry their unit themselves."""
+    unit = "" if figure.unit == "B" else written(figure.unit).unit
+    return f"{figure.label} {unit}".rstrip()
+
+
+def mean_text(figure: HostFigure, mean: float) -> str:
+    """A mean as text in such a row."""
+    if figure.unit == "B":
+        return format_bytes(mean)
+    return host_number(mean) if figure.unit in ("%", "ms") else number(mean * written(figure.unit).factor)
+
+
+def host_lines(document: RunDocument, layout: TableLayout, block: Block, width: int) -> list[str]:
+    """Means over the execute phase, in a column for each value of the axis that is varied; [] without samples."""
+    rows = [figure for figure in HEADLINES if any(figure.name in cell["host"] for cell in block.cells)]
+    if not rows:
+        return []
+    more = [row for row in ROWS if any(traffic_row(row, [cell]) != NOT_MEASURED for cell in block.cells)]
+    axis = layout.main_axis
+    absent = {axis_word(value) for value in layout.values.get(axis or "", ()) if absent_reason(document, axis, value)}
+    columns = [
+        Column(name, [*(_text(cells, figure) for figure in rows), *(traffic_row(row, cells) for row in more)])
+        for name, cells in layout.groups(block).items()
+        if name not in absent
+    ]
+    labels = [*map(row_label, rows), *more]
+    return ["host, mean while the workloads ran", *grid(axis_title(document, axis), labels, columns, width)]
+
+
+def _text(cells: Sequence[CellDocument], figure: HostFigure) -> str:
+    found = figure_of(cells, host_mean(figure.name))
+    return mean_text(figure, found.spread.mean) if found.spread else NOT_MEASURED

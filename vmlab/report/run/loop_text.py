@@ -1,0 +1,91 @@
+"""Loops in words: a round as it ends, and throughput and latency of each workload by tile and over all tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from vmlab.analysis.record.loops import LoopRow, loop_rows
+from vmlab.model.event import RoundEnded
+from vmlab.model.run import Outcome
+from vmlab.model.written import written
+from vmlab.report.figures import value_words
+from vmlab.report.grid import Column, grid
+from vmlab.report.words import NOT_MEASURED, number
+
+if TYPE_CHECKING:
+    from vmlab.analysis.shape import LoopDocument
+
+ROUNDS_RATE = "rounds/min"
+"""The rate of a workload whose kind tells none: how often it was done."""
+_OF_A_MINUTE = 60
+
+
+def round_words(event: RoundEnded) -> str:
+    """``tile 1 web round 3 passed: 12.3 1/s, latency_p95 0.25 s``; without figures where it has none."""
+    text = f"tile {event.tile} {event.workload} round {event.round} {event.outcome}"
+    if event.outcome != Outcome.PASSED:
+        return text
+    row = loop_rows([event])[0]
+    rate, unit = _rate(row)
+    return f"{text}: {rate} {unit}, {row.latency_metric} {value_words(row.latency, 's')}"
+
+
+def loop_ended_words(cell: int) -> str:
+    """What a viewer hears who ended a loop."""
+    return f"cell {cell}: no workload starts again; the cell ends when those under way have ended"
+
+
+def tile_asked_words(cell: int, before: int, after: int) -> str:
+    """What a viewer hears whose wish for one tile more or fewer is being done."""
+    if after > before:
+        return f"cell {cell}: tile {after} is being added; the cell counts for nothing"
+    return f"cell {cell}: tile {before} is retired when its rounds have ended; the cell counts for nothing"
+
+
+def loop_rows_of(documents: Sequence[LoopDocument]) -> list[LoopRow]:
+    """The rows as they stand in ``vmlab.run/1``."""
+    return [
+        LoopRow(
+            workload=one["workload"],
+            tile=one["tile"],
+            rounds=one["rounds"],
+            throughput=one["throughput"],
+            unit=one["unit"],
+            of_rounds=one["of_rounds"],
+            latency=one["latency_seconds"],
+            latency_metric=one["latency_metric"],
+        )
+        for one in documents
+    ]
+
+
+def loop_lines(rows: Sequence[LoopRow], width: int) -> list[str]:
+    """A grid with a row for each workload in each tile, and in all where there are more; [] for no row."""
+    shown = list(_without_sums_of_one(rows))
+    if not shown:
+        return []
+    rates = [_rate(row) for row in shown]
+    columns = [
+        Column("tile", ["all" if row.tile is None else str(row.tile) for row in shown]),
+        Column("rounds", [str(row.rounds) for row in shown], beside=True),
+        Column("throughput", [rate for rate, _ in rates], beside=True),
+        Column("in", [unit for _, unit in rates], beside=True),
+        Column("latency", [value_words(row.latency, "s") for row in shown], beside=True),
+        Column("which is", [row.latency_metric for row in shown], beside=True),
+    ]
+    return grid("loop", [row.workload for row in shown], columns, width)
+
+
+def _without_sums_of_one(rows: Sequence[LoopRow]) -> Iterator[LoopRow]:
+    tiles = {row.tile for row in rows if row.tile is not None}
+    return (row for row in rows if row.tile is not None or len(tiles) > 1)
+
+
+def _rate(row: LoopRow) -> tuple[str, str]:
+    if row.throughput is None:
+        return NOT_MEASURED, ""
+    if row.of_rounds:
+        return number(row.throughput * _OF_A_MINUTE), ROUNDS_RATE
+    form = written(row.unit)
+    return number(row.throughput * form.factor), form.unit

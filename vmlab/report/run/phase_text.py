@@ -1,0 +1,81 @@
+"""Where the time of a run went, in plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from vmlab.analysis.record.phases import CellTime, RunTime, StepTime
+from vmlab.model.axes import axes_words, repeat_words
+from vmlab.model.run import Part
+from vmlab.model.visible import visible_values
+from vmlab.report.grid import WIDTH, Column, grid, paragraph
+from vmlab.report.heading import behind_notes
+from vmlab.report.words import NOT_MEASURED
+
+_SUM = "sum"
+_SHARE = "share"
+_SMALLEST = 0.005
+"""Seconds between phases of which a table of hundredths shows nothing."""
+_NOTHING = "the run has no cell yet"
+
+
+def phases_text(time: RunTime, width: int = WIDTH) -> str:
+    """Each cell's parts in seconds, and their sums. Of a single cell, its steps too."""
+    time = visible_values(time)
+    cells = time["cells"]
+    if not cells:
+        return f"{_NOTHING}\n"
+    lines = [line for text in _heading(time) for line in paragraph(text, width)]
+    lines += ["", *_parts(cells, time["parts"], width)]
+    if len(cells) == 1:
+        lines += ["", *_steps(cells[0]["steps"], width)] if cells[0]["steps"] else []
+        lines += ["", *(line for text in _facts(cells[0]) for line in paragraph(text, width))]
+    return "\n".join(lines) + "\n"
+
+
+def _heading(time: RunTime) -> Iterator[str]:
+    outside = f"{_seconds(time['outside_seconds'])} s of them outside its cells"
+    accelerators = [time["accelerator"] if cell["guests"] else None for cell in time["cells"]]
+    yield from behind_notes(accelerators, time["ordered"], "a part of the cells")
+    yield f"run {time['run']}: {_seconds(time['seconds'])} s, {outside}; seconds of each part of its cells:"
+
+
+def _facts(cell: CellTime) -> Iterator[str]:
+    yield f"cell {cell['cell']} ({axes_words(cell['axes'])}), {repeat_words(cell['repeat'])}: {cell['outcome']}"
+    if cell["steps"]:
+        yield "steps of one part may overlap; at: seconds after the beginning of the cell"
+
+
+def _parts(cells: Sequence[CellTime], sums: Mapping[str, float], width: int) -> list[str]:
+    """Cells down, parts across; with several cells their sums and shares below."""
+    total = sum(sums.values())
+    several = len(cells) > 1
+    labels = [str(cell["cell"]) for cell in cells] + ([_SUM] if several else []) + [_SHARE]
+    columns = []
+    for name, seconds in sums.items():
+        if name == Part.OTHER and seconds < _SMALLEST:
+            continue
+        texts = [_seconds(cell["parts"].get(name)) for cell in cells] + ([_seconds(seconds)] if several else [])
+        columns.append(Column(name, [*texts, _share(seconds, total)]))
+    texts = [_seconds(cell["seconds"]) for cell in cells] + ([_seconds(total)] if several else [])
+    columns.append(Column("all", [*texts, _share(total, total)]))
+    return grid("cell", labels, columns, width)
+
+
+def _share(seconds: float, total: float) -> str:
+    return f"{100 * seconds / total:.0f} %" if total > 0 else NOT_MEASURED
+
+
+def _steps(steps: Sequence[StepTime], width: int) -> list[str]:
+    columns = [
+        Column("step", [step["step"] for step in steps], beside=True),
+        Column("tile", [str(step["tile"]) if step["tile"] else "" for step in steps], beside=True),
+        Column("place", [step["place"] for step in steps], beside=True),
+        Column("at", [_seconds(step["began"]) for step in steps], beside=True),
+        Column("s", [_seconds(step["seconds"]) for step in steps], beside=True),
+    ]
+    return grid("part", [step["part"] for step in steps], columns, width)
+
+
+def _seconds(value: float | None) -> str:
+    return NOT_MEASURED if value is None else f"{value:.2f}"

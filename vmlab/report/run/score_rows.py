@@ -1,0 +1,144 @@
+"""The scores of a run over its tiles, as rows of text for every kind of report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from vmlab.analysis.figures.figure import RUN_TIME, Figure
+from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.statistics.sample_size import readings_needed
+from vmlab.analysis.tiles.knee import ONE_REPEAT, TOO_FEW, Knee, KneeVerdict, Tested
+from vmlab.analysis.tiles.scores import PlaceScores, ScoreRow, scores_of
+from vmlab.model.axes import axes_words
+from vmlab.model.run import AxisValue
+from vmlab.report.figures import figure_text
+from vmlab.report.grid import Column, grid
+from vmlab.report.words import APART, NOT_MEASURED, STATISTIC_WORDS, apart_words, plural
+
+TITLE = "From tile to tile"
+_ALL = "all workloads"
+_HEADS = ("efficiency", "gain %", "Jain", "CV %", "worst tile %")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTable:
+    """The scores at one place of the axes: a caption, and a label with a text for each of `heads` in each row."""
+
+    caption: str
+    heads: tuple[str, ...]
+    labels: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def score_tables(document: RunDocument) -> list[ScoreTable]:
+    """A table for each place of the other axes; [] for a run of single tiles."""
+    return [_table(place) for place in scores_of(document)]
+
+
+def score_lines(document: RunDocument, width: int) -> list[str]:
+    """The tables as plain text, none wider than `width`."""
+    lines: list[str] = []
+    for table in score_tables(document):
+        columns = [Column(head, [row[at] for row in table.rows]) for at, head in enumerate(table.heads)]
+        lines += [*([""] if lines else []), table.caption, *grid("", table.labels, columns, width)]
+    return lines
+
+
+def score_notes(document: RunDocument) -> Iterator[str]:
+    """The knee of each place, and what the columns mean; nothing for a run of single tiles."""
+    places = scores_of(document)
+    rows = [row for place in places for row in place.rows]
+    if not rows:
+        return
+    for place in places:
+        if place.knee is not None:
+            yield knee_words(place.axes, place.knee)
+    yield throughput_words(
+        {row.workload: document["run"]["throughput"].get(row.workload, RUN_TIME) for row in rows if row.workload}
+    )
+    if any(row.workload is None for row in rows):
+        yield f"{_ALL}: geometric mean of their throughput in each tile, as in VMmark"
+    if any(row.efficiency.spread for row in rows):
+        yield "efficiency: throughput of all tiles over as many times that of one tile alone"
+        yield "gain: what each further tile adds, in percent of the throughput of one tile alone"
+    yield from (STATISTIC_WORDS[name] for name in ("jain", "cv"))
+    varies = "; varies: it is another one in another repeat" if any(row.worst_tile is None for row in rows) else ""
+    yield f"worst tile: throughput of the slowest tile in percent of the tiles' mean{varies}"
+    if all(row.throughput.readings[1:] == () for row in rows):
+        yield "one reading of each score: no spread is known, and nothing follows from how two of them differ"
+    apart = [row.together for row in rows if row.apart]
+    if apart:
+        yield apart_words(apart)
+
+
+def throughput_words(metrics: Mapping[str, str]) -> str:
+    """Which metric of each workload is its throughput, in a sentence."""
+    names: dict[str, list[str]] = {}
+    for workload, metric in metrics.items():
+        names.setdefault("1 / run_time" if metric == RUN_TIME else metric, []).append(workload)
+    return "throughput: " + "; ".join(f"{metric} of {', '.join(those)}" for metric, those in names.items())
+
+
+def knee_words(axes: Mapping[str, AxisValue], knee: Knee) -> str:
+    """What is known of a knee, with what it rests on."""
+    where = f"knee, {axes_words(axes)}" if axes else "knee"
+    share = f"{knee.share_percent:g} %"
+    if knee.verdict == KneeVerdict.NOT_REACHED:
+        fewest = min(step.repeats for step in knee.steps)
+        each = ", on average where numbers of tiles were skipped" if _skips(knee.steps) else ""
+        adds = f"each further one adds more than {share} of one tile's throughput{each}"
+        return f"{where}: not reached up to {knee.steps[-1].after} tiles; {adds}, by {plural(fewest, 'repeat')}"
+    step = knee.decided
+    assert step is not None
+    if knee.verdict == KneeVerdict.REACHED:
+        after = f"after {plural(step.before, 'tile')}"
+        if knee.up_to != knee.tiles:
+            after += f" to {knee.up_to}, as the numbers between were not run"
+        return f"{where}: {after}; {_step(step)}, less than {share}, by {plural(step.repeats, 'repeat')}"
+    seen = "" if knee.seen is None else f"; the estimates alone put it after {plural(knee.seen, 'tile')}"
+    few = step.because in (ONE_REPEAT, TOO_FEW)
+    needed = f", and it takes {readings_needed()} repeats at least" if few else ""
+    return f"{where}: cannot tell; {_step(step)}, and the limit is {share}: {step.because}{needed}{seen}"
+
+
+def _skips(steps: Sequence[Tested]) -> bool:
+    return any(step.after > step.before + 1 for step in steps)
+
+
+def _step(step: Tested) -> str:
+    """``tile 3 adds 4.1 % (2.0 to 6.3) of one tile's throughput``."""
+    who = f"tile {step.after}" if step.after == step.before + 1 else f"each of tiles {step.before + 1} to {step.after}"
+    if step.gain is None:
+        return f"it is not known what {who} adds"
+    interval = "" if step.interval is None else f" ({step.interval[0]:.1f} to {step.interval[1]:.1f})"
+    return f"{who} adds {step.gain:.1f} %{interval} of one tile's throughput"
+
+
+def _table(place: PlaceScores) -> ScoreTable:
+    caption = f"{TITLE.lower()}, {axes_words(place.axes)}" if place.axes else TITLE.lower()
+    labels = tuple(f"{row.workload or _ALL}, {plural(row.tiles, 'tile')}" for row in place.rows)
+    texts = [_texts(row) for row in place.rows]
+    # Without cells of one tile nothing is known of efficiency and gain.
+    kept = [at for at in range(len(_HEADS)) if any(text[at] != NOT_MEASURED for text in texts)]
+    rows = tuple(tuple(text[at] for at in kept) for text in texts)
+    return ScoreTable(caption, tuple(_HEADS[at] for at in kept), labels, rows)
+
+
+def _texts(row: ScoreRow) -> tuple[str, ...]:
+    mark = f" {APART}" if row.apart else ""
+    tile = f" (tile {row.worst_tile})" if row.worst_tile is not None else " (varies)"
+    return (
+        *(f"{text}{mark}" if text != NOT_MEASURED else text for text in map(figure_text, (row.efficiency, row.gain))),
+        f"{_index(row.jain)}{mark}",
+        figure_text(row.cv),
+        f"{figure_text(row.worst)}{tile}",
+    )
+
+
+def _index(figure: Figure) -> str:
+    """An index from 0 to 1, which needs more than two digits."""
+    spread = figure.spread
+    if spread is None:
+        return NOT_MEASURED
+    return f"{spread.mean:.4f}" if spread.half_width is None else f"{spread.mean:.4f} ± {spread.half_width:.4f}"

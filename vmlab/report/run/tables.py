@@ -1,0 +1,136 @@
+"""The table of a run: what was measured, laid out as its scenario asks, with the doubts below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from vmlab.analysis.comparison.compare import compare, sides_by_axis
+from vmlab.analysis.comparison.result_table import ResultTable, result_tables
+from vmlab.analysis.figures.intent import WORKLOADS
+from vmlab.analysis.figures.table_layout import TableLayout, layout_of
+from vmlab.analysis.shape import RunDocument
+from vmlab.model.axes import absent_words, axes_words, axis_word
+from vmlab.model.run import WARM_UP, AxisValue
+from vmlab.model.visible import visible_values
+from vmlab.report.bound_text import limits_lines, unpassed_lines
+from vmlab.report.grid import WIDTH, paragraph
+from vmlab.report.heading import heading
+from vmlab.report.headline import explanation
+from vmlab.report.run.blocks import block_lines, intervals_shown
+from vmlab.report.run.host_rows import host_lines
+from vmlab.report.run.named import named_differences, named_figures
+from vmlab.report.run.score_rows import score_lines, score_notes
+from vmlab.report.run.target_text import missed_sentence, target_lines
+from vmlab.report.run.tiles_text import carried_lines
+from vmlab.report.run.yardstick_text import short_notices, yardsticks_note
+from vmlab.report.verdicts import difference_notes, outlier_notes
+from vmlab.report.words import MARK, STATISTIC_WORDS, apart_words, plural
+
+
+def run_table(document: RunDocument, width: int = WIDTH) -> str:
+    """The plain text of a run's results; no line is wider than `width`, which should be 60 or more.
+
+    A run that has no cell yet is its heading alone.
+    """
+    document = visible_values(document)
+    missed = missed_sentence(document["cells"])
+    above = [*heading(document, width), *(paragraph(missed, width, "  ") if missed else [])]
+    return "\n".join([*above, *table_lines(document, width)]) + "\n"
+
+
+def table_lines(document: RunDocument, width: int) -> list[str]:
+    """The tables and the notes of a run without its heading; every text of `document` has to be visible."""
+    layout = layout_of(document)
+    lines: list[str] = []
+    for block in layout.blocks:
+        lines += ["", *block_lines(document, layout, block, width)]
+        lines += _section(host_lines(document, layout, block, width))
+    lines += _section(score_lines(document, width))
+    lines += _section([*target_lines(document["cells"], width), *carried_lines(document, width)])
+    lines += _section(limits_lines(document["cells"], width))
+    notes = dict.fromkeys([*_notes(document, layout, result_tables(document)), *score_notes(document)])
+    lines += _section([line for note in notes for line in paragraph(note, width, "  ")])
+    return lines + _section(_answer_lines(document, layout, width))
+
+
+def _answer_lines(document: RunDocument, layout: TableLayout, width: int) -> list[str]:
+    """What differs between the values of the first axis, and what the host was short of; [] without repeats."""
+    if not layout.simple or all(cell["repeat"] <= 1 for cell in document["cells"]):
+        return []
+    sides = sides_by_axis(document)
+    if len(sides) < 2:
+        return []
+    return [line for text in explanation(compare(sides)) for line in paragraph(text, width, "  ")]
+
+
+def _section(lines: list[str]) -> list[str]:
+    return ["", *lines] if lines else []
+
+
+def _notes(document: RunDocument, layout: TableLayout, tables: Sequence[ResultTable]) -> Iterator[str]:
+    yield from _relative_notes(layout, tables)
+    yield from (text for name, text in STATISTIC_WORDS.items() if name in layout.statistics)
+    if layout.best_of is not None:
+        repeats = max((cell["repeat"] for cell in document["cells"]), default=0)
+        short = "" if repeats >= layout.best_of else f", as it was published; this run has {plural(repeats, 'repeat')}"
+        yield f"each figure is the best of {plural(layout.best_of, 'repeat')}{short}"
+    if any(cell["repeat"] > 1 for cell in document["cells"]) and layout.best_of is None:
+        yield "±: half width of the 95 % confidence interval of the mean over the repeats"
+    yield from difference_notes(named_differences(tables), intervals=intervals_shown(layout))
+    yield from outlier_notes(named_figures(tables))
+    yield from _apart(tables)
+    for cell in document["cells"]:
+        if cell["repeat"] == WARM_UP:
+            yield f"cell {cell['cell']} ({axes_words(cell['axes'])}) is the warm-up and counts in no figure"
+        if cell["looped"]:
+            rounds = plural(len(cell["rounds"]), "round")
+            yield f"cell {cell['cell']} ({axes_words(cell['axes'])}) is a loop of {rounds}, and counts in no figure"
+    yield from (f"{MARK} {line}" for line in unpassed_lines(document["cells"]))
+    yield from absent_notes(document)
+    yardsticks = yardsticks_note(document["cells"])
+    yield from [yardsticks] if yardsticks else []
+    yield from short_notices(document["run"]["notices"])
+
+
+def absent_notes(document: RunDocument) -> Iterator[str]:
+    """A line for each reason why values of an axis have no cells, wherever the axis stands."""
+    values: dict[tuple[str, str], list[AxisValue]] = {}
+    for absent in document["run"]["absent"]:
+        for name, value in absent["axes"].items():
+            values.setdefault((name, absent["reason"]), []).append(value)
+    yield from (absent_words(name, those, reason) for (name, reason), those in values.items())
+
+
+def _relative_notes(layout: TableLayout, tables: Sequence[ResultTable]) -> Iterator[str]:
+    """What a ratio, or another form of it, means in the tables."""
+    compared = [one for table in tables for line in table.entries for one in line if one.difference is not None]
+    simple_rows = layout.simple and layout.rows == (WORKLOADS,)
+    if not compared or layout.relative is None or simple_rows:
+        return
+    base = ", ".join(map(axis_word, layout.baseline.values()))
+    ways = {one.reading.more_is_better is False for one in compared if one.figure.spread} or {True}
+    for inverse in sorted(ways, reverse=True):
+        yield _meaning(layout, base, inverse=inverse)
+
+
+def _meaning(layout: TableLayout, base: str, *, inverse: bool) -> str:
+    if layout.relative == "difference":
+        return f"difference: how much more than {base}, in percent of it"
+    column = " in the column before" if layout.simple else ""
+    ratio = f"time of {base} over the time{column}" if inverse else f"figure{column} over that of {base}"
+    match layout.relative:
+        case "ratio":
+            return f"ratio: {ratio}; 1 is as fast, less is slower"
+        case "percent":
+            return f"percent: {ratio}; 100 % is as fast, less is slower"
+        case "overhead":
+            return f"overhead: 100 % less the {ratio}"
+        case _:
+            return f"slowdown: one over the {ratio}; 1 is as fast, more is slower"
+
+
+def _apart(tables: Sequence[ResultTable]) -> Iterator[str]:
+    """A note if rates of tiles were added up, or their fairness calculated, that did not run at the same time."""
+    apart = [one.reading.overlap for table in tables for line in table.entries for one in line if one.reading.apart]
+    if apart:
+        yield apart_words(apart)

@@ -1,0 +1,143 @@
+"""The targets of a run's tiles, and which were missed, in plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from vmlab.analysis.figures.counted_cells import counts
+from vmlab.analysis.shape import CellDocument, TargetDocument
+from vmlab.analysis.tiles.target_results import delivered, load_of
+from vmlab.model.axes import axes_words
+from vmlab.model.run import WARM_UP, Outcome
+from vmlab.model.written import Written
+from vmlab.report.bound_text import cell_words
+from vmlab.report.figures import value_text
+from vmlab.report.grid import paragraph
+from vmlab.report.words import plural
+from vmlab.workloads.target_limits import Target, limit_form
+
+_MOST_CELLS = 12
+_MOST_MISSED = 4
+
+
+def limit_words(target: TargetDocument | Target) -> str:
+    """``web.latency_p95 at most 500 ms``."""
+    if isinstance(target, Target):
+        form = limit_form(target.unit, target.limit, target.written_in)
+        return f"{target.workload}.{target.metric} {_side(target.limit, form, at_least=target.at_least)}"
+    return f"{target['workload']}.{target['metric']} {_side_of(target)}"
+
+
+def missed_words(target: TargetDocument) -> str:
+    """``web.latency_p95 610.0 ms in tile 2 (at most 500 ms)``."""
+    return f"{target['workload']}.{target['metric']} {_measured(target)} in tile {target['tile']} ({_side_of(target)})"
+
+
+def instead_words(target: TargetDocument) -> str:
+    """``web.latency_p95 was 610.0 ms in tile 2 instead of at most 500 ms``."""
+    name = f"{target['workload']}.{target['metric']}"
+    return f"{name} was {_measured(target)} in tile {target['tile']} instead of {_side_of(target)}"
+
+
+def _measured(target: TargetDocument) -> str:
+    """The figure in the unit of its limit."""
+    form = _form(target)
+    return f"{value_text(target['value'], target['unit'], form=form)} {form.unit}".rstrip()
+
+
+def _form(target: TargetDocument) -> Written:
+    return limit_form(target["unit"], target["limit"], target["written_in"])
+
+
+def _side_of(target: TargetDocument) -> str:
+    return _side(target["limit"], _form(target), at_least=target["at_least"])
+
+
+def _side(limit: float, form: Written, *, at_least: bool) -> str:
+    return f"{'at least' if at_least else 'at most'} {limit * form.factor:.10g} {form.unit}".rstrip()
+
+
+def verdict_words(cell: CellDocument) -> str:
+    """Whether the cell's tiles delivered what was asked, with the targets that were missed, the worst first."""
+    verdict = delivered(cell)
+    if verdict is True:
+        return f"every tile delivered what the targets ask{_not_applicable(cell)}"
+    if all(not one["applicable"] for one in cell["targets"]):
+        return f"no target applies{_not_applicable(cell)}"
+    missed = worst_first([one for one in cell["targets"] if one["met"] is False])
+    if verdict is False:
+        more = f", and {len(missed) - _MOST_MISSED} more" if len(missed) > _MOST_MISSED else ""
+        worst = ", ".join(map(missed_words, missed[:_MOST_MISSED]))
+        return f"missed {plural(len(missed), 'target')}: {worst}{more}{_not_applicable(cell)}"
+    if cell["outcome"] != Outcome.PASSED:
+        return f"the cell is {cell['outcome']}, so nothing is known of its targets"
+    return "nothing is known of its targets"
+
+
+def _not_applicable(cell: CellDocument) -> str:
+    """The targets whose metric the cell's workloads do not give, as the end of a sentence; empty where all apply."""
+    names = dict.fromkeys(f"{one['workload']}.{one['metric']}" for one in cell["targets"] if not one["applicable"])
+    return f"; not applicable here: {', '.join(names)}" if names else ""
+
+
+def worst_first(targets: Sequence[TargetDocument]) -> list[TargetDocument]:
+    """Measured targets in the order of how much of their limit was taken; one that is 0 of what it should be first."""
+    return sorted(targets, key=load_of, reverse=True)
+
+
+def missed_sentence(cells: Sequence[CellDocument]) -> str:
+    """In how many cells a target was missed, and which most; empty where none was."""
+    missing = [cell for cell in cells if delivered(cell) is False]
+    if not missing:
+        return ""
+    worst = worst_first([one for cell in missing for one in cell["targets"] if one["met"] is False])[0]
+    return f"targets missed in {len(missing)} of {plural(len(cells), 'cell')}, most of all {missed_words(worst)}"
+
+
+def target_table(cells: Sequence[CellDocument]) -> tuple[list[str], list[list[str]]]:
+    """The places of the axes, and of each target its words and what it came to at each place; ([], []) without any.
+
+    Over repeats and tiles that is the figure that took most of its limit, and in how many cells the target was missed.
+    """
+    places: dict[str, list[CellDocument]] = {}
+    for cell in cells:
+        if cell["targets"] and cell["repeat"] != WARM_UP:
+            places.setdefault(axes_words(cell["axes"]), []).append(cell)
+    asked = dict.fromkeys(limit_words(one) for those in places.values() for cell in those for one in cell["targets"])
+    rows = [[words, *(_at_place(words, those) for those in places.values())] for words in asked]
+    return list(places), rows
+
+
+def _at_place(words: str, cells: Sequence[CellDocument]) -> str:
+    known = [[one for one in cell["targets"] if limit_words(one) == words] for cell in cells if counts(cell)]
+    targets = [one for those in known for one in those]
+    if targets and all(not one["applicable"] for one in targets):
+        return "not applicable"
+    measured = [one for one in targets if one["value"] is not None and one["met"] is not None]
+    passed = [those for cell, those in zip(filter(counts, cells), known, strict=True) if delivered(cell) is not None]
+    if not measured or not passed:
+        return "not known"
+    missed = sum(any(one["met"] is False for one in those) for those in passed)
+    of = "" if len(passed) == 1 else f" in {missed or len(passed)} of {plural(len(passed), 'cell')}"
+    return f"{'missed' if missed else 'met'}{of}: {_measured(worst_first(measured)[0])}"
+
+
+def target_lines(cells: Sequence[CellDocument], width: int) -> list[str]:
+    """The targets of a run, and for each cell whether its tiles delivered; [] for a run without targets."""
+    having = [cell for cell in cells if cell["targets"]]
+    if not having:
+        return []
+    asked = dict.fromkeys(limit_words(one) for cell in having for one in cell["targets"])
+    lines = ["what each tile must deliver", *paragraph(", ".join(asked), width, "  ")]
+    if len(having) > _MOST_CELLS:
+        return lines + paragraph("; ".join(_counted(having)), width, "  ")
+    for cell in having:
+        lines += paragraph(f"{cell_words(cell)}: {verdict_words(cell)}", width, "  ")
+    return lines
+
+
+def _counted(cells: Sequence[CellDocument]) -> Iterator[str]:
+    verdicts = [delivered(cell) for cell in cells]
+    for verdict, words in ((True, "delivered"), (False, "missed a target"), (None, "are not known")):
+        if count := verdicts.count(verdict):
+            yield f"{count} of {plural(len(cells), 'cell')} {words}"

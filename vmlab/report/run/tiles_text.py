@@ -1,0 +1,269 @@
+"""How many tiles a host carries, as text that grows with each run, as one sentence, and as ``vmlab.scale/1``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from vmlab.analysis.record.accelerators import accelerator_of
+from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.tiles.target_results import delivered, load_of
+from vmlab.analysis.tiles.throughput import tiles_of
+from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_json, carried_of, nearest
+from vmlab.model.ordered import all_ordered_words
+from vmlab.model.visible import visible_line
+from vmlab.report.bound_text import resource_word
+from vmlab.report.grid import WIDTH, paragraph, shorten
+from vmlab.report.heading import behind_notes
+from vmlab.report.run.target_text import instead_words, limit_words, missed_words, worst_first
+from vmlab.report.words import plural
+from vmlab.workloads.target_limits import Target
+
+SCHEMA = "vmlab.scale/1"
+_BAR = 20
+"""Letters of the bar; the limit stands in its middle."""
+
+
+class Stop(StrEnum):
+    """Why no further tile was tried."""
+
+    KNEE = "knee"
+    MOST_TILES = "max tiles"
+    GUARD = "guard"
+    RUN = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class Ascent:
+    """Runs of one scenario, each with one tile more than the one before.
+
+    `because` says why a guard or a run stopped it, `resource` what a further tile would have used up.
+    """
+
+    scenario: str
+    size: str
+    until_knee: bool
+    max_tiles: int
+    targets: tuple[Target, ...]
+    documents: tuple[RunDocument, ...] = ()
+    places: tuple[Carried, ...] = ()
+    stop: Stop | None = None
+    because: str = ""
+    resource: str = ""
+    labels: tuple[str, ...] = field(default=())
+
+
+def climb_of(document: RunDocument) -> Ascent | None:
+    """One run with one tile and more as a climb; None for a run without targets, or without an axis of tiles from 1."""
+    tried = {tiles_of(cell) for cell in document["cells"] if cell["targets"]}
+    if len(tried) < 2 or min(tried) != 1:
+        return None
+    run, places = document["run"], tuple(carried_of([document]))
+    most = max(tried)
+    return Ascent(run["scenario"], run["size"], False, most, (), (document,), places, Stop.MOST_TILES)
+
+
+def carried_lines(document: RunDocument, width: int) -> list[str]:
+    """How many tiles the host carried in one run, as a paragraph; [] where the run does not tell."""
+    climb = climb_of(document)
+    return [] if climb is None else paragraph(sentence(climb), width, "  ")
+
+
+def heading_lines(ascent: Ascent) -> list[str]:
+    """What is asked of each tile, and the heading of the rows to come."""
+    asked = ", ".join(limit_words(one) for one in ascent.targets)
+    width = _label_width(ascent)
+    return [
+        f"{ascent.scenario}, size {ascent.size}: each tile must deliver {asked}",
+        f"tiles  {'':{width}}  {'load, | is the limit':{_BAR + 2}}  what is nearest to its limit",
+    ]
+
+
+def step_lines(ascent: Ascent, tiles: int, width: int = WIDTH) -> list[str]:
+    """The rows of the run with so many tiles, one for each place that was run, none wider than `width`."""
+    label = _label_width(ascent)
+    rows = []
+    for place in ascent.places:
+        if cells := place.cells.get(tiles):
+            target = nearest(cells)
+            bar = bar_text(load_of(target)) if target else f"[{'':{_BAR}}]"
+            row = f"{tiles:>5}  {visible_line(place.label):{label}}  {bar}  {_row_words(cells)}"
+            rows.append(shorten(row, width))
+    return rows
+
+
+def bar_text(load: float) -> str:
+    """``[=====     |         ]``: how much of its limit something takes, up to twice the limit."""
+    half = _BAR // 2
+    filled = round(min(load, 2.0) * half)
+    text = ("=" * filled).ljust(_BAR)
+    return f"[{text[:half]}|{text[half + 1 :]}]"
+
+
+def sentence(ascent: Ascent) -> str:
+    """How many tiles each place carries, what ran out first there, and what shows it."""
+    if not ascent.places:
+        return "nothing is known of how many tiles this host carries: no cell was measured"
+    carried = "; and ".join(_carried_words(ascent, place) for place in ascent.places)
+    return visible_line(f"this host carries {carried}")
+
+
+def behind_runs(ascent: Ascent) -> list[str]:
+    """Whether guests were emulated, and which parts of the host were not its own."""
+    return behind_notes(_accelerators(ascent), _ordered(ascent), "a part of the runs")
+
+
+def _accelerators(ascent: Ascent) -> list[str]:
+    found = dict.fromkeys(accelerator_of(document["run"], document["cells"]) for document in ascent.documents)
+    return [name for name in found if name]
+
+
+def _ordered(ascent: Ascent) -> tuple[str, ...]:
+    return all_ordered_words(document["run"]["host"] for document in ascent.documents)
+
+
+def brief(ascent: Ascent) -> str:
+    """The same without its evidence, for a line or two."""
+    return visible_line(f"this host carries {', '.join(_brief_words(place) for place in ascent.places)}")
+
+
+def scale_document(ascent: Ascent) -> dict[str, Any]:
+    """Everything as JSON; see docs/json.md."""
+    return {
+        "schema": SCHEMA,
+        "scale": {
+            "scenario": ascent.scenario,
+            "size": ascent.size,
+            "until_knee": ascent.until_knee,
+            "max_tiles": ascent.max_tiles,
+            "runs": [document["run"]["id"] for document in ascent.documents],
+            "stopped_by": None if ascent.stop is None else str(ascent.stop),
+            "because": ascent.because,
+            "sentence": sentence(ascent),
+            "accelerators": _accelerators(ascent),
+            "ordered": list(_ordered(ascent)),
+        },
+        "targets": [_target_json(target) for target in ascent.targets],
+        "places": [{**carried_json(place), "steps": list(_steps(ascent, place))} for place in ascent.places],
+    }
+
+
+def _label_width(ascent: Ascent) -> int:
+    return max((len(visible_line(label)) for label in ascent.labels), default=0)
+
+
+def _row_words(cells: Sequence[CellDocument]) -> str:
+    """How many repeats delivered, and the target of which most was taken."""
+    verdicts = [delivered(cell) for cell in cells]
+    target = nearest(cells)
+    words = missed_words(target) if target else "nothing was measured"
+    if len(cells) == 1:
+        state = {True: "delivers", False: "MISSED", None: cells[0]["outcome"]}[verdicts[0]]
+    else:
+        doubtful = verdicts.count(None)
+        state = f"{verdicts.count(True)} of {plural(len(cells), 'repeat')} deliver"
+        state += f", {doubtful} not known" if doubtful else ""
+    return f"{state}: {words}"
+
+
+def _carried_words(ascent: Ascent, place: Carried) -> str:
+    with_ = f"with {place.label}"
+    if place.tiles is None:
+        last = next(climb.last for climb in place.climbs if climb.end is ClimbEnd.UNKNOWN)
+        why = "; ".join(last["reasons"]) or "not all that it takes was measured"
+        count = f"at least {_tiles(place.known)}" if place.known else "an unknown number of tiles"
+        return f"{count} {with_} (cell {last['cell']} of its last run is {last['outcome']}: {why})"
+    if place.at_least:
+        return f"at least {_tiles(place.tiles)} {with_}{_spread_words(place)}{_not_further(ascent)}"
+    return f"{_tiles(place.tiles)} {with_}{_spread_words(place)}, where {_ran_out_words(place)}"
+
+
+def _brief_words(place: Carried) -> str:
+    if place.tiles is None:
+        return f"an unknown number of tiles with {place.label}"
+    if place.at_least:
+        return f"at least {_tiles(place.tiles)} with {place.label}"
+    bound = place.ran_out
+    first = f" (the {resource_word(bound['resource'])} ran out first)" if bound and bound["where"] else ""
+    return f"{_tiles(place.tiles)} with {place.label}{first}"
+
+
+def _tiles(count: int) -> str:
+    return plural(count, "tile") if count else "no tile"
+
+
+def _spread_words(place: Carried) -> str:
+    """How certain the number is."""
+    count = sum(climb.end is not ClimbEnd.UNKNOWN for climb in place.climbs)
+    if count < 2 or place.range is None:
+        return " (one repeat, no spread known)"
+    if place.interval is not None:
+        return f" (95 % interval {place.interval[0]} to {place.interval[1]}, {count} repeats)"
+    low, high = place.range
+    found = f"in each of {count} repeats" if low == high else f"from {low} to {high} in {count} repeats"
+    return f" ({found}, too few for an interval)"
+
+
+def _not_further(ascent: Ascent) -> str:
+    match ascent.stop:
+        case Stop.GUARD:
+            return f", where {ascent.resource} ran out first: {ascent.because}"
+        case Stop.MOST_TILES:
+            return ", the most that were tried"
+        case _:
+            return f", after which the search ended: {ascent.because}"
+
+
+def _ran_out_words(place: Carried) -> str:
+    bound, cell = place.ran_out, place.ended_by[0]
+    worst = worst_first([one for one in cell["targets"] if one["met"] is False])[0]
+    missed = f"with {plural(_tiles_of_end(place), 'tile')} {instead_words(worst)}"
+    if bound is None:
+        return f"nothing tells what ran out first, as the host was not watched: {missed}"
+    first = f"the {resource_word(bound['resource'])} ran out first"
+    if bound["resource"] == "none":
+        first = "no resource of the host was at its limit"
+    return f"{first}: {missed}, while {bound['sentence']}"
+
+
+def _tiles_of_end(place: Carried) -> int:
+    return next(tiles for tiles, cells in place.cells.items() if place.ended_by[0] in cells)
+
+
+def _target_json(target: Target) -> dict[str, Any]:
+    return {
+        "workload": target.workload,
+        "metric": target.metric,
+        "unit": target.unit,
+        "limit": target.limit,
+        "at_least": target.at_least,
+        "implied": target.implied,
+    }
+
+
+def _steps(ascent: Ascent, place: Carried) -> Iterator[dict[str, Any]]:
+    run_of = {id(cell): document["run"]["id"] for document in ascent.documents for cell in document["cells"]}
+    for tiles, cells in place.cells.items():
+        verdicts = [delivered(cell) for cell in cells]
+        yield {
+            "tiles": tiles,
+            "run": run_of[id(cells[0])],
+            "delivered": verdicts.count(True),
+            "missed": verdicts.count(False),
+            "unknown": verdicts.count(None),
+            "cells": [
+                {
+                    "cell": cell["cell"],
+                    "repeat": cell["repeat"],
+                    "outcome": cell["outcome"],
+                    "reasons": cell["reasons"],
+                    "delivered": verdict,
+                    "nearest": nearest([cell]),
+                    "targets": cell["targets"],
+                    "bound_by": cell["bound_by"],
+                }
+                for cell, verdict in zip(cells, verdicts, strict=True)
+            ],
+        }

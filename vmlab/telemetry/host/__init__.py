@@ -1,0 +1,1 @@
+"""The host's figures, a group a file."""

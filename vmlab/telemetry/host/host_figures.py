@@ -1,0 +1,31 @@
+"""All figures of the host that are shown to people, in their order in tables and documents."""
+
+from __future__ import annotations
+
+from vmlab.telemetry import speed
+from vmlab.telemetry.host import cpu, disk, ksm, memory, network, ordered_host, pressure
+from vmlab.telemetry.host.figure import HostFigure
+
+HOST_FIGURES: tuple[HostFigure, ...] = (
+    *cpu.FIGURES,
+    *speed.FIGURES,
+    *disk.FIGURES,
+    *memory.FIGURES,
+    *ordered_host.FIGURES,
+    *ksm.FIGURES,
+    *pressure.FIGURES,
+    *network.FIGURES,
+)
+
+HEADLINES: tuple[HostFigure, ...] = tuple(figure for figure in HOST_FIGURES if figure.headline)
+"""Those that every document has, and that reports and comparisons show."""
+
+
+def figures_of_group(group: str) -> tuple[HostFigure, ...]:
+    """The figures of one line of `vmlab top`."""
+    return tuple(figure for figure in HOST_FIGURES if figure.group == group)
+
+
+def figures_of_chart(chart: str) -> tuple[HostFigure, ...]:
+    """The figures of one chart of the console."""
+    return tuple(figure for figure in HOST_FIGURES if figure.chart == chart)

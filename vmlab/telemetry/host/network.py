@@ -1,0 +1,93 @@
+"""Traffic on the lab's bridges, from /proc/net/dev of the lab's own network namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter, sub
+
+from vmlab.model.names import FAR_BRIDGE, LIMITER_PREFIX, OVERLAY_CABLE, ROUTED_PREFIX, TUNNEL
+from vmlab.telemetry.host.counter import NAN, growths
+from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry.source import KernelFile, Roots
+
+_LOOPBACK = b"lo:"
+_BETWEEN = tuple(f"{name}:".encode() for name in (FAR_BRIDGE, *OVERLAY_CABLE, *TUNNEL))
+_OF_ONE_GUEST = (LIMITER_PREFIX.encode(), ROUTED_PREFIX.encode())
+# Columns after the colon: rx bytes, packets, errs, drop, 4 more; tx bytes, packets, errs, drop, …
+_WANTED = (0, 1, 3, 8, 9, 11)
+_WORDS = 17
+
+FIGURES = (
+    HostFigure(
+        "network_receive_bytes_per_second", "lab network", "between guests", "", chart="Lab network", tone="one"
+    ),
+)
+
+
+class BridgeTraffic:
+    """What guests sent to a bridge and what a bridge delivered to them, added up over its ports.
+
+    A bridge's own counters miss what it forwards from guest to guest, so the counters of its ports are used: every
+    interface of the lab's namespace except the loopback, bridges, tunnels and limits. Received is what guests sent.
+    """
+
+    title = "the lab's network"
+    names: tuple[str, ...] = (
+        "network_receive_bytes_per_second",
+        "network_receive_packets_per_second",
+        "network_receive_drops_per_second",
+        "network_transmit_bytes_per_second",
+        "network_transmit_packets_per_second",
+        "network_transmit_drops_per_second",
+        "network_ports",
+    )
+
+    def __init__(self, roots: Roots, bridge: str) -> None:
+        self._file = KernelFile(roots.proc / "net/dev")
+        self._bridge = f"{bridge}:".encode()
+        self._lines: list[bytes] = []
+        self._ports: list[bytes] = []
+        self._pick: Callable[[list[bytes]], tuple[bytes, ...]] | None = None
+        self._before: list[int] | None = None
+
+    def read(self, mono: float, length: float) -> list[float]:
+        """See `Group.read`. A port that appeared during the tick counts from the next tick on; NaN without a bridge."""
+        text = self._file.read()
+        # After two lines of headings, each line is a name with a colon and 16 numbers.
+        words = text[text.index(b"\n", text.index(b"\n") + 1) :].split()
+        lines = words[::_WORDS]
+        ports, before = self._ports, self._before
+        if lines != self._lines:
+            self._find_ports(lines)
+        if self._bridge not in lines:
+            self._before = None
+            return [NAN] * len(self.names)
+        now = list(map(int, self._pick(words))) if self._pick is not None else []
+        self._before = now
+        count = float(len(self._ports))
+        if before is None:
+            return [*[NAN] * len(_WANTED), count]
+        grown: list[float] = list(map(sub, now, before))
+        if ports is not self._ports or min(grown, default=0) < 0:
+            grown = _grown_apart(self._ports, now, ports, before)
+        width = len(grown) // len(_WANTED)
+        return [*(sum(grown[at * width :][:width]) / length for at in range(len(_WANTED))), count]
+
+    def _find_ports(self, lines: list[bytes]) -> None:
+        if not all(line.endswith(b":") for line in lines):
+            raise ValueError("/proc/net/dev has another form than expected")
+        self._lines = lines
+        # What passes a tunnel or a limit has been counted at the port of its guest.
+        no_ports = (_LOOPBACK, self._bridge, *_BETWEEN)
+        taps = [line not in no_ports and not line.startswith(_OF_ONE_GUEST) for line in lines]
+        places = [place for place, is_tap in enumerate(taps) if is_tap]
+        self._ports = [lines[place] for place in places]
+        wanted = [place * _WORDS + 1 + column for column in _WANTED for place in places]
+        self._pick = itemgetter(*wanted) if wanted else None
+
+
+def _grown_apart(ports: list[bytes], now: list[int], known: list[bytes], before: list[int]) -> list[float]:
+    """The growth of the ports that were there before and are the same, in the order of `now`: column by column."""
+    old = {port: before[place :: len(known)] for place, port in enumerate(known)}
+    grown = [growths(now[place :: len(ports)], old[port]) for place, port in enumerate(ports) if port in old]
+    return [value for column in zip(*(each for each in grown if each is not None), strict=True) for value in column]

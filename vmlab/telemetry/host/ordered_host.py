@@ -1,0 +1,145 @@
+"""Figures of an ordered host, from its cgroups (cgroup-v1/memory.rst and cgroup-v2.rst of the kernel's documents)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from vmlab.telemetry.host.counter import NAN, growth, growths
+from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry.source import KernelFile, KeyedLines
+
+_GROUP = "Ordered"
+_MEMORY = "Ordered memory"
+
+FIGURES = (
+    HostFigure("ordered_cpu_percent", "ordered host CPU", "cpu", _GROUP),
+    HostFigure("ordered_memory_used_bytes", "ordered host memory used", "used", _GROUP, chart=_MEMORY),
+    HostFigure(
+        "ordered_memory_cached_bytes",
+        "ordered host memory cached",
+        "cached",
+        _GROUP,
+        chart=_MEMORY,
+        tone="two",
+    ),
+    HostFigure(
+        "ordered_memory_free_bytes", "ordered host memory free", "free", _GROUP, chart=_MEMORY, tone="rest", drawn=False
+    ),
+    HostFigure("ordered_memory_swapped_bytes", "ordered host memory swapped", "swapped", _GROUP),
+    HostFigure("ordered_memory_reclaimed_bytes_per_second", "ordered host memory reclaimed", "reclaimed", _GROUP),
+    HostFigure("ordered_memory_reread_bytes_per_second", "ordered host cache read again", "read again", _GROUP),
+)
+
+
+class GroupFiles(NamedTuple):
+    """Where the figures are: the cgroup with the limit of memory, its version, the one that counts CPU time (None where
+    nothing does), and the number of CPUs, None for all of the host's.
+    """
+
+    memory: Path
+    version: int
+    cpu: Path | None
+    cpus: int | None
+
+
+class _Form(NamedTuple):
+    usage: str
+    limit: str
+    keys: tuple[bytes, ...]
+    """Of memory.stat: cached, swapped, read again (two), reclaimed; in the kernel's order."""
+
+
+_FORMS = {
+    1: _Form(
+        "memory.usage_in_bytes",
+        "memory.limit_in_bytes",
+        (
+            b"total_cache ",
+            b"total_swap ",
+            b"total_workingset_refault_anon ",
+            b"total_workingset_refault_file ",
+        ),
+    ),
+    2: _Form(
+        "memory.current",
+        "memory.max",
+        (b"file ", b"swapcached ", b"workingset_refault_anon ", b"workingset_refault_file ", b"pgsteal "),
+    ),
+}
+
+
+class OrderedHost:
+    """Memory and CPU of the ordered host; with used, cached and free its memory is its limit, where it has one.
+
+    Used is all that is charged to it but the page cache. Version 1 of cgroups does not count what was reclaimed: that
+    is NaN, and only what had to be read again after it is known.
+    """
+
+    title = "the ordered host"
+    names: tuple[str, ...] = ("ordered_memory_limit_bytes", *(figure.name for figure in FIGURES))
+
+    def __init__(self, files: GroupFiles, host_cpus: int, host_memory: int) -> None:
+        self._form = _FORMS[files.version]
+        self._usage = KernelFile(files.memory / self._form.usage)
+        self._limit = KernelFile(files.memory / self._form.limit)
+        self._stat = KernelFile(files.memory / "memory.stat")
+        self._keys = KeyedLines(self._form.keys)
+        swap = files.memory / "memory.swap.current"
+        self._swap = KernelFile(swap) if swap.exists() else None
+        self._cpu = None if files.cpu is None else _CpuTime(files.cpu)
+        self._cpus = files.cpus or host_cpus
+        self._host_memory = host_memory
+        self._page = os.sysconf("SC_PAGE_SIZE")
+        self._before: list[int] = []
+        self._cpu_before: int | None = None
+
+    def read(self, mono: float, length: float) -> list[float]:
+        """See `Group.read`."""
+        usage = self._usage.number()
+        limit = self._limited()
+        cached, swapped, *counts = self._keys.numbers(self._stat.read())
+        if self._swap is not None:
+            swapped = self._swap.number()
+        grown = growths(counts, self._before) if self._before else None
+        self._before = counts
+        rates = [NAN] * len(counts) if grown is None else [one * self._page / length for one in grown]
+        reclaimed = rates[2] if len(rates) > 2 else NAN
+        cached = min(cached, usage)
+        return [
+            limit,
+            self._cpu_share(length),
+            usage - cached,
+            cached,
+            max(0, limit - usage),
+            swapped,
+            reclaimed,
+            rates[0] + rates[1],
+        ]
+
+    def _limited(self) -> int:
+        text = self._limit.read().strip()
+        return self._host_memory if text == b"max" else min(int(text), self._host_memory)
+
+    def _cpu_share(self, length: float) -> float:
+        if self._cpu is None:
+            return NAN
+        now = self._cpu.nanoseconds()
+        before, self._cpu_before = self._cpu_before, now
+        return NAN if before is None else growth(now, before) / 1e9 / length / self._cpus * 100
+
+
+class _CpuTime:
+    """What all processes of a cgroup and those below it have used, since it was made."""
+
+    def __init__(self, folder: Path) -> None:
+        first = folder / "cpuacct.usage"
+        self._microseconds = None if first.exists() else KeyedLines([b"usage_usec "])
+        self._file = KernelFile(folder / "cpu.stat") if self._microseconds else KernelFile(first)
+
+    def nanoseconds(self) -> int:
+        """The time so far."""
+        if self._microseconds is None:
+            return self._file.number()
+        return self._microseconds.numbers(self._file.read())[0] * 1000

@@ -1,0 +1,47 @@
+"""Pressure stall information, from /proc/pressure (Documentation/accounting/psi.rst)."""
+
+from __future__ import annotations
+
+from vmlab.telemetry.host.counter import NAN, growth
+from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry.source import KernelFile, Roots
+
+RESOURCES = ("cpu", "io", "memory")
+
+FIGURES = (
+    HostFigure("pressure_cpu_some_percent", "pressure cpu", "cpu", "Stalled", chart="Pressure", tone="one"),
+    HostFigure("pressure_io_some_percent", "pressure io", "io", "Stalled", chart="Pressure", tone="three"),
+    HostFigure("pressure_memory_some_percent", "pressure memory", "mem", "Stalled", chart="Pressure", tone="two"),
+)
+
+
+class Pressure:
+    """The share of the tick in which some, or all, tasks waited for CPU, I/O or memory, in percent.
+
+    It comes from the ``total`` counters (microseconds), not from the kernel's ten-second averages.
+    """
+
+    title = "pressure (PSI)"
+    names: tuple[str, ...] = tuple(
+        f"pressure_{resource}_{kind}_percent" for resource in RESOURCES for kind in ("some", "full")
+    )
+
+    def __init__(self, roots: Roots) -> None:
+        self._files = [KernelFile(roots.proc / "pressure" / resource) for resource in RESOURCES]
+        # Where PSI is built in but switched off, the files exist; only reading them fails.
+        self._before: list[int | None] = [None] * len(self.names)
+        for file in self._files:
+            file.read()
+
+    def read(self, mono: float, length: float) -> list[float]:
+        """See `Group.read`. Kernels before 5.13 have no ``full`` for the CPU; it is NaN there."""
+        now: list[int | None] = []
+        for file in self._files:
+            parts = file.read().split(b"total=")
+            now += [int(parts[1].split(None, 1)[0]), int(parts[2]) if len(parts) > 2 else None]
+        values = [
+            NAN if n is None or b is None else growth(n, b) / length / 1e4
+            for n, b in zip(now, self._before, strict=True)
+        ]
+        self._before = now
+        return values

@@ -1,0 +1,1 @@
+"""Charts, their axes and scales."""

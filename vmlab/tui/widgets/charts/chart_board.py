@@ -1,0 +1,342 @@
+"""All charts of a screen in one widget: one paint a tick, whatever their number."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from vmlab.model.sample import Sample
+from vmlab.telemetry.speed import SPEED
+from vmlab.tui.state.charts import (
+    CPU,
+    CPU_SPEED,
+    DISK_BUSY,
+    DISK_RATE,
+    DISK_WAIT,
+    KSM,
+    MEMORY,
+    NETWORK,
+    PRESSURE,
+    Chart,
+    chart_of,
+    is_of_disk,
+    title_of,
+)
+from vmlab.tui.state.cpu_use import cpu_use
+from vmlab.tui.state.history import KEPT, History, never_moved
+from vmlab.tui.state.views import Moment
+from vmlab.tui.widgets.charts.axis_scale import Scale, nice_top, scale_for
+from vmlab.tui.widgets.charts.chart_head import head_rows, with_users
+from vmlab.tui.widgets.charts.raster import (
+    PLAIN_LINES,
+    Cell,
+    Rows,
+    lines,
+    mark_column,
+    pairs,
+    plain_lines,
+    stack,
+    textured,
+)
+from vmlab.tui.widgets.charts.time_axis import axis_line, columns_of
+from vmlab.tui.widgets.painted import Line, Painted, Piece
+
+Panel = tuple[Chart, ...]
+Times = Sequence[tuple[float, float]] | None
+"""Begins and ends on the monotonic clock; None for all times."""
+SIX: tuple[Panel, ...] = ((CPU,), (MEMORY,), (DISK_BUSY, DISK_WAIT), (DISK_RATE,), (KSM,), (PRESSURE,))
+EIGHT: tuple[Panel, ...] = tuple(
+    (chart,) for chart in (CPU, MEMORY, DISK_BUSY, DISK_WAIT, DISK_RATE, PRESSURE, KSM, NETWORK)
+)
+_NARROWEST = 24
+_GAP = 1
+_LEAST_ROWS = 5
+_AXIS_FROM = 14
+"""Rows from which on one is for the time axis."""
+_MARK = "┊"
+_IDLE = "no workload runs"
+"""Stands in a chart of an emulated disk while it need not have its limits."""
+_WEIGHT = {CPU.title: 3}
+"""How high charts are by their title, where they are not like most."""
+
+
+class ChartBoard(Painted):
+    """Draws the newest part of a `History`. Two samples go into a column, so a chart of 38 columns shows 76 of them."""
+
+    DEFAULT_CSS = "ChartBoard { scrollbar-size: 0 0; }"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.history = History()
+        self._drawn = -1
+        self._switched: tuple[float, ...] = ()
+        self._moments: Sequence[Moment] = ()
+        self._ordered: Sequence[str] = ()
+        self._counted: Times = None
+        self._marked: tuple[int, ...] = ()
+        self._looks: dict[tuple[str, ...], _Looks] = {}
+        self.heads: dict[str, str] = {}
+        """The head of every chart by its title and unit, as it was drawn last."""
+
+    def show(
+        self,
+        history: History,
+        switched: tuple[float, ...] = (),
+        moments: Sequence[Moment] = (),
+        ordered: Sequence[str] = (),
+        counted: Times = None,
+    ) -> None:
+        """Draw `history` as it is now, with a line at each moment at which running guests were `switched`.
+
+        What began at other `moments` has a line behind what is drawn. `ordered` has the words for parts of the host
+        that are not its own. Figures of the disk stand there for the times that are `counted`, where these are known:
+        without its limits an emulated one is as fast as the host's own. Nothing happens when it has been drawn already.
+        """
+        if (
+            history is not self.history
+            or history.version != self._drawn
+            or (switched, moments, ordered, counted) != (self._switched, self._moments, self._ordered, self._counted)
+        ):
+            self.history, self._switched, self._moments = history, switched, moments
+            self._ordered, self._counted = ordered, counted
+            self.repaint()
+
+    @property
+    def span_seconds(self) -> float:
+        """How much time a chart covers from left to right."""
+        return self._grid(self.size.width, self.size.height)[1] * 2 * self.history.interval
+
+    @property
+    def has_axis(self) -> bool:
+        """Whether there is room for a time axis."""
+        return self.size.height >= _AXIS_FROM
+
+    def _grid(self, width: int, height: int) -> tuple[int, int, tuple[Panel, ...]]:
+        """Charts side by side, columns of each, and which ones there are."""
+        if height >= 28 and width < 120:
+            across, panels = 2, EIGHT
+        elif height >= 20:
+            across, panels = 4, EIGHT
+        else:
+            across, panels = 3, SIX
+        across = max(1, min(across, (width + _GAP) // (_NARROWEST + _GAP)))
+        if self.history.last is not None and SPEED in self.history.last.layout.position:
+            panels = ((CPU, CPU_SPEED), *panels[1:])
+        panels = tuple(tuple(chart_of(chart, self._ordered) for chart in panel) for panel in panels)
+        return across, (width - _GAP * (across - 1)) // across, panels
+
+    def repaint(self) -> None:
+        """Draw all charts in columns; what never moved is told in lines below, and the time axis is the last line."""
+        width, height = self.size
+        if not width or not height:
+            return
+        self._drawn = self.history.version
+        across, each, panels = self._grid(width, height)
+        still = [panel for panel in panels if self._is_still(panel)]
+        moving = [panel for panel in panels if panel not in still] or list(panels)
+        below = self._told(still, width) if len(moving) < len(panels) else []
+        if self.has_axis:
+            below.append(self._axis(across, each, width))
+        height -= len(below)
+        self._marked = tuple(self._columns(each)) if self.has_axis else ()
+        most = max(1, height // _LEAST_ROWS)
+        columns = [self._column(moving[place::across][:most], each, height) for place in range(across)]
+        columns = [column for column in columns if column]
+        used = len(columns) * (each + _GAP) - _GAP
+        self.put([*(self._joined(columns, row, used, width) for row in range(height)), *below])
+
+    def notify_style_update(self) -> None:
+        """A new theme has new colours."""
+        self._looks = {}
+        super().notify_style_update()
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """Not used: charts are painted as segments."""
+        return ()
+
+    def _is_still(self, panel: Panel) -> bool:
+        """Whether nothing in a panel ever moved since the history began."""
+        if not len(self.history):
+            return False
+        drawn = [series.drawn for chart in panel for series in chart.series if series.drawn]
+        return all(never_moved(self.history.values(terms, KEPT)) for terms in drawn)
+
+    def _told(self, still: Sequence[Panel], width: int) -> list[Strip]:
+        """A line for the charts that never moved, or more where they do not fit."""
+        lines: list[list[Piece]] = []
+        for chart in (chart for panel in still for chart in panel):
+            scale = self._scale(chart, [])
+            (head,) = head_rows(chart, self._last(chart), scale, sys.maxsize, ordered=self._ordered)
+            self._keep_head(chart, scale, [head])
+            short = [(text, "quiet" if tone != "title" else tone) for text, tone in head]
+            if lines and sum(len(text) for text, _ in [*lines[-1], *short]) + 3 <= width:
+                lines[-1] += [("   ", "plain"), *short]
+            else:
+                lines.append(short)
+        return [self._strip(line, width) for line in lines]
+
+    def _columns(self, each: int) -> dict[int, Moment]:
+        last = self.history.last
+        return {} if last is None else columns_of(self._moments, last.mono, 2 * self.history.interval, each)
+
+    def _axis(self, across: int, each: int, width: int) -> Strip:
+        line = axis_line(self._columns(each), self.span_seconds, each, "|" if self.glyphs.plain else _MARK)
+        return self._strip([piece for _ in range(across) for piece in [*line, (" " * _GAP, "plain")]], width)
+
+    def _column(self, panels: Sequence[Panel], width: int, height: int) -> list[list[Segment]]:
+        """Charts one below the other; the first ones are the higher ones where they do not come out even."""
+        weights = [_WEIGHT.get(panel[0].title, 2) for panel in panels]
+        out: list[list[Segment]] = []
+        for place, panel in enumerate(panels):
+            rows = round(height * sum(weights[: place + 1]) / sum(weights)) - len(out)
+            out += self._panel(panel, width, rows)
+        return out
+
+    def _joined(self, blocks: Sequence[list[list[Segment]]], row: int, used: int, width: int) -> Strip:
+        """A line across all columns, which are `used` wide together."""
+        segments: list[Segment] = []
+        for block in blocks:
+            if segments:
+                segments.append(Segment(" " * _GAP, self.ground))
+            segments += block[row]
+        return Strip(segments, used).adjust_cell_length(width, self.ground)
+
+    def _panel(self, panel: Panel, width: int, height: int) -> list[list[Segment]]:
+        out: list[list[Segment]] = []
+        for lane, chart in enumerate(panel):
+            rows = height // len(panel) + (lane < height % len(panel))
+            out += self._chart(chart, width, rows)
+        return out
+
+    def _chart(self, chart: Chart, width: int, height: int) -> list[list[Segment]]:
+        drawn = [series for series in chart.series if series.drawn]
+        values = [self.history.values(series.drawn, 2 * width) for series in drawn]
+        last = self._last(chart)
+        if self._counted is not None and is_of_disk(chart):
+            counts = [self._counts(sample) for sample in self.history.newest(2 * width)]
+            values = [[one if said else math.nan for one, said in zip(each, counts, strict=True)] for each in values]
+        odd = self.history.taken % 2
+        if chart.stacked:
+            values = [pairs(each, odd=odd) for each in values]
+        scale = self._scale(chart, values)
+        head = head_rows(chart, last, scale, width, self._marks(chart), self._ordered)
+        if chart is CPU and self.history.last is not None:
+            head = with_users(head, cpu_use(self.history.last), width)
+        self._keep_head(chart, scale, head)
+        rows = self._raster(chart, values, scale.top, width, max(1, height - len(head)))
+        for column in self._marked:
+            _mark(rows, column, "|" if self.glyphs.plain else _MARK)
+        for column in self._marked_columns(width, odd if chart.stacked else 0):
+            mark_column(rows, column, "|" if self.glyphs.plain else "│")
+        if chart.top != 100.0:
+            _label(rows, scale.text(scale.top) + ("-" if self.glyphs.plain else "┤"))
+        if last is not self.history.last and self._ordered:
+            _label(rows, _IDLE, width - len(_IDLE))
+        looks = self._looks_of(tuple(series.tone for series in drawn))
+        heading = [self._strip(row, width)._segments for row in head]
+        return [*heading, *(_segments(row, looks) for row in rows)][:height]
+
+    def _last(self, chart: Chart) -> Sample | None:
+        """The newest sample, if there is one whose figures count in `chart`."""
+        last = self.history.last
+        return None if last is None or (is_of_disk(chart) and not self._counts(last)) else last
+
+    def _counts(self, sample: Sample) -> bool:
+        """Whether the disk's figures in all of `sample` do."""
+        begin, end = sample.mono - sample.length, sample.mono
+        return self._counted is None or any(since <= begin and end <= until for since, until in self._counted)
+
+    def _looks_of(self, tones: tuple[str, ...]) -> _Looks:
+        """The styles of a chart whose series have `tones`."""
+        found = self._looks.get(tones)
+        if found is None:
+            found = self._looks[tones] = _Looks([self.tone(tone) for tone in tones], self.tone("ground"))
+        return found
+
+    def _marked_columns(self, width: int, odd: int) -> set[int]:
+        """The columns that have the first sample after a moment to be marked; `odd` is as in `raster.pairs`."""
+        newer = (self.history.newer_than(moment) for moment in self._switched)
+        columns = {width - 1 - (count - 1 + odd) // 2 for count in newer if 0 < count <= len(self.history) - 1}
+        return {column for column in columns if column >= 0}
+
+    def _keep_head(self, chart: Chart, scale: Scale, head: Sequence[Sequence[Piece]]) -> None:
+        self.heads[f"{title_of(chart, self._ordered)} {scale.unit}"] = " ".join(text for row in head for text, _ in row)
+
+    def _scale(self, chart: Chart, values: list[list[float]]) -> Scale:
+        if isinstance(chart.top, str):
+            last = self.history.last
+            most = last.get(chart.top) if last is not None else math.nan
+            sums = _sums(values)
+            # All of the host's memory would leave the guests' a thin strip at the bottom.
+            top = min(most, nice_top(max(sums, default=2.0**30), binary=True))
+            return scale_for(chart.unit, 2.0**30, None if math.isnan(most) else top)
+        sums = _sums(values) if chart.stacked else [value for each in values for value in each if value == value]
+        return scale_for(chart.unit, max(sums, default=0.0), chart.top)
+
+    def _marks(self, chart: Chart) -> str:
+        """Signs that distinguish series without colour; empty where there is colour."""
+        if not (self.glyphs.plain or self.app.no_color):
+            return ""
+        if not chart.stacked:
+            return PLAIN_LINES
+        return "#+o:.x" if self.glyphs.plain else "⣿⢕⠶⠒⠂⠄"
+
+    def _raster(self, chart: Chart, values: list[list[float]], top: float, width: int, height: int) -> Rows:
+        plain = self.glyphs.plain
+        signs = plain or self.app.no_color
+        if not chart.stacked:
+            return (plain_lines if signs else lines)(values, top, width, height)
+        if signs:
+            return textured(values, top, width, height, ascii_only=plain)
+        return stack(values, top, width, height)
+
+
+def _sums(values: Sequence[Sequence[float]]) -> list[float]:
+    """What areas that lie on each other come to, at each moment."""
+    return [math.fsum(v for v in column if v == v) for column in zip(*values, strict=True)]
+
+
+def _mark(rows: Rows, column: int, sign: str) -> None:
+    """A line down a chart, behind what is drawn."""
+    for row in rows:
+        if column < len(row) and row[column] == (" ", None, None):
+            row[column] = (sign, None, None)
+
+
+def _label(rows: Rows, label: str, start: int = 0) -> None:
+    """Words in the uppermost row: the end of the scale stands at its left end, over the oldest values."""
+    for place, character in enumerate(label, start):
+        if 0 <= place < len(rows[0]):
+            rows[0][place] = (character, None, None)
+
+
+class _Looks(dict[tuple[int | None, int | None], Style]):
+    """The style of a cell by the series that give its foreground and its background, made when first drawn."""
+
+    def __init__(self, tones: Sequence[Style], ground: Style) -> None:
+        super().__init__({(None, None): ground})
+        self._tones, self._ground = tones, ground
+
+    def __missing__(self, look: tuple[int | None, int | None]) -> Style:
+        front, back = look
+        style = self._ground
+        if front is not None:
+            behind = self._ground if back is None else self._tones[back]
+            style = Style(color=self._tones[front].color, bgcolor=behind.bgcolor if back is None else behind.color)
+        self[look] = style
+        return style
+
+
+_character, _look = itemgetter(0), itemgetter(1, 2)
+
+
+def _segments(row: list[Cell], looks: _Looks) -> list[Segment]:
+    """Neighbours of one look become one segment."""
+    return [Segment("".join(map(_character, cells)), looks[look]) for look, cells in groupby(row, _look)]

@@ -1,0 +1,72 @@
+"""The rows above a chart: its title with the unit, and every series' newest figure in the series' colour."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from vmlab.model.sample import Sample
+from vmlab.tui.state.charts import Chart, Series, title_of
+from vmlab.tui.state.cpu_use import MUCH_PERCENT, CpuUse
+from vmlab.tui.widgets.charts.axis_scale import Scale, figure
+from vmlab.tui.widgets.painted import Piece
+
+_MOST_ROWS = 3
+_WIDTH = {"%": 3, "pages": 5}
+
+
+def head_rows(
+    chart: Chart, last: Sample | None, scale: Scale, width: int, marks: str = "", ordered: Sequence[str] = ()
+) -> list[list[Piece]]:
+    """Rows of pieces, none wider than `width`. Figures keep their width, so that nothing jumps from tick to tick.
+
+    `ordered` has the words for parts of the host that are not its own.
+    """
+    title: list[Piece] = [(title_of(chart, ordered), "title"), (f" {scale.unit}", "quiet")]
+    items = [_item(series, last, chart, scale, marks[place : place + 1]) for place, series in enumerate(chart.series)]
+    wanted = [item for item, series in zip(items, chart.series, strict=True) if not series.minor]
+    minor = [item for item, series in zip(items, chart.series, strict=True) if series.minor]
+    rows = _flow([title, *wanted], width)
+    fuller = _flow([title, *wanted, *minor], width)
+    return fuller if len(fuller) == len(rows) else rows[:_MOST_ROWS]
+
+
+def with_users(head: list[list[Piece]], use: CpuUse, width: int) -> list[list[Piece]]:
+    """The head of the CPU chart, with a line that says for whom the CPUs work."""
+    users = [("guests", use.guests), ("lab", use.lab), ("outside", use.outside)]
+    told = [f"{word} {value:.0f}" for word, value in users if not math.isnan(value)]
+    if not told:
+        return head
+    if len(" ".join(told)) > width:
+        told = [text for text in told if not text.startswith("lab")]
+    much = not math.isnan(use.guests) and use.outside >= MUCH_PERCENT
+    line: list[Piece] = [(f"{text} ", "warning" if much and text.startswith("outside") else "plain") for text in told]
+    room = width - sum(len(text) for text, _ in head[-1]) - 1
+    if len(head) > 1 and sum(len(text) for text, _ in line) < room:
+        return [*head[:-1], [*head[-1], (" ", "plain"), *line]]
+    return [*head, line]
+
+
+def _item(series: Series, last: Sample | None, chart: Chart, scale: Scale, mark: str) -> list[Piece]:
+    unit = series.unit or chart.unit
+    value = math.nan if last is None else sum(last.get(name) * sign for name, sign in series.shown)
+    value_text = figure(value, unit, scale).rjust(_WIDTH.get(unit, 4))
+    word = f"{mark}{series.label}" if mark and series.drawn else series.label
+    tail = f" {series.unit}" if series.unit else ""
+    return [(f"{word} {value_text}{tail}", series.tone)]
+
+
+def _flow(items: list[list[Piece]], width: int) -> list[list[Piece]]:
+    rows: list[list[Piece]] = [[]]
+    used = 0
+    for item in items:
+        length = sum(len(text) for text, _ in item)
+        if rows[-1] and used + 1 + length > width:
+            rows.append([])
+            used = 0
+        if rows[-1]:
+            rows[-1].append((" ", "plain"))
+            used += 1
+        rows[-1] += item
+        used += length
+    return rows

@@ -1,0 +1,123 @@
+"""The cells to come of the run that goes on, with keys for the one under the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from vmlab.model.event import CellsReplanned, CellStarted, CellToCome, Event
+from vmlab.report.coming_text import NONE_TO_COME, coming_rows
+from vmlab.tui.state.asked import AskedChanges
+from vmlab.tui.widgets.row_list import RowList
+
+_TONES = {"changed": "warning", "skipped": "quiet"}
+_ASKING = "The run is asked what is to come."
+
+
+class ComingList(RowList):
+    """Posts `Asked` for each change: the list is as the run tells it, and changes when the run has changed it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("b", "cache", "Cache", tooltip="This cell: cache writeback or none"),
+        Binding("plus,equals_sign", "tiles(1)", "Tiles", key_display="+-", tooltip="This cell: one tile more"),
+        Binding("minus", "tiles(-1)", "Fewer tiles", key_display="-", show=False, tooltip="This cell: one tile fewer"),
+        Binding("s", "skip", "Skip", tooltip="This cell: leave it out; it stays in the list"),
+        Binding("p", "put_back", "Put back", tooltip="This cell: as it was planned"),
+        Binding("enter", "choose", "Skip or put back", show=False, tooltip="This cell: skip it, or put it back"),
+        Binding("escape", "close", "Close", tooltip="Close the list"),
+    ]
+
+    class Asked(Message):
+        """The cell with this number is to be changed, as `ComingCells.change` understands it."""
+
+        def __init__(self, number: int, change: dict[str, Any]) -> None:
+            super().__init__()
+            self.number = number
+            self.change = change
+
+    class Closed(Message):
+        """The list is to be closed."""
+
+    def __init__(self, asked: AskedChanges, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._cells: dict[str, CellToCome] = {}
+        self._asked = asked
+
+    def on_mount(self) -> None:
+        """Until the run has answered there is a sentence."""
+        self.tell(_ASKING)
+
+    def tell(self, text: str) -> None:
+        """Show a sentence in place of the list."""
+        self._cells = {}
+        self.show((), (), (text,))
+
+    def fill(self, cells: Sequence[CellToCome]) -> None:
+        """Show the cells to come."""
+        heading, *rows = coming_rows(cells)
+        self._cells = {str(one["cell"]): one for one in cells}
+        tones = [_TONES.get(one["state"], "plain") for one in cells]
+        lines = [((f" {row}", tone),) for row, tone in zip(rows, tones, strict=True)]
+        above = ((f" {heading}", "quiet"),) if cells else ()
+        self.show(above, zip(self._cells, lines, strict=True), (NONE_TO_COME,))
+
+    def is_outdated_by(self, events: Iterable[Event]) -> bool:
+        """Whether after `events` other cells are to come."""
+        return any(isinstance(event, CellStarted | CellsReplanned) for event in events)
+
+    @property
+    def _cell(self) -> CellToCome | None:
+        """The cell under the cursor; where there is none, that is said."""
+        if self.key is None:
+            self.notify("no cell is listed here", severity="warning")
+            return None
+        return self._cells[self.key]
+
+    def _ask(self, cell: CellToCome, **change: Any) -> None:
+        number = int(cell["cell"])
+        if change.keys() & {"skip", "as_planned"}:
+            self._asked.drop(number)
+        else:
+            self._asked.note(change, number)
+        self.post_message(self.Asked(number, change))
+
+    def _value(self, cell: CellToCome, axis: str) -> Any:
+        asked = self._asked.value(axis, int(cell["cell"]))
+        return cell["axes"].get(axis) if asked is None else asked
+
+    def action_cache(self) -> None:
+        """Cache writeback where it is none, none otherwise."""
+        if (cell := self._cell) is not None:
+            self._ask(cell, cache="writeback" if self._value(cell, "cache") == "none" else "none")
+
+    def action_tiles(self, step: int) -> None:
+        """One tile more or fewer."""
+        if (cell := self._cell) is None:
+            return
+        count = int(self._value(cell, "tiles") or 1) + step
+        if count < 1:
+            self.notify("a cell has at least one tile", severity="warning")
+        else:
+            self._ask(cell, tiles=count)
+
+    def action_skip(self) -> None:
+        """Leave it out."""
+        if (cell := self._cell) is not None:
+            self._ask(cell, skip=True)
+
+    def action_put_back(self) -> None:
+        """As it was planned."""
+        if (cell := self._cell) is not None:
+            self._ask(cell, as_planned=True)
+
+    def action_choose(self) -> None:
+        """Skip a cell that is to run; put back one that is not."""
+        if (cell := self._cell) is not None:
+            self._ask(cell, **{"as_planned" if cell["state"] == "skipped" else "skip": True})
+
+    def action_close(self) -> None:
+        """Close the list."""
+        self.post_message(self.Closed())

@@ -1,0 +1,146 @@
+"""The tiles as cards side by side: each guest with its own small history, and its workloads below."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from vmlab.telemetry.host.figure import Terms
+from vmlab.tui.state.history import History
+from vmlab.tui.state.views import GuestView
+from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, short
+from vmlab.tui.widgets.glyphs import Glyphs, tone_of
+from vmlab.tui.widgets.painted import Piece
+from vmlab.tui.widgets.tables.workload_line import workload_line
+
+NARROWEST = 30
+_TWO_HALVES = 46
+_GAP = 2
+_LATE_PERCENT = 20.0
+
+
+class _Small(NamedTuple):
+    """A figure of a guest with its small history. Without a `top`, all guests share the largest value in sight."""
+
+    label: str
+    metrics: tuple[str, ...]
+    unit: str
+    one: float
+    tone: str
+    top: float | None
+    least: float = 1.0
+
+    def terms(self, guest: str) -> Terms:
+        """The values in a sample that it adds up."""
+        return tuple((f"{metric}[{guest}]", 1) for metric in self.metrics)
+
+
+CPU = _Small("CPU", ("guest_cpu_percent",), "%", 1.0, "one", None, 100.0)
+DELAY = _Small("delay", ("guest_vcpu_delay_percent",), "%", 1.0, "three", 100.0)
+DISK = _Small(
+    "disk", ("guest_disk_read_bytes_per_second", "guest_disk_write_bytes_per_second"), "MB/s", 1e6, "two", None, 1e6
+)
+NETWORK = _Small(
+    "net",
+    ("guest_network_receive_bytes_per_second", "guest_network_transmit_bytes_per_second"),
+    "MB/s",
+    1e6,
+    "one",
+    None,
+    1e6,
+)
+_PAIRS = ((CPU, DELAY), (DISK, NETWORK))
+_MOST_SAMPLES = 240
+
+
+class Cards:
+    """The cards of `guests` for one picture."""
+
+    def __init__(self, guests: Sequence[GuestView], history: History, now: float, glyphs: Glyphs) -> None:
+        self._tiles: dict[int, list[GuestView]] = {}
+        for guest in guests:
+            self._tiles.setdefault(guest.tile, []).append(guest)
+        self._history, self._now, self._glyphs = history, now, glyphs
+        self._tops = {
+            small.label: max(small.least, small.top or self._largest(small, guests))
+            for pair in _PAIRS
+            for small in pair
+        }
+
+    def lines(self, width: int, height: int) -> list[list[Piece]] | None:
+        """Lines for a place of `width` by `height`; None where the cards do not fit there."""
+        count = len(self._tiles)
+        each = (width - _GAP * (count - 1)) // count if count else 0
+        if each < NARROWEST:
+            return None
+        for airy in (True, False):
+            columns = [list(self._tile(tile, guests, each, airy)) for tile, guests in self._tiles.items()]
+            tallest = max(map(len, columns))
+            if tallest <= height:
+                for column in columns:
+                    column += [[] for _ in range(tallest - len(column))]
+                return [_beside(row, each) for row in zip(*columns, strict=True)]
+        return None
+
+    def _tile(self, tile: int, guests: Sequence[GuestView], width: int, airy: bool) -> Iterator[list[Piece]]:
+        if len(self._tiles) > 1:
+            yield [(f"Tile {tile}", "title")]
+        for place, guest in enumerate(guests):
+            if airy and place:
+                yield []
+            yield self._title(guest, width)
+            yield from self._figures(guest, width)
+            for workload in guest.workloads:
+                yield workload_line(workload, self._now, width, self._glyphs)
+            if not guest.workloads:
+                yield [(f"serves {', '.join(guest.serves)}" if guest.serves else "", "quiet")]
+
+    def _title(self, guest: GuestView, width: int) -> list[Piece]:
+        line = "-" if self._glyphs.plain else "─"
+        state = f" {self._glyphs.sign(guest.state)} {guest.state}"
+        room = width - len(state) - len(guest.guest) - 4
+        role = f" {guest.role}" if guest.role and len(guest.role) + 1 <= room else ""
+        fill = line * max(0, room - len(role))
+        return [
+            (f"{line} ", "quiet"),
+            (guest.guest, "title"),
+            (f"{role} ", "quiet"),
+            (fill, "quiet"),
+            (state, tone_of(guest.state)),
+        ]
+
+    def _figures(self, guest: GuestView, width: int) -> Iterator[list[Piece]]:
+        if width >= _TWO_HALVES:
+            half = (width - _GAP) // 2
+            for left, right in _PAIRS:
+                yield [*self._small(left, guest, half), (" " * _GAP, "plain"), *self._small(right, guest, half)]
+        else:
+            yield self._small(CPU, guest, width)
+            yield self._small(DISK, guest, width)
+
+    def _small(self, small: _Small, guest: GuestView, width: int) -> list[Piece]:
+        room = width - 16
+        values = self._history.values(small.terms(guest.key), _MOST_SAMPLES)
+        now = values[-1] if values and not guest.is_gone else math.nan
+        text = NO_FIGURE if math.isnan(now) else f"{now:.0f}" if small.unit == "%" else short(now / small.one)
+        late = small is DELAY and now >= _LATE_PERCENT
+        spark = self._glyphs.spark(values[-room:], self._tops[small.label]).rjust(room)
+        return [
+            (f"{small.label:<5}", "quiet"),
+            (f"{text:>5}", "warning" if late else "plain"),
+            (f" {small.unit:<5}", "quiet"),
+            (spark, small.tone),
+        ]
+
+    def _largest(self, small: _Small, guests: Sequence[GuestView]) -> float:
+        every = (self._history.values(small.terms(guest.key), _MOST_SAMPLES) for guest in guests)
+        return max((value for values in every for value in values if not math.isnan(value)), default=0.0)
+
+
+def _beside(row: Sequence[list[Piece]], each: int) -> list[Piece]:
+    line: list[Piece] = []
+    for place, pieces in enumerate(row):
+        used = sum(len(text) for text, _ in pieces)
+        line += [*pieces, (" " * (each - used + _GAP), "plain")] if place + 1 < len(row) else pieces
+    return line

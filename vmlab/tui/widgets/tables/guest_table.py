@@ -1,0 +1,160 @@
+"""The tiles: cards where there is room, else a line for each guest and for each workload that runs in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from vmlab.model.axes import axes_words, repeat_words
+from vmlab.tui.state.history import History
+from vmlab.tui.state.views import CellView, GuestView, WorkloadView
+from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, clock
+from vmlab.tui.widgets.glyphs import tone_of
+from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
+from vmlab.tui.widgets.row_list import cut
+from vmlab.tui.widgets.tables.guest_cards import Cards
+from vmlab.tui.widgets.tables.workload_line import workload_bar
+
+METRICS = (
+    "guest_cpu_percent",
+    "guest_vcpu_delay_percent",
+    "guest_disk_read_bytes_per_second",
+    "guest_disk_write_bytes_per_second",
+)
+"""What the table reads of a sample for each guest, in order."""
+_ROLES_FROM = 104
+"""Columns from which on guests have their roles beside them: bars of progress come first."""
+_CARDS_FROM = 12
+"""Rows from which on guests are cards where they fit: fewer are for the table alone."""
+Figures = Mapping[str, Sequence[float]]
+_NO_FIGURES = (math.nan,) * len(METRICS)
+
+
+class _Widths(NamedTuple):
+    """Columns of each field for one width of the table; a narrow one has no roles, so that bars have room."""
+
+    guest: int
+    role: int
+    workload: int
+    bar: int
+
+    @classmethod
+    def of(cls, width: int) -> _Widths:
+        if width < _ROLES_FROM:
+            spare = max(0, width - 71)
+            return cls(8 + min(8, spare // 4), 0, 8 + min(8, spare // 4), 8 + min(14, spare - spare // 4 * 2))
+        spare = width - 82
+        return cls(8 + min(8, spare // 4), 10 + min(6, spare // 4), 8 + min(8, spare // 4), 8 + min(14, spare // 4))
+
+
+class GuestTable(Painted):
+    """Guest, role (where there is room), state, CPU, delay, disk; then each workload, how far it is, and its time."""
+
+    can_focus = True
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._guests: Sequence[GuestView] = ()
+        self._figures: Figures = {}
+        self._now = 0.0
+        self._hint: Sequence[str] = ()
+        self._ended: Sequence[CellView] = ()
+        self._history: History | None = None
+
+    def show(
+        self,
+        guests: Sequence[GuestView],
+        figures: Figures,
+        now: float,
+        hint: Sequence[str] = (),
+        ended: Sequence[CellView] = (),
+        history: History | None = None,
+    ) -> None:
+        """Draw `guests` with the figures of the newest sample, by guest; `hint` stands there while there are none.
+
+        Cells that have `ended` are listed below where there is room. With their `history` guests are cards, where
+        these fit.
+        """
+        self._history = history
+        self._guests, self._figures, self._now, self._hint, self._ended = guests, figures, now, hint, ended
+        self.repaint()
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """A heading, then the guests by tile, then the cells that have ended."""
+        above = self._cards(width, height) or list(self._tiles(width))
+        room = height - len(above) - 2
+        return [*above, *self._cells(room)] if self._ended and room > 0 else above
+
+    def _cards(self, width: int, height: int) -> list[Line]:
+        """The guests as cards; none where there is no room for them, or nothing that they could show."""
+        if self._history is None or not self._guests or height < _CARDS_FROM:
+            return []
+        return [*(Cards(self._guests, self._history, self._now, self.glyphs).lines(width, height) or ())]
+
+    def _cells(self, room: int) -> Iterable[Line]:
+        yield []
+        yield [("Cells that have ended", "title")]
+        for cell in self._ended[-room:]:
+            took = "" if cell.wall_seconds is None else f"  workloads took {clock(cell.wall_seconds)}"
+            outcome = f"{self.glyphs.sign(cell.outcome)} {cell.outcome}"
+            yield [
+                (f"{cell.number:>3} ", "quiet"),
+                (f"{outcome:<10} ", tone_of(cell.outcome)),
+                (f"{axes_words(dict(cell.axes))}, {repeat_words(cell.repeat)}", "plain"),
+                (took, "quiet"),
+            ]
+
+    def _tiles(self, width: int) -> Iterable[Line]:
+        if not self._guests:
+            yield from hint_lines(self._hint, width)
+            return
+        widths = _Widths.of(width)
+        yield [(_heading(widths), "quiet")]
+        for guest in self._guests:
+            own = guest.workloads or (None,)
+            for place, workload in enumerate(own):
+                left = self._guest(guest, widths) if place == 0 else [(" " * _left(widths), "plain")]
+                yield [*left, *self._workload(workload, guest, widths)]
+
+    def _guest(self, guest: GuestView, widths: _Widths) -> list[Piece]:
+        cpu, delay, read, written = self._figures.get(guest.key, _NO_FIGURES)
+        state = f"{self.glyphs.sign(guest.state)} {guest.state}"
+        return [
+            (f"{guest.tile:<2}", "quiet"),
+            (f"{cut(guest.guest, widths.guest)} ", "plain"),
+            *([(f"{cut(guest.role or NO_FIGURE, widths.role)} ", "quiet")] if widths.role else []),
+            (cut(state, 12), tone_of(guest.state)),
+            (f"{_whole(cpu):>4} ", "plain"),
+            (f"{_whole(delay):>5} ", "warning" if delay >= 20 else "plain"),
+            (f"{_rate(read + written):>6} ", "plain"),
+        ]
+
+    def _workload(self, workload: WorkloadView | None, guest: GuestView, widths: _Widths) -> list[Piece]:
+        if workload is None:
+            return [(f"serves {', '.join(guest.serves)}", "quiet")] if guest.serves else []
+        name: list[Piece] = [(f"{cut(workload.name, widths.workload)} ", "accent")]
+        times = clock(workload.elapsed(self._now))
+        last: list[Piece] = []
+        if workload.last_seconds is not None:
+            last = [(f"/{clock(workload.last_seconds)}", "quiet")]
+        return [*name, *workload_bar(workload, widths.bar, self.glyphs), (f" {times:>4}", "plain"), *last]
+
+
+def _left(widths: _Widths) -> int:
+    return 2 + widths.guest + 1 + (widths.role + 1 if widths.role else 0) + 12 + 5 + 6 + 7
+
+
+def _heading(widths: _Widths) -> str:
+    role = f"{'role':<{widths.role}} " if widths.role else ""
+    left = f"{'tile guest':<{widths.guest + 2}} {role}{'state':<12}cpu% delay disk/s "
+    return f"{left}{'workload':<{widths.workload}} {'done':<{widths.bar}} time/last"
+
+
+def _whole(value: float) -> str:
+    return NO_FIGURE if math.isnan(value) else f"{value:.0f}"
+
+
+def _rate(value: float) -> str:
+    """Bytes a second in MB: ``4.6M``."""
+    return NO_FIGURE if math.isnan(value) else f"{value / 1e6:.1f}M" if value < 1e8 else f"{value / 1e6:.0f}M"

@@ -1,0 +1,88 @@
+"""The report that ab 2.3 prints, as numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from vmlab.model.errors import WorkloadError
+from vmlab.workloads.verification import labelled
+
+_NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
+_COMPLETED = re.compile(r"Completed ([0-9]+) requests")
+
+
+@dataclass(frozen=True, slots=True)
+class AbReport:
+    """Times in seconds, bytes with headers."""
+
+    total_time: float
+    requests: int
+    failed: int
+    write_errors: int
+    non_2xx: int
+    transferred: int
+    latency_mean: float
+
+
+def parse_ab(text: str) -> AbReport:
+    """Read ab's report, which may follow the answers that it prints. Raises WorkloadError that quotes what it cannot
+    read.
+    """
+    text = text[max(0, text.rfind("\nServer Software:")) :]
+
+    def field(label: str, pattern: str) -> float:
+        return float(labelled(text, label, pattern, "ab")[1])
+
+    def rare(label: str) -> int:
+        """ab omits these lines when their count is 0."""
+        return int(field(label, _NUMBER)) if f"\n{label}:" in text else 0
+
+    return AbReport(
+        total_time=field("Time taken for tests", _NUMBER + " seconds"),
+        requests=int(field("Complete requests", _NUMBER)),
+        failed=int(field("Failed requests", _NUMBER)),
+        write_errors=rare("Write errors"),
+        non_2xx=rare("Non-2xx responses"),
+        transferred=int(field("Total transferred", _NUMBER + " bytes")),
+        latency_mean=field("Time per request", _NUMBER + r" \[ms\] \(mean\)") / 1000,
+    )
+
+
+def parse_percentiles(text: str, requests: int) -> dict[int, float]:
+    """The file that ``ab -e`` writes: percent served to seconds, from 0 to 100. Raises WorkloadError.
+
+    With few requests ab rounds the rank of a high percentile up to one past the slowest request and writes whatever
+    lies behind it in memory (apr's ab.c, ``output_results``); there it is the slowest request that is meant.
+    """
+    found: dict[int, float] = {}
+    for line in text.splitlines()[1:]:
+        match = re.fullmatch(rf"([0-9]+),{_NUMBER}", line.strip())
+        if match is None:
+            raise WorkloadError(f"ab wrote a percentile that cannot be read: {line[:200]!r}")
+        found[int(match[1])] = float(match[2]) / 1000
+    if not found.keys() >= {50, 95, 99, 100}:
+        raise WorkloadError(f"ab wrote {len(found)} percentiles, without 50, 95, 99 and 100 among them")
+    return {percent: found[_written(percent, requests)] for percent in found}
+
+
+def _written(percent: int, requests: int) -> int:
+    """The percentile whose value stands for `percent`."""
+    return percent if int(0.5 + requests * percent / 100) < requests else 100
+
+
+class RequestCount:
+    """How far ab is, from its words of progress or, with ``-v 2``, from the headers of each answer."""
+
+    def __init__(self) -> None:
+        self._done = 0
+
+    def feed(self, line: str) -> int | None:
+        """Requests done so far; None for a line of another sort."""
+        if match := _COMPLETED.fullmatch(line):
+            self._done = max(self._done, int(match[1]))
+        elif line == "LOG: header received:":
+            self._done += 1
+        else:
+            return None
+        return self._done

@@ -1,0 +1,93 @@
+"""Whether fio did what it was asked: by its own report, by the files, and by what the kernel saw of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vmlab.model.errors import WorkloadError
+from vmlab.workloads.account import Account
+from vmlab.workloads.reports.fio_report import Direction, FioReport
+from vmlab.workloads.verification import demand_equal
+
+_REACHED = 0.99
+"""fio ends between two of its own readings of the clock."""
+_LEAST_SECONDS = 0.1
+"""fio prints its times in whole milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What fio was asked for. `bytes` is of all jobs together, and counts where `time` (seconds) is 0."""
+
+    rw: str
+    block: int
+    jobs: int
+    time: float
+    bytes: int
+    engine: str
+    direct: bool
+    verify: bool
+    reads: bool
+    writes: bool
+
+
+def demand_layout(listed: str, size: int, jobs: int) -> None:
+    """Raises WorkloadError where a file is missing, short, or has holes.
+
+    `listed` has a line for each file: its size, its blocks, and the size of these blocks.
+    """
+    lines = [line.split() for line in listed.splitlines()]
+    demand_equal("files laid out", len(lines), jobs)
+    for length, blocks, unit in lines:
+        demand_equal("bytes of a file that was laid out", int(length), size)
+        if int(blocks) * int(unit) < size:
+            raise WorkloadError(f"a file of {size} bytes has only {int(blocks) * int(unit)} on the disk: it has holes")
+
+
+def demand_work(report: FioReport, asked: Asked) -> None:
+    """Raises WorkloadError unless fio met no error and moved as much, for as long, as it was asked."""
+    if report.error:
+        raise WorkloadError(f"fio ended with error {report.error}")
+    for option, value in (("rw", asked.rw), ("ioengine", asked.engine), ("direct", str(int(asked.direct)))):
+        if report.options.get(option) != value:
+            raise WorkloadError(f"fio ran with {option}={report.options.get(option)}, not with {value}")
+    used = [(name, one) for name, one, wanted in _directions(report, asked) if wanted]
+    for name, one in used:
+        demand_equal(f"short {name}s of fio", one.short, 0)
+        demand_equal(f"dropped {name}s of fio", one.dropped, 0)
+        demand_equal(f"bytes of fio's {name}s, which are {one.blocks} blocks", one.bytes, one.blocks * asked.block)
+        if one.blocks == 0:
+            raise WorkloadError(f"fio did no {name} at all; give it more time or bytes")
+    seconds = max(one.seconds for _, one in used)
+    if asked.time and seconds < _REACHED * asked.time:
+        raise WorkloadError(f"fio ran for {seconds:.3f} s, but {asked.time:g} s were asked for")
+    if not asked.time:
+        demand_equal("bytes that fio moved", sum(one.bytes for _, one in used), asked.bytes)
+    if seconds < _LEAST_SECONDS:
+        raise WorkloadError(f"fio took {seconds:.3f} s, too quick to be measured; give it more time or bytes")
+    if asked.verify and not asked.reads:
+        demand_equal("bytes that fio read again to verify them", report.read.bytes, report.write.bytes)
+
+
+def _directions(report: FioReport, asked: Asked) -> tuple[tuple[str, Direction, bool], ...]:
+    return (("read", report.read, asked.reads), ("write", report.write, asked.writes))
+
+
+def demand_access(account: Account, report: FioReport, asked: Asked) -> None:
+    """Raises WorkloadError unless the kernel saw fio open its files as asked, and with O_DIRECT move as much."""
+    if len(account.direct) < asked.jobs:
+        raise WorkloadError(
+            f"fio ended before {asked.jobs - len(account.direct)} of its {asked.jobs} open files could be looked at; "
+            "give it more time or bytes"
+        )
+    for path, direct in account.direct.items():
+        if direct != asked.direct:
+            how = "with" if direct else "without"
+            raise WorkloadError(f"fio had {path} open {how} O_DIRECT, but direct is {str(asked.direct).lower()}")
+    if asked.direct:
+        for name, moved, counted in (
+            ("read from", report.read.bytes, account.read),
+            ("written to", report.write.bytes, account.written),
+        ):
+            if counted < moved:
+                raise WorkloadError(f"fio claims {moved} bytes {name} storage; the kernel counted {counted}")
