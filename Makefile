@@ -49,7 +49,7 @@ mutants: setup  ## the share of small changes to ten modules that the tests noti
 walk: setup  ## every key of every screen on a real terminal, over real guests; some minutes, on a machine that does little else
 	@VMLAB_WALK=1 .venv/bin/python -m pytest tests/tui/test_walk.py
 
-check: setup  ## style, types and the walls of the house
+check: setup  ## style, types and import contracts
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy

@@ -12,6 +12,9 @@ from vmlab.model.results import CacheProof, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.model.scenarios.guest import GuestResources
 
+CAUSE_SECONDS = 1.0
+"""From the first report of a guest's death until its cause is given: other reports may tell more."""
+
 
 @dataclass(frozen=True, slots=True)
 class BootImage:
@@ -174,7 +177,7 @@ class Hypervisor(Protocol):
         """Raise GuestLost as soon as one of these guests has died, or its disk has made QEMU stop it; else wait.
 
         It has no deadline and never returns: cancel it. A guest that does not run yet is waited for; one that was ended
-        by `destroy`, `save` or `close` is not lost. Within a second of the death, and at once where a guest was lost
+        by `destroy`, `save` or `close` is not lost. `CAUSE_SECONDS` after the death, and at once where a guest was lost
         before this was asked. Until a guest of that name starts again, or is destroyed, it stays lost.
         """
         ...

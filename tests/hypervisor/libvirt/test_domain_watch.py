@@ -85,7 +85,7 @@ async def test_whoever_is_first_the_whole_cause_is_told(
     process: subprocess.Popen[bytes], first: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The wait for the others is ended by hand.
-    monkeypatch.setattr("vmlab.hypervisor.libvirt.domain_watch._REST_OF_CAUSE", 3600.0)
+    monkeypatch.setattr("vmlab.hypervisor.libvirt.domain_watch.CAUSE_SECONDS", 3600.0)
     domain_watch = watch_of(Root())
     domain_watch.watch("web", Domain("1"), process.pid)
     killed = Change(process.pid, signal.SIGKILL, time.monotonic())

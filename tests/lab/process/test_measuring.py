@@ -160,7 +160,7 @@ def test_without_the_right_to_ask_the_run_is_refused(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("beside", ["--mount", "--net"])
 def test_the_place_is_the_hosts_whatever_namespace_and_variables_a_user_has(beside: str) -> None:
     """All in a PID namespace of the test's own, so that its first process is "the host's"; with a /run of its own."""
-    said = "from vmlab.lab import measuring; print(measuring_runs._folder().stat().st_ino)"
+    said = "from vmlab.lab.process import measuring_runs; print(measuring_runs._folder().stat().st_ino)"
     user = f'unshare {beside} sh -c \'[ {beside} = --net ] || mount -t tmpfs none /run; exec "$0" -c "$1"\' "$@"'
     script = f'mount -t tmpfs none /run && "$@" -c "$SAID" && XDG_STATE_HOME=/x VMLAB_RUNTIME_DIR=/y {user} "$SAID"'
     host = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh", sys.executable]

@@ -73,13 +73,13 @@ def test_the_feeds_begin_when_the_picture_is_there(start: Start) -> None:
 
 
 def test_the_picture_waits_for_no_module_that_it_does_not_need(start: Start) -> None:
-    rooms = ("analysis", "cli", "guests", "hypervisor", "integrity", "lab", "plan", "report", "store", "workloads")
+    packages = ("analysis", "cli", "guests", "hypervisor", "integrity", "lab", "plan", "report", "store", "workloads")
     unwanted = {
         "click",
         "pydantic",
         "ruamel.yaml",
         "sqlite3",
-        *(f"vmlab.{room}" for room in rooms),
+        *(f"vmlab.{package}" for package in packages),
         "vmlab.model.checked",
         "vmlab.model.event",
         "vmlab.model.results",

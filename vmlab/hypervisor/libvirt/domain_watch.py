@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from vmlab.hypervisor.contract import CAUSE_SECONDS
 from vmlab.hypervisor.isolation.children import Change, Children
 from vmlab.hypervisor.libvirt.events import DomainEvents
 from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot
@@ -24,7 +25,6 @@ from vmlab.hypervisor.libvirt.losses import Losses
 from vmlab.model.errors import GuestLost
 from vmlab.model.visible import visible_line
 
-_REST_OF_CAUSE = 1.0
 _CONSOLE_READ = 4096
 _CONSOLE_SHOWN = 200
 _MOST_ENDED = 256
@@ -161,7 +161,7 @@ class DomainWatch:
     async def kill_of(self, pid: int) -> str | None:
         """How a process that is not watched yet was killed from outside, for people; None where it ended by itself."""
         if pid not in self._ended:
-            await asyncio.sleep(_REST_OF_CAUSE)
+            await asyncio.sleep(CAUSE_SECONDS)
         ending = self._ended.get(pid)
         return ending.ending() if ending is not None and ending.killed_by in _ORDERED else None
 
@@ -169,7 +169,7 @@ class DomainWatch:
         guest = self._guests[name]
         self._close(guest)
         if guest.reporting is None:
-            guest.reporting = asyncio.get_running_loop().call_later(_REST_OF_CAUSE, self._report_loss, name)
+            guest.reporting = asyncio.get_running_loop().call_later(CAUSE_SECONDS, self._report_loss, name)
 
     def _report_loss(self, name: str) -> None:
         guest = self._guests[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vmlab.hypervisor.contract import CAUSE_SECONDS
 from vmlab.store.outbox import HANG_SECONDS, PATIENCE_SECONDS
 from vmlab.workloads.contract import Client
 
@@ -37,7 +38,7 @@ class Timing:
     """For closing all clients of one cell, and once more for destroying its guests."""
     statistics: float = 10.0
     """For one reading of all guests' figures."""
-    cause: float = 0.5
+    cause: float = CAUSE_SECONDS + 0.5
     """After a step failed: the wait for a report that the death of a guest was the cause."""
     drain: float = 30.0
     """For the host to write the dirty pages of guests' disks before their cache mode is switched."""
