@@ -65,9 +65,8 @@ def kept_of(run: str, compared: Mapping[str, Any]) -> dict[str, Any]:
         }
         for side, column in zip(sides[1:], row["candidates"], strict=True):
             said = differences.setdefault(side, {}).setdefault(row["workload"], {})
-            for key in ("difference", "without_yardstick"):
-                found = column.get(key) or {}
-                said[key] = {name: found.get(name) for name in KEPT_OF_A_DIFFERENCE}
+            found = column["difference"]
+            said["difference"] = {name: found.get(name) for name in KEPT_OF_A_DIFFERENCE}
     return {"run": run, "figures": figures, "differences": differences}
 
 

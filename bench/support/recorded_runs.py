@@ -34,7 +34,6 @@ from vmlab.model.event import (
     WorkloadEnded,
     WorkloadProgressed,
     WorkloadStarted,
-    YardstickTaken,
 )
 from vmlab.model.results import RawOutput
 from vmlab.model.run import Phase
@@ -166,7 +165,6 @@ def _tell_cell(teller: _Teller, cell: CellPlan, seconds: float, pace: float) -> 
     settings = {**settings_of(cell), "host": {"ksm": "off", "thp": "madvise", "read_ahead_bytes": 131072}}
     guests = len(cell.guests)
     teller.tell(CellStarted, cell=number, axes=cell.axes, repeat=cell.repeat, guests=guests, settings=settings)
-    _tell_yardstick(teller, number, "before")
     for phase in Phase:
         teller.tell(PhaseStarted, cell=number, phase=phase)
         if phase == Phase.PROVISION:
@@ -181,15 +179,9 @@ def _tell_cell(teller: _Teller, cell: CellPlan, seconds: float, pace: float) -> 
         if phase == Phase.COLLECT:
             _tell_figures(teller, cell, executes, pace)
         teller.tell(PhaseEnded, cell=number, phase=phase, seconds=executes if phase == Phase.EXECUTE else beside)
-    _tell_yardstick(teller, number, "after")
     provision = {"how": "restored", "seconds": beside, "guests": guests, "snapshots": {}}
     ended = {"wall_seconds": executes, "start_skew_ms": 1.5, "skew_uncertainty_ms": 0.5, "provision": provision}
     teller.tell(CellEnded, cell=number, outcome="passed", reasons=[], **ended)
-
-
-def _tell_yardstick(teller: _Teller, cell: int, when: str) -> None:
-    times = {"seconds": 0.2, "compute_seconds": 0.1, "memory_seconds": 0.1, "cpu_seconds": 0.2}
-    teller.tell(YardstickTaken, cell=cell, when=when, **times)
 
 
 def _tell_work(teller: _Teller, cell: CellPlan, executes: float, pace: float) -> None:

@@ -77,12 +77,13 @@ def widths_by_blocks(found: Mapping[str, Any]) -> list[float]:
 
 
 def widths_without_yardstick(found: Mapping[str, Any]) -> list[float]:
-    """How wide each interval of a control run is with the yardstick taken out, over the interval as it was measured."""
+    """How wide an interval was with the readings around its cell taken out, over the interval as it was measured."""
     runs = (*found["earlier"]["controls"], *found["controls"])
     said = [one for run in runs for one in run["differences"]["side B"].values()]
     return [
         _width(one["without_yardstick"]["interval_percent"]) / _width(one["difference"]["interval_percent"])
         for one in said
+        if "without_yardstick" in one
     ]
 
 

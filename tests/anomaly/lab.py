@@ -28,7 +28,6 @@ from tests.anomaly.spoilt import (
     spoilt_connect,
     spoilt_host,
     spoilt_host_tiles,
-    spoilt_yardstick,
 )
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.image import small_image
@@ -226,7 +225,6 @@ class _OneRun:
             open_store=self._store,
             timing=_SHORT,
             recording=HostRecording,
-            yardstick=partial(spoilt_yardstick, self._injector),
         )
 
     def _hypervisor(

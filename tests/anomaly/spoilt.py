@@ -14,12 +14,10 @@ import asyncssh
 from tests.anomaly.injector import Injector, unspoilt
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.scripted_guest import Script, ScriptedClient, ScriptedGuest
-from tests.fakes.yardstick import told_yardstick
 from vmlab.guests.channel import Channel
 from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
 from vmlab.hypervisor.disks.host_data import host_data
 from vmlab.hypervisor.journal import Journal, JournalEntry
-from vmlab.lab.cell.yardstick import Yardstick, YardstickError
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_side import HostTiles
 from vmlab.model.errors import DeadlineExceeded, GuestError, HypervisorError
@@ -219,16 +217,6 @@ class SpoiltConnect:
         )
         self.opened.append(ScriptedGuest(name, address, Script(self.output)))
         return SpoiltShell(self.opened[-1], self.injector)
-
-
-async def spoilt_yardstick(injector: Injector, deadline: float) -> Yardstick:
-    """`parts.yardstick`, without its work."""
-    await injector.awaited(
-        "yardstick.measure",
-        lambda: YardstickError("it exited with 1: MemoryError"),
-        lambda: YardstickError(f"it took longer than {deadline:g} s"),
-    )
-    return await told_yardstick(deadline)
 
 
 @contextlib.contextmanager

@@ -60,6 +60,19 @@ def test_progress_is_a_line_for_each_thing_that_happened() -> None:
     assert stream.getvalue() == TOLD
 
 
+def test_of_many_notices_of_a_kind_two_are_shown() -> None:
+    stream = io.StringIO()
+    progress = RunProgress(stream)
+    for cell in range(1, 6):
+        progress.show(Notice(level="warning", text=f"cell {cell}: the CPUs ran at {70 + cell} % of their best speed"))
+    progress.show(Notice(level="warning", text="cell 5: a disk was full"))
+    assert stream.getvalue().splitlines() == [
+        "  warning: cell 1: the CPUs ran at 71 % of their best speed",
+        "  warning: cell 2: the CPUs ran at 72 % of their best speed",
+        "  warning: cell 5: a disk was full",
+    ]
+
+
 def test_the_console_s_log_has_the_same_sentences() -> None:
     state = RunState()
     for event in EVENTS:

@@ -16,7 +16,6 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.image import small_image
 from tests.fakes.scripted_guest import Script, ScriptedGuest
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
-from vmlab.lab.cell.yardstick import Yardstick
 from vmlab.lab.commands.command_socket import send_command
 from vmlab.lab.process.prepared import read_prepared, write_image, write_request
 from vmlab.lab.process.run_folder import RunFolder, RunRequest
@@ -129,7 +128,6 @@ class MemoryRun:
     scripts: dict[str, Script] = field(default_factory=dict)
     host: dict[str, float] = field(default_factory=lambda: {"cpu_outside_lab_percent": 0.0, "cpu_steal_percent": 0.0})
     counters: list[HostCounters] = field(default_factory=lambda: [HostCounters(0.0)])
-    yardsticks: list[float | Exception] = field(default_factory=lambda: [0.3])
     on: list[Callable[[Event, MemoryRun], None]] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
 
@@ -163,7 +161,6 @@ class MemoryRun:
             connect=self.connect,
             recording=self._recording,
             timing=QUICK,
-            yardstick=self._measure_yardstick,
             host_counters=lambda: self.counters.pop(0) if len(self.counters) > 1 else self.counters[0],
             **self.parts,
         )
@@ -174,13 +171,6 @@ class MemoryRun:
         finally:
             await asyncio.to_thread(outbox.close)
             writer.close()
-
-    async def _measure_yardstick(self, _deadline: float) -> Yardstick:
-        """The next of `yardsticks`, the last one for ever; one that is an error is raised."""
-        taken = self.yardsticks.pop(0) if len(self.yardsticks) > 1 else self.yardsticks[0]
-        if isinstance(taken, Exception):
-            raise taken
-        return Yardstick(compute_seconds=taken / 2, memory_seconds=taken / 2, cpu_seconds=taken)
 
     def _recording(
         self, _outbox: Outbox, _hypervisor: Hypervisor, _disks: Path, _timing: Timing, *_counted: object

@@ -47,7 +47,6 @@ NUMBERS = {figure.removesuffix(" (invalid)") for _, figure in FIGURES.values()}
 def _told(path: Path, outcome: str, factor: float) -> Path:
     story = Story(path / "run.sqlite", run=path.name).begin({"cache": ["none"]}, cells=1)
     story.start_cell({"cache": "none"})
-    story.yardsticks(0.3, 0.3)
     story.measure("job", 12.0 * factor)
     story.measure("job", 1.5e8 * factor, "throughput", "B/s")
     story.measure("job", 2.0**26 * factor, "bytes", "B")
@@ -86,7 +85,7 @@ def test_text_markdown_page_and_screen_have_the_same_rows(runs: list[Gathered], 
     assert [(label, (first, second)) for label, first, second, *_ in parts] == wanted
 
     screen = compared_sides(sides, every_metric=True).rows
-    shown = [(row.label, row.entries) for row in screen if row.entries and "yardstick" not in row.label]
+    shown = [(row.label, row.entries) for row in screen if row.entries]
     assert [(label, (one.text, other.text)) for label, (one, other) in shown] == wanted
 
     lines = markdown_report(runs).decode().split("| axes")[1].split("\n\n")[0].splitlines()[2:]

@@ -231,7 +231,7 @@ class Story:
         self.writer.append(GuestInspected(**self.now(), cell=self.cells, tile=1, guest=guest, seen=seen))
 
     def yardsticks(self, before: float, after: float | None = None) -> None:
-        """The yardstick around the cell, `after` it only if it is given."""
+        """Readings as records from before the speed trace have them, ``after`` the cell only if that is given."""
         for when, seconds in (("before", before), ("after", after)):
             if seconds is not None:
                 half = {"compute_seconds": seconds / 2, "memory_seconds": seconds / 2, "cpu_seconds": seconds}

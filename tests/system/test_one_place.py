@@ -33,7 +33,6 @@ ALLOWED = {
         "hypervisor/ceph/rbd.py",
         "hypervisor/serial_watch.py",
         "lab/provision/host_networks.py",
-        "lab/cell/yardstick.py",
         "telemetry/speed.py",
         "workloads/unixbench_build.py",
     },

@@ -47,7 +47,6 @@ from vmlab.model.event import (
     TilesChanged,
     WorkloadEnded,
     WorkloadStarted,
-    YardstickTaken,
 )
 from vmlab.model.moments import time_of_day
 from vmlab.model.run import AS_WRITTEN, RUNNING, Outcome
@@ -76,7 +75,6 @@ _KINDS = (
     RoundEnded,
     MeasurementTaken,
     FiguresRemade,
-    YardstickTaken,
     CellEnded,
     RepeatsEnded,
     RunnerFinished,

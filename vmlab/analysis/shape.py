@@ -375,23 +375,6 @@ class SpanDocument(TypedDict):
     loop: list[LoopDocument]
 
 
-class YardstickReading(TypedDict):
-    """A fixed piece of work, once: `seconds` of the wall clock in both parts together, and CPU time."""
-
-    seconds: float
-    compute_seconds: float
-    memory_seconds: float
-    cpu_seconds: float
-
-
-class YardstickDocument(TypedDict):
-    """The yardstick before and after a cell, None where it was not measured; how far the two are apart."""
-
-    before: YardstickReading | None
-    after: YardstickReading | None
-    moved_percent: float | None
-
-
 class TargetDocument(TypedDict):
     """A limit on a metric of one tile; `at_least` says which side of it is right, `implied` that a pace asks for it.
 
@@ -446,7 +429,7 @@ class CellDocument(TypedDict):
     outcome: str
     reasons: list[str]
     provision: ProvisionDocument
-    yardstick: YardstickDocument | None
+    yardstick: None
     speed_percent: float | None
     wall_seconds: float | None
     start_skew_ms: float | None

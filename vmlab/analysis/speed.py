@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from vmlab.analysis.figures.figure import Value
-from vmlab.analysis.record.yardstick_spread import RATES, TIMES
 from vmlab.analysis.shape import CellDocument, SpeedDocument
 from vmlab.analysis.statistics.descriptive import mean
 from vmlab.model.sample import Sample
 from vmlab.telemetry.speed import BEST, SPEED
 
+_TIMES = ("s", "ms")
+_RATES = ("1/s", "B/s")
+"""Units of what a slow host makes longer, and of what it makes less."""
 _STEAL = "cpu_steal_percent"
 _LEAST_KNOWN = 0.5
 """The share of a span for which the speed has to be known."""
@@ -133,7 +135,7 @@ def at_best_speed(workload: str, metric: str, unit: str) -> Value | None:
     A time of each tile is multiplied by the speed over the workload's own span there, and a rate divided by it. A cell
     that lacks one of these speeds has no such value.
     """
-    if unit not in (*TIMES, *RATES):
+    if unit not in (*_TIMES, *_RATES):
         return None
 
     def corrected(cell: CellDocument) -> float | None:
@@ -144,7 +146,7 @@ def at_best_speed(workload: str, metric: str, unit: str) -> Value | None:
                 speed = speeds.get(taken["tile"])
                 if not speed:
                     return None
-                values.append(value * speed / 100 if unit in TIMES else value * 100 / speed)
+                values.append(value * speed / 100 if unit in _TIMES else value * 100 / speed)
         return mean(values) if values else None
 
     return corrected

@@ -6,6 +6,7 @@ import math
 import shutil
 import sys
 import time
+from collections import Counter
 from typing import TextIO
 
 from vmlab.analysis.record.timeline import RunTimeline
@@ -27,7 +28,7 @@ from vmlab.model.event import (
 from vmlab.model.units import about_seconds, format_seconds
 from vmlab.model.visible import Control, visible_line
 from vmlab.report.event_words import event_sentence
-from vmlab.report.words import plural
+from vmlab.report.words import LEAST_FOLDED, plural, without_numbers
 from vmlab.system.terminal import forget, put
 
 _MOVE_SECONDS = 0.1
@@ -59,6 +60,7 @@ class RunProgress:
         self.timeline = RunTimeline()
         """The run as far as its events have been shown."""
         self._moved = -math.inf
+        self._notices: Counter[str] = Counter()
 
     def show(self, event: Event | None) -> None:
         """Print the line of `event`, if it has one, and refresh the moving line."""
@@ -93,6 +95,11 @@ class RunProgress:
             case CellStarted():
                 return f"{sentence.text}, {plural(event.guests, 'guest')}"
             case Notice() | AnotherRunSeen():
+                kind = without_numbers(sentence.text)
+                self._notices[kind] += 1
+                # The table at the end has those of a kind in one line, and the document has all.
+                if self._notices[kind] >= LEAST_FOLDED:
+                    return None
                 return f"  {sentence.text}" if sentence.level == "info" else f"  {sentence.level}: {sentence.text}"
             case PhaseEnded() | WorkloadEnded() | RoundEnded() | CellEnded():
                 return f"  {sentence.text}"

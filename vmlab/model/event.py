@@ -133,9 +133,9 @@ class CellStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YardstickTaken(Event):
-    """The host's yardstick (`lab.yardstick`) ``before`` or ``after`` a cell.
+    """A fixed piece of work on the host ``before`` or ``after`` a cell, in records from before the speed trace.
 
-    `seconds` of the wall clock are those of computing and of moving memory together, `cpu_seconds` their CPU time.
+    Nothing reads it; `seconds` of the wall clock, computing and moving memory together, and their CPU time.
     """
 
     cell: int

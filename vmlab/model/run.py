@@ -58,7 +58,7 @@ class Part(StrEnum):
     """What the whole time of a cell falls into, in order: its phases, and what lies between them."""
 
     BEFORE = "before"
-    """Until its guests start: yardstick, and looking for snapshots, or making them."""
+    """Until its guests start: looking for snapshots, or making them."""
     PROVISION = "provision"
     PREPARE = "prepare"
     START = "start"
@@ -69,6 +69,6 @@ class Part(StrEnum):
     COLLECT = "collect"
     CLEAN_UP = "clean up"
     AFTER = "after"
-    """The yardstick after the cell."""
+    """After the clean-up."""
     OTHER = "other"
     """Between other phases, as where a cell breaks off."""

@@ -12,15 +12,14 @@ from vmlab.analysis.tiles.tile_index import TILE_INDEX
 from vmlab.model.axes import axes_words
 from vmlab.model.run import AxisValue
 from vmlab.report.figures import figure_text, form_of
-from vmlab.report.run.yardstick_text import corrected_heading
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedRow:
     """One figure on every side, the baseline first, at a place of the axes.
 
-    `differences` are those of every candidate, as are the `corrected` ones (`Comparison.corrected`), None where these
-    are not known; `correction` is their heading.
+    `differences` are those of every candidate, as are those `at_best_speed` of the CPUs, None where
+    these are not known.
     """
 
     axes: Mapping[str, AxisValue]
@@ -28,8 +27,7 @@ class ComparedRow:
     unit: str
     figures: tuple[str, ...]
     differences: tuple[Difference, ...]
-    corrected: tuple[Difference | None, ...]
-    correction: str
+    at_best_speed: tuple[Difference | None, ...]
 
     @property
     def place(self) -> str:
@@ -56,8 +54,7 @@ def compared_rows(comparison: Comparison, metrics: Collection[str] = ()) -> list
             unit=forms[_written_alike(row)].unit,
             figures=tuple(figure_text(figure, _unit(row), forms[_written_alike(row)]) for figure in row.figures),
             differences=row.differences,
-            corrected=comparison.corrected(row),
-            correction=corrected_heading(comparison),
+            at_best_speed=row.at_best_speed,
         )
         for row in rows
     ]

@@ -13,8 +13,8 @@ from vmlab.model.visible import visible_values
 from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
 from vmlab.report.heading import behind_notes
+from vmlab.report.run.notice_text import AT_BEST, at_best_notes
 from vmlab.report.run.score_rows import throughput_words
-from vmlab.report.run.yardstick_text import corrected_notes
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes
 from vmlab.report.words import MARK, apart_words, moment, plural
 
@@ -33,7 +33,7 @@ def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
         *behind_sides(comparison),
         *comparison_notes(comparison),
         *index_notes(comparison, names[0]),
-        *corrected_notes(comparison),
+        *at_best_notes(comparison.speed, comparison.rows),
         *(f"{MARK} {text}" for text in comparison.warnings),
     ]
     below = [line for text in notes for line in paragraph(text, width, "  ")]
@@ -127,9 +127,9 @@ def _block(names: Sequence[str], rows: Sequence[ComparedRow], width: int) -> lis
 def _columns(names: Sequence[str], rows: Sequence[ComparedRow]) -> list[Column]:
     """The baseline's figures, and each candidate's with its differences.
 
-    Where there are corrected differences, too, the name stands above all columns of its side.
+    Where there are differences at the best speed, too, the name stands above all columns of its side.
     """
-    several = any(any(row.corrected) for row in rows)
+    several = any(any(row.at_best_speed) for row in rows)
     columns: list[Column] = []
     for place, name in enumerate(names):
         heading, above = ("", (name,)) if several else (name, ())
@@ -137,10 +137,10 @@ def _columns(names: Sequence[str], rows: Sequence[ComparedRow]) -> list[Column]:
         if place:
             differences = [long_text(row.differences[place - 1]) for row in rows]
             columns.append(Column("difference", differences, beside=True, above=above))
-            corrected = [row.corrected[place - 1] for row in rows]
-            if any(corrected):
-                texts = [long_text(found) if found else "" for found in corrected]
-                columns.append(Column(rows[0].correction, texts, beside=True, above=above))
+            at_best = [row.at_best_speed[place - 1] for row in rows]
+            if any(at_best):
+                texts = [long_text(found) if found else "" for found in at_best]
+                columns.append(Column(AT_BEST, texts, beside=True, above=above))
     return columns
 
 

@@ -11,7 +11,6 @@ from vmlab.model.axes import axes_words
 from vmlab.report.bound_text import resource_word
 from vmlab.report.compared_rows import row_name
 from vmlab.report.heading import behind_words
-from vmlab.report.run.yardstick_text import corrected_how
 from vmlab.report.verdicts import long_text, percent_text, to_find_words, unit_of, untested_words
 from vmlab.report.words import plural
 
@@ -69,12 +68,12 @@ def explanation(comparison: Comparison) -> list[str]:
     paragraphs = []
     for place, label in enumerate(candidates):
         named = [(_at(row, several=several), row.differences[place]) for row in rows]
-        others = [comparison.corrected(row)[place] for row in rows]
+        others = [row.at_best_speed[place] for row in rows]
         sentences = [
             *_differing(named),
             *_not_proven(named),
             *_untested(named),
-            *_corrected(named, others, corrected_how(comparison)),
+            *_at_best_speed(named, others),
             *_limits(comparison, place),
         ]
         behind = ", ".join(behind_words(comparison.accelerators, comparison.ordered))
@@ -131,15 +130,15 @@ def _untested(named: _Named) -> Iterator[str]:
         yield f"Not compared, as a side has no figure that passed: {_some(missing)}."
 
 
-def _corrected(named: _Named, others: Sequence[Difference | None], how: str) -> Iterator[str]:
-    """Where the verdict is another one without what the host's speed did; `how` begins the sentence."""
+def _at_best_speed(named: _Named, others: Sequence[Difference | None]) -> Iterator[str]:
+    """Where the verdict is another one at the CPUs' best speed."""
     moved = [
         f"{name} ({other.verdict}, {long_text(other)})"
         for (name, one), other in zip(named, others, strict=True)
         if other is not None and other.verdict != one.verdict
     ]
     if moved:
-        yield f"{how} the verdict is another at {_some(moved)}."
+        yield f"At the CPUs' best speed the verdict is another at {_some(moved)}."
 
 
 def _limits(comparison: Comparison, place: int) -> Iterator[str]:

@@ -95,10 +95,10 @@ def folded(named: Sequence[tuple[str, str]]) -> list[tuple[list[str], str, int]]
     """
     alike: dict[str, list[tuple[str, str]]] = {}
     for name, text in named:
-        alike.setdefault(_NUMBER.sub("#", text), []).append((name, text))
+        alike.setdefault(without_numbers(text), []).append((name, text))
     found: list[tuple[list[str], str, int]] = []
     for name, text in named:
-        those = alike[_NUMBER.sub("#", text)]
+        those = alike[without_numbers(text)]
         if 0 < len(those) < LEAST_FOLDED:
             found.append(([name], text, 1))
         elif those:
@@ -106,6 +106,11 @@ def folded(named: Sequence[tuple[str, str]]) -> list[tuple[list[str], str, int]]
             found.append((names, _in_ranges([one for _, one in those]), len(those)))
             those.clear()
     return found
+
+
+def without_numbers(text: str) -> str:
+    """The text with a mark in place of each number: the same for texts that differ in numbers alone."""
+    return _NUMBER.sub("#", text)
 
 
 def _in_ranges(texts: Sequence[str]) -> str:

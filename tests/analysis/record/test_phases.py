@@ -20,12 +20,10 @@ from vmlab.model.event import (
     RunEnded,
     RunStarted,
     StepEnded,
-    YardstickTaken,
 )
 from vmlab.report.run.phase_text import phases_text
 
 _RUN: dict[str, Any] = {"scenario": "tile", "size": "smoke", "seed": 1, "cells": 2, "expected_seconds": 9.0}
-_YARDSTICK: dict[str, Any] = {"compute_seconds": 0.1, "memory_seconds": 0.1, "cpu_seconds": 0.2, "seconds": 0.2}
 
 
 def _state(mono: float, state: str) -> Event:
@@ -44,7 +42,6 @@ def _ended(cell: int, mono: float, outcome: str = "passed") -> Event:
 def _story() -> Iterator[Event]:
     yield RunStarted(mono=100.0, run="a-run", **_RUN)
     yield CellStarted(mono=101.0, cell=1, axes={"cache": "none"}, repeat=1, guests=1)
-    yield YardstickTaken(mono=101.5, cell=1, when="before", **_YARDSTICK)
     yield PhaseStarted(mono=102.0, cell=1, phase="provision")
     yield _state(103.0, "restored")
     yield _state(105.0, "identified")
@@ -92,7 +89,6 @@ def test_a_step_has_its_place_and_its_beginning_after_that_of_the_cell() -> None
     steps = time_of(_story())["cells"][0]["steps"]
     found = [(one["part"], one["step"], one["place"], one["began"], one["seconds"]) for one in steps]
     assert found == [
-        ("before", "yardstick", "", pytest.approx(0.3), 0.2),
         ("provision", "until restored", "web", 1.0, 1.0),
         ("provision", "until identified", "web", 2.0, 2.0),
         ("collect", "verify", "mail", 20.0, 3.0),

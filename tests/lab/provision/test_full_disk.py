@@ -16,7 +16,6 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.image import small_image
 from tests.fakes.local_guest import LocalGuest
 from tests.fakes.store import FULL, FillableWriter
-from tests.fakes.yardstick import told_yardstick
 from tests.lab.cell.test_lost_guest import EVENTS
 from tests.lab.one_cell import REPORT, scenario_plan
 from vmlab.hypervisor.contract import BootImage
@@ -131,7 +130,7 @@ class Run:
             return await self.runner().run()
 
     def runner(self) -> Runner:
-        parts = RunnerParts(connect=self.connect, recording=HostRecording, timing=self.timing, yardstick=told_yardstick)
+        parts = RunnerParts(connect=self.connect, recording=HostRecording, timing=self.timing)
         return Runner(self._folder, self._prepared, self.outbox, self.hypervisor, parts)
 
     def events(self) -> list[Event]:

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import ROOMY, StillConsole, scenario
@@ -103,7 +104,11 @@ async def test_a_scenario_file_of_ones_own_is_planned(
         await until(lambda: "Press s to start it" in screen_text(app), "the first plan")
         await pilot.press("f", *f"{tmp_path}/none.yaml", "enter")
         await until(lambda: "Not opened: there is no file" in screen_text(app), "a file that is not there")
-        await pilot.press("escape", "f", *str(own), "enter")
+        await pilot.press("escape")
+        await until(lambda: "Not opened" not in screen_text(app), "the screen without the prompt")
+        await pilot.press("f")
+        await until(lambda: isinstance(app.focused, Input), "the prompt")
+        await pilot.press(*str(own), "enter")
         await until(lambda: "mine.yaml" in screen_text(app) and "filecopy" in screen_text(app), "its plan")
         screen = app.screen
         assert isinstance(screen, ScenariosScreen)

@@ -27,7 +27,6 @@ from vmlab.analysis.figures.table_layout import in_written_order, varied_axis
 from vmlab.analysis.figures.workload_outcome import as_of
 from vmlab.analysis.record.accelerators import accelerator_of
 from vmlab.analysis.record.bound import idle_disk_words
-from vmlab.analysis.record.yardstick_spread import YardstickSpan, yardstick_of, yardstick_span
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
 from vmlab.analysis.speed import at_best_speed, speed_span, wall_at_best_speed
 from vmlab.analysis.tiles.target_results import following_of, timed_of
@@ -100,15 +99,14 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         for place in places
     ]
     counted = [cell for _, groups in grouped for cell in _counted(groups)]
-    span, speed = yardstick_span(counted), speed_span(counted)
+    speed = speed_span(counted)
     rows: list[Row] = []
     fixed: list[Row] = []
     indexed: list[Indexed] = []
     for place, groups in grouped:
         timed = timed_of(_every(groups), sides[0].run["throughput"])
-        known = all(yardstick_of(cell) is not None for cell in _counted(groups))
         follow = following_of(_every(groups)) if speed_span(_counted(groups)) else frozenset()
-        here = list(_rows(place, groups, span if known else None, follow - timed.keys()))
+        here = list(_rows(place, groups, follow - timed.keys()))
         reference = _reference(sides[0], place, single)
         indices = index_figures(reference, groups) if reference else None
         if reference is not None and indices is not None:
@@ -130,7 +128,6 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         workloads=tuple(workloads_of([cell for part in parts for cell in part.cells])),
         alone=() if single else tuple(_alone(sides, places)),
         indexed=tuple(indexed),
-        yardstick=span,
         speed=speed,
         ordered=all_ordered_words(part.run["host"] for part in parts),
         accelerators=tuple(_accelerator(part, places, single) for part in parts),
@@ -148,9 +145,7 @@ def _marked(rows: Sequence[Row], timed: Mapping[str, str]) -> list[Row]:
     """
     fixed = (RUN_TIME, WALL_SECONDS)
     marked = [
-        replace(row, fixed=True, figures_without_yardstick=(), figures_at_best_speed=())
-        if row.workload in timed and row.metric in fixed
-        else row
+        replace(row, fixed=True, figures_at_best_speed=()) if row.workload in timed and row.metric in fixed else row
         for row in rows
     ]
     order = {workload: number for number, workload in enumerate(dict.fromkeys(row.workload for row in rows))}
@@ -298,21 +293,18 @@ def _with_differences(
         family = family_of(row.metric, row.more_is_better is not None, asked, timed.get(row.workload))
         families.setdefault("fixed" if row.fixed else family, []).append(number)
     found: list[list[Difference]] = [[] for _ in rows]
-    without: list[list[Difference | None]] = [[] for _ in rows]
     at_best: list[list[Difference | None]] = [[] for _ in rows]
     for family in families.values():
         for place in range(1, len(rows[0].figures)):
             asked_of = [rows[number] for number in family]
             raw = [_sides(row, place, noise) for row in asked_of]
-            scaled = _corrected(raw, [_sides_without(row, place, noise) for row in asked_of])
             steady = _corrected(raw, [_sides_at_best(row, place, noise) for row in asked_of])
-            for number, one, other, third in zip(family, differences(raw), scaled, steady, strict=True):
+            for number, one, other in zip(family, differences(raw), steady, strict=True):
                 found[number].append(one)
-                without[number].append(other)
-                at_best[number].append(third)
+                at_best[number].append(other)
     return [
-        replace(row, differences=tuple(those), without_yardstick=tuple(others), at_best_speed=tuple(thirds))
-        for row, those, others, thirds in zip(rows, found, without, at_best, strict=True)
+        replace(row, differences=tuple(those), at_best_speed=tuple(others))
+        for row, those, others in zip(rows, found, at_best, strict=True)
     ]
 
 
@@ -332,13 +324,6 @@ def _sides(row: Row, place: int, noise: Noise | None) -> Sides:
     return Sides(row.figures[0], row.figures[place], row.more_is_better, of_figure)
 
 
-def _sides_without(row: Row, place: int, noise: Noise | None) -> Sides | None:
-    """The sides with the yardstick taken out."""
-    figures = row.figures_without_yardstick
-    of_figure = noise.without_yardstick.get((row.workload, row.metric)) if noise else None
-    return Sides(figures[0], figures[place], row.more_is_better, of_figure) if figures else None
-
-
 def _sides_at_best(row: Row, place: int, noise: Noise | None) -> Sides | None:
     """The sides at the CPUs' best speed."""
     figures = row.figures_at_best_speed
@@ -346,11 +331,10 @@ def _sides_at_best(row: Row, place: int, noise: Noise | None) -> Sides | None:
     return Sides(figures[0], figures[place], row.more_is_better, of_figure) if figures else None
 
 
-def _rows(place: Place, groups: Groups, span: YardstickSpan | None, follow: Collection[str]) -> Iterator[Row]:
+def _rows(place: Place, groups: Groups, follow: Collection[str]) -> Iterator[Row]:
     """The rows of one place; `groups` has each side's runs with their cells there.
 
-    Where the yardsticks of all these cells are known, `span` is that of all cells that are compared. `follow` are the
-    workloads whose times follow the CPUs' speed, where that was traced in all these cells.
+    `follow` are the workloads whose times follow the CPUs' speed, where that was traced in all these cells.
     """
     axes = dict(place)
     cells = [cell for group in groups for _, those in group for cell in those]
@@ -360,9 +344,8 @@ def _rows(place: Place, groups: Groups, span: YardstickSpan | None, follow: Coll
         its_own = [[(run, as_of(workload, those)) for run, those in group] for group in groups]
         for (metric, unit), more in metrics.items():
             raw = over_tiles(workload, metric)
-            without = span.without(raw, unit) if span else None
             steady = at_best_speed(workload, metric, unit) if workload in follow else None
-            figures = [_figures(its_own, value) for value in (raw, without, steady)]
+            figures = [_figures(its_own, value) for value in (raw, steady)]
             yield Row(
                 axes,
                 workload,
@@ -370,8 +353,7 @@ def _rows(place: Place, groups: Groups, span: YardstickSpan | None, follow: Coll
                 unit,
                 figures[0],
                 more,
-                figures_without_yardstick=figures[1],
-                figures_at_best_speed=_complete(figures[0], figures[2]),
+                figures_at_best_speed=_complete(*figures),
             )
     walls = _figures(groups, wall_seconds)
     at_best = _figures(groups, wall_at_best_speed(follow) if follow else None)
@@ -382,7 +364,6 @@ def _rows(place: Place, groups: Groups, span: YardstickSpan | None, follow: Coll
         "s",
         walls,
         more_is_better=False,
-        figures_without_yardstick=_figures(groups, span.without(wall_seconds, "s") if span else None),
         figures_at_best_speed=_complete(walls, at_best),
     )
 

@@ -11,7 +11,6 @@ from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.gate import Answer
 from vmlab.analysis.comparison.noise import Noise
 from vmlab.analysis.figures.figure import RUN_TIME, WALL_SECONDS, Figure
-from vmlab.analysis.record.yardstick_spread import YardstickSpan
 from vmlab.analysis.speed import SpeedSpan
 from vmlab.analysis.tiles.tile_index import Indexed
 from vmlab.model.run import AxisValue
@@ -26,11 +25,9 @@ class Row:
     """One figure on every side, the baseline first; `axes` are the axis values common to all sides, {} for single
     cells. `differences` are those of every candidate from the baseline.
 
-    `without_yardstick` are the same of `figures_without_yardstick`, in which the yardstick is taken out; None where a
-    cell that counts has no yardstick, and for what is neither a time nor a rate. `at_best_speed` are those of
-    `figures_at_best_speed`, in which the CPUs' speed is taken out; None where a cell that counts has no trace, and
-    for kinds that do not follow it. A `fixed` row is a time that the scenario sets, which is no result: documents have
-    it, and tables do not.
+    `at_best_speed` are those of `figures_at_best_speed`, in which the CPUs' speed is taken out; None where a cell that
+    counts has no trace, for kinds that do not follow it, and for what is neither a time nor a rate. A `fixed` row is a
+    time that the scenario sets, which is no result: documents have it, and tables do not.
     """
 
     axes: dict[str, AxisValue]
@@ -40,8 +37,6 @@ class Row:
     figures: tuple[Figure, ...]
     more_is_better: bool | None = None
     differences: tuple[Difference, ...] = ()
-    figures_without_yardstick: tuple[Figure, ...] = ()
-    without_yardstick: tuple[Difference | None, ...] = ()
     figures_at_best_speed: tuple[Figure, ...] = ()
     at_best_speed: tuple[Difference | None, ...] = ()
     fixed: bool = False
@@ -54,8 +49,7 @@ class Comparison:
     `differs` are those of the warnings that are conditions in which the sides differ. `workloads` are those of all
     cells, also without any figure. `alone` has the axes of each place at which a side has no cell, with the labels of
     these sides. `gate` has the answers of the conditions that a user set (`judging`). `indexed` are the places that
-    have a tile index. `yardstick` are the yardsticks of the cells that are compared; None where none has one.
-    `speed` is that of the CPUs in these cells; None unless it was traced in each.
+    have a tile index. `speed` is that of the CPUs in these cells; None unless it was traced in each.
     `bound` has for each side the resources that were at their limit, one for each of its cells of which that is known.
     `asked` are the metrics that the baseline's scenario asks for: the answer is about them.
     `ordered` has the words for parts of a host that were not its own, on any side, and `accelerators` are those of the
@@ -73,7 +67,6 @@ class Comparison:
     alone: tuple[tuple[dict[str, AxisValue], tuple[str, ...]], ...] = ()
     gate: tuple[Answer, ...] = ()
     indexed: tuple[Indexed, ...] = ()
-    yardstick: YardstickSpan | None = None
     speed: SpeedSpan | None = None
     ordered: tuple[str, ...] = ()
     accelerators: tuple[str | None, ...] = ()
@@ -81,13 +74,6 @@ class Comparison:
     asked: tuple[str, ...] = (RUN_TIME, WALL_SECONDS)
     timed: Mapping[str, str] = field(default_factory=dict)
     fixed: tuple[Row, ...] = ()
-
-    def corrected(self, row: Row) -> tuple[Difference | None, ...]:
-        """The differences of a row without what the host's speed did, by the best account that there is of it.
-
-        That is the trace of the CPUs' speed where all cells have one, else the yardstick.
-        """
-        return row.without_yardstick if self.speed is None else row.at_best_speed
 
     def to_json(self) -> dict[str, Any]:
         """The document ``vmlab.compare/2``."""
@@ -100,7 +86,7 @@ class Comparison:
             "accelerators": [name for name in dict.fromkeys(self.accelerators) if name],
             "noise": self.noise.to_json() if self.noise else None,
             "differs": [one.to_json() for one in self.differs],
-            "yardstick": self.yardstick.to_json() if self.yardstick else None,
+            "yardstick": None,
             "speed": self.speed.to_json() if self.speed else None,
             "rows": [*(_row_json(row) for row in self.rows), *(_row_json(row) for row in self.fixed)],
             "gate": [answer.to_json() for answer in self.gate],
@@ -110,10 +96,9 @@ class Comparison:
 
 def _row_json(row: Row) -> dict[str, Any]:
     baseline, *candidates = (figure.to_json() for figure in row.figures)
-    every = zip(candidates, row.differences, row.without_yardstick, row.at_best_speed, strict=True)
-    for candidate, found, without, at_best in every:
+    for candidate, found, at_best in zip(candidates, row.differences, row.at_best_speed, strict=True):
         candidate["difference"] = found.to_json()
-        candidate["without_yardstick"] = without.to_json() if without else None
+        candidate["without_yardstick"] = None
         candidate["at_best_speed"] = at_best.to_json() if at_best else None
     return {
         "axes": row.axes,

@@ -19,16 +19,15 @@ _WITHOUT_MEANING = ("seed",)
 class Noise:
     """Up to how many percent figures differ where nothing does, and the run that showed it.
 
-    `repeats` are the readings of each side, of so many `blocks` of the run. `without_yardstick` are the percentages of
-    the figures with the yardstick taken out, as far as the run has it, and `at_best_speed` those at the CPUs' best
-    speed. `alike` is whether both sides are known to be configured alike.
+    `repeats` are the readings of each side, of so many `blocks` of the run. `at_best_speed` are the percentages of
+    the figures at the CPUs' best speed, as far as the run has them. `alike` is whether both sides are known to be
+    configured alike.
     """
 
     of: RunPart
     repeats: int
     blocks: int
     percents: Mapping[Key, float]
-    without_yardstick: Mapping[Key, float] = field(default_factory=dict)
     at_best_speed: Mapping[Key, float] = field(default_factory=dict)
     alike: bool = True
 
@@ -66,7 +65,7 @@ class Noise:
                     "workload": workload,
                     "metric": metric,
                     "percent": percent,
-                    "percent_without_yardstick": self.without_yardstick.get((workload, metric)),
+                    "percent_without_yardstick": None,
                     "percent_at_best_speed": self.at_best_speed.get((workload, metric)),
                 }
                 for (workload, metric), percent in self.percents.items()

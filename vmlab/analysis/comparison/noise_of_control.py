@@ -42,14 +42,12 @@ def noise_of(document: RunDocument) -> Noise:
     percents = _percents((row, row.differences[0]) for row in rows)
     if not percents:
         raise UsageError(f"run {run['id']} has too few repeats to show how noisy its host is")
-    without = ((row, found) for row in rows for found in row.without_yardstick if found is not None)
     at_best = ((row, found) for row in rows for found in row.at_best_speed if found is not None)
     return Noise(
         of=run,
         repeats=max(row.differences[0].readings for row in rows),
         blocks=len({cell["block"] for cell in document["cells"] if not cell["warm_up"]}),
         percents=percents,
-        without_yardstick=_percents(without),
         at_best_speed=_percents(at_best),
         alike=run["control"] or _alike(sides),
     )

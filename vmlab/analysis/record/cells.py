@@ -10,7 +10,6 @@ from vmlab.analysis.record.loop_documents import loop_documents, round_documents
 from vmlab.analysis.record.remade import remade_documents
 from vmlab.analysis.record.switches import switch_documents, tile_change_documents
 from vmlab.analysis.record.timeline import CellTimeline
-from vmlab.analysis.record.yardstick_spread import yardstick_document
 from vmlab.analysis.shape import (
     BootDocument,
     CellDocument,
@@ -43,7 +42,7 @@ def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> C
         "outcome": str(end.outcome) if end else unended,
         "reasons": list(end.reasons) if end else [],
         "provision": _provision(cell),
-        "yardstick": yardstick_document(cell.yardstick),
+        "yardstick": None,
         "speed_percent": None,
         "wall_seconds": finite(end.wall_seconds) if end else None,
         "start_skew_ms": finite(end.start_skew_ms) if end else None,

@@ -20,7 +20,6 @@ from vmlab.model.event import (
     RunStarted,
     SnapshotMade,
     StepEnded,
-    YardstickTaken,
 )
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import AxisValue, Part, Phase
@@ -32,7 +31,6 @@ _KINDS = (
     RunStarted,
     HostProbed,
     CellStarted,
-    YardstickTaken,
     SnapshotMade,
     PhaseStarted,
     PhaseEnded,
@@ -123,9 +121,6 @@ class _Cell:
                 self._step(event.part, event.step, event.tile, event.place, event.mono, event.seconds)
             case SnapshotMade():
                 self._step(Part.BEFORE, "freeze", 0, event.guest, event.mono, event.seconds)
-            case YardstickTaken():
-                part = Part.BEFORE if event.when == "before" else Part.AFTER
-                self._step(part, "yardstick", 0, "", event.mono, event.seconds)
             case GuestStateChanged() if event.state != _GONE and self.inside:
                 key = event.tile, event.guest
                 seconds = event.mono - self.states.get(key, self.since)

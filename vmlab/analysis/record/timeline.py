@@ -40,7 +40,6 @@ from vmlab.model.event import (
     WorkloadEnded,
     WorkloadProgressed,
     WorkloadStarted,
-    YardstickTaken,
 )
 from vmlab.model.run import DONE, Phase
 
@@ -110,7 +109,6 @@ class CellTimeline:
     tile_changes: list[TilesChanged] = field(default_factory=list)
     rounds: list[RoundEnded] = field(default_factory=list)
     inspected: list[GuestInspected] = field(default_factory=list)
-    yardstick: dict[str, YardstickTaken] = field(default_factory=dict)
 
     @property
     def execution(self) -> tuple[float, float] | None:
@@ -147,8 +145,6 @@ class CellTimeline:
                 self.tile_changes.append(event)
             case GuestInspected():
                 self.inspected.append(event)
-            case YardstickTaken():
-                self.yardstick[event.when] = event
             case WorkloadStarted():
                 known = self.workloads.get((event.tile, event.workload))
                 if known is not None and (event.round > 1 or known.end is not None):

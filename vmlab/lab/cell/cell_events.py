@@ -8,11 +8,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from vmlab.analysis.notices import notice_of_cell
 from vmlab.lab.cell.start_line import StartSkew
 from vmlab.lab.cell.step_times import timed_step
 from vmlab.lab.cell.workload_instance import WorkloadInstance
-from vmlab.lab.cell.yardstick import Yardstick
 from vmlab.model.event import (
     CacheProved,
     CacheSwitched,
@@ -30,7 +28,6 @@ from vmlab.model.event import (
     PhaseStarted,
     Switched,
     TilesChanged,
-    YardstickTaken,
 )
 from vmlab.model.results import CacheProof, Drained, Measurement, NetworkProof, RawOutput
 from vmlab.model.run import Outcome, Part, Phase, worst
@@ -179,20 +176,7 @@ class CellEvents:
 
     def doubt(self, text: str) -> None:
         """A line for people on what makes the cell's figures less certain, with its number."""
-        self.warn(notice_of_cell(self._plan.index, text))
-
-    def yardstick(self, when: str, taken: Yardstick) -> None:
-        """The host's yardstick ``before`` or ``after`` the cell."""
-        self._emit(
-            YardstickTaken(
-                cell=self._plan.index,
-                when=when,
-                seconds=taken.seconds,
-                compute_seconds=taken.compute_seconds,
-                memory_seconds=taken.memory_seconds,
-                cpu_seconds=taken.cpu_seconds,
-            )
-        )
+        self.warn(f"cell {self._plan.index}: {text}")
 
     def measurement(self, measurement: Measurement) -> None:
         """One figure of the cell."""

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from vmlab.analysis.notices import OTHER_WORK
 from vmlab.model.quantities import format_bytes
 from vmlab.model.scenarios.scenario import Allow, Limits
 from vmlab.telemetry.host_counters import Between
@@ -98,11 +97,11 @@ class Disturbance:
             )
 
     def _of_cpus(self, limits: Limits) -> Iterator[Finding]:
+        other = f"the host's other work took {self.other_percent:.0f} % of the CPUs"
         if self.other_percent > limits.host_other_percent:
-            other = f"the host's other work took {self.other_percent:.0f} % of the CPUs"
             yield Finding(f"{other}; the limit is {limits.host_other_percent:.0f} %", breaks=True)
         elif self.other_percent > TOLD_OTHER_PERCENT:
-            yield Finding(OTHER_WORK.write(percent=self.other_percent), breaks=False)
+            yield Finding(f"{other} while the workloads ran", breaks=False)
         if self.steal_percent > limits.host_steal_percent:
             steal = f"something above this host took {self.steal_percent:.0f} % of the CPUs"
             yield Finding(f"{steal}; the limit is {limits.host_steal_percent:.0f} %", breaks=True)

@@ -10,7 +10,6 @@ from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.lab.cell.cell_events import Emit, KeepsRaw
 from vmlab.lab.cell.live_ksm import HostKsm
-from vmlab.lab.cell.run_yardsticks import Yardsticks
 from vmlab.lab.provision.added_guests import LogIn
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.guest_disk import GuestDisk
@@ -29,11 +28,11 @@ class CellSurroundings:
     """What a cell uses but does not own. `host_tiles` gives the host as a place for workloads, and `far_host` makes of
     it the host once more, for what runs from the host to the host.
 
-    `why_called_off` gives the reason why a cell was cancelled, `host_settings` those in force. `host_mean` is the mean
-    of one host figure over a span of the monotonic clock. Without `snapshot_provider` guests boot, and without
-    `integrity` the files below them are not checked, and without `yardsticks` the host's speed is not. `added` has the
-    images that users have added, by name; `disk` is below the guests' files. `standstills` gives a fresh watch of the
-    lab's processes. Without `ksm` no viewer can switch it.
+    `why_called_off` gives the reason why a cell was cancelled, `host_settings` those in force. `host_mean` is the
+    mean of one host figure over a span of the monotonic clock. Without `snapshot_provider` guests boot, and without
+    `integrity` the files below them are not checked. `added` has the images that users have added, by name; `disk`
+    is below the guests' files. `standstills` gives a fresh watch of the lab's processes. Without `ksm` no viewer
+    can switch it.
     """
 
     run: str
@@ -54,7 +53,6 @@ class CellSurroundings:
     host_settings: Callable[[], Mapping[str, str | int | None]] = dict
     host_counters: Callable[[], HostCounters] = host_counters
     standstills: Callable[[], StandstillWatch] = lambda: StandstillWatch(inside=False)
-    yardsticks: Yardsticks | None = None
     log_in: LogIn = SshShell.log_in
     added: Mapping[str, AddedImage] = field(default_factory=dict)
     disk: GuestDisk = field(default_factory=GuestDisk)

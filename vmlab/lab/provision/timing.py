@@ -48,8 +48,6 @@ class Timing:
     """For one attempt to write that does not return."""
     recorder: float = 30.0
     """For the recorder to hand its last ticks over."""
-    yardstick: float = 120.0
-    """For the yardstick, which takes a third of a second on a host that is free."""
     client_share: float = 1.0
     """The factor by which a client's deadline is multiplied."""
     lead: float = 0.3

@@ -79,9 +79,7 @@ class CellRun:
     async def run(self) -> Outcome:
         """The cell's outcome. Raises CancelledError, after clean-up, when the run is stopped."""
         self._events.started(self._around.host_settings(), looped=self.loop.on)
-        before = None
         try:
-            before = await self._yardstick("before")
             self._began = time.monotonic()
             await run_with_alarm(self._until_lost(), self._measure(), grace=self._timing.cause)
         except asyncio.CancelledError:
@@ -92,21 +90,9 @@ class CellRun:
         finally:
             try:
                 await shielded(self._clean_up())
-                # One that failed has no figures, and is to end at once.
-                if self._events.outcome in (Outcome.PASSED, Outcome.INVALID):
-                    await self._compare_yardsticks(before)
             finally:
                 self._events.ended(self._execution.wall_seconds, self._execution.skew, self._provision)
         return self._events.outcome
-
-    async def _yardstick(self, when: str) -> float | None:
-        yardsticks = self._around.yardsticks
-        return None if yardsticks is None else await yardsticks.take(when, self._events)
-
-    async def _compare_yardsticks(self, before: float | None) -> None:
-        after = await self._yardstick("after")
-        if self._around.yardsticks is not None:
-            self._around.yardsticks.compare(before, after, self._events)
 
     async def _until_lost(self) -> NoReturn:
         await run_all([self._until_guest_lost(), self._until_disk_lost()])

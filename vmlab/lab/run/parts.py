@@ -25,7 +25,6 @@ from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
 from vmlab.hypervisor.network.far_host import far_host_network
-from vmlab.lab.cell.yardstick import Measure, measure_yardstick
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.added_guests import LogIn
 from vmlab.lab.provision.guest_disk import GuestDisk
@@ -145,7 +144,6 @@ class RunnerParts:
     guest_disk: Callable[[RunFolder, Plan], GuestDisk] = guest_disk
     timing: Timing = USUAL
     settings_keeper: Callable[[RunFolder, Tell, Tell], SettingsKeeper] = settings_keeper
-    yardstick: Measure = measure_yardstick
     host_counters: Callable[[], HostCounters] = counted_host
     standstills: Callable[[], StandstillWatch] = standstills
 

@@ -22,7 +22,6 @@ from vmlab.guests.image import load as load_image
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.lab.cell.live_ksm import HostKsm
-from vmlab.lab.cell.run_yardsticks import Yardsticks
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.commands.coming_cells import ComingCells
 from vmlab.lab.commands.command_socket import ControlServer
@@ -212,7 +211,6 @@ class Runner:
             host_settings=self._settings.in_force,
             host_counters=self._parts.host_counters,
             standstills=self._parts.standstills,
-            yardsticks=Yardsticks(self._parts.yardstick, self._parts.timing.yardstick),
             disk=self._disk,
             ksm=HostKsm(self._settings, self._others, self._prepared.plan.scenario.host.memory_bytes is not None),
         )

@@ -17,6 +17,7 @@ from vmlab.model.run import WARM_UP, Outcome
 from vmlab.report.bound_text import resource_word
 from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.figures import figure_text, form_of
+from vmlab.report.run.notice_text import AT_BEST
 from vmlab.report.run.table_heads import head_words, metric_words, value_words
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.report.verdicts import interval_text, sentence, untested_words
@@ -216,10 +217,10 @@ def comparison_tables(found: Comparison) -> Iterator[tuple[str, list[ComparedRow
 def comparison_row(row: ComparedRow) -> list[str]:
     """The texts of a row: its place, what it is, its unit, the baseline, and each candidate with its difference."""
     texts = [row.place, row.name, row.unit, row.figures[0]]
-    sides = zip(row.figures[1:], row.differences, row.corrected, strict=True)
-    for figure, difference, corrected in sides:
-        taken_out = f"; {row.correction} {difference_words(corrected)}" if corrected else ""
-        texts.append(f"{figure}, {difference_words(difference)}{taken_out}")
+    sides = zip(row.figures[1:], row.differences, row.at_best_speed, strict=True)
+    for figure, difference, at_best in sides:
+        beside = f"; {AT_BEST} {difference_words(at_best)}" if at_best else ""
+        texts.append(f"{figure}, {difference_words(difference)}{beside}")
     return texts
 
 

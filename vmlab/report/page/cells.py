@@ -8,7 +8,6 @@ from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.model.run import WARM_UP
 from vmlab.report.bound_text import bound_lines
 from vmlab.report.run.switch_text import switch_lines
-from vmlab.report.run.yardstick_text import yardstick_words
 from vmlab.report.words import order_words
 
 
@@ -23,12 +22,9 @@ def order_sentence(document: RunDocument) -> str:
 
 
 def cell_lines(cell: CellDocument) -> Iterator[str]:
-    """The place of a cell in the order, its yardstick, what bound it, and where its bytes went."""
+    """The place of a cell in the order, what bound it, and where its bytes went."""
     if not cell["warm_up"]:
         yield f"Block {cell['block']}, place {cell['position']}."
-    yardstick = yardstick_words(cell)
-    if yardstick is not None:
-        yield f"{yardstick[0].upper()}{yardstick[1:]}."
     for line in switch_lines(cell):
         yield f"{line[0].upper()}{line[1:]}."
     yield from bound_lines(cell)

@@ -44,11 +44,11 @@ from vmlab.report.page.content import (
 )
 from vmlab.report.page.elements import Part, chart_figure, chart_grid, el, marked
 from vmlab.report.page.gathered import Gathered, each_a_side
+from vmlab.report.run.notice_text import at_best_notes, short_notices
 from vmlab.report.run.score_rows import TITLE, score_notes, score_tables
 from vmlab.report.run.table_heads import TableHeads
 from vmlab.report.run.tables import table_lines
 from vmlab.report.run.target_text import target_table
-from vmlab.report.run.yardstick_text import corrected_notes, short_notices
 from vmlab.report.words import network_words, plural
 
 MOST_BYTES = 2_000_000
@@ -313,7 +313,7 @@ def _several(sides: Sequence[Side]) -> Iterator[etree._Element]:
     said = [el("p", *marked(text)) for text in comparison_answers(found)]
     charts = chart_grid(comparison_charts(found, "c-"), behind_words(found.accelerators, found.ordered))
     yield el("div", el("div", *said, class_="answer"), charts, class_="first")
-    for note in (*behind_sides(found), *corrected_notes(found)):
+    for note in (*behind_sides(found), *at_best_notes(found.speed, found.rows)):
         yield el("p", note, class_="note")
     for warning in found.warnings:
         yield el("p", warning, class_="warn")

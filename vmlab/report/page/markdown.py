@@ -25,10 +25,10 @@ from vmlab.report.page.answer import (
 )
 from vmlab.report.page.cells import cell_lines, order_sentence
 from vmlab.report.page.gathered import Gathered, each_a_side
+from vmlab.report.run.notice_text import at_best_notes, short_notices
 from vmlab.report.run.score_rows import TITLE, score_notes, score_tables
 from vmlab.report.run.table_heads import TableHeads
 from vmlab.report.run.target_text import target_table
-from vmlab.report.run.yardstick_text import corrected_notes, short_notices
 
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~&$@])|^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$)")
 """Signs that Markdown, or a site's own additions to it such as mentions, would obey; some only at the beginning."""
@@ -156,5 +156,5 @@ def _several(sides: Sequence[Side]) -> Iterator[str]:
         yield from (_row(labels), _row(["---"] * len(labels), plain=True))
         yield from (_row(comparison_row(row)) for row in rows)
         yield ""
-    for note in (*behind_sides(found), *corrected_notes(found)):
+    for note in (*behind_sides(found), *at_best_notes(found.speed, found.rows)):
         yield from (escaped(note), "")

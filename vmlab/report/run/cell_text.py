@@ -18,7 +18,6 @@ from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.run.loop_text import loop_lines, loop_rows_of
 from vmlab.report.run.switch_text import span_lines, switch_lines, tile_change_lines
 from vmlab.report.run.target_text import verdict_words
-from vmlab.report.run.yardstick_text import yardstick_words
 from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, plural
 from vmlab.telemetry.host.host_figures import HEADLINES
 
@@ -67,8 +66,6 @@ def _facts(cell: CellDocument) -> Iterator[str]:
     if cell["targets"]:
         yield f"targets: {verdict_words(cell)}"
     yield from bound_lines(cell)
-    if (yardstick := yardstick_words(cell)) is not None:
-        yield yardstick
     if cell["phases"]:
         yield "phases: " + ", ".join(f"{name} {number(seconds)} s" for name, seconds in cell["phases"].items())
 

@@ -19,10 +19,10 @@ from vmlab.report.headline import explanation
 from vmlab.report.run.blocks import block_lines, intervals_shown
 from vmlab.report.run.host_rows import host_lines
 from vmlab.report.run.named import named_differences, named_figures
+from vmlab.report.run.notice_text import short_notices
 from vmlab.report.run.score_rows import score_lines, score_notes
 from vmlab.report.run.target_text import missed_sentence, target_lines
 from vmlab.report.run.tiles_text import carried_lines
-from vmlab.report.run.yardstick_text import short_notices, yardsticks_note
 from vmlab.report.verdicts import difference_notes, outlier_notes
 from vmlab.report.words import MARK, STATISTIC_WORDS, apart_words, plural
 
@@ -87,8 +87,6 @@ def _notes(document: RunDocument, layout: TableLayout, tables: Sequence[ResultTa
             yield f"cell {cell['cell']} ({axes_words(cell['axes'])}) is a loop of {rounds}, and counts in no figure"
     yield from (f"{MARK} {line}" for line in unpassed_lines(document["cells"]))
     yield from absent_notes(document)
-    yardsticks = yardsticks_note(document["cells"])
-    yield from [yardsticks] if yardsticks else []
     yield from short_notices(document["run"]["notices"])
 
 

@@ -14,8 +14,8 @@ from vmlab.report.comparison import comparison_notes, index_notes
 from vmlab.report.heading import behind_words
 from vmlab.report.headline import headline
 from vmlab.report.run.host_rows import mean_text, row_label
+from vmlab.report.run.notice_text import AT_BEST, at_best_notes
 from vmlab.report.run.target_text import missed_sentence
-from vmlab.report.run.yardstick_text import corrected_notes
 from vmlab.report.verdicts import interval_text, percent_text
 from vmlab.report.words import NOT_MEASURED
 from vmlab.telemetry.host.host_figures import HEADLINES
@@ -75,7 +75,7 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     metrics = () if every_metric else compared.asked
     notes = comparison_notes(compared, metrics=metrics)
     if every_metric:
-        notes += [*index_notes(compared, compared.labels[0]), *corrected_notes(compared)]
+        notes += [*index_notes(compared, compared.labels[0]), *at_best_notes(compared.speed, compared.rows)]
     rows = [*figures, *(TableRow(note, tone="quiet") for note in notes), *_host_rows(sides)]
     more = f"not shown here: {', '.join(left_out)}; `vmlab compare` has every side"
     missed = [f"{side.label}: {words}" for side in sides if (words := missed_sentence(side.cells))]
@@ -101,8 +101,8 @@ def _figure_rows(compared: Comparison, every_metric: bool, how: str) -> list[Tab
             where = f", {place}" if place else ""
             rows.append(TableRow(f"{title}{how}{where}"))
         rows.append(TableRow(row.label, tuple(_entries(row))))
-        if every_metric and any(row.corrected):
-            rows.append(TableRow(f"  {row.correction}", tuple(_taken_out(row))))
+        if every_metric and any(row.at_best_speed):
+            rows.append(TableRow(f"  {AT_BEST}", tuple(_at_best(row))))
     return rows
 
 
@@ -112,10 +112,10 @@ def _entries(row: ComparedRow) -> Iterator[TableEntry]:
         yield _entry(figure, found)
 
 
-def _taken_out(row: ComparedRow) -> Iterator[TableEntry]:
-    """The differences of a row once more, without what the host's speed did."""
+def _at_best(row: ComparedRow) -> Iterator[TableEntry]:
+    """The differences of a row once more, at the CPUs' best speed."""
     yield TableEntry("")
-    for found in row.corrected:
+    for found in row.at_best_speed:
         yield TableEntry("") if found is None else _entry("", found)
 
 

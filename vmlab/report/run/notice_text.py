@@ -1,0 +1,47 @@
+"""The notices of a run in few lines, and what a comparison makes of the CPUs' speed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from vmlab.analysis.comparison.comparison import Row
+from vmlab.analysis.speed import SpeedSpan
+from vmlab.report.words import cells_words, folded, plural
+
+AT_BEST = "at best speed"
+"""The heading of differences with the CPUs' speed taken out."""
+_ABOUT = re.compile(r"(?P<who>cell \d+|t\d+-[a-z0-9-]+): (?P<text>.*)", re.DOTALL)
+"""A notice on a cell or a guest."""
+
+
+def at_best_notes(span: SpeedSpan | None, rows: Sequence[Row]) -> Iterator[str]:
+    """How the CPUs' speed, by `span`, is taken out of differences, where `rows` have such ones."""
+    if span is not None and any(any(row.at_best_speed) for row in rows):
+        yield (
+            f"{AT_BEST}: the difference where each time is multiplied by, and each rate divided by, the CPUs' mean "
+            "speed over the workload's own time, relative to their best in the run; in the cells compared they ran at "
+            f"{span.mean:.0f} % on average, by cell {span.lowest:.0f} to {span.highest:.0f} %; what counts is the "
+            "difference as it was measured"
+        )
+
+
+def short_notices(notices: Sequence[str]) -> list[str]:
+    """A run's notices, those of which there are three or more of a kind as one line at the place of the first.
+
+    Such a line has the cells or guests, and the range of each number.
+    """
+    named = [(match["who"], match["text"]) if (match := _ABOUT.fullmatch(one)) else ("", one) for one in notices]
+    return [
+        ": ".join(filter(None, [_who(names), text])) + (f" {_all_notices(count)}" if count > 1 else "")
+        for names, text, count in folded(named)
+    ]
+
+
+def _who(names: Sequence[str]) -> str:
+    cells = [int(name.removeprefix("cell ")) for name in names if name.startswith("cell ")]
+    return cells_words(cells) if cells and len(cells) == len(names) else ", ".join(names)
+
+
+def _all_notices(count: int) -> str:
+    return f"({plural(count, 'notice')}, all in `vmlab show --json`)"
