@@ -162,7 +162,7 @@ def test_the_shipped_scenarios_are_valid(capsys: Captured) -> None:
 
 def test_plan_tells_guests_memory_disk_order_and_time(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     # What is free on this machine just now is another matter.
-    monkeypatch.setattr("vmlab.cli.commands.plan_commands.read_host_facts", lambda _folder: ROOMY)
+    monkeypatch.setattr("vmlab.lab.provision.host_support.read_host_facts", lambda _folder: ROOMY)
     code, out, err = ended(["plan", "tile", "--tiles", "2"], capsys)
     assert (code, err) == (0, "")
     assert "guests   8 at most" in out

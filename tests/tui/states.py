@@ -179,7 +179,7 @@ async def choices(at: Place) -> None:
 
 async def refused(at: Place) -> None:
     at.patch.setattr("vmlab.tui.feed.planner.shipped_names", lambda: ["tile"])
-    at.patch.setattr("vmlab.tui.feed.planner.read_host_facts", lambda folder: TIGHT)
+    at.patch.setattr("vmlab.lab.provision.host_support.read_host_facts", lambda folder: TIGHT)
     await at.app.switch_mode("scenarios")
     await at.shows("MORE than")
 
@@ -203,7 +203,7 @@ async def _typed_in(at: Place) -> None:
 
 async def _scenarios(at: Place, *names: str) -> None:
     at.patch.setattr("vmlab.tui.feed.planner.shipped_names", lambda: list(names))
-    at.patch.setattr("vmlab.tui.feed.planner.read_host_facts", lambda folder: ROOMY)
+    at.patch.setattr("vmlab.lab.provision.host_support.read_host_facts", lambda folder: ROOMY)
     at.patch.setattr("vmlab.tui.screens.scenarios.start", lambda file, overrides: runs_folder() / "none")
     await at.app.switch_mode("scenarios")
 

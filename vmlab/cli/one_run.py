@@ -17,10 +17,9 @@ from vmlab.lab.process.measuring_runs import HostBusy, MeasuringRun, refuse_besi
 from vmlab.lab.process.preflight import check_ready
 from vmlab.lab.process.prepared import plan_of
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.provision.host_support import with_images
+from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import CleanupIncomplete, ExitCode, UsageError, VmlabError
-from vmlab.model.places import runs_folder
-from vmlab.plan.planning import Overrides, check_fit, make_plan, read_host_facts
+from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.words import plural
 
@@ -45,8 +44,7 @@ def started(
                 if wait:
                     refuse_beside_others()
                 # Planned again each time, because memory is free again when another run has ended.
-                host = with_images(read_host_facts(runs_folder()), overrides.assets)
-                plan = make_plan(file, overrides, host)
+                plan, host = prepare_run(file, overrides)
                 check_fit(plan, host, overcommit=overcommit)
             return start_run(file, overrides, plan, host, concurrent=concurrent)
         except HostBusy as busy:

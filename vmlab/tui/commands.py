@@ -10,12 +10,11 @@ from vmlab.lab.commands.stopping import stop_run
 from vmlab.lab.process.launch import start_run
 from vmlab.lab.process.preflight import check_ready
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.provision.host_support import with_images
+from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.event import CellToCome
-from vmlab.model.places import runs_folder
 from vmlab.model.run import CacheMode
 from vmlab.model.scenarios.host_settings import Ksm
-from vmlab.plan.planning import check_fit, make_plan, read_host_facts
+from vmlab.plan.planning import check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import Overrides
 from vmlab.report.coming_text import changed_words
@@ -90,7 +89,6 @@ def start(file: ScenarioFile, overrides: Overrides) -> Path:
     Raises UsageError, ScenarioError or RefusedError; then nothing was started.
     """
     check_ready()
-    host = with_images(read_host_facts(runs_folder()))
-    plan = make_plan(file, overrides, host)
+    plan, host = prepare_run(file, overrides)
     check_fit(plan, host)
     return start_run(file, overrides, plan, host).path

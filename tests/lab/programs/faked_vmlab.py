@@ -77,7 +77,7 @@ def main() -> None:
     launch.LAUNCHER = "tests.lab.programs.faked_launcher"
     sweep: Any = import_module("vmlab.lab.process.dead_runs")
     if MEMORY in os.environ:
-        import_into("vmlab.cli.one_run", read_host_facts=read_host_facts)
+        import_into("vmlab.lab.provision.host_support", read_host_facts=read_host_facts)
     import_into("vmlab.lab.commands.forced_end", sweep_run=partial(sweep.sweep_run, roots=roots()))
     import_into("vmlab.cli.commands.upkeep_commands", sweep_all=partial(sweep.clean, roots()))
     stopping.ANSWER_SECONDS = stopping.SILENT_SECONDS = float(os.environ.get(PATIENCE, "120"))

@@ -190,7 +190,7 @@ async def test_runs_have_failed(recorded: Path, size: tuple[int, int]) -> None:
 
 
 async def scenario(app: Console, monkeypatch: pytest.MonkeyPatch, host: HostFacts) -> None:
-    monkeypatch.setattr("vmlab.tui.feed.planner.read_host_facts", lambda folder: host)
+    monkeypatch.setattr("vmlab.lab.provision.host_support.read_host_facts", lambda folder: host)
     await app.switch_mode("scenarios")
     await until(lambda: "cpu-priority" in screen_text(app) or "none is shipped" in screen_text(app), "the list")
 
@@ -233,7 +233,7 @@ async def test_a_scenario_does_not_fit(size: tuple[int, int], monkeypatch: pytes
 async def test_a_scenario_is_not_started_while_another_run_measures(
     size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vmlab.tui.commands.read_host_facts", lambda folder: ROOMY)
+    monkeypatch.setattr("vmlab.lab.provision.host_support.read_host_facts", lambda folder: ROOMY)
     first = claim(RunFolder.of("20261121-143000-tile-7f3a"))
     app = StillConsole()
     async with app.run_test(size=size, notifications=True) as pilot:

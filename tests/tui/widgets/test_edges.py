@@ -30,7 +30,7 @@ def titles(app: StillConsole) -> set[str]:
 async def planned_tile(app: StillConsole, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scenarios with the tile's plan."""
     monkeypatch.setattr("vmlab.tui.feed.planner.shipped_names", lambda: ["tile"])
-    monkeypatch.setattr("vmlab.tui.feed.planner.read_host_facts", lambda folder: ROOMY)
+    monkeypatch.setattr("vmlab.lab.provision.host_support.read_host_facts", lambda folder: ROOMY)
     await app.switch_mode("scenarios")
     await until(lambda: "Press s to start it" in screen_text(app), "a plan")
 

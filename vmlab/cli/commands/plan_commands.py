@@ -13,10 +13,9 @@ from vmlab.cli.options import overrides_options
 from vmlab.cli.output import write_json, write_text
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.guests.image.added import lacked_programs
-from vmlab.lab.provision.host_support import with_images
+from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import RefusedError
-from vmlab.model.places import runs_folder
-from vmlab.plan.planning import Overrides, check_fit, make_plan, read_host_facts
+from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.scenario_file.schema import scenario_schema
 from vmlab.plan.validating import load_valid, validate_all
@@ -33,9 +32,8 @@ def plan(scenario: str, overrides: Overrides, conditions: tuple[Condition, ...],
 
     Exit code 3 means that the host does not have the resources.
     """
-    host = with_images(read_host_facts(runs_folder()), overrides.assets)
     file = load_valid(scenario)
-    planned = make_plan(file, with_enough_repeats(overrides, file.scenario), host)
+    planned, host = prepare_run(file, with_enough_repeats(overrides, file.scenario))
     gate = gate_needed(planned, conditions)
     refusal: RefusedError | None = None
     try:

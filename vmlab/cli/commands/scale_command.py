@@ -22,13 +22,12 @@ from vmlab.cli.one_run import follow, started
 from vmlab.cli.options import overrides_without
 from vmlab.cli.output import OutputLost, page_width, write_json, write_text
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.provision.host_support import with_images
+from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import ExitCode, RefusedError, UsageError
-from vmlab.model.places import runs_folder
 from vmlab.model.run import CACHE_MODES, Outcome
 from vmlab.model.scenarios.scenario import MOST_TILES
 from vmlab.plan.hosting import DoesNotFit
-from vmlab.plan.planning import Overrides, make_plan, read_host_facts
+from vmlab.plan.planning import Overrides
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.target_checks import plan_targets
 from vmlab.plan.validating import load_valid
@@ -78,8 +77,7 @@ def scale(
 
 def _planned(file: ScenarioFile, overrides: Overrides, until_knee: bool, max_tiles: int) -> Ascent:
     """The beginning. Raises UsageError for a scenario that asks nothing of its tiles."""
-    host = with_images(read_host_facts(runs_folder()), overrides.assets)
-    plan = make_plan(file, replace(overrides, tiles=(1,)), host)
+    plan, _ = prepare_run(file, replace(overrides, tiles=(1,)))
     targets = plan_targets(plan)
     if not targets:
         raise UsageError(

@@ -1,25 +1,29 @@
-"""What a plan is made from beside the host's size: added images, assets, and what the kernel lacks for networks."""
+"""The plan of a scenario on this host, as the console and every command make it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from vmlab.guests.image.added import disk_sizes, lacked_programs
 from vmlab.lab.provision.host_networks import LACKING
-from vmlab.plan.terms import HostFacts
+from vmlab.model.places import runs_folder
+from vmlab.plan.planning import make_plan, read_host_facts
+from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.workloads.assets import read_assets
 
 
-def with_images(host: HostFacts, assets: Sequence[str] = ()) -> HostFacts:
-    """The host with the added images that are there now, what its kernel lacks, and `assets` as they were typed.
+def prepare_run(file: ScenarioFile, overrides: Overrides) -> tuple[Plan, HostFacts]:
+    """The plan, and the host that it was made for and must fit into (`plan.hosting.check_fit`).
 
-    Raises what `read_assets` raises.
+    The host has its size as of now, the added images, what its kernel lacks for networks, and the overrides' assets.
+    Raises what `make_plan` and `read_assets` raise.
     """
-    return replace(
-        host,
+    host = replace(
+        read_host_facts(runs_folder()),
         images=disk_sizes(),
         lacked_programs=lacked_programs(),
-        assets=read_assets(assets),
+        assets=read_assets(overrides.assets),
         lacking=LACKING,
     )
+    return make_plan(file, overrides, host), host

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.lab.provision.host_support import with_images
+from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import RefusedError, VmlabError
-from vmlab.model.places import state_folder
-from vmlab.plan.planning import check_fit, make_plan, read_host_facts
+from vmlab.plan.planning import check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.plan.terms import HostFacts, Overrides, Plan
 
@@ -53,8 +52,7 @@ def own_file(path: str) -> tuple[str, str]:
 def planned(name: str, overrides: Overrides) -> Planned:
     """The plan of a scenario. Raises ScenarioError or UsageError for what makes no sense."""
     file = load(name)
-    host = with_images(read_host_facts(state_folder()))
-    plan = make_plan(file, overrides, host)
+    plan, host = prepare_run(file, overrides)
     try:
         check_fit(plan, host)
     except RefusedError as error:
