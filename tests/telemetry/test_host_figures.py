@@ -2,11 +2,15 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.telemetry.recorded import RecordedHost
 from tests.telemetry.test_names import recorded_names
+from vmlab.cli import top_view
+from vmlab.model import sample
+from vmlab.report.run import cell_text
 from vmlab.telemetry.host.host_figures import HEADLINES, HOST_FIGURES, figures_of_chart, figures_of_group
 
 VMLAB = Path(__file__).parents[2] / "vmlab"
@@ -55,6 +59,19 @@ def test_every_chart_and_line_that_a_figure_names_is_there() -> None:
 
 @pytest.mark.parametrize("label", sorted({figure.label for figure in HEADLINES}))
 def test_a_label_stands_in_one_file(label: str) -> None:
-    quoted = re.compile(rf'"{re.escape(label)}[ "]', re.IGNORECASE)
+    quoted = re.compile(rf'"{re.escape(label)}[ ",]', re.IGNORECASE)
     found = [str(file.relative_to(VMLAB)) for file in VMLAB.rglob("*.py") if quoted.search(file.read_text())]
     assert len(found) == 1, found
+
+
+@pytest.mark.parametrize("unit", sorted({unit for _, unit in sample._UNITS} | {"1"}))
+def test_top_writes_figures_of_every_unit(unit: str) -> None:
+    assert re.fullmatch(r"2(\.0)? \S+", top_view._WRITTEN[unit](2.0))
+
+
+def test_a_stage_has_the_cpu_and_the_disk_beside_it() -> None:
+    host = {figure.name: {"mean": 1.0} for figure in HEADLINES}
+    cell: Any = {"stages": [{"workload": "suite", "tile": 1, "stage": "write", "seconds": 1.0, "host": host}]}
+    heads = " ".join(cell_text._stages(cell, 160)[:2])
+    shown = [figure.label for figure in HEADLINES if figure.label in heads]
+    assert shown == ["CPU user", "CPU system", "CPU iowait", "disk await", "disk util"]

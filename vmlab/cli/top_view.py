@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from vmlab.model.sample import Sample
 from vmlab.model.units import format_bytes
@@ -98,10 +99,15 @@ def _number(value: float, form: str) -> str:
     return format(value, form) if math.isfinite(value) else _NOTHING
 
 
+def _with_unit(unit: str, value: float) -> str:
+    return f"{_number(value, '.1f')} {unit}"
+
+
 _WRITTEN: dict[str, Callable[[float], str]] = {
     "%": _percent,
     "B": _bytes,
     "B/s": lambda value: f"{_bytes(value)}/s",
     "1": lambda value: f"{_number(value, '.0f')} pages",
+    **{unit: partial(_with_unit, unit) for unit in ("1/s", "ms", "s", "W")},
 }
 _IN_COLUMNS = {"B/s": "MB/s"}

@@ -33,6 +33,7 @@ from vmlab.report.figures import form_of, with_unit
 from vmlab.report.page.drawing import Line, Point, Span, Timeline, Track, bars, dots, over, timeline
 from vmlab.report.page.gathered import CellCourse
 from vmlab.report.run.table_heads import head_words, metric_of, metric_words, place_words
+from vmlab.telemetry.host.host_figures import host_figure
 from vmlab.telemetry.speed import LABEL, SPEED
 
 MOST_PANELS, MOST_LINES, MOST_ROWS = 6, 7, 30
@@ -46,6 +47,7 @@ _CPU = (
     ("steal", ("cpu_steal_percent",)),
     ("other", ("cpu_nice_percent", "cpu_irq_percent", "cpu_softirq_percent")),
 )
+_AWAIT = "disk_await_ms"
 _MOVED = (("read", "disk_read_bytes_per_second"), ("written", "disk_write_bytes_per_second"))
 _MEMORY = (("used", "memory_used_bytes"), ("cached", "memory_cached_bytes"))
 _ORDERED_MEMORY = (("used", "ordered_memory_used_bytes"), ("cached", "ordered_memory_cached_bytes"))
@@ -287,7 +289,7 @@ def host_charts(document: RunDocument, prefix: str) -> list[Chart]:
         ("CPU, % of all CPUs", [Line(name, values=_sums(cells, names)) for name, names in _CPU], 100.0),
         (f"{LABEL}, % of the best", [_means(cells, "speed", SPEED)], 100.0),
         ("disk busy, % of the time", [_means(cells, "disk", "disk_util_percent")], 100.0),
-        ("disk await, ms", [_means(cells, "await", "disk_await_ms")], None),
+        (f"{host_figure(_AWAIT).label}, ms", [_means(cells, "await", _AWAIT)], None),
         ("disk, MB/s", [_means(cells, word, name, 1e-6) for word, name in _MOVED], None),
         ("memory, GiB", [_means(cells, word, name, 1 / _GIB) for word, name in _MEMORY], None),
         (f"{ORDERED_HOST} memory, GiB", [_means(cells, word, name, 1 / _GIB) for word, name in _ORDERED_MEMORY], None),

@@ -21,9 +21,6 @@ from vmlab.report.run.target_text import verdict_words
 from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, plural
 from vmlab.telemetry.host.host_figures import HEADLINES
 
-_OF_STAGES = 5
-"""How many of the host's headlines are shown for a stage: user, system, iowait, await and utilisation."""
-
 
 def cell_text(document: RunDocument, cell: CellDocument, width: int = WIDTH) -> str:
     """The heading of the run, then one cell: outcome, phases, every measurement, the host, the proofs."""
@@ -93,7 +90,7 @@ def _stages(cell: CellDocument, width: int) -> list[str]:
         Column("stage", [one["stage"] for one in stages], beside=True),
         Column("s", [number(one["seconds"]) for one in stages], beside=True),
     ]
-    for figure in HEADLINES[:_OF_STAGES]:
+    for figure in (one for one in HEADLINES if one.of_stages):
         means = [one["host"].get(figure.name) for one in stages]
         texts = [NOT_MEASURED if mean is None else mean_text(figure, mean["mean"]) for mean in means]
         columns.append(Column(row_label(figure), texts))

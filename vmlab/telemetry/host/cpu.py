@@ -12,9 +12,13 @@ STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
 """The columns of /proc/stat in order. The last two are part of ``user`` and ``nice`` already."""
 
 FIGURES = (
-    HostFigure("cpu_user_percent", "CPU user", "user", "CPU", headline=True, chart="CPU", tone="one"),
-    HostFigure("cpu_system_percent", "CPU system", "system", "CPU", headline=True, chart="CPU", tone="two"),
-    HostFigure("cpu_iowait_percent", "CPU iowait", "iowait", "CPU", headline=True, chart="CPU", tone="three"),
+    HostFigure("cpu_user_percent", "CPU user", "user", "CPU", headline=True, of_stages=True, chart="CPU", tone="one"),
+    HostFigure(
+        "cpu_system_percent", "CPU system", "system", "CPU", headline=True, of_stages=True, chart="CPU", tone="two"
+    ),
+    HostFigure(
+        "cpu_iowait_percent", "CPU iowait", "iowait", "CPU", headline=True, of_stages=True, chart="CPU", tone="three"
+    ),
     HostFigure("cpu_steal_percent", "CPU steal", "steal", "CPU", chart="CPU", tone="four"),
     HostFigure("cpu_idle_percent", "CPU idle", "idle", "CPU"),
     HostFigure(

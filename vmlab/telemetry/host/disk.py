@@ -24,10 +24,14 @@ METRICS = (
 FIGURES = (
     HostFigure("disk_reads_per_second", "disk reads", "reads/s", "Disk"),
     HostFigure("disk_writes_per_second", "disk writes", "writes/s", "Disk"),
-    HostFigure("disk_await_ms", "disk await", "await", "Disk", headline=True, chart="Disk wait", tone="three"),
+    HostFigure(
+        "disk_await_ms", "disk await", "await", "Disk", headline=True, of_stages=True, chart="Disk wait", tone="three"
+    ),
     HostFigure("disk_read_await_ms", "disk read await", "rd await", "Disk"),
     HostFigure("disk_write_await_ms", "disk write await", "wr await", "Disk"),
-    HostFigure("disk_util_percent", "disk util", "util", "Disk", headline=True, chart="Disk busy", tone="two"),
+    HostFigure(
+        "disk_util_percent", "disk util", "util", "Disk", headline=True, of_stages=True, chart="Disk busy", tone="two"
+    ),
     HostFigure("disk_read_bytes_per_second", "disk read", "read", "Disk", headline=True, chart="Disk rate", tone="one"),
     HostFigure(
         "disk_write_bytes_per_second", "disk write", "write", "Disk", headline=True, chart="Disk rate", tone="three"

@@ -14,7 +14,8 @@ class HostFigure(NamedTuple):
     """One value of a sample as people see it. Its unit is the ending of its `name`, see `model.sample.unit_of`.
 
     `label` is its name in a table, `short` its name where the group is named already. `group` is its line in `vmlab
-    top`. A `headline` is in every document, report and comparison. `chart` is the chart of the console that shows it,
+    top`. A `headline` is in every document, report and comparison; one `of_stages` is also in the table of
+    a cell's stages. `chart` is the chart of the console that shows it,
     None for none, in the colour `tone`; a `minor` one is left out where room is short; one that is not `drawn` is a
     number above the chart only. `added` are other values that its chart adds; `area` is what is drawn where that is not
     the number itself: dirty pages are part of the cache.
@@ -25,6 +26,7 @@ class HostFigure(NamedTuple):
     short: str
     group: str
     headline: bool = False
+    of_stages: bool = False
     chart: str | None = None
     tone: str = "one"
     minor: bool = False

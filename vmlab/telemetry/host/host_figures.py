@@ -19,6 +19,12 @@ HOST_FIGURES: tuple[HostFigure, ...] = (
 
 HEADLINES: tuple[HostFigure, ...] = tuple(figure for figure in HOST_FIGURES if figure.headline)
 """Those that every document has, and that reports and comparisons show."""
+_BY_NAME = {figure.name: figure for figure in HOST_FIGURES}
+
+
+def host_figure(name: str) -> HostFigure:
+    """The figure of one value. Raises KeyError for a value that is shown nowhere."""
+    return _BY_NAME[name]
 
 
 def figures_of_group(group: str) -> tuple[HostFigure, ...]:
