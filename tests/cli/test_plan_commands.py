@@ -143,6 +143,7 @@ def test_a_scenario_that_is_not_there(argument: str, line: str, capsys: Captured
         (["--set", "axes.queues=[900]"], "axes.queues=[900]: guests.file-a.queues: must be at most 64, not 900"),
         (["--size", "big"], "'big' is not one of"),
         (["--repeats", "0"], "0 is not in the range"),
+        (["--repeats", "x"], "'x' is not a whole number"),
         (["--nonsense"], "No such option '--nonsense'"),
     ],
 )

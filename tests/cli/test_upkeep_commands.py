@@ -12,7 +12,9 @@ from tests.store.stories import WALL, Story
 from vmlab.cli.main import command_line
 from vmlab.hypervisor import checks, kvm_probe
 from vmlab.hypervisor.journal import Journal, JournalEntry
+from vmlab.lab.process import preflight
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import RefusedError
 from vmlab.store.run_list import list_runs
 from vmlab.store.tags import tagged, write_tag
 from vmlab.system.removal import remove_tree
@@ -72,6 +74,31 @@ def test_a_killed_run_is_listed_with_the_cells_that_it_measured_and_what_clears_
     assert capsys.readouterr().err == f"run {RUN}: removed 1 folder, 2 files\n"
     assert ended("ls") == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_copy_of_a_run_is_not_said_to_leave_what_clean_does_not_remove(
+    killed: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    copies = tmp_path / "copies"
+    shutil.copytree(killed.path, copies / "vmlab" / "runs" / RUN)
+    monkeypatch.setenv("XDG_STATE_HOME", str(copies))
+    assert ended("ls") == 0
+    out, err = capsys.readouterr()
+    assert ("aborted  1/2" in out, err) == (True, "")
+
+
+def test_a_state_folder_that_a_run_hides_from_itself_is_refused_and_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = tmp_path / "run-of-host"
+    hidden.mkdir()
+    (tmp_path / "state").symlink_to(hidden)
+    monkeypatch.setattr(preflight, "_HIDDEN", hidden)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with pytest.raises(RefusedError, match="a run hides from itself") as refused:
+        preflight.check_ready()
+    assert len(list(refused.value.lines())) == 1
+    assert not list(hidden.iterdir())
 
 
 def test_a_device_that_is_there_needs_permission_and_no_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ BAD = [
     added(
         "a share of no number",
         "limits: {host_other_percent: some}",
-        ":7:30: limits.host_other_percent: needs a number of percent, such as 5 %, not 'some'",
+        ":7:30: limits.host_other_percent: needs a number of percent, such as 25 %, not 'some'",
     ),
     Bad(
         "the sign % for a whole number",
@@ -172,7 +172,7 @@ BAD = [
         "a percentage in words",
         "{role: fileserver, memory: 512 MiB}",
         "{role: web, memory: 1 GiB, cpu_quota: half}",
-        ":3:44: guests.a.cpu_quota: needs a number of percent, such as 5 %, not 'half'",
+        ":3:44: guests.a.cpu_quota: needs a number of percent, such as 25 %, not 'half'",
     ),
     changed(
         "duplicate key in a guest",
@@ -588,6 +588,17 @@ BAD = [
         "baseline",
         "axes: {cache: [none]}\ntable: {columns: cache, baseline: writeback}",
         ":8:35: no column is 'writeback'; known are none",
+    ),
+    added(
+        "baseline of another type",
+        "axes: {files: {values: [1, 2], sets: workloads.copy.files}}\ntable: {columns: files, baseline: true}",
+        ":8:34: no column is True; known are 1, 2",
+    ),
+    added(
+        "baseline by parts of another type",
+        "axes: {files: {values: [1, 2], sets: workloads.copy.files}}\n"
+        "table: {columns: files, relative: percent, baseline: {files: true}}",
+        ":8:62: files has no True; known are 1, 2",
     ),
     added(
         "baseline that is absent",

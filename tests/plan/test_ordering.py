@@ -99,7 +99,7 @@ def test_a_number_of_repeats_and_a_spread_take_each_others_place() -> None:
             "until: 2 %\nrepeats: 3",
             ":8:1: `until` and `repeats` exclude each other; `at_least` of",
         ),
-        ("until: 2", ":8:1: until.spread: needs a number of percent, such as 5 %, not 2"),
+        ("until: 2", ":8:1: until.spread: needs a number of percent, such as 25 %, not 2"),
         ("until: 0 %", ":8:1: until.spread: must be more than 0 %, not '0 %'"),
         ("until: {spread: 2 %, at_least: 9, at_most: 8}", ":8:8: until: needs `at_least` no greater than `at_most`"),
         ("until: {spread: 2 %, most: 8}", ":8:22: unknown key 'most' in until; did you mean 'at_most'?"),

@@ -169,9 +169,16 @@ def test_a_size_changes_amounts_axes_and_repeats() -> None:
 
 
 def test_a_size_that_the_scenario_lacks_is_told() -> None:
-    made = plan(GOOD, size="demo")
+    made = plan(GOOD, size="smoke")
     assert made.size == "full"
-    assert made.notes == ("the scenario has no size demo: it runs as it is written, which is full",)
+    assert made.notes == ("the scenario has no size smoke: it runs as it is written, which is full",)
+
+
+def test_a_scenario_without_sizes_runs_as_it_is_written_without_a_note() -> None:
+    made = plan(GOOD, size="demo")
+    assert (made.size, made.notes) == ("full", ())
+    (note,) = plan(f"{GOOD}sizes: {{smoke: {{workloads.copy.files: 3}}}}\n", size="demo").notes
+    assert note.startswith("the scenario has no size demo")
 
 
 def test_an_assignment_reaches_parameters_guests_limits_and_axes() -> None:

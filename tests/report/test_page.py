@@ -361,7 +361,7 @@ def test_workloads_of_fixed_duration_have_their_throughput_in_every_chart_and_se
 def test_missed_targets_stand_out_on_the_first_screen_and_have_a_table_below_it(tmp_path: Path) -> None:
     run = gathered(timed_run(tmp_path / "timed" / "run.sqlite"))
     root = parsed(run)
-    missed = "Targets missed in 7 of 14 cells, most of all disk.latency_p99 800.0 us in tile 1 (at most 200 us)."
+    missed = "Targets missed in 7 of 14 cells, most of all disk.latency_p99 800.0 us (at most 200 us)."
     assert words(root, "//div[@class='first']//p[@class='missed']") == [missed]
     (table,) = at(root, "//h2[text()='Targets']/following-sibling::div[1]/table")
     assert words(table, ".//th") == [

@@ -38,7 +38,7 @@ def run_and_report(command: Callable[[], object]) -> int:
         say(error.format_message())
         return int(ExitCode.USAGE)
     except click.ClickException as error:
-        say(f"vmlab: {visible_line(_cut(error.format_message().rstrip('.')))}{_hint(error)}")
+        say(f"vmlab: {visible_line(_cut(_words(error)))}{_hint(error)}")
         return int(ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
         return _stopped(ExitCode.INTERRUPTED)
@@ -54,6 +54,11 @@ def run_and_report(command: Callable[[], object]) -> int:
 def _stopped(code: ExitCode) -> int:
     say(words_for(code))
     return int(code)
+
+
+def _words(error: click.ClickException) -> str:
+    """Click's message, which calls a number within bounds an integer range."""
+    return error.format_message().rstrip(".").replace("is not a valid integer range", "is not a whole number")
 
 
 def _cut(message: str) -> str:

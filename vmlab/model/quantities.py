@@ -88,7 +88,7 @@ def parse_percent(text: object) -> float:
     words = text.strip() if isinstance(text, str) and len(text) < 40 else ""
     match = re.fullmatch(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*%", words, re.ASCII)
     if match is None:
-        raise ValueError("needs a number of percent, such as 5 %")
+        raise ValueError("needs a number of percent, such as 25 %")
     return float(match["number"])
 
 

@@ -205,7 +205,7 @@ def _table(scenario: Scenario, axes: list[PlacedAxis]) -> Table:
 
 
 def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
-    if plan.size != overrides.size:
+    if plan.size != overrides.size and (plan.scenario.sizes or overrides.size != Overrides().size):
         yield f"the scenario has no size {overrides.size}: it runs as it is written, which is full"
     least = overrides.least_repeats
     if least is not None and plan.repeats_at_least < least:

@@ -177,6 +177,7 @@ def test_what_is_missed_stands_first_and_fails_the_junit_file_where_targets_deci
         words = "missed 1 target: web.latency_p95 "
         assert f'<property name="targets" value="{words}' in text
         assert (f'<failure type="target" message="{words}' in text) is decide
+        assert "in tile" not in text, "there is one tile only"
         assert any(line.startswith("targets missed in 1 of 1 cell") for line in run_table(document).splitlines()[:8])
         assert any(line.startswith("Targets missed in 1 of 1 cell, most of all web.") for line in answers(document))
         summary = summarise(path)

@@ -11,6 +11,7 @@ from tests.store.stories import Story
 from vmlab.analysis.comparison.compare import cells_alike, compare
 from vmlab.analysis.comparison.comparison import INDEX
 from vmlab.report.comparison import comparison_table
+from vmlab.store.tags import write_tag
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import sides_of
 from vmlab.tui.state.bars import Bar, BarRow
@@ -44,6 +45,18 @@ def _entries(store: Path) -> dict[str, TableEntry]:
     sides = [picked.side for picked in sides_of([Pick(store)])]
     rows = compared_sides(sides, every_metric=True).rows
     return {row.label.strip(): row.entries[1] for row in rows if row.entries}
+
+
+def test_a_side_has_the_name_that_its_run_alone_has(tmp_path: Path) -> None:
+    ids = ("20261121-143000-tile-7f3a", "20261121-150000-tile-b7b6", "20261121-153000-tile-c1c2")
+    picks = []
+    for run in ids:
+        story = Story(tmp_path / f"{run}.sqlite", run=run).begin({"cache": ["none"]}, cells=1)
+        story.cell({"cache": "none"}, {"web": 10.0}, wall=20.0)
+        picks.append(Pick(story.end()))
+    write_tag("base", ids[0])
+    write_tag("nights", *ids[1:])
+    assert [picked.side.label for picked in sides_of(picks)] == ["base", "tile-b7b6", "tile-c1c2"]
 
 
 def test_the_screen_has_the_differences_of_the_command_line(store: Path) -> None:
@@ -155,7 +168,7 @@ def test_a_long_difference_is_whole_beside_its_bar() -> None:
 
 def test_a_side_that_missed_targets_says_so_on_the_screen(tmp_path: Path) -> None:
     compared = compared_sides([picked.side for picked in sides_of([Pick(timed_run(tmp_path / "run.sqlite"))])])
-    missed = "depth 8: targets missed in 7 of 7 cells, most of all disk.latency_p99 800.0 us in tile 1 (at most 200 us)"
+    missed = "depth 8: targets missed in 7 of 7 cells, most of all disk.latency_p99 800.0 us (at most 200 us)"
     assert compared.warnings[0] == missed
     assert "depth 8 is proven to be better at disk throughput" in compared.sentence
     assert {row.label for row in compared.bars} == {"disk throughput (MB/s)"}

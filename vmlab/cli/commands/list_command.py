@@ -45,7 +45,8 @@ def _say_what_is_left(runs: Sequence[RunSummary]) -> None:
     from vmlab.lab.process.run_folder import RunFolder
     from vmlab.model.places import runs_folder
 
-    leaving = [run for run in killed if remains(RunFolder(run, runs_folder() / run))]
+    folders = [RunFolder(run, runs_folder() / run) for run in killed]
+    leaving = [folder.id for folder in folders if folder.is_own() and remains(folder)]
     if leaving:
         say(f"killed, with something left on this host: {', '.join(leaving)}; `vmlab clean` removes it")
 

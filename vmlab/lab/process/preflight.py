@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.libvirt.libvirt_root import check_length, root_folder
@@ -12,6 +13,9 @@ from vmlab.model.errors import RefusedError, StoreError
 from vmlab.model.places import runs_folder
 from vmlab.store.runs import run_folders
 
+_HIDDEN = Path("/run")
+"""See `vmlab/hypervisor/libvirt/private_run.py`: a runner sees a /run of its own."""
+
 
 def check_ready() -> None:
     """Make the folder that runs lie in. Raises RefusedError where no run could start, whatever its scenario says."""
@@ -19,6 +23,8 @@ def check_ready() -> None:
         raise RefusedError("a run makes namespaces, a bridge and cgroups, and needs root", remedy="run it as root")
     check_length(root_folder(RuntimeFolder.of("any").path))
     folder, remedy = runs_folder(), "set XDG_STATE_HOME to a folder on a disk"
+    if folder.resolve().is_relative_to(_HIDDEN):
+        raise RefusedError(f"{folder} is below {_HIDDEN}, which a run hides from itself", remedy=remedy)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -53,11 +53,11 @@ def _baseline(scenario: Scenario, table: Table) -> Iterator[Problem]:
     if not isinstance(baseline, dict):
         heads = list(chain.from_iterable(_values(scenario, table, part) for part in (*table.columns, *table.rows)))
         first = _values(scenario, table, table.columns[0]) if table.is_simple else heads
-        if baseline not in first:
+        if not _is_among(baseline, first):
             message = f"no column is {shorten(baseline)!r}; {meant(baseline, map(axis_word, first))}"
             yield Problem(("table", "baseline"), message)
             return
-        having = [part for part in (*table.columns, *table.rows) if baseline in _values(scenario, table, part)]
+        having = [part for part in (*table.columns, *table.rows) if _is_among(baseline, _values(scenario, table, part))]
         reasons = [_absent(scenario, part, baseline) for part in having]
         if reasons and all(reasons):
             yield _never_measured(("table", "baseline"), baseline, reasons[0])
@@ -76,6 +76,11 @@ def _absent(scenario: Scenario, part: str, value: Scalar) -> str | None:
 
 def _never_measured(place: Place, value: Scalar, reason: str | None) -> Problem:
     return Problem(place, f"nothing can be compared with {shorten(value)!r}, which is absent: {reason}")
+
+
+def _is_among(value: Scalar, values: Sequence[Scalar]) -> bool:
+    """Whether one of them is the value and of its type: `true` is not 1."""
+    return any(isinstance(value, bool) is isinstance(one, bool) and value == one for one in values)
 
 
 def _values(scenario: Scenario, table: Table | None, part: str) -> Sequence[Scalar]:
@@ -98,7 +103,7 @@ def _parts(scenario: Scenario, table: Table | None, here: Place, place: Mapping[
             yield Problem((*here, name), f"there is no axis {shorten(name)!r}; {meant(name, known)}", True)
             continue
         values = _values(scenario, table, name)
-        if value not in values and name != METRICS:
+        if name != METRICS and not _is_among(value, values):
             message = f"{name} has no {shorten(value)!r}; {meant(value, map(axis_word, values))}"
             yield Problem((*here, name), message)
 

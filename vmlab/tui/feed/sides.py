@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from vmlab.model.event import SWITCHED, CellEnded, CellStarted, PhaseEnded, Phas
 from vmlab.model.sample import Series
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import series
+from vmlab.store.tags import all_tags
 from vmlab.tui.feed.picks import Pick
 
 COLOURS = 4
@@ -57,7 +59,7 @@ def _document(store: Path) -> RunDocument:
 
 
 def _side(pick: Pick, document: RunDocument, runs: int) -> Side:
-    label = _short(document["run"]["id"]) if runs > 1 or pick.cell is None else ""
+    label = _name(document["run"]["id"]) if runs > 1 or pick.cell is None else ""
     if pick.cell is not None:
         axes = next((cell["axes"] for cell in document["cells"] if cell["cell"] == pick.cell), {})
         words = axes_words(axes)
@@ -65,8 +67,12 @@ def _side(pick: Pick, document: RunDocument, runs: int) -> Side:
     return Side.of(label, document, pick.cell)
 
 
-def _short(run: str) -> str:
-    """``20261121-060839-tile-b7b6`` to ``tile-b7b6``: short and still unique enough for a heading."""
+def _name(run: str) -> str:
+    """The name that this run alone has; else ``tile-b7b6`` of ``20261121-060839-tile-b7b6``, enough for a heading."""
+    with contextlib.suppress(OSError):
+        for name, runs in all_tags().items():
+            if runs == (run,):
+                return name
     return "-".join(run.split("-")[2:]) or run
 
 
