@@ -154,6 +154,17 @@ def test_an_option_that_is_wrong_is_named(options: list[str], words: str, capsys
     assert options[0] in err
 
 
+def test_an_estimate_is_for_emulation_where_there_are_guests(tmp_path: Path, capsys: Captured) -> None:
+    work = "{kind: cpu, %s, threads: 1, events: 200, max_prime: 2000}"
+    alone, guests = tmp_path / "alone.yaml", tmp_path / "guests.yaml"
+    alone.write_text(f"name: trial\nworkloads:\n  primes: {work % 'on: host'}\n", encoding="utf-8")
+    guest = "guests:\n  a: {role: web, memory: 512 MiB}\n"
+    guests.write_text(f"name: trial\n{guest}workloads:\n  primes: {work % 'on: a'}\n", encoding="utf-8")
+    of_alone, of_guests = (ended(["plan", str(path)], capsys)[1] for path in (alone, guests))
+    assert "an estimate\n" in of_alone
+    assert "an estimate for " in of_guests
+
+
 def test_the_shipped_scenarios_are_valid(capsys: Captured) -> None:
     code, out, err = ended(["validate", "tile", "cpu-overhead", "cpu-priority.yaml", "--json"], capsys)
     assert (code, err.count("valid")) == (0, 3)

@@ -592,13 +592,13 @@ BAD = [
     added(
         "baseline of another type",
         "axes: {files: {values: [1, 2], sets: workloads.copy.files}}\ntable: {columns: files, baseline: true}",
-        ":8:34: no column is True; known are 1, 2",
+        ":8:35: no column is 'true'; known are 1, 2",
     ),
     added(
         "baseline by parts of another type",
         "axes: {files: {values: [1, 2], sets: workloads.copy.files}}\n"
         "table: {columns: files, relative: percent, baseline: {files: true}}",
-        ":8:62: files has no True; known are 1, 2",
+        ":8:62: files has no 'true'; known are 1, 2",
     ),
     added(
         "baseline that is absent",

@@ -156,7 +156,7 @@ def _cells(plan: Plan, host: HostFacts) -> list[str]:
         _memory(plan, host),
         f"disk     {format_bytes(disk_needed(plan))} written at most, {format_bytes(host.disk_free_bytes)} free",
         *_ordered(plan),
-        f"time     {_time(plan)}, an estimate for {_accelerator(host)}{_once(plan, host)}",
+        f"time     {_time(plan)}, an estimate{_accelerator(plan, host)}{_once(plan, host)}",
         "",
         *_largest(largest),
         "cells in order",
@@ -251,8 +251,10 @@ def _once(plan: Plan, host: HostFacts) -> str:
     return f"; {about_seconds(first)} more when guests are frozen first"
 
 
-def _accelerator(host: HostFacts) -> str:
-    return {"tcg": "emulation (TCG)", "kvm": "KVM, where it works"}[host.accelerator_guess]
+def _accelerator(plan: Plan, host: HostFacts) -> str:
+    """Empty where no cell has guests."""
+    words = {"tcg": " for emulation (TCG)", "kvm": " for KVM, where it works"}[host.accelerator_guess]
+    return words if any(cell.guests for cell in plan.cells) else ""
 
 
 def _largest(cell: CellPlan) -> list[str]:
