@@ -177,7 +177,7 @@ def test_a_size_that_the_scenario_lacks_is_told() -> None:
 def test_a_scenario_without_sizes_runs_as_it_is_written_without_a_note() -> None:
     made = plan(GOOD, size="demo")
     assert (made.size, made.notes) == ("full", ())
-    (note,) = plan(f"{GOOD}sizes: {{smoke: {{workloads: {{copy: {{files: 3}}}}}}}}\n", size="demo").notes
+    (note,) = plan(f"{GOOD}sizes: {{smoke: {{copy: {{files: 3}}}}}}\n", size="demo").notes
     assert note.startswith("the scenario has no size demo")
 
 
