@@ -33,6 +33,11 @@ def gathered(path: Path, label: str = "last") -> Gathered:
         return gather(label, reader, COURSES)
 
 
+def without_timelines(path: Path, label: str = "last") -> Gathered:
+    """As `gathered`, but cells have no chart of what they did, which takes a second each to draw."""
+    return replace(gathered(path, label), courses={})
+
+
 def parsed(*runs: Gathered) -> etree._Element:
     text = html_report(runs)
     assert len(text) <= page.MOST_BYTES
@@ -295,7 +300,7 @@ def test_without_its_library_the_page_is_refused_and_markdown_is_not(
 
 
 def test_several_tiles_have_scores_and_single_ones_have_none(tmp_path: Path) -> None:
-    run = gathered(TOLD["two-tiles"](tmp_path / "two-tiles" / "run.sqlite"))
+    run = without_timelines(TOLD["two-tiles"](tmp_path / "two-tiles" / "run.sqlite"))
     root, text = parsed(run), markdown_report([run]).decode()
     assert "From tile to tile" in words(root, "//h2") and "\n## From tile to tile\n" in text
     # Two tiles 10 % apart in run time: 1 / 1.2 over 1 / 1.1 of the first tile, which is also what runs alone.
@@ -311,7 +316,7 @@ def test_several_tiles_have_scores_and_single_ones_have_none(tmp_path: Path) -> 
 
 
 def test_several_runs_have_a_tile_index(tmp_path: Path) -> None:
-    runs = [gathered(TOLD["two-tiles"](tmp_path / name / "run.sqlite"), name) for name in ("before", "after")]
+    runs = [without_timelines(TOLD["two-tiles"](tmp_path / name / "run.sqlite"), name) for name in ("before", "after")]
     root = parsed(*runs)
     assert [words(row, "td")[:4] for row in at(root, "//tr[td[2]='tile index']")] == [
         ["cache none, tiles 1", "tile index", "", "1.00"],
@@ -349,7 +354,7 @@ def timed_run(path: Path, mixed: bool = False, repeats: int = 7) -> Path:
 
 
 def test_workloads_of_fixed_duration_have_their_throughput_in_every_chart_and_sentence(tmp_path: Path) -> None:
-    root = parsed(gathered(timed_run(tmp_path / "timed" / "run.sqlite")))
+    root = parsed(without_timelines(timed_run(tmp_path / "timed" / "run.sqlite")))
     titles = words(root, "//figcaption")
     assert "disk: throughput over depth, under emulation (TCG)." in titles
     assert not [title for title in titles if "run time" in title or "wall clock" in title]
@@ -359,7 +364,7 @@ def test_workloads_of_fixed_duration_have_their_throughput_in_every_chart_and_se
 
 
 def test_missed_targets_stand_out_on_the_first_screen_and_have_a_table_below_it(tmp_path: Path) -> None:
-    run = gathered(timed_run(tmp_path / "timed" / "run.sqlite"))
+    run = without_timelines(timed_run(tmp_path / "timed" / "run.sqlite"))
     root = parsed(run)
     missed = "Targets missed in 7 of 14 cells, most of all disk.latency_p99 800.0 us (at most 200 us)."
     assert words(root, "//div[@class='first']//p[@class='missed']") == [missed]
@@ -379,7 +384,7 @@ def test_groups_of_runs_have_short_names_and_the_answer_leaves_out_a_wall_clock_
     tmp_path: Path,
 ) -> None:
     names = [f"each-night-{count}" for count in range(1, 5)]
-    runs = [gathered(timed_run(tmp_path / name / "run.sqlite", mixed=True, repeats=2), name) for name in names]
+    runs = [without_timelines(timed_run(tmp_path / name / "run.sqlite", mixed=True, repeats=2), name) for name in names]
     parts = [Side.of(run.label, run.document) for run in runs]
     sides = [Side.of_runs(",".join(names[at : at + 2]), parts[at : at + 2]) for at in (0, 2)]
     root = html.document_fromstring(html_report(runs, sides))
@@ -399,7 +404,7 @@ def test_groups_of_runs_have_short_names_and_the_answer_leaves_out_a_wall_clock_
 
 
 def test_a_table_of_mixed_units_has_each_unit_and_says_nothing_of_cells_that_do_not_count(tmp_path: Path) -> None:
-    run = gathered(timed_run(tmp_path / "timed" / "run.sqlite", mixed=True))
+    run = without_timelines(timed_run(tmp_path / "timed" / "run.sqlite", mixed=True))
     lines = run_table(run.document, 120).splitlines()
     (head,) = (line for line in lines if line.startswith("run time (s) "))
     assert head.split() == ["run", "time", "(s)", "depth", "1", "depth", "8", "difference"]
