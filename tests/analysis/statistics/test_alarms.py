@@ -8,6 +8,7 @@ from tests.analysis.alarms_page import ONE, PAGE, alarming, claimed, control_sid
 from vmlab.analysis.statistics.sample_size import readings_needed
 
 
+@pytest.mark.exhaustive
 def test_the_page_has_the_table_of_the_readings_that_are_kept() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page == current(page), "run `python -m tests.analysis.alarms_page`"
