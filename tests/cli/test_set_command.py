@@ -105,7 +105,7 @@ def test_now_is_asked_of_the_running_guests_and_told_with_its_pause(run: Answeri
     assert said("last", "cache=none", "--now") == (
         0,
         "cell 3: cache writeback to none; guests stood still for at most 6.25 ms; dirty pages written before in 1.5 s "
-        "(40 MiB); the cell counts for nothing\n",
+        "(40 MiB); invalidates the cell\n",
         "",
     )
     assert run.asked == [("set", {"cache": "none", "now": True, "origin": "vmlab set"})]
@@ -154,8 +154,8 @@ def test_the_loop_that_runs_is_ended(run: Answering, said: Said) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        (1, 2, "cell 3: tile 2 is being added; the cell counts for nothing\n"),
-        (2, 1, "cell 3: tile 2 is retired when its rounds have ended; the cell counts for nothing\n"),
+        (1, 2, "cell 3: tile 2 is being added; invalidates the cell\n"),
+        (2, 1, "cell 3: tile 2 is retired when its rounds have ended; invalidates the cell\n"),
     ],
 )
 def test_a_tile_of_the_loop_is_added_or_retired(
@@ -174,7 +174,7 @@ def test_end_is_for_what_runs_alone(run: Answering, said: Said) -> None:
 
 def test_ksm_is_asked_of_the_running_cell_too(run: Answering, said: Said) -> None:
     run.answer = {"cell": 3, "what": "ksm", "before": "off", "after": "on"}
-    assert said("last", "ksm=on", "--now") == (0, "cell 3: ksm off to on; the cell counts for nothing\n", "")
+    assert said("last", "ksm=on", "--now") == (0, "cell 3: ksm off to on; invalidates the cell\n", "")
     assert run.asked == [("set", {"ksm": "on", "now": True, "origin": "vmlab set"})]
 
 

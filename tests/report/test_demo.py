@@ -52,7 +52,7 @@ def copied(tmp_path: Path) -> Path:
 def test_the_recording_is_a_whole_run_that_is_small_enough_to_ship(events: list[object]) -> None:
     assert (FOLDER / STORE).stat().st_size < MOST_BYTES
     assert isinstance(events[0], RunStarted) and isinstance(events[-1], RunEnded)
-    # One cell was switched and is a reading of neither mode, so that the run counts as invalid; nothing failed.
+    # One cell was switched, which invalidates it and so the run; nothing failed.
     switched = {event.cell for event in events if isinstance(event, CacheSwitched)}
     outcomes = {event.cell: event.outcome for event in events if isinstance(event, CellEnded)}
     assert switched == {cell for cell, outcome in outcomes.items() if outcome != "passed"} == {3}

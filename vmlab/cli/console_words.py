@@ -7,8 +7,8 @@ import click
 from vmlab.cli.output import page_width, write_text
 from vmlab.model.errors import UsageError
 
-_no_mouse = click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal, for selecting text.")
-_theme = click.option("--theme", metavar="NAME", help="Colours, by one of Textual's names.")
+_no_mouse = click.option("--no-mouse", is_flag=True, help="Disable mouse capture.")
+_theme = click.option("--theme", metavar="NAME", help="Textual theme.")
 
 
 @click.command()
@@ -22,7 +22,7 @@ def replay(run: str, no_mouse: bool, theme: str | None) -> None:
 
 
 @click.command()
-@click.option("--list", "as_list", is_flag=True, help="Print its chapters as text instead.")
+@click.option("--list", "as_list", is_flag=True, help="Print the chapters as text.")
 @_no_mouse
 @_theme
 def demo(as_list: bool, no_mouse: bool, theme: str | None) -> None:

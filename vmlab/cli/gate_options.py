@@ -27,9 +27,9 @@ _OPTIONS = (
         help="Exit with 1 where this is established: a difference, as 'web.latency_p95 > +20 %', or a level, as "
         "'web.latency_p95 > 20 ms'; may be given often. Without a metric it is about the run time.",
     ),
-    click.option("--strict", is_flag=True, help="Exit with 1, not 4, where a condition is undecided."),
-    click.option("--lenient", is_flag=True, help="Exit with 0, not 4, where a condition is undecided."),
-    click.option("--junit", type=click.Path(path_type=Path), help="Write the conditions to this file as JUnit XML."),
+    click.option("--strict", is_flag=True, help="Exit with 1 instead of 4 if a condition is undecided."),
+    click.option("--lenient", is_flag=True, help="Exit with 0 instead of 4 if a condition is undecided."),
+    click.option("--junit", type=click.Path(path_type=Path), help="Write the results of the conditions as JUnit XML."),
 )
 
 
@@ -85,7 +85,7 @@ def conditions_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "texts",
         multiple=True,
         metavar="CONDITION",
-        help="Say how many repeats or runs this condition of `vmlab compare` takes.",
+        help="Show how many repeats or runs this `vmlab compare` condition needs.",
     )(with_conditions)
 
 

@@ -172,30 +172,30 @@ def _doctor() -> click.Command:
 
 
 COMMANDS: dict[str, CommandEntry] = {
-    "run": CommandEntry(_run, "Run a scenario and print its figures side by side."),
-    "scale": CommandEntry(_scale, "Tell how many tiles this host carries."),
-    "attach": CommandEntry(_attach, "Watch a run that is under way."),
-    "stop": CommandEntry(_stop, "Stop a run; what was measured is kept."),
-    "set": CommandEntry(_set, "Change a run while it goes on: the cells to come, or the guests that run."),
+    "run": CommandEntry(_run, "Run a scenario and print the results side by side."),
+    "scale": CommandEntry(_scale, "Find out how many tiles this host carries."),
+    "attach": CommandEntry(_attach, "Follow a run in progress."),
+    "stop": CommandEntry(_stop, "Stop a run; its measurements are kept."),
+    "set": CommandEntry(_set, "Change a run in progress: coming cells or running guests."),
     "ls": CommandEntry(_ls, "List runs, or the shipped scenarios."),
     "show": CommandEntry(_show, "Show what a run measured."),
-    "compare": CommandEntry(_compare, "Set runs side by side."),
+    "compare": CommandEntry(_compare, "Compare runs."),
     "tag": CommandEntry(_tag, "Name a run, such as baseline; list or remove names."),
-    "report": CommandEntry(_report, "Write a report of runs as one file: HTML or Markdown."),
-    "export": CommandEntry(_export, "Write a run for other programs, or for another machine."),
-    "import": CommandEntry(_import, "Add a run that was exported on another machine."),
-    "reparse": CommandEntry(_reparse, "Make a run's figures again from the raw output that it keeps."),
+    "report": CommandEntry(_report, "Write a report of runs to one HTML or Markdown file."),
+    "export": CommandEntry(_export, "Export runs to other formats or to another machine."),
+    "import": CommandEntry(_import, "Import a run that another machine exported."),
+    "reparse": CommandEntry(_reparse, "Parse the raw output of a run again."),
     "replay": CommandEntry(_replay, "Play a recorded run back in the console."),
-    "demo": CommandEntry(_demo, "Play the recording that comes with the program; nothing is started."),
+    "demo": CommandEntry(_demo, "Play the built-in recording; starts nothing."),
     "top": CommandEntry(_top, "Watch this host live."),
-    "plan": CommandEntry(_plan, "Tell what would run, how long, with how much RAM and disk."),
-    "validate": CommandEntry(_validate, "Check scenarios and start nothing."),
+    "plan": CommandEntry(_plan, "Show what would run, for how long, with how much RAM and disk."),
+    "validate": CommandEntry(_validate, "Check scenarios; starts nothing."),
     "schema": CommandEntry(_schema, "Print the JSON Schema of scenarios, for editors."),
-    "image": CommandEntry(_image, "Build the guests' image, add your own, list or remove them."),
-    "snapshot": CommandEntry(_snapshot, "List or remove the frozen guests that runs start from."),
-    "rm": CommandEntry(_rm, "Remove runs with their records."),
-    "clean": CommandEntry(_clean, "Clear what runs that died left behind."),
-    "doctor": CommandEntry(_doctor, "Check what runs need, and say what mends it."),
+    "image": CommandEntry(_image, "Build, add, list or remove guest images."),
+    "snapshot": CommandEntry(_snapshot, "List or remove guest snapshots."),
+    "rm": CommandEntry(_rm, "Delete runs."),
+    "clean": CommandEntry(_clean, "Clean up after crashed runs."),
+    "doctor": CommandEntry(_doctor, "Check the requirements of runs and how to meet them."),
 }
 
 
@@ -265,9 +265,9 @@ class LateGroup(click.Group):
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
 )
 def cli() -> None:
-    """A test lab for this Linux host: real guests load it the way consolidation does, and the figures hold up.
+    """Benchmark this Linux host as a hypervisor: real guests load it the way consolidation does.
 
-    Without a command the console opens, with --no-mouse and --theme NAME as its options.
+    Without a command the console opens; it takes --no-mouse and --theme NAME.
 
     SCENARIO is a path, or the name of a shipped scenario such as tile.
     """

@@ -62,30 +62,32 @@ def loop_seconds(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 
 _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
-    "--size": click.option("--size", type=click.Choice(SIZES), default="demo", help="How much work; demo unless said."),
+    "--size": click.option("--size", type=click.Choice(SIZES), default="demo", help="Workload size [default: demo]."),
     "--tiles": click.option("--tiles", metavar="COUNTS", callback=tile_counts, help="Tile counts: 3, 1,3 or 1..3."),
     "--cache": click.option(
         "--cache", metavar="MODES", callback=cache_modes, help="Cache modes, such as none,writeback."
     ),
-    "--repeats": click.option("--repeats", type=click.IntRange(1, 1000), help="How often every cell runs."),
-    "--set": click.option("--set", "sets", multiple=True, metavar="PATH=VALUE", help="As workloads.web.requests=500."),
+    "--repeats": click.option("--repeats", type=click.IntRange(1, 1000), help="Repeats of every cell."),
+    "--set": click.option(
+        "--set", "sets", multiple=True, metavar="PATH=VALUE", help="Override a value: workloads.web.requests=500."
+    ),
     "--asset": click.option(
         "--asset", "assets", multiple=True, metavar="NAME=PATH", help="Your own copy of a suite, as unixbench=PATH."
     ),
     "--seed": click.option(
-        "--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of random data and of the cells' order."
+        "--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of the random data and the order of cells."
     ),
     "--allow-overcommit": click.option(
-        "--allow-overcommit", is_flag=True, help="Give guests more memory than the host has free."
+        "--allow-overcommit", is_flag=True, help="Start even if the guests need more memory than is free."
     ),
     "--allow-unsafe": click.option(
-        "--allow-unsafe", is_flag=True, help="Allow cache mode unsafe: guests' data may be lost."
+        "--allow-unsafe", is_flag=True, help="Allow cache mode unsafe, which may lose guest data."
     ),
     "--allow-noise": click.option(
-        "--allow-noise", is_flag=True, help="Count cells also where the host did much else; it is told."
+        "--allow-noise", is_flag=True, help="Keep cells valid despite other load on the host; report it."
     ),
     "--control": click.option(
-        "--control", is_flag=True, help="Run one configuration as both sides, to show the host's noise."
+        "--control", is_flag=True, help="Measure one configuration as both sides to find the noise."
     ),
     "--loop": click.option(
         "--loop",
@@ -95,7 +97,7 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         callback=loop_seconds,
         help="Start each workload again when it has ended, for TIME (30min) of each cell; for shows, no reading.",
     ),
-    "--cold": click.option("--cold", is_flag=True, help="Boot every guest; restore none from a snapshot."),
+    "--cold": click.option("--cold", is_flag=True, help="Boot all guests instead of restoring snapshots."),
 }
 
 

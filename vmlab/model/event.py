@@ -260,7 +260,7 @@ class KsmSwitched(Event):
 
 
 Switched = CacheSwitched | KsmSwitched
-"""What running guests have was changed, so that their cell is a reading of neither; `what` is the scenario's word."""
+"""What running guests have was changed, which invalidates their cell; `what` is the scenario's word."""
 SWITCHED = (CacheSwitched, KsmSwitched)
 
 

@@ -77,7 +77,7 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
     has nothing to run, and is refused too.
     """
     if not plan.cells:
-        raise RefusedError("all that the axes name is absent, so there is no cell to run")
+        raise RefusedError("nothing to run: every axis value is marked absent")
     for name in plan.host_settings:
         if name in host.unsettable:
             raise RefusedError(f"the scenario sets host.{name}, and {host.unsettable[name]}", remedy="vmlab doctor")

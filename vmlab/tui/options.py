@@ -13,7 +13,7 @@ _NO_TERMINAL = "vmlab: the console needs a terminal; "
 class ConsoleOptions(NamedTuple):
     """How the console is opened.
 
-    `mouse` False leaves the mouse to the terminal, for selecting text. `theme` is one of Textual's names. `replay` is
+    `mouse` False disables mouse capture. `theme` is one of Textual's names. `replay` is
     the run to play back at once, as `store.runs.resolve_run` takes it; `demo` plays the recording of the program's own.
     """
 

@@ -1,4 +1,4 @@
-"""A cell whose cache mode was switched while it ran is a reading of neither: shown in spans, and counted nowhere."""
+"""A cell whose cache mode was switched mid-run is invalid: shown in spans, and counted nowhere."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_beside_repeats_that_count_it_is_left_out_of_comparison_and_scores(story
 
 def test_alone_it_is_no_side_of_a_comparison(story: Story) -> None:
     switched_cell(story, seconds=10.0, repeat=1)
-    with pytest.raises(UsageError, match="cell 1 was switched while it ran: it is a reading of neither"):
+    with pytest.raises(UsageError, match="cell 1 was switched mid-run, which invalidates it"):
         Side.of("last", documents(story)[1], 1)
 
 

@@ -122,7 +122,7 @@ def test_ksm_that_was_switched_under_running_guests(home: Home, dummies: Dummies
     until(home.in_a_cell, "a cell")
     assert dummies.now() == BEFORE
     code, told, words = home.run("set", "last", "ksm=on", "--now", **{SYS: str(dummies.sys)})
-    assert (code, told) == (0, "cell 1: ksm off to on; the cell counts for nothing\n"), words
+    assert (code, told) == (0, "cell 1: ksm off to on; invalidates the cell\n"), words
     assert dummies.now() == ("1", "1000", "madvise")
     if end == "by itself":
         (home.folder / "go").touch()

@@ -31,7 +31,7 @@ async def test_all_guests_are_switched_proved_and_the_cell_is_a_reading_of_neith
     assert len(proofs) == 2 and all(proof.agrees and proof.o_direct for proof in proofs)
     assert lab.ended().outcome == Outcome.INVALID
     (reason,) = lab.ended().reasons
-    assert "from writeback to none while it ran: it is a reading of neither" in reason
+    assert "from writeback to none while it ran: a change mid-run invalidates the cell" in reason
     told = [notice.text for notice in lab.of(Notice) if notice.level == "warning"]
     assert any("t1-slow may have stood still for 400 ms" in text for text in told)
     assert not any("t1-quick may have" in text for text in told)

@@ -164,4 +164,4 @@ def test_wrong_use_is_one_line(home: Home, scenario: Path, options: tuple[str, .
 def test_a_scenario_that_asks_nothing_of_its_tiles_is_refused(home: Home) -> None:
     code, _, words = home.run("scale", "tile", "--until-knee")
     assert code == 2
-    assert "tile asks nothing of its tiles" in words
+    assert "tile defines no targets" in words

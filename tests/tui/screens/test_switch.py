@@ -157,7 +157,7 @@ async def test_the_key_switches_to_and_fro_and_says_what_came_of_it(monkeypatch:
         screen.post_message(RunArrived(RUN, events(), samples(4)))
         await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
         await pilot.press("B")
-        await until(lambda: said(app) == "The running guests: cache to none; this cell counts for nothing", "told")
+        await until(lambda: said(app) == "The running guests: cache to none; invalidates this cell", "told")
         screen.post_message(RunArrived(RUN, (switched(FIRST + 2),), ()))
         await until(lambda: "now cache none" in screen_text(app), "the strip tells it")
         commands.failure = "still dirty pages; the cells to come can have it"
@@ -184,7 +184,7 @@ async def test_the_key_for_ksm_begins_with_what_the_host_has_and_says_why_it_doe
         screen.post_message(RunArrived(RUN, (first, cell, *more), samples(4)))
         await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
         await pilot.press("K")
-        await until(lambda: said(app) == "The running guests: ksm to off; this cell counts for nothing", "told")
+        await until(lambda: said(app) == "The running guests: ksm to off; invalidates this cell", "told")
         off = KsmSwitched(wall=0.0, mono=FIRST + 2, cell=1, origin="the console", before="on", after="off")
         screen.post_message(RunArrived(RUN, (off, switched(FIRST + 3)), ()))
         await until(lambda: "now ksm off" in screen_text(app), "the strip tells it")

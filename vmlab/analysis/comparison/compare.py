@@ -74,7 +74,7 @@ class Side:
         if cell is not None and cells and cells[0].get("looped"):
             raise UsageError(f"{label}: cell {cell} is a loop, which is no reading")
         if cell is not None and cells and was_switched(cells[0]):
-            raise UsageError(f"{label}: cell {cell} was switched while it ran: it is a reading of neither")
+            raise UsageError(f"{label}: cell {cell} was switched mid-run, which invalidates it")
         cells = [c for c in cells if c["repeat"] != WARM_UP and not c.get("looped")]
         if not cells:
             raise UsageError(f"{label}: has no cell" + (f" {cell}" if cell is not None else " yet"))

@@ -12,5 +12,5 @@ def counts(cell: CellDocument) -> bool:
 
 
 def was_switched(cell: CellDocument) -> bool:
-    """Whether a cell's cache mode, KSM or tiles changed while its workloads ran, so that it is a reading of neither."""
+    """Whether a cell's cache mode, KSM or tiles changed while its workloads ran, which invalidates it."""
     return bool(cell.get("switches") or cell.get("tile_changes"))

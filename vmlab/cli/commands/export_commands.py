@@ -115,10 +115,10 @@ _OF_ONE_RUN = (FIO, "vmlab")
 
 @click.command()
 @click.argument("runs", nargs=-1)
-@click.option("-o", "--output", "output", type=click.Path(path_type=Path), required=True, help="The file to write.")
-@click.option("--format", "name", type=click.Choice(_NAMES), help="The format, where the file's ending does not tell.")
-@click.option("--samples", is_flag=True, help="What the recorder read in each tick, instead of the measurements.")
-@click.option("--plain", is_flag=True, help="CSV for programs: no apostrophe before text that looks like a formula.")
+@click.option("-o", "--output", "output", type=click.Path(path_type=Path), required=True, help="Output file.")
+@click.option("--format", "name", type=click.Choice(_NAMES), help="Output format [default: by the file's suffix].")
+@click.option("--samples", is_flag=True, help="Export the host samples instead of the measurements.")
+@click.option("--plain", is_flag=True, help="CSV without the apostrophe that protects spreadsheets from formulas.")
 @click.option(
     "--run-label/--no-run-label",
     default=None,
@@ -186,7 +186,7 @@ def _by_ending(output: Path) -> str:
     try:
         return endings[output.suffix.lower()]
     except KeyError:
-        raise UsageError(f"the name of {output} tells no format; use --format {', '.join(_NAMES)}") from None
+        raise UsageError(f"cannot infer the format from {output}; use --format {', '.join(_NAMES)}") from None
 
 
 @click.command("import")

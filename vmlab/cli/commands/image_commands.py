@@ -25,21 +25,21 @@ def image() -> None:
 
 
 @image.command()
-@click.option("--force", is_flag=True, help="Build it again although it is there, for one that was damaged.")
+@click.option("--force", is_flag=True, help="Build again even if it exists.")
 def build(force: bool) -> None:
-    """Build the image from this machine's Debian packages, unless it is there."""
+    """Build the image from this machine's Debian sources, if it is missing."""
     built = build_image(say, force=force)
     write_text(built.id)
 
 
 @image.command("add")
 @click.argument("name")
-@click.option("--disk", type=_FILE, required=True, help="The disk, raw or qcow2; it is copied, and never written.")
-@click.option("--user", required=True, help="Who logs in over SSH: root, or somebody who may use sudo.")
-@click.option("--key", type=_FILE, required=True, help="The private key that this user logs in with; it is copied.")
-@click.option("--kernel", type=_FILE, help="The kernel to boot; without it the disk boots by itself.")
-@click.option("--initrd", type=_FILE, help="The initial RAM disk of that kernel.")
-@click.option("--append", "command_line", metavar="WORDS", help="The kernel's command line, such as root=/dev/vda2.")
+@click.option("--disk", type=_FILE, required=True, help="Disk image, raw or qcow2; it is copied.")
+@click.option("--user", required=True, help="SSH user: root, or a user with sudo.")
+@click.option("--key", type=_FILE, required=True, help="Private SSH key of that user; it is copied.")
+@click.option("--kernel", type=_FILE, help="Kernel to boot [default: the disk's boot loader].")
+@click.option("--initrd", type=_FILE, help="Initial RAM disk of that kernel.")
+@click.option("--append", "command_line", metavar="WORDS", help="Kernel command line, such as root=/dev/vda2.")
 def add_command(
     name: str, disk: Path, user: str, key: Path, kernel: Path | None, initrd: Path | None, command_line: str | None
 ) -> None:

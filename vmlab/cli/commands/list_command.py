@@ -17,7 +17,7 @@ from vmlab.store.runs import RunSummary, bytes_of
 
 
 @click.command()
-@click.option("--scenarios", is_flag=True, help="List the shipped scenarios instead of the runs.")
+@click.option("--scenarios", is_flag=True, help="List shipped scenarios instead of runs.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ls(scenarios: bool, as_json: bool) -> None:
     """List the runs, the newest first, or the shipped scenarios."""

@@ -38,14 +38,14 @@ _reference_option = click.option(
     help="Set the run beside what its scenario says was published, and answer the claims. A scenario instead of a run "
     "shows what was published alone.",
 )
-_cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), help="One cell only, by its number.")
+_cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), help="Only this cell.")
 
 
 @click.command()
 @click.argument("run", default="last")
 @_cell_option
-@click.option("--raw", is_flag=True, help="Print what the tools behind the figures printed.")
-@click.option("--phases", is_flag=True, help="Print where the time of the run went; of one cell, its steps too.")
+@click.option("--raw", is_flag=True, help="Print the raw output of the benchmark tools.")
+@click.option("--phases", is_flag=True, help="Print the time of each phase, with --cell of each step.")
 @_reference_option
 @click.option(
     "--knee",
@@ -163,7 +163,7 @@ def _demand_cell(run: str, cells: Sequence[Mapping[str, Any]], cell: int) -> Non
 @click.argument("runs", nargs=-1, required=True)
 @_cell_option
 @_reference_option
-@click.option("--control", metavar="RUN", help="Call no difference real that is smaller than the noise that RUN shows.")
+@click.option("--control", metavar="RUN", help="Ignore differences within the noise of the control run RUN.")
 @click.option(
     "--explain",
     is_flag=True,

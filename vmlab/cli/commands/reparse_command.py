@@ -21,7 +21,7 @@ from vmlab.store.runs import resolve_run
 
 @click.command()
 @click.argument("run")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def reparse(run: str, dry_run: bool, as_json: bool) -> int:
     """Make the figures of RUN again from the raw output of its tools, such as after a parser was mended.

@@ -20,7 +20,7 @@ _ENDINGS = {".html": "html", ".htm": "html", ".md": "md"}
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True)
-@click.option("-o", "--output", "output", type=click.Path(path_type=Path), required=True, help="The file to write.")
+@click.option("-o", "--output", "output", type=click.Path(path_type=Path), required=True, help="Output file.")
 @click.option("--format", "name", type=click.Choice(["html", "md"]), help="HTML, or Markdown for an issue or a wiki.")
 def report(runs: tuple[str, ...], output: Path, name: str | None) -> None:
     """Write RUNS to one file that needs no network: the answer, charts, figures, cells, configuration, raw output.
@@ -30,7 +30,7 @@ def report(runs: tuple[str, ...], output: Path, name: str | None) -> None:
     """
     name = name or _ENDINGS.get(output.suffix.lower())
     if name is None:
-        raise UsageError(f"the name of {output} tells no format; use --format html, md")
+        raise UsageError(f"cannot infer the format from {output}; use --format html, md")
     try:
         text = _html(named_sides(runs)) if name == "html" else _markdown(named_sides(runs))
     except ModuleNotFoundError as error:

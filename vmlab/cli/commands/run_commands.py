@@ -30,16 +30,16 @@ from vmlab.store.runs import resolve_run
 @click.command()
 @click.argument("scenario")
 @overrides_options
-@click.option("--detach", is_flag=True, help="Return at once; `vmlab attach` finds the run again.")
-@click.option("--wait", is_flag=True, help="Wait while another run measures on this host.")
-@click.option("--concurrent", is_flag=True, help="Measure beside another run; it is noted on both.")
-@click.option("--tag", "name", metavar="NAME", help="Give the run this name when it starts, as `vmlab tag` does.")
-@click.option("--targets", is_flag=True, help="Exit with 1 where a target of the scenario is missed, 4 if unknown.")
-@click.option("--json", "as_json", is_flag=True, help="Print the document of `show --json` when the run ends.")
+@click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
+@click.option("--wait", is_flag=True, help="Wait until no other run measures on this host.")
+@click.option("--concurrent", is_flag=True, help="Run beside another run; both results say so.")
+@click.option("--tag", "name", metavar="NAME", help="Tag the run; see `vmlab tag`.")
+@click.option("--targets", is_flag=True, help="Exit with 1 if a target is missed, 4 if that is unknown.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
 def run(
     scenario: str, overrides: Overrides, detach: bool, wait: bool, concurrent: bool, name: str | None, as_json: bool
 ) -> None:
-    """Run every cell of SCENARIO, a path or the name of a shipped one, and print the figures side by side."""
+    """Run every cell of SCENARIO, a file or the name of a shipped scenario, and print the results side by side."""
     if wait and concurrent:
         raise UsageError("--wait and --concurrent exclude each other: a run waits for others or measures beside them")
     with InterruptedLater() as interrupted:
@@ -63,7 +63,7 @@ def run(
 
 @click.command()
 @click.argument("run", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print the document of `show --json` when the run ends.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
 def attach(run: str | None, as_json: bool) -> None:
     """Watch RUN, or the one under way, or else read again how the newest one went. Ctrl-C leaves; the run goes on."""
     folder = living_run(or_newest=True) if run is None else _folder(run)

@@ -41,11 +41,11 @@ _BY_SEVERITY = (ExitCode.PASSED, ExitCode.INVALID, ExitCode.FAILED)
 
 @click.command()
 @click.argument("scenario")
-@click.option("--until-knee", is_flag=True, help="Stop where the tiles no longer deliver what is asked of them.")
-@click.option("--max-tiles", type=click.IntRange(1, MOST_TILES), help="The most tiles to try.")
+@click.option("--until-knee", is_flag=True, help="Stop at the first count that misses a target.")
+@click.option("--max-tiles", type=click.IntRange(1, MOST_TILES), help="Maximum number of tiles.")
 @overrides_without("--tiles", "--control", "--loop")
-@click.option("--wait", is_flag=True, help="Wait while another run measures on this host.")
-@click.option("--json", "as_json", is_flag=True, help="Print the document `vmlab.scale/1` at the end, and no curve.")
+@click.option("--wait", is_flag=True, help="Wait until no other run measures on this host.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (`vmlab.scale/1`) at the end instead of the curve.")
 def scale(
     scenario: str, until_knee: bool, max_tiles: int | None, overrides: Overrides, wait: bool, as_json: bool
 ) -> None:
@@ -76,12 +76,12 @@ def scale(
 
 
 def _planned(file: ScenarioFile, overrides: Overrides, until_knee: bool, max_tiles: int) -> Ascent:
-    """The beginning. Raises UsageError for a scenario that asks nothing of its tiles."""
+    """The beginning. Raises UsageError for a scenario that defines no targets."""
     plan, _ = prepare_run(file, replace(overrides, tiles=(1,)))
     targets = plan_targets(plan)
     if not targets:
         raise UsageError(
-            f"{plan.scenario.name} asks nothing of its tiles: give its workloads a `pace`, and it `targets`, such as "
+            f"{plan.scenario.name} defines no targets: give its workloads a `pace`, and it `targets`, such as "
             "targets: {web: {latency_p95: 500 ms}}"
         )
     labels = dict.fromkeys(place_label(without_tiles(cell.axes), cell.cache) for cell in plan.cells)

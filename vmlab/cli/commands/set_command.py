@@ -27,8 +27,8 @@ _WORDS = {"skip": "skip", "planned": "as_planned", "end": "end"}
 
 @click.command("set")
 @click.argument("words", nargs=-1, metavar="[RUN] [NAME=VALUE...|skip|planned|end]")
-@click.option("--cell", type=int, metavar="N", help="Only the cell to come with this number, as --list has it.")
-@click.option("--list", "as_list", is_flag=True, help="List the cells to come, and change nothing.")
+@click.option("--cell", type=int, metavar="N", help="Change only this coming cell; see --list.")
+@click.option("--list", "as_list", is_flag=True, help="List the coming cells; change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="With --list: print JSON.")
 @click.option("--now", is_flag=True, help="Change what runs: cache=none|writeback, ksm=on|off, a loop's tiles; end it.")
 def set_command(words: tuple[str, ...], cell: int | None, as_list: bool, as_json: bool, now: bool) -> None:
@@ -37,7 +37,7 @@ def set_command(words: tuple[str, ...], cell: int | None, as_list: bool, as_json
     With --cell it is one of them, which can also be left out (`skip`) and put back (`planned`); --list shows them.
 
     With --now the disks of the running guests are switched between the cache modes none and writeback, or the host's
-    KSM on or off. The cell is a reading of neither then, and counts for nothing. KSM is put back after the cell.
+    KSM on or off. Either invalidates the cell. KSM is restored after the cell.
     In a loop (`run --loop`) `tiles=COUNT --now` adds a tile or retires the newest while the others work, and
     `end --now` ends the loop: no workload starts again.
     """
@@ -119,4 +119,4 @@ def _now(folder: RunFolder, wanted: dict[str, Any]) -> str:
         return loop_ended_words(done["cell"])
     if "tiles" in wanted:
         return tile_asked_words(done["cell"], done["before"], done["after"])
-    return f"cell {done['cell']}: {switch_words(done)}; the cell counts for nothing"
+    return f"cell {done['cell']}: {switch_words(done)}; invalidates the cell"

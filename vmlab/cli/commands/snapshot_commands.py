@@ -48,7 +48,7 @@ def _row(one: SnapshotSummary) -> dict[str, object]:
 
 @snapshot.command("rm")
 @click.argument("ids", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Remove all that no run uses.")
+@click.option("--all", "everything", is_flag=True, help="Remove all snapshots that no run uses.")
 def rm(ids: tuple[str, ...], everything: bool) -> None:
     """Remove snapshots; one that a run uses is refused. The next run that needs one makes it again."""
     if bool(ids) == everything:

@@ -20,7 +20,7 @@ _DAMAGED = "its file is damaged"
 @click.command()
 @click.argument("run", required=False)
 @click.argument("name", required=False)
-@click.option("--rm", "removed", metavar="NAME", help="Remove a name; its run stays.")
+@click.option("--rm", "removed", metavar="NAME", help="Remove a tag; the run stays.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def tag(run: str | None, name: str | None, removed: str | None, as_json: bool) -> None:
     """Give RUN a NAME, such as baseline, by which every command knows it. Alone it lists the names.

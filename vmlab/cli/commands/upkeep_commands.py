@@ -77,8 +77,8 @@ def _check_sight() -> None:
 @click.command()
 @click.argument("runs", nargs=-1)
 @click.option("--older", metavar="AGE", help="All runs that began longer ago than AGE, such as 30d, 12h or 4w.")
-@click.option("--tagged", is_flag=True, help="Also runs that have a name; the name goes, too.")
-@click.option("--yes", is_flag=True, help="Do not ask first.")
+@click.option("--tagged", is_flag=True, help="Also delete tagged runs, with their tags.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def rm(runs: tuple[str, ...], older: str | None, tagged: bool, yes: bool) -> None:
     """Remove RUNS with their records, for good. A run that has a name (`vmlab tag`) stays unless --tagged is given."""
     if bool(runs) == (older is not None):
@@ -159,7 +159,7 @@ def _ask(runs: Sequence[str]) -> None:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
 def doctor(as_json: bool) -> None:
-    """Check what a run needs from this host, and show how to get what is missing."""
+    """Check this host's requirements and show how to meet them."""
     found = checks()
     if as_json:
         write_json({"schema": "vmlab.doctor/1", "checks": [asdict(check) for check in found]})

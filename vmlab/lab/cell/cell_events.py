@@ -160,14 +160,14 @@ class CellEvents:
         self._changed("the number of tiles", before, after)
 
     def _changed(self, what: str, before: object, after: object) -> None:
-        """The cell is a reading of neither; one reason for all changes of the same."""
+        """The cell is invalid; one reason for all changes of the same."""
         changes = self._changes.setdefault(what, [])
         changes.append(f"from {before} to {after}")
         often = "" if len(changes) == 1 else f" {len(changes)} times, first"
         if (known := self._of_changes.get(what)) in self._reasons:
             self._reasons.remove(str(known))
         change = f"{what} changed{often} {changes[0]} while it ran"
-        self._of_changes[what] = f"{change}: it is a reading of neither, and counts for nothing"
+        self._of_changes[what] = f"{change}: a change mid-run invalidates the cell"
         self.end_as(Outcome.INVALID, self._of_changes[what])
 
     def warn(self, text: str) -> None:

@@ -23,7 +23,7 @@ LONGEST_PAUSE = 0.3
 
 
 class LiveSwitch(ABC, Generic[State]):
-    """Switches one thing, from `begin` to `end`. A cell that was switched is a reading of neither, and invalid."""
+    """Switches one thing, from `begin` to `end`. A cell that was switched is invalid."""
 
     what: ClassVar[str]
     """The scenario's word for it."""

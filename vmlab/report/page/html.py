@@ -60,7 +60,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def html_report(runs: Sequence[Gathered], sides: Sequence[Side] = ()) -> bytes:
-    """The page of one run, or of several as `sides`, each one unless said, of which the first is the baseline."""
+    """The page of one run, or of several as `sides`, by default one a run, of which the first is the baseline."""
     sides = sides or each_a_side(runs)
     timelines, characters = _MOST_TIMELINES, _RAW_CHARACTERS
     while True:

@@ -35,7 +35,7 @@ _MARKS = re.compile(r"([\\`*_\[\]<>#|~&$@])|^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$
 
 
 def markdown_report(runs: Sequence[Gathered], sides: Sequence[Side] = ()) -> bytes:
-    """The text of one run, or of several as `sides`, each one unless said, of which the first is the baseline."""
+    """The text of one run, or of several as `sides`, by default one a run, of which the first is the baseline."""
     sides = sides or each_a_side(runs)
     lines = list(_several(sides)) if sides else []
     for run in runs:

@@ -39,8 +39,8 @@ def loop_ended_words(cell: int) -> str:
 def tile_asked_words(cell: int, before: int, after: int) -> str:
     """What a viewer hears whose wish for one tile more or fewer is being done."""
     if after > before:
-        return f"cell {cell}: tile {after} is being added; the cell counts for nothing"
-    return f"cell {cell}: tile {before} is retired when its rounds have ended; the cell counts for nothing"
+        return f"cell {cell}: tile {after} is being added; invalidates the cell"
+    return f"cell {cell}: tile {before} is retired when its rounds have ended; invalidates the cell"
 
 
 def loop_rows_of(documents: Sequence[LoopDocument]) -> list[LoopRow]:

@@ -198,7 +198,7 @@ class LiveScreen(WatchScreen):
         cell = self.view().cell
         mode: CacheMode = "writeback" if cell is not None and cell.cache == "none" else "none"
         self.notify(f"to cache {mode}: dirty pages are written first", title="The running guests")
-        self._ask("The running guests", lambda run: f"{run.switch_cache(mode)}; this cell counts for nothing")
+        self._ask("The running guests", lambda run: f"{run.switch_cache(mode)}; invalidates this cell")
 
     def action_switch_ksm_now(self) -> None:
         """Guests that run: the host's KSM off where it is on, else on. The running cell does not count."""
@@ -206,7 +206,7 @@ class LiveScreen(WatchScreen):
             return
         cell = self.view().cell
         state: Ksm = "off" if cell is not None and cell.ksm == "on" else "on"
-        self._ask("The running guests", lambda run: f"{run.switch_ksm(state)}; this cell counts for nothing")
+        self._ask("The running guests", lambda run: f"{run.switch_ksm(state)}; invalidates this cell")
 
     def action_change_tiles(self, step: int) -> None:
         """Cells to come: one tile more or fewer. The running cell stays as it is."""

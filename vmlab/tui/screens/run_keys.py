@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from textual.binding import Binding
 
-NOW = "Guests that run: cache writeback or none, at once; this cell is a reading of neither then"
-KSM_NOW = "Guests that run: the host's KSM on or off, at once; this cell is a reading of neither then"
+NOW = "Switch the running guests' cache mode now, writeback or none; invalidates this cell"
+KSM_NOW = "Switch the host's KSM now, on or off; invalidates this cell"
 MORE_TILES = "Cells to come: one tile more"
 FEWER_TILES = "Cells to come: one tile fewer"
-TILE_NOW = "A loop: one tile more while the others work; this cell counts for nothing"
+TILE_NOW = "Loop: add a tile while the others work; invalidates this cell"
 TILE_AWAY = "A loop: retire the newest tile when its rounds have ended"
 
 RUN_KEYS = (
