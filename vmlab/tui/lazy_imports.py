@@ -111,11 +111,11 @@ def coming_list(asked: AskedChanges) -> ComingList:
     return ComingList(asked, id="coming")
 
 
-def asked_changes() -> AskedChanges:
-    """What is asked for of the cells to come of a run."""
-    from vmlab.tui.state.asked import AskedChanges
+def asked_changes() -> tuple[AskedChanges, AskedChanges]:
+    """What is asked for of the cells to come of a run, and of its running guests."""
+    from vmlab.tui.state.asked import OF_RUNNING_GUESTS, AskedChanges
 
-    return AskedChanges()
+    return AskedChanges(), AskedChanges(OF_RUNNING_GUESTS)
 
 
 def loop_text(rows: Sequence[LoopRow], width: int) -> list[str]:

@@ -167,6 +167,27 @@ async def test_the_key_switches_to_and_fro_and_says_what_came_of_it(monkeypatch:
 
 
 @pytest.mark.usefixtures("state")
+async def test_keys_go_on_from_what_was_asked_until_the_run_has_reported_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands()
+    monkeypatch.setattr(live, "run_commands", commands.of)
+    app = StillConsole()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await live_screen(app)
+        screen.post_message(RunFound(RUN, {}))
+        screen.post_message(RunArrived(RUN, events(), samples(4)))
+        await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
+        await pilot.press("B", "B", "B")
+        await until(lambda: len(commands.asked) == 3, "all were asked for")
+        assert commands.asked == ["none", "writeback", "none"]
+        for number, after in enumerate(("none", "writeback", "none")):
+            screen.post_message(RunArrived(RUN, (switched(FIRST + 2 + number, after),), ()))
+        await until(lambda: "now cache none" in screen_text(app), "the strip shows the last")
+        await pilot.press("B")
+        await until(lambda: len(commands.asked) == 4, "the next was asked for")
+        assert commands.asked[-1] == "writeback", "from what the run reported"
+
+
+@pytest.mark.usefixtures("state")
 async def test_the_key_for_ksm_begins_with_what_the_host_has_and_says_why_it_does_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

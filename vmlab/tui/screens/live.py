@@ -45,6 +45,7 @@ _OF_A_RUN = (
     "as_planned",
     "stop_run",
 )
+_RUNNING_GUESTS = "The running guests"
 
 
 class LiveScreen(WatchScreen):
@@ -62,6 +63,7 @@ class LiveScreen(WatchScreen):
         self._listed: ComingList | None = None
         """The list of the cells to come while it is open."""
         self._asked: AskedChanges | None = None
+        self._asked_now: AskedChanges | None = None
         """What the user asked for of its cells to come; None where no run is followed."""
 
     def on_mount(self) -> None:
@@ -128,8 +130,9 @@ class LiveScreen(WatchScreen):
     @on(RunArrived)
     def _run_arrived(self, message: RunArrived) -> None:
         self.apply(message.events)
-        if self._asked is not None:
-            self._asked.see(message.events)
+        for asked in (self._asked, self._asked_now):
+            if asked is not None:
+                asked.see(message.events)
         if message.samples:
             self._take_over()
         for sample in message.samples:
@@ -169,7 +172,7 @@ class LiveScreen(WatchScreen):
 
     def _watch(self, run: str | None) -> None:
         self.watched = run
-        self._asked = None if run is None else asked_changes()
+        self._asked, self._asked_now = (None, None) if run is None else asked_changes()
         if self._listed is not None:
             self.call_later(self._close_coming if run is None else self._list_coming)
         self.refresh_bindings()
@@ -195,18 +198,16 @@ class LiveScreen(WatchScreen):
         """Guests that run: none where they have another mode, writeback otherwise. The running cell does not count."""
         if self.is_refused("switch_cache_now"):
             return
-        cell = self.view().cell
-        mode: CacheMode = "writeback" if cell is not None and cell.cache == "none" else "none"
-        self.notify(f"to cache {mode}: dirty pages are written first", title="The running guests")
-        self._ask("The running guests", lambda run: f"{run.switch_cache(mode)}; invalidates this cell")
+        mode: CacheMode = "writeback" if self._guests_have("cache") == "none" else "none"
+        self.notify(f"to cache {mode}: dirty pages are written first", title=_RUNNING_GUESTS)
+        self._change_now(lambda run: run.switch_cache(mode), cache=mode)
 
     def action_switch_ksm_now(self) -> None:
         """Guests that run: the host's KSM off where it is on, else on. The running cell does not count."""
         if self.is_refused("switch_ksm_now"):
             return
-        cell = self.view().cell
-        state: Ksm = "off" if cell is not None and cell.ksm == "on" else "on"
-        self._ask("The running guests", lambda run: f"{run.switch_ksm(state)}; invalidates this cell")
+        state: Ksm = "off" if self._guests_have("ksm") == "on" else "on"
+        self._change_now(lambda run: run.switch_ksm(state), ksm=state)
 
     def action_change_tiles(self, step: int) -> None:
         """Cells to come: one tile more or fewer. The running cell stays as it is."""
@@ -295,6 +296,18 @@ class LiveScreen(WatchScreen):
         if view.next_axes is not None and axis in dict(view.next_axes):
             return dict(view.next_axes)[axis]
         return view.cell.axis(axis) if view.cell is not None else None
+
+    def _guests_have(self, what: str) -> AxisValue | None:
+        """What the running guests have: what the user asked for, else what the run reported."""
+        asked = None if self._asked_now is None else self._asked_now.value(what)
+        return getattr(self.view().cell, what, None) if asked is None else asked
+
+    def _change_now(self, command: Change, **values: AxisValue) -> None:
+        """Ask for a change of the running guests, after which these `values` are theirs."""
+        if self._asked_now is not None:
+            self._asked_now.note(values)
+            self._asked_now.add(lambda run: f"{command(run)}; invalidates this cell")
+            self._ask(_RUNNING_GUESTS, self._asked_now.make_next, self._asked_now.forget)
 
     def _change(self, what: str, command: Change, **values: AxisValue) -> None:
         """Ask for the same change of all cells to come, after which these `values` are theirs, or all as planned."""

@@ -1,4 +1,4 @@
-"""What was asked for of the cells to come and is not told by the run yet."""
+"""Changes that a viewer asked for and that the run has not reported yet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from vmlab.model.errors import VmlabError
-from vmlab.model.event import CellsReplanned, Event
+from vmlab.model.event import CacheSwitched, CellsReplanned, Event, KsmSwitched
 
 if TYPE_CHECKING:
     from vmlab.model.run import AxisValue
@@ -18,16 +18,20 @@ Change = Callable[["RunCommands"], str]
 """Asks a run for something, and returns what came of it as a sentence."""
 EVERY_CELL = 0
 """In place of a cell's number: all that are to come."""
+OF_COMING_CELLS = (CellsReplanned,)
+OF_RUNNING_GUESTS = (CacheSwitched, KsmSwitched)
+"""The events by which a run reports such changes, one event for each."""
 
 
 class AskedChanges:
     """Changes in the order of the keys, each from what the one before asks for: the run needs a moment to answer.
 
-    A run tells each change that it makes with one event. Until it has told as many as were asked for, keys go on from
-    what was asked; after that, from what the run tells.
+    A run reports each change that it makes with one event, of the types `reports`. Until it has reported as many as
+    were asked for, keys go on from what was asked; after that, from what the run reports.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reports: tuple[type[Event], ...] = OF_COMING_CELLS) -> None:
+        self._reports = reports
         self._changes: deque[Change] = deque()
         self._values: dict[tuple[int, str], AxisValue] = {}
         self._untold = 0
@@ -71,8 +75,8 @@ class AskedChanges:
         self._values, self._untold = {}, 0
 
     def see(self, events: Iterable[Event]) -> None:
-        """The run tells what it changed."""
-        told = sum(isinstance(event, CellsReplanned) for event in events)
+        """The run reports what it changed."""
+        told = sum(isinstance(event, self._reports) for event in events)
         self._untold = max(0, self._untold - told)
         if told and not self._untold:
             self._values = {}
