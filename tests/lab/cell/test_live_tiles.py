@@ -119,7 +119,9 @@ async def test_a_tile_is_added_works_in_rounds_and_is_retired_cleanly() -> None:
     assert await show.shown(steps) == "invalid"
     assert [(one.before, one.after) for one in show.of(TilesChanged)] == [(1, 2), (2, 1)]
     (reason,) = show.outcomes()[0][1]
-    assert reason.startswith("the number of tiles changed 2 times, first from 1 to 2 while it ran: it is a reading of")
+    assert reason.startswith(
+        "the number of tiles changed 2 times, first from 1 to 2 while it ran: a change mid-run invalidates the cell"
+    )
     assert [one.command for one in show.of(CommandReceived)][:2] == ["set tiles 2 now", "set tiles 1 now"]
     assert sorted((one.tile, one.workload, one.outcome) for one in show.of(WorkloadEnded)) == [
         (tile, name, "passed") for tile in (1, 2) for name in ("quick", "slow")
