@@ -10,8 +10,8 @@ from tests.store.stories import Story
 from tests.tui.state.test_compared import _store
 from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
-from vmlab.analysis.figures.figure import RUN_TIME
 from vmlab.analysis.shape import RunDocument
+from vmlab.model.run import RUN_TIME
 from vmlab.report.headline import explanation, headline
 from vmlab.store.reader import RunReader
 from vmlab.tui.feed.picks import Pick

@@ -21,3 +21,12 @@ def test_every_package_says_in_its_first_line_what_it_holds() -> None:
     packages = [path for path in VMLAB.rglob("__init__.py") if "payload" not in path.parts]
     assert len(packages) > 40
     assert [str(path) for path in packages if not path.read_text().startswith('"""')] == []
+
+
+def test_a_name_that_many_modules_need_stands_in_one_of_them() -> None:
+    owners = {'"run_time"': {"model/run.py"}, "HEADLINES[:": set()}
+    found = {
+        text: {str(path.relative_to(VMLAB)) for path in VMLAB.rglob("*.py") if text in path.read_text()}
+        for text in owners
+    }
+    assert found == owners

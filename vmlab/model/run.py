@@ -14,6 +14,8 @@ EMULATED: Final = "tcg"
 CACHE_MODES: tuple[CacheMode, ...] = get_args(CacheMode)
 
 
+RUN_TIME: Final = "run_time"
+"""The metric that every workload has, in seconds."""
 RUNNING = "running"
 """In place of an outcome, for a run, a cell or a workload that is still under way."""
 AS_WRITTEN = "as written"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference
-from vmlab.analysis.figures.figure import RUN_TIME, WALL_SECONDS, Figure
+from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.analysis.tiles.tile_index import TILE_INDEX
 from vmlab.model.axes import axes_words
-from vmlab.model.run import AxisValue
+from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.report.figures import figure_text, form_of
 
 

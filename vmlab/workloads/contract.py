@@ -28,6 +28,7 @@ from pydantic import BaseModel, ConfigDict
 
 from vmlab.model.asset import Asset
 from vmlab.model.errors import WorkloadError
+from vmlab.model.run import RUN_TIME
 from vmlab.workloads.metrics import Metric, Reading
 
 
@@ -226,11 +227,11 @@ class Workload(ABC, Generic[P]):
     ``registry.kinds()[kind].metrics``, without making an instance. A metric that some parameters leave out, such as the
     reads of a workload that writes alone, is declared all the same and not given then.
     """
-    throughput: ClassVar[str] = "run_time"
+    throughput: ClassVar[str] = RUN_TIME
     """The metric that scores take for throughput: the rate of all that an instance does. ``run_time`` stands for its
     inverse, for a kind that measures no such rate: amounts of work are the same in each tile.
     """
-    latency: ClassVar[str] = "run_time"
+    latency: ClassVar[str] = RUN_TIME
     """The metric that a loop shows for how long one operation takes; ``run_time`` for a kind that tells none."""
     follows_speed: ClassVar[bool] = False
     """Whether its times grow as the CPUs' speed falls, as measured: then comparisons can take that speed out."""
@@ -349,7 +350,7 @@ class Workload(ABC, Generic[P]):
                 raise WorkloadError(f"kind {self.kind} gave a metric that it does not declare: {name}")
             if not math.isfinite(value):
                 raise WorkloadError(f"kind {self.kind} gave {value} for {name}")
-        if "run_time" not in collected.values:
+        if RUN_TIME not in collected.values:
             raise WorkloadError(f"kind {self.kind} gave no run_time")
         return tuple(
             Reading(name, float(collected.values[name]), metric.unit, metric.better)

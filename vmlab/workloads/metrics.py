@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from vmlab.model.run import RUN_TIME
+
 Unit = Literal["s", "1", "1/s", "B", "B/s", "%"]
 """Units of metrics; ``1`` is a plain count."""
 
@@ -33,7 +35,7 @@ class Metric:
 
 def with_run_time(**others: Metric) -> Mapping[str, Metric]:
     """The `Workload.metrics` of a kind: ``run_time``, which all have, and its others in their order."""
-    return MappingProxyType({"run_time": Metric("s", "less", "run time"), **others})
+    return MappingProxyType({RUN_TIME: Metric("s", "less", "run time"), **others})
 
 
 @dataclass(frozen=True, slots=True)

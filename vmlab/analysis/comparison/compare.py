@@ -12,7 +12,6 @@ from vmlab.analysis.comparison.difference import Difference, Sides, differences
 from vmlab.analysis.comparison.noise import Noise
 from vmlab.analysis.figures.counted_cells import was_switched
 from vmlab.analysis.figures.figure import (
-    RUN_TIME,
     WALL_CLOCK,
     WALL_SECONDS,
     Figure,
@@ -34,7 +33,7 @@ from vmlab.analysis.tiles.tile_index import TILE_INDEX, Indexed, Reference, inde
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import all_ordered_words
-from vmlab.model.run import WARM_UP, AxisValue, Outcome
+from vmlab.model.run import RUN_TIME, WARM_UP, AxisValue, Outcome
 
 Place = tuple[tuple[str, AxisValue], ...]
 Groups = Sequence[Sequence[RunCells]]

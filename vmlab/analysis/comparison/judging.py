@@ -8,12 +8,12 @@ from dataclasses import replace
 from vmlab.analysis.comparison.comparison import INDEX, Comparison, Row
 from vmlab.analysis.comparison.difference import Verdict, corrected_for, readings_to_decide
 from vmlab.analysis.comparison.gate import Answer, Condition, Level, State
-from vmlab.analysis.figures.figure import MISSING, RUN_TIME, WALL_CLOCK, WALL_SECONDS, Figure
+from vmlab.analysis.figures.figure import MISSING, WALL_CLOCK, WALL_SECONDS, Figure
 from vmlab.analysis.statistics.descriptive import mean, standard_deviation
 from vmlab.analysis.statistics.rank_test import signed_rank
 from vmlab.analysis.statistics.sample_size import ALPHA, readings_needed, readings_to_find
 from vmlab.model.errors import UsageError
-from vmlab.model.run import Outcome
+from vmlab.model.run import RUN_TIME, Outcome
 
 _MOST_NAMED = 12
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from vmlab.analysis.comparison.compare import asked_of, family_of
 from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.judging import figure_of_condition
-from vmlab.analysis.figures.figure import RUN_TIME, WALL_CLOCK, WALL_SECONDS
+from vmlab.analysis.figures.figure import WALL_CLOCK, WALL_SECONDS
 from vmlab.analysis.statistics.sample_size import readings_needed
-from vmlab.model.run import AxisValue
+from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.workloads.registry import kinds
 
 if TYPE_CHECKING:

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 from vmlab.analysis.figures.counted_cells import counts
 from vmlab.analysis.shape import CellDocument
 from vmlab.analysis.statistics.descriptive import Spread, far_out, mean, spread
-from vmlab.model.run import WARM_UP, Outcome
+from vmlab.model.run import RUN_TIME, WARM_UP, Outcome
 
 if TYPE_CHECKING:
     # It brings pydantic, which would delay the console's first picture.
     from vmlab.model.scenarios.table import Statistic
 
-RUN_TIME = "run_time"
-"""The metric that every workload has, in seconds."""
 MISSING = "missing"
 """The state of a figure without a cell, or that its cells did not measure."""
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from vmlab.analysis.figures.figure import RUN_TIME
 from vmlab.model.event import RoundEnded
-from vmlab.model.run import Outcome
+from vmlab.model.run import RUN_TIME, Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vmlab.analysis.figures.counted_cells import was_switched
-from vmlab.analysis.figures.figure import RUN_TIME, WALL_CLOCK
+from vmlab.analysis.figures.figure import WALL_CLOCK
 from vmlab.analysis.shape import CellDocument, TargetDocument
 from vmlab.analysis.statistics.descriptive import finite
 from vmlab.analysis.tiles.throughput import tiles_of
-from vmlab.model.run import Outcome
+from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.target_limits import Configured, Said, Target, targets_of
 

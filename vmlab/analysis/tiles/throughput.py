@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import geometric_mean
 
-from vmlab.analysis.figures.figure import RUN_TIME
 from vmlab.analysis.shape import CellDocument
-from vmlab.model.run import Outcome
+from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.workloads.registry import kinds
 
 Rates = Mapping[str, Mapping[int, float]]

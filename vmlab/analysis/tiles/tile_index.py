@@ -12,12 +12,12 @@ from statistics import geometric_mean
 from typing import Any
 
 from vmlab.analysis.figures.counted_cells import counts
-from vmlab.analysis.figures.figure import MISSING, RUN_TIME, Figure, RunCells, Value, figure_of_runs
+from vmlab.analysis.figures.figure import MISSING, Figure, RunCells, Value, figure_of_runs
 from vmlab.analysis.figures.reading import ran_apart
 from vmlab.analysis.shape import CellDocument
 from vmlab.analysis.statistics.descriptive import total
 from vmlab.analysis.tiles.throughput import rates_of, tile_rates, tiles_of, together_of
-from vmlab.model.run import AxisValue, Outcome
+from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 
 TILE_INDEX = "tile_index"
 """The metric of a cell that the index is."""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import cast
 
-from vmlab.analysis.figures.figure import RUN_TIME
 from vmlab.guests.channel import Launching
 from vmlab.guests.held_client import ClockOffset, HeldClient, HostSpan, TrueStart
 from vmlab.lab.cell.step_times import timed_step
@@ -18,7 +17,7 @@ from vmlab.model.concurrency import run_all
 from vmlab.model.errors import VmlabError, WorkloadError
 from vmlab.model.event import Event, RoundEnded, WorkloadEnded, WorkloadProgressed, WorkloadStarted
 from vmlab.model.names import HOST_PLACE
-from vmlab.model.run import DONE, SETTLING, Outcome, Part
+from vmlab.model.run import DONE, RUN_TIME, SETTLING, Outcome, Part
 from vmlab.plan.terms import WorkloadPlan
 from vmlab.workloads.contract import AnyWorkload, Collected, Finished, StagingContext, WorkloadContext
 from vmlab.workloads.metrics import Reading

@@ -6,7 +6,6 @@ import math
 
 from vmlab.analysis.comparison.precision import widest_percent
 from vmlab.analysis.figures.directions import Directions
-from vmlab.analysis.figures.figure import RUN_TIME
 from vmlab.analysis.record.cells import cell_document
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.tiles.throughput import throughput_metrics
@@ -21,7 +20,7 @@ from vmlab.model.event import (
     WorkloadEnded,
     WorkloadStarted,
 )
-from vmlab.model.run import Outcome
+from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.plan.terms import Plan
 
 _HEARD = (CellStarted, *SWITCHED, WorkloadStarted, WorkloadEnded, MeasurementTaken, CellEnded)

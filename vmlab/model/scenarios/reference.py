@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from vmlab.model.printed import printed_number
+from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.axis import Scalar
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.scenarios.table import Relative, Statistic
@@ -39,7 +40,7 @@ Place = dict[str, Scalar]
 class PublishedFigure(ScenarioPart):
     """One figure as it is printed, and the place in a run's tables that it stands for."""
 
-    metric: str = "run_time"
+    metric: str = RUN_TIME
     """What it is a figure of: a metric of a workload, `wall_seconds`, or `host.NAME`."""
     rows: Place = Field(default_factory=dict)
     """Where it stands, by the parts of the table's rows: `{threads: 4}`; `workloads: NAME` names a workload."""
@@ -90,7 +91,7 @@ class Claim(ScenarioPart):
 
     say: Annotated[str, Field(min_length=1)]
     """The sentence."""
-    metric: str = "run_time"
+    metric: str = RUN_TIME
     """What is compared: a metric of a workload, `wall_seconds`, or `host.NAME`."""
     statistic: Statistic = "mean"
     """The statistic over the tiles of a cell that is compared."""

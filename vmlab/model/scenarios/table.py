@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.axis import Scalar
 from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple
 
@@ -53,7 +54,7 @@ class Table(ScenarioPart):
     @property
     def figures(self) -> tuple[str, ...]:
         """The metrics that the table has."""
-        return self.metrics or ("run_time",)
+        return self.metrics or (RUN_TIME,)
 
     @property
     def is_simple(self) -> bool:

@@ -8,12 +8,11 @@ from typing import BinaryIO
 
 from lxml import etree
 
-from vmlab.analysis.figures.figure import RUN_TIME
 from vmlab.analysis.shape import CellDocument, RunDocument, WorkloadDocument
 from vmlab.analysis.tiles.target_results import delivered
 from vmlab.model.axes import axes_words
 from vmlab.model.ordered import ordered_words
-from vmlab.model.run import Outcome
+from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.model.visible import visible_values
 from vmlab.report.exports.tidy import Exported
 from vmlab.report.run.target_text import verdict_words

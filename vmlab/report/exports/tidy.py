@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from vmlab.analysis.document import run_document
-from vmlab.analysis.figures.figure import RUN_TIME, WALL_SECONDS
+from vmlab.analysis.figures.figure import WALL_SECONDS
 from vmlab.analysis.record.spans import RunSpans
 from vmlab.analysis.shape import CellDocument, MeasurementDocument, RunDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.ordered import ordered_words
-from vmlab.model.run import AxisValue
+from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.sample import split_name
 from vmlab.model.visible import visible
 from vmlab.store.reader import RunReader

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from vmlab.analysis.figures.figure import RUN_TIME, Figure
+from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.analysis.tiles.knee import ONE_REPEAT, TOO_FEW, Knee, KneeVerdict, Tested
 from vmlab.analysis.tiles.scores import PlaceScores, ScoreRow, scores_of
 from vmlab.model.axes import axes_words
-from vmlab.model.run import AxisValue
+from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.report.figures import figure_text
 from vmlab.report.grid import Column, grid
 from vmlab.report.words import APART, NOT_MEASURED, STATISTIC_WORDS, apart_words, plural

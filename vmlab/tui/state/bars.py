@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference
-from vmlab.analysis.figures.figure import RUN_TIME, WALL_SECONDS
+from vmlab.analysis.figures.figure import WALL_SECONDS
+from vmlab.model.run import RUN_TIME
 from vmlab.report.compared_rows import ComparedRow, compared_rows
 from vmlab.report.verdicts import long_text
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from vmlab.analysis.comparison.compare import Side, cells_alike, compare
 from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.comparison.difference import Difference
-from vmlab.analysis.figures.figure import RUN_TIME, WALL_SECONDS, figure_of, host_mean
+from vmlab.analysis.figures.figure import WALL_SECONDS, figure_of, host_mean
+from vmlab.model.run import RUN_TIME
 from vmlab.report.compared_rows import ComparedRow, compared_rows
 from vmlab.report.comparison import comparison_notes, index_notes
 from vmlab.report.heading import behind_words

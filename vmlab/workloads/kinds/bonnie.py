@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER
+from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes
 from vmlab.workloads.account import (
     Folder,
@@ -189,7 +190,7 @@ class Bonnie(Workload[BonnieParams]):
                 "the page cache was read; size and ram must be those of the place"
             )
         return {
-            "run_time": account.seconds,
+            RUN_TIME: account.seconds,
             **{name: stage.rate for name, stage in report.stages.items()},
             **{f"{name}_cpu": stage.cpu for name, stage in report.stages.items() if name in _CPU_STAGES},
             "bytes": params.size,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
+from vmlab.model.run import RUN_TIME
 from vmlab.workloads.contract import (
     Client,
     Collected,
@@ -108,7 +109,7 @@ class Cpu(Workload[CpuParams]):
         report = parse_report(texts["sysbench"])
         demand_equal("events of sysbench cpu", report.events, self.params.events)
         return {
-            "run_time": report.total_time,
+            RUN_TIME: report.total_time,
             "events": report.events,
             "events_per_second": report.events / report.total_time,
             "latency_avg": report.latency_avg,

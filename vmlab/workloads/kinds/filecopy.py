@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import WORKLOADS_FOLDER
+from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, Seconds
 from vmlab.workloads.contents import Contents, own_seed
 from vmlab.workloads.contract import (
@@ -271,7 +272,7 @@ class Filecopy(Workload[FilecopyParams]):
         run_time = sum(times[way] for way in ways)
         moved = self.params.bytes * len(ways)
         return {
-            "run_time": run_time,
+            RUN_TIME: run_time,
             **{f"copy_{way}_time": times[way] for way in ways},
             "elapsed": times["all"],
             "files": self.params.files * len(ways),

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
+from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, Seconds
 from vmlab.workloads.account import (
     Folder,
@@ -255,7 +256,7 @@ class Fio(Workload[FioParams]):
         used = list(directions) if params.mixed else ["write" if params.writes else "read"]
         run_time = max(directions[name].seconds for name in used)
         blocks, moved = (sum(getattr(directions[name], of) for name in used) for of in ("blocks", "bytes"))
-        values = {"run_time": run_time, "iops": blocks / run_time, "throughput": moved / run_time}
+        values = {RUN_TIME: run_time, "iops": blocks / run_time, "throughput": moved / run_time}
         for name in used:
             one, prefix = directions[name], f"{name}_" if params.mixed else ""
             if params.mixed:

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import WORKLOADS_FOLDER
+from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Pace
 from vmlab.workloads.contract import (
     Client,
@@ -223,7 +224,7 @@ class Http(Workload[HttpParams]):
         report = parse_ab(finished.stdout)
         self._demand_all(report)
         values = {
-            "run_time": report.total_time,
+            RUN_TIME: report.total_time,
             "requests": report.requests,
             "requests_per_second": report.requests / report.total_time,
             "latency_mean": report.latency_mean,

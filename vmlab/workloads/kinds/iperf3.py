@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.run import RUN_TIME
 from vmlab.model.units import BitRate, Bytes, Seconds
 from vmlab.workloads.contract import (
     Client,
@@ -205,7 +206,7 @@ class Iperf3(Workload[Iperf3Params]):
     def _values(self, near: Iperf3Report, sent: Sum, received: Sum) -> dict[str, float]:
         cpu = near.end.cpu_utilization_percent
         values = {
-            "run_time": received.seconds,
+            RUN_TIME: received.seconds,
             "throughput": received.bytes / received.seconds,
             "bytes": received.bytes,
             "source_cpu": cpu.host_total / 100,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes
 from vmlab.workloads.contract import (
     Client,
@@ -143,7 +144,7 @@ class Jvm(Workload[JvmParams]):
         demand_within("the suite's members", sum(took.values()), seconds)
         scores = {name: 60 * params.operations / one for name, one in took.items()}
         return {
-            "run_time": sum(took.values()),
+            RUN_TIME: sum(took.values()),
             "score": math.prod(scores.values()) ** (1 / len(scores)),
             **{f"{name}_score": score for name, score in scores.items()},
             "operations": params.operations * len(params.members),

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes
 from vmlab.workloads.contract import (
     Client,
@@ -133,7 +134,7 @@ class Memcpy(Workload[MemcpyParams]):
         demand_within("mbw's copies", sum(report.seconds for report in reports.values()), seconds)
         rates = {f"{wanted[method]}_bandwidth": self._rate(report) for method, report in reports.items()}
         return {
-            "run_time": sum(report.seconds for report in reports.values()),
+            RUN_TIME: sum(report.seconds for report in reports.values()),
             **rates,
             "copies": self._copies,
             "bytes": self._copies * self.params.array,

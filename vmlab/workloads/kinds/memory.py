@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, format_bytes
 from vmlab.workloads.contract import (
     Client,
@@ -137,7 +138,7 @@ class Memory(Workload[MemoryParams]):
             )
         moved = memory.operations * params.block
         return {
-            "run_time": report.total_time,
+            RUN_TIME: report.total_time,
             "bandwidth": moved / report.total_time,
             "operations": memory.operations,
             "operations_per_second": memory.operations / report.total_time,

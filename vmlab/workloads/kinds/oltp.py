@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Pace
 from vmlab.workloads.contract import (
     Client,
@@ -217,7 +218,7 @@ class Oltp(Workload[OltpParams]):
             queue = parse_queue(texts["sysbench"])
             paced[DELIVERED] = delivered_percent(queue.begun, queue.begun + queue.waiting)
         return {
-            "run_time": report.total_time,
+            RUN_TIME: report.total_time,
             "transactions": counts.transactions,
             "transactions_per_second": counts.transactions / report.total_time,
             "latency_avg": report.latency_avg,

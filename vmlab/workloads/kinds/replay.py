@@ -9,6 +9,7 @@ from pydantic import Field
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import NETWORK, WORKLOADS_FOLDER
+from vmlab.model.run import RUN_TIME
 from vmlab.workloads import query_log
 from vmlab.workloads.contract import (
     Client,
@@ -174,7 +175,7 @@ class Replay(Workload[ReplayParams]):
         clock, why = await _clock(context.peer)
         seconds = measured["seconds"]
         values = {
-            "run_time": seconds,
+            RUN_TIME: seconds,
             "warm_time": warm["seconds"],
             "queries": queries,
             "queries_per_second": queries / seconds,

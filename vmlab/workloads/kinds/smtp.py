@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import WorkloadError
+from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, Pace, Seconds
 from vmlab.workloads.contract import (
     Client,
@@ -202,7 +203,7 @@ class Smtp(Workload[SmtpParams]):
         sent = parse_client(texts["client"])
         demand_equal("accepted messages", sent["accepted"], self.params.total)
         return {
-            "run_time": sent["seconds"],
+            RUN_TIME: sent["seconds"],
             "sending_time": sent["sending"],
             "burst_time": sent["burst"],
             "drain_time": drain_seconds(sent, json.loads(texts["drain"])),

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, Seconds
 from vmlab.workloads.assets import asset_folder, asset_of, packed, unpack
 from vmlab.workloads.contract import (
@@ -152,5 +153,5 @@ class Specjvm(Workload[SpecjvmParams]):
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """From the report alone."""
         values = figures_of(parse_specjvm(texts["report"]), self.params.benchmarks, self.params.iterations)
-        demand_within("SPECjvm2008's iterations", values["run_time"], seconds)
+        demand_within("SPECjvm2008's iterations", values[RUN_TIME], seconds)
         return values

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes
 from vmlab.workloads.contract import (
     Client,
@@ -123,7 +124,7 @@ class Stream(Workload[StreamParams]):
             values[f"{name}_bandwidth_best"] = moved / min(counted)
             values[f"{name}_bandwidth_worst"] = moved / max(counted)
         demand_within("stream's kernels", total, seconds)
-        return {"run_time": total, **values, "bytes": params.runs * _ARRAYS_MOVED * params.array}
+        return {RUN_TIME: total, **values, "bytes": params.runs * _ARRAYS_MOVED * params.array}
 
 
 def _number(said: dict[str, Any], name: str) -> float:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER
+from vmlab.model.run import RUN_TIME
 from vmlab.workloads.account import Folder, demand_disk, draw, make_own_folder, own_folder, remove_own_folder
 from vmlab.workloads.contract import (
     Client,
@@ -159,7 +160,7 @@ class System(Workload[SystemParams]):
             raise WorkloadError(f"system did {', '.join(said) or 'nothing'}, not {', '.join(asked)}")
         took = {name: seconds_of(said[name], amount) for name, amount in asked.items()}
         demand_within("system's tests", sum(took.values()), seconds)
-        values = {"run_time": sum(took.values())}
+        values = {RUN_TIME: sum(took.values())}
         if "dhrystone" in asked:
             demand_dhrystone(said["dhrystone"], self.params.runs)
             values["dhrystones"] = number(said["dhrystone"], "amount")

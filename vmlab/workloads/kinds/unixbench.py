@@ -9,6 +9,7 @@ from pydantic import Field
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
+from vmlab.model.run import RUN_TIME
 from vmlab.workloads.account import Folder, demand_disk, make_own_folder, own_folder, remove_own_folder
 from vmlab.workloads.assets import asset_folder, asset_of, unpack
 from vmlab.workloads.contract import (
@@ -140,7 +141,7 @@ class Unixbench(Workload[UnixbenchParams]):
         """From the report alone."""
         params = self.params
         values = figures_of(parse_unixbench(texts["report"]), params.tests, params.copies, params.iterations)
-        demand_within("UnixBench's passes", values["run_time"], seconds)
+        demand_within("UnixBench's passes", values[RUN_TIME], seconds)
         return values
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.run import RUN_TIME
 from vmlab.workloads.pace import DELIVERED, delivered_percent, due_operations, percentile, told_latencies
 from vmlab.workloads.programs import last_object
 from vmlab.workloads.verification import demand_equal
@@ -31,7 +32,7 @@ def parse_paced(text: str, requests: int, pace: float) -> PacedReport:
     demand_equal(f"requests of {_CLIENT}", said["requests"], requests)
     latencies = told_latencies(text, requests, _CLIENT)
     values = {
-        "run_time": float(said["seconds"]),
+        RUN_TIME: float(said["seconds"]),
         "requests": requests,
         "requests_per_second": requests / said["seconds"],
         "latency_mean": math.fsum(latencies) / requests,

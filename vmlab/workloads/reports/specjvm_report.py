@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.run import RUN_TIME
 from vmlab.workloads.verification import demand_equal
 
 GROUPS: tuple[str, ...] = (
@@ -119,7 +120,7 @@ def figures_of(report: Report, benchmarks: Sequence[str], iterations: int) -> di
         raise WorkloadError(f"SPECjvm2008's report has no score of {lacking[0]}")
     timed = [one for every in report.iterations.values() for one in every]
     return {
-        "run_time": sum(one.seconds for one in timed),
+        RUN_TIME: sum(one.seconds for one in timed),
         "score": report.score,
         **{score_name(group): score for group, score in report.groups.items()},
         "operations": sum(one.operations for one in timed),

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
+from vmlab.model.run import RUN_TIME
 from vmlab.workloads.metrics import Unit
 from vmlab.workloads.verification import demand_equal
 
@@ -115,7 +116,7 @@ def figures_of(report: Report, tests: Sequence[str], copies: int, iterations: in
     wanted = {TESTS[name].title for name in tests}
     if odd := sorted(wanted ^ set(report.scores)):
         raise WorkloadError(f"UnixBench's report {'lacks' if odd[0] in wanted else 'has, unasked,'} {odd[0]}")
-    values = {"run_time": 0.0}
+    values = {RUN_TIME: 0.0}
     for test in (TESTS[name] for name in tests):
         found, ran = report.scores[test.title], passes(test, iterations)
         if found.label != test.label:
@@ -125,7 +126,7 @@ def figures_of(report: Report, tests: Sequence[str], copies: int, iterations: in
         if found.score <= 0:
             raise WorkloadError(f"UnixBench's {test.title} has the score {found.score:g}")
         values[test.metric] = found.score * test.factor
-        values["run_time"] += found.seconds * found.kept
+        values[RUN_TIME] += found.seconds * found.kept
     if report.index is not None:
         values["index"] = report.index
     return values
