@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from vmlab.cli.output import write_json, write_text
-from vmlab.lab.commands.asking import ask_for, ask_for_now, coming_of
+from vmlab.lab.commands.asking import OF_COMING_CELLS, OF_RUNNING_GUESTS, ask_for, ask_for_now, coming_of
 from vmlab.lab.commands.stopping import living_run
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
@@ -17,9 +17,6 @@ from vmlab.report.words import switch_words
 from vmlab.store.runs import resolve_run
 
 _ORIGIN = "vmlab set"
-_KNOWN = ("cache", "tiles")
-_NOW = ("cache", "ksm", "tiles")
-"""What can be changed of the cells to come, and under guests that run."""
 _MOST_DIGITS = 9
 _WORDS = {"skip": "skip", "planned": "as_planned", "end": "end"}
 """What is said of cells in one word, and what a run understands by it."""
@@ -78,13 +75,15 @@ def _wanted(changes: tuple[str, ...], cell: int | None, *, now: bool) -> dict[st
         raise UsageError("--cell is for a cell to come; --now is for the one that runs")
     if words == ["end"] and not now:
         raise UsageError("end is for the loop that runs; say end --now, or `vmlab stop` for the whole run")
-    if now and words != ["end"] and (other := words or sorted(wanted.keys() - set(_NOW))):
+    if now and words != ["end"] and (other := words or sorted(wanted.keys() - set(OF_RUNNING_GUESTS))):
         what = "--now is for cache, ksm or tiles, and end for a loop"
         raise UsageError(f"{' and '.join(other)} cannot be changed while guests run; {what}")
     if now and len(wanted) > 1:
         raise UsageError("--now changes one thing at a time")
-    if not words and not now and (unknown := sorted(wanted.keys() - set(_KNOWN))):
-        raise UsageError(f"the cells to come cannot be given another {', '.join(unknown)}; {' and '.join(_KNOWN)} can")
+    if not words and not now and (unknown := sorted(wanted.keys() - set(OF_COMING_CELLS))):
+        raise UsageError(
+            f"the cells to come cannot be given another {', '.join(unknown)}; {' and '.join(OF_COMING_CELLS)} can"
+        )
     if words == ["skip"] and cell is None:
         raise UsageError("skip needs --cell N; --list has the numbers")
     return wanted if cell is None else {**wanted, "cell": cell}

@@ -8,6 +8,9 @@ from vmlab.lab.commands.command_socket import send_command
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
 
+OF_COMING_CELLS = ("cache", "tiles")
+OF_RUNNING_GUESTS = ("cache", "ksm", "tiles")
+"""What can be changed of cells to come, and while guests run; of running guests one at a time, tiles in a loop alone."""
 _ANSWER_SECONDS = 10.0
 _NOW_SECONDS = 180.0
 """Dirty pages are written before running guests are switched, for at most half a minute; the rest is for the guests."""

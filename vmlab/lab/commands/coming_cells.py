@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from vmlab.lab.commands.asking import OF_COMING_CELLS
 from vmlab.lab.commands.replan import replanned
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.axes import axes_words, repeat_words
@@ -13,8 +14,6 @@ from vmlab.model.errors import UsageError
 from vmlab.model.event import CellsReplanned, CellToCome, CommandReceived, Event
 from vmlab.model.run import AxisValue
 from vmlab.plan.terms import CellPlan
-
-_CHANGEABLE = ("cache", "tiles")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ class ComingCells:
 
         Raises UsageError and RefusedError, and then changes nothing and emits no event; see `replanned`.
         """
-        change: dict[str, Any] = {name: arguments[name] for name in _CHANGEABLE if name in arguments}
+        change: dict[str, Any] = {name: arguments[name] for name in OF_COMING_CELLS if name in arguments}
         asked = [name for name in ("skip", "as_planned") if arguments.get(name)]
         if len(asked) + bool(change) > 1:
             raise UsageError("a cell is changed, or skipped, or put back as planned: one at a time")

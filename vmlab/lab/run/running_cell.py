@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from vmlab.lab.cell.live_cache import LiveCache
-from vmlab.lab.cell.live_ksm import LiveKsm
 from vmlab.lab.cell.live_tiles import Widened
+from vmlab.lab.commands.asking import OF_RUNNING_GUESTS
 from vmlab.lab.run.cell_run import CellRun
 from vmlab.model.errors import UsageError
-
-_KNOWN = (LiveCache.what, LiveKsm.what, "tiles")
 
 
 async def change_now(cell: CellRun | None, arguments: dict[str, Any], widened: Widened) -> dict[str, Any]:
@@ -19,8 +16,8 @@ async def change_now(cell: CellRun | None, arguments: dict[str, Any], widened: W
     Raises UsageError, RefusedError and CommandFailed.
     """
     origin = str(arguments.pop("origin", "vmlab"))
-    if len(arguments) != 1 or not arguments.keys() <= {*_KNOWN, "end"}:
-        known = f"{', '.join(_KNOWN[:-1])} or {_KNOWN[-1]}"
+    if len(arguments) != 1 or not arguments.keys() <= {*OF_RUNNING_GUESTS, "end"}:
+        known = f"{', '.join(OF_RUNNING_GUESTS[:-1])} or {OF_RUNNING_GUESTS[-1]}"
         raise UsageError(f"of a cell that runs {known} can be changed, one at a time, and a loop be ended")
     if cell is None:
         raise UsageError("no cell runs now")
