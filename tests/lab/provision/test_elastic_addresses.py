@@ -44,7 +44,7 @@ def test_a_workload_is_given_the_address_that_reaches_its_target(tmp_path: Path)
     for key in ("t1-near", "t1-far"):
         cell._guests.shells[key] = FakeShell(key, cell._guests._addresses[key])  # type: ignore[assignment]
     cell._host.shell = lambda _tile: FakeShell("host", "198.18.0.1")  # type: ignore[method-assign, assignment]
-    contexts = [cell._instance(one, place).context for place, one in enumerate(cell.plan.workloads)]
+    contexts = [one.context for one in cell._instances.made(cell.plan.workloads)]
     assert {one.workload: (one.source.address, one.peer_address) for one in contexts} == {
         "out": ("198.18.1.10", "198.18.1.11"),
         "back": ("198.18.1.11", "198.19.1.10"),

@@ -81,9 +81,8 @@ def _wanted(changes: tuple[str, ...], cell: int | None, *, now: bool) -> dict[st
     if now and len(wanted) > 1:
         raise UsageError("--now changes one thing at a time")
     if not words and not now and (unknown := sorted(wanted.keys() - set(OF_COMING_CELLS))):
-        raise UsageError(
-            f"the cells to come cannot be given another {', '.join(unknown)}; {' and '.join(OF_COMING_CELLS)} can"
-        )
+        can = f"{' and '.join(OF_COMING_CELLS)} can"
+        raise UsageError(f"the cells to come cannot be given another {', '.join(unknown)}; {can}")
     if words == ["skip"] and cell is None:
         raise UsageError("skip needs --cell N; --list has the numbers")
     return wanted if cell is None else {**wanted, "cell": cell}

@@ -19,7 +19,7 @@ from vmlab.lab.cell.network_proof import NetworkCheck, fault_of
 from vmlab.lab.cell.start_line import CommonStart, StartSkew, start_together
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.cell.validity import Stood, broken_rules
-from vmlab.lab.cell.workload_instance import WorkloadInstance
+from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.concurrency import shielded
 from vmlab.model.ordered import EMULATED_DISK
@@ -28,10 +28,6 @@ from vmlab.model.run import Outcome, Part, Phase
 from vmlab.plan.terms import CellPlan
 from vmlab.telemetry.host_counters import Between, HostCounters
 from vmlab.telemetry.standstill import StandstillWatch, longest
-
-
-async def _nothing() -> None:
-    """Where nothing changes the tiles."""
 
 
 class Execution:
@@ -50,8 +46,6 @@ class Execution:
         live: Mapping[str, LiveSwitch[Any]],
         loop: Loop,
     ) -> None:
-        self.end_tiles: Callable[[], Awaitable[None]] = _nothing
-        """Ends what changes the tiles."""
         self.skew: StartSkew | None = None
         self.wall_seconds: float | None = None
         self._plan = plan
@@ -69,8 +63,8 @@ class Execution:
         self._between = Between()
         self._network = NetworkCheck(around.hypervisor, guests.specs)
 
-    async def run(self, instances: Sequence[WorkloadInstance]) -> None:
-        """Start all of `instances` together and follow each to its end.
+    async def run(self, instances: Instances, end_tiles: Callable[[], Awaitable[None]]) -> None:
+        """Start all of `instances` together and follow each to its end; `end_tiles` ends changes of the tiles.
 
         In a loop, the instance of a workload's next round takes its place in `instances`.
         """
@@ -95,7 +89,7 @@ class Execution:
                 self.running = True
                 await self._contention.measure(list(self._following))
                 await self._all_ended()
-                await self._end_changes()
+                await self._end_changes(end_tiles)
                 # A tile may have joined while the changes were ended.
                 await self._all_ended()
             self._executed = (began, time.monotonic())
@@ -103,7 +97,7 @@ class Execution:
             self._stood = await self._stood_still(standstills, stood_before)
             self._between = counters.until(await self._host_counters())
         finally:
-            await shielded(self._end_changes())
+            await shielded(self._end_changes(end_tiles))
             with contextlib.suppress(OSError):
                 await asyncio.to_thread(standstills.stop)
             for task in self._following:
@@ -130,10 +124,10 @@ class Execution:
             if task.done():
                 task.result()
 
-    async def _end_changes(self) -> None:
+    async def _end_changes(self, end_tiles: Callable[[], Awaitable[None]]) -> None:
         self.running = False
         await asyncio.gather(*(one.end() for one in self._live.values()))
-        await self.end_tiles()
+        await end_tiles()
 
     async def join(self, instances: Sequence[WorkloadInstance]) -> None:
         """Start the clients of a further tile together, and follow them as the others."""

@@ -13,24 +13,22 @@ from vmlab.lab.cell.caches import Caches
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.execution import Execution
 from vmlab.lab.cell.surroundings import CellSurroundings
-from vmlab.lab.cell.workload_instance import WorkloadInstance
+from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import UsageError, VmlabError, in_one_line
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import CacheMode
-from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
+from vmlab.plan.terms import CellPlan, GuestPlan
 
 Widened = Callable[[CellPlan, int], CellPlan]
 """The plan of a cell with so many tiles. Raises UsageError and RefusedError where that is not possible."""
-MakeInstance = Callable[[WorkloadPlan, int], WorkloadInstance]
-"""Makes the instance of a workload at this position among those of its cell."""
 
 
 class LiveTiles:
     """Adds and retires one tile at a time, while the workloads of a looped cell work.
 
-    `instances` is the cell's list, which this changes too. What is asked for is checked at once; the rest takes its
+    What is asked for is checked at once; the rest takes its
     time in a task, and is told by events. A tile that cannot be added is cleared away, and what ran goes on.
     """
 
@@ -42,8 +40,7 @@ class LiveTiles:
         guests: GuestSet,
         caches: Caches,
         execution: Execution,
-        instances: list[WorkloadInstance],
-        make: MakeInstance,
+        instances: Instances,
     ) -> None:
         self._plan = plan
         self._around = around
@@ -52,7 +49,6 @@ class LiveTiles:
         self._caches = caches
         self._execution = execution
         self._instances = instances
-        self._make = make
         self._tiles = plan.tiles
         self._task: asyncio.Task[None] | None = None
         self._holding = AsyncExitStack()
@@ -118,10 +114,10 @@ class LiveTiles:
         instances: list[WorkloadInstance] = []
         try:
             await self._made_ready(plan, instances)
-            self._instances += instances
+            self._instances.add(instances)
             await self._execution.join(instances)
         except BaseException:
-            self._instances[:] = [one for one in self._instances if one not in instances]
+            self._instances.remove(instances)
             await shielded(self._taken_away(plan.guests, instances))
             raise
         self._events.tiles_changed(self._tiles, plan.tiles, origin)
@@ -137,8 +133,7 @@ class LiveTiles:
             self._around.disk.covering([one.folder / DISK for one in snapshots.values()])
         )
         await self._guests.add(plan.guests, snapshots)
-        first = len(plan.workloads) * (plan.tiles - 1)
-        instances += [self._make(one, first + place) for place, one in enumerate(plan.workloads)]
+        instances += self._instances.made(plan.workloads, first=len(plan.workloads) * (plan.tiles - 1))
         await run_all(instance.make_ready() for instance in instances)
         await run_all(self._caches.empty_guest(guest) for guest in plan.guests)
         self._events.proofs(await self._guests.prove_cache(specs))
@@ -156,7 +151,7 @@ class LiveTiles:
         for instance in leaving:
             instance.say_ended()
         self._events.raw(leaving)
-        self._instances[:] = [one for one in self._instances if one not in leaving]
+        self._instances.remove(leaving)
         await shielded(self._taken_away(guests, leaving))
 
     async def _taken_away(self, guests: Sequence[GuestPlan], instances: Sequence[WorkloadInstance]) -> None:

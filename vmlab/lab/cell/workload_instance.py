@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import cast
+from typing import Any, cast
 
 from vmlab.guests.channel import Launching
 from vmlab.guests.held_client import ClockOffset, HeldClient, HostSpan, TrueStart
@@ -283,3 +283,37 @@ class WorkloadInstance:
     def _fail(self, error: VmlabError) -> None:
         if self.error is None:
             self.error = error
+
+
+class Instances(Sequence[WorkloadInstance]):
+    """The workload instances of a cell, in the plan's order, and the only place where there come more or fewer.
+
+    `make` makes one from its plan, its position in the cell and the number of its round, from 1.
+    """
+
+    def __init__(self, make: Callable[[WorkloadPlan, int, int], WorkloadInstance]) -> None:
+        self._make = make
+        self._all: list[WorkloadInstance] = []
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._all[index]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def made(self, plans: Sequence[WorkloadPlan], first: int = 0) -> list[WorkloadInstance]:
+        """New instances, which are not added; `first` is the position of the first one."""
+        return [self._make(one, first + place, 1) for place, one in enumerate(plans)]
+
+    def add(self, those: Sequence[WorkloadInstance]) -> None:
+        self._all += those
+
+    def remove(self, those: Sequence[WorkloadInstance]) -> None:
+        """Those that are not here are no error."""
+        self._all = [one for one in self._all if one not in those]
+
+    def next_round(self, before: WorkloadInstance) -> WorkloadInstance:
+        """The instance of a workload's next round, in the place of the one `before`."""
+        made = self._make(before.plan, before.context.position, before.context.round + 1)
+        self._all[self._all.index(before)] = made
+        return made

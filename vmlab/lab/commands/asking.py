@@ -10,7 +10,7 @@ from vmlab.model.errors import UsageError
 
 OF_COMING_CELLS = ("cache", "tiles")
 OF_RUNNING_GUESTS = ("cache", "ksm", "tiles")
-"""What can be changed of cells to come, and while guests run; of running guests one at a time, tiles in a loop alone."""
+"""What can be changed of cells to come, and of running guests: one at a time, and tiles in a loop alone."""
 _ANSWER_SECONDS = 10.0
 _NOW_SECONDS = 180.0
 """Dirty pages are written before running guests are switched, for at most half a minute; the rest is for the guests."""

@@ -19,7 +19,7 @@ from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.live_tiles import LiveTiles
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.surroundings import CellSurroundings
-from vmlab.lab.cell.workload_instance import WorkloadInstance
+from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
 from vmlab.lab.provision.added_guests import AddedGuests
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.lab.provision.host_side import HostSide
@@ -62,16 +62,14 @@ class CellRun:
         """What viewers may switch while the workloads run."""
         self._host = HostSide(plan, around.host_tiles)
         self._proofs: list[CacheProof] = []
-        self.loop = Loop(plan, self._events, around.plan.loop, self._again)
+        self._instances = Instances(self._instance)
+        self.loop = Loop(plan, self._events, around.plan.loop, self._instances.next_round)
         """For viewers, who may end it."""
         self._execution = Execution(plan, around, self._events, self._guests, self.live, self.loop)
-        self._instances: list[WorkloadInstance] = []
-        make = self._instance
         self.live_tiles = LiveTiles(
-            plan, around, self._events, self._guests, self._caches, self._execution, self._instances, make
+            plan, around, self._events, self._guests, self._caches, self._execution, self._instances
         )
         """For viewers, who may add a tile and retire it while a loop goes on."""
-        self._execution.end_tiles = self.live_tiles.end
         self._provision = Provision()
         self._began = time.monotonic()
         self._snapshots: dict[str, Snapshot] = {}
@@ -179,13 +177,13 @@ class CellRun:
             await self._prepare(staged=staged)
         self._provision.seconds = time.monotonic() - self._began
         async with self._around.disk.limited():
-            await self._execution.run(self._instances)
+            await self._execution.run(self._instances, self.live_tiles.end)
         with self._events.phase(Phase.COLLECT):
             await self._collect()
 
     async def _prepare(self, *, staged: bool) -> None:
         self._host.make()
-        self._instances[:] = [self._instance(one, place) for place, one in enumerate(self.plan.workloads)]
+        self._instances.add(self._instances.made(self.plan.workloads))
         # What is frozen was staged and rehearsed before; the host never is.
         await run_all(instance.stage(host_alone=staged) for instance in self._instances)
         if self._around.snapshot_provider is not None:
@@ -213,12 +211,7 @@ class CellRun:
             self._proofs = await self._guests.prove_cache()
         self._events.proofs(self._proofs)
 
-    def _again(self, before: WorkloadInstance) -> WorkloadInstance:
-        index = self._instances.index(before)
-        self._instances[index] = self._instance(before.plan, before.context.position, before.context.round + 1)
-        return self._instances[index]
-
-    def _instance(self, plan: WorkloadPlan, position: int, number: int = 1) -> WorkloadInstance:
+    def _instance(self, plan: WorkloadPlan, position: int, number: int) -> WorkloadInstance:
         context = WorkloadContext(
             workload=plan.name,
             tile=plan.tile,
