@@ -15,7 +15,7 @@ import pytest
 
 from tests.store.stories import Story
 from vmlab.cli.main import command_line
-from vmlab.lab.commands.command_socket import ControlServer
+from vmlab.lab.commands.command_server import Command, ControlServer
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError
 from vmlab.model.places import runs_folder
@@ -55,8 +55,9 @@ class Answering:
         self.answer: dict[str, Any] | VmlabError = SWITCHED
         self.asked: list[tuple[str, dict[str, Any]]] = []
 
-    async def obey(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        self.asked.append((command, arguments))
+    async def obey(self, command: Command) -> dict[str, Any]:
+        sent = command.model_dump(exclude_unset=True)
+        self.asked.append((sent.pop("command"), sent))
         if isinstance(self.answer, VmlabError):
             raise self.answer
         return self.answer

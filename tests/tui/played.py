@@ -10,7 +10,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.tui.conftest import RECORDED
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.lab.commands.coming_cells import ComingCells
-from vmlab.lab.commands.command_socket import ControlServer
+from vmlab.lab.commands.command_server import ChangeComing, Command, ControlServer, ListComing, Stop
 from vmlab.lab.process.prepared import plan_of
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
@@ -123,14 +123,14 @@ class PlayedRun:
     def _keep(self, sample: Sample) -> None:
         self._samples(sample._replace(wall=time.time(), mono=time.monotonic()))
 
-    async def _obey(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        if command == "coming":
+    async def _obey(self, command: Command) -> Mapping[str, Any]:
+        if isinstance(command, ListComing):
             return self._coming.listed()
-        if command == "set":
-            return self._coming.change(arguments)
-        if command != "stop":
-            raise UsageError(f"{command} is not known")
-        self._tell(CommandReceived(command=command, origin=str(arguments.get("origin"))))
+        if isinstance(command, ChangeComing):
+            return self._coming.change(command)
+        if not isinstance(command, Stop):
+            raise UsageError("the guests of a played run are not switched")
+        self._tell(CommandReceived(command=command.command, origin=command.origin))
         self.stop()
         return {}
 

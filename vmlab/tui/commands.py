@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vmlab.lab.commands.asking import ask_for, ask_for_now, coming_of
+from vmlab.lab.commands.asking import ask_for, change_tiles_now, coming_of, end_loop_now, switch_now
 from vmlab.lab.commands.stopping import stop_run
 from vmlab.lab.process.launch import start_run
 from vmlab.lab.process.preflight import check_ready
@@ -48,8 +48,7 @@ class RunCommands:
 
     def coming(self) -> list[CellToCome]:
         """The cells to come, with those that are skipped."""
-        cells: list[CellToCome] = coming_of(self._folder)["coming"]
-        return cells
+        return coming_of(self._folder)["coming"]
 
     def change_cell(self, number: int, change: dict[str, Any]) -> str:
         """Change the cell to come with this number, see `ComingCells.change`; returns what is to come as a sentence."""
@@ -60,23 +59,23 @@ class RunCommands:
 
         Raises CommandFailed when it did not work.
         """
-        return switch_words(ask_for_now(self._folder, ORIGIN, {"cache": mode}))
+        return switch_words(switch_now(self._folder, ORIGIN, "cache", mode))
 
     def switch_ksm(self, state: Ksm) -> str:
         """Switch the host's KSM ``on`` or ``off`` under the guests that run; returns what came of it as a sentence.
 
         Raises CommandFailed when it did not work.
         """
-        return switch_words(ask_for_now(self._folder, ORIGIN, {"ksm": state}))
+        return switch_words(switch_now(self._folder, ORIGIN, "ksm", state))
 
     def change_tiles(self, count: int) -> str:
         """Have the loop that runs go on with `count` tiles, one more or fewer; returns what is done as a sentence."""
-        done = ask_for_now(self._folder, ORIGIN, {"tiles": count})
+        done = change_tiles_now(self._folder, ORIGIN, count)
         return tile_asked_words(done["cell"], done["before"], done["after"])
 
     def end_loop(self) -> str:
         """Have no workload of the loop that runs start again; returns what comes of it as a sentence."""
-        return loop_ended_words(ask_for_now(self._folder, ORIGIN, {"end": True})["cell"])
+        return loop_ended_words(end_loop_now(self._folder, ORIGIN)["cell"])
 
     def _set(self, **change: Any) -> str:
         cells = ask_for(self._folder, ORIGIN, change)["cells"]

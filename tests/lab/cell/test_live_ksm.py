@@ -33,7 +33,7 @@ async def test_it_is_switched_to_and_fro_and_the_guests_memory_is_unmerged_while
 ) -> None:
     async with working(tmp_path, ksm=sys.ksm()) as (lab, cell):
         answer = await cell.live["ksm"].switch("on", "test")
-        assert answer == {"cell": 1, "what": "ksm", "before": "off", "after": "on"}
+        assert answer == lab.of(KsmSwitched)[0]
         assert (sys.now(), sys.now("pages_to_scan"), lab.hypervisor.unmergeable) == ("1", "1000", set())
         assert "make_mergeable" not in lab.hypervisor.calls
         await cell.live["ksm"].switch("off", "test")
@@ -61,7 +61,7 @@ async def test_off_goes_on_until_ksm_has_counted_what_was_unmerged(tmp_path: Pat
         await asyncio.sleep(0.3)
         assert (sys.now(), switching.done()) == ("1", False)
         sys.write("full_scans", "7")
-        assert (await switching)["after"] == "off"
+        assert (await switching).after == "off"
         assert sys.now() == "0"
 
 
@@ -71,7 +71,7 @@ async def test_off_does_not_wait_for_the_count_beyond_the_end_of_the_workloads(t
     async with working(tmp_path, ksm=sys.ksm(recount_seconds=600)) as (lab, cell):
         switching = asyncio.ensure_future(cell.live["ksm"].switch("off", "test"))
         await until(lambda: lab.hypervisor.unmergeable, "the guests are unmerged")
-    assert (await switching)["after"] == "off"
+    assert (await switching).after == "off"
     assert (sys.now(), lab.ended().outcome) == ("0", Outcome.INVALID)
 
 

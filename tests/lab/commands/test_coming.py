@@ -10,6 +10,7 @@ import pytest
 
 from tests.lab.runs import CACHES, GRID, HOST, SCENARIO
 from vmlab.lab.commands.coming_cells import ComingCells
+from vmlab.lab.commands.command_server import ChangeComing
 from vmlab.lab.process.prepared import plan_of, write_request
 from vmlab.lab.process.run_folder import RunFolder, RunRequest
 from vmlab.model.errors import RefusedError, UsageError
@@ -31,7 +32,7 @@ class Told:
 
     def set(self, **arguments: Any) -> list[tuple[int, dict[str, Any], str]]:
         """Number, axes and state of the cells to come after a change."""
-        return _short(self.coming.change(arguments)["coming"])
+        return _short(self.coming.change(ChangeComing(**arguments))["coming"])
 
     def listed(self) -> list[tuple[int, dict[str, Any], str]]:
         return _short(self.coming.listed()["coming"])
@@ -159,11 +160,8 @@ def test_all_as_planned_keeps_the_numbers_where_none_was_passed_by(told: Told) -
     [
         ({"cell": 1, "skip": True}, "there is no cell 1 to come; cells 2 to 4 are"),
         ({"cell": 5, "cache": "none"}, "there is no cell 5 to come; cells 2 to 4 are"),
-        ({"cell": True, "skip": True}, "there is no cell True to come; cells 2 to 4 are"),
-        ({"cell": "2", "skip": True}, "there is no cell '2' to come; cells 2 to 4 are"),
         ({"cell": 2}, "a change of the cells to come needs a cache mode or a number of tiles"),
         ({"cell": 2, "cache": "warm"}, "the cells to come cannot have cache warm"),
-        ({"cell": 2, "cache": ["none"]}, r"the cells to come cannot have cache \['none'\]"),
         ({"cell": 2, "tiles": 0}, "the cells to come cannot have tiles 0"),
         ({"cell": 2, "as_planned": True}, "cell 2 is as planned already"),
         ({"cell": 2, "skip": True, "cache": "none"}, "one at a time"),

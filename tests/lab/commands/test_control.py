@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from vmlab.lab.commands.command_socket import ControlServer, send_command
+from vmlab.lab.commands.command_server import Command, ControlServer
+from vmlab.lab.commands.command_socket import send_command
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError
 
 REFUSALS = {"misuse": UsageError, "refuse": RefusedError, "fail": CommandFailed}
 
 
-async def answer(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    if command in REFUSALS:
-        raise REFUSALS[command]("not now")
-    return {"command": command, **arguments}
+async def answer(command: Command) -> dict[str, Any]:
+    if command.origin in REFUSALS:
+        raise REFUSALS[command.origin]("not now")
+    return command.model_dump(exclude_unset=True)
 
 
 @pytest.fixture
@@ -36,13 +37,13 @@ async def test_a_command_arrives_with_its_arguments_and_is_answered(place: Path)
     assert not place.exists()
 
 
-@pytest.mark.parametrize("command", list(REFUSALS))
-async def test_a_refusal_is_the_runners_own_words_and_keeps_its_exit_code(command: str, place: Path) -> None:
+@pytest.mark.parametrize("origin", list(REFUSALS))
+async def test_a_refusal_is_the_runners_own_words_and_keeps_its_exit_code(origin: str, place: Path) -> None:
     server = ControlServer(place, answer)
     await server.open()
     with pytest.raises(VmlabError, match="not now") as raised:
-        await ask(place, command)
-    assert type(raised.value) is REFUSALS[command]
+        await ask(place, "stop", origin=origin)
+    assert type(raised.value) is REFUSALS[origin]
     await server.close()
 
 
@@ -64,6 +65,35 @@ async def test_nonsense_gets_an_answer_and_harms_nothing(place: Path, line: byte
             return connection.recv(4096)
 
     assert b'"ok": false' in await asyncio.to_thread(send_raw)
+    assert (await ask(place, "stop"))["ok"]
+    await server.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "words"),
+    [
+        ("pause", {}, "this runner has no command 'pause'"),
+        ("set now", {"cache": "none"}, "command cannot be 'set now': input should be 'set'"),
+        ("x" * 60_000, {}, "this runner has no command 'xxx"),
+        ("set", {"caches": "none"}, "set takes no 'caches'"),
+        ("set", {"end": True}, "set takes no 'end'"),
+        ("set", {"cell": True, "skip": True}, "cell cannot be True: input should be a valid integer"),
+        ("set", {"cell": "2", "skip": True}, "cell cannot be '2': input should be a valid integer"),
+        ("set", {"cache": ["none"]}, r"cache cannot be \['none'\]: input should be a valid string"),
+        ("set", {"tiles": "two", "now": True}, "tiles cannot be 'two': input should be a valid integer"),
+        ("set", {"now": 1, "cache": "none"}, "now cannot be 1: input should be false"),
+        ("stop", {"signal": "SIGKILL"}, "signal cannot be 'SIGKILL': input should be 'sigint' or 'sigterm'"),
+        ("stop", {"origin": None}, "origin cannot be None: input should be a valid string"),
+    ],
+)
+async def test_a_malformed_command_is_refused_in_one_line_and_the_next_is_taken(
+    place: Path, command: str, arguments: dict[str, Any], words: str
+) -> None:
+    server = ControlServer(place, answer)
+    await server.open()
+    with pytest.raises(UsageError, match=f"^.*{words}.*$") as caught:
+        await ask(place, command, **arguments)
+    assert len(caught.value.lines()) == 1 and len(str(caught.value)) < 200
     assert (await ask(place, "stop"))["ok"]
     await server.close()
 

@@ -11,6 +11,7 @@ import pytest
 from tests.plan.test_planning import HOST
 from tests.plan.test_points import BOTH, GUESTS
 from vmlab.lab.commands.coming_cells import ComingCells
+from vmlab.lab.commands.command_server import ChangeComing
 from vmlab.lab.process.prepared import plan_of, write_request
 from vmlab.lab.process.run_folder import RunFolder, RunRequest
 from vmlab.model.errors import RefusedError, UsageError
@@ -29,7 +30,7 @@ def changed(folder: Path, text: str, done: int = 0, **change: Any) -> list[CellP
     write_request(run, request, text, HOST)
     assert asdict(HOST)["unsettable"] == {}
     coming = ComingCells(run, plan_of(run).cells[done:], lambda _event: None)
-    coming.change(change)
+    coming.change(ChangeComing(**change))
     return list(iter(coming.take, None))
 
 

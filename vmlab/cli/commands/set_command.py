@@ -7,7 +7,15 @@ from typing import Any
 import click
 
 from vmlab.cli.output import write_json, write_text
-from vmlab.lab.commands.asking import OF_COMING_CELLS, OF_RUNNING_GUESTS, ask_for, ask_for_now, coming_of
+from vmlab.lab.commands.asking import (
+    OF_COMING_CELLS,
+    OF_RUNNING_GUESTS,
+    ask_for,
+    change_tiles_now,
+    coming_of,
+    end_loop_now,
+    switch_now,
+)
 from vmlab.lab.commands.stopping import living_run
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
@@ -112,9 +120,11 @@ def _list(folder: RunFolder, *, as_json: bool) -> None:
 
 
 def _now(folder: RunFolder, wanted: dict[str, Any]) -> str:
-    done = ask_for_now(folder, _ORIGIN, wanted)
     if "end" in wanted:
-        return loop_ended_words(done["cell"])
+        return loop_ended_words(end_loop_now(folder, _ORIGIN)["cell"])
     if "tiles" in wanted:
-        return tile_asked_words(done["cell"], done["before"], done["after"])
+        tiles = change_tiles_now(folder, _ORIGIN, wanted["tiles"])
+        return tile_asked_words(tiles["cell"], tiles["before"], tiles["after"])
+    ((what, state),) = wanted.items()
+    done = switch_now(folder, _ORIGIN, what, state)
     return f"cell {done['cell']}: {switch_words(done)}; invalidates the cell"

@@ -13,14 +13,12 @@ from vmlab.lab.cell.step_times import timed_step
 from vmlab.lab.cell.workload_instance import WorkloadInstance
 from vmlab.model.event import (
     CacheProved,
-    CacheSwitched,
     CellEnded,
     CellStarted,
     CommandReceived,
     Event,
     GuestInspected,
     GuestStateChanged,
-    KsmSwitched,
     MeasurementTaken,
     NetworkProved,
     Notice,
@@ -29,7 +27,7 @@ from vmlab.model.event import (
     Switched,
     TilesChanged,
 )
-from vmlab.model.results import CacheProof, Drained, Measurement, NetworkProof, RawOutput
+from vmlab.model.results import CacheProof, Measurement, NetworkProof, RawOutput
 from vmlab.model.run import Outcome, Part, Phase, worst
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
@@ -130,27 +128,8 @@ class CellEvents:
         """A viewer asked for something that concerns this cell."""
         self._emit(CommandReceived(command=command, origin=origin))
 
-    def cache_switched(
-        self, before: str, after: str, pauses: Mapping[str, float], drained: Drained, origin: str
-    ) -> None:
-        """All disks were switched while the workloads ran, which makes the cell invalid."""
-        self._switched(
-            CacheSwitched(
-                cell=self._plan.index,
-                origin=origin,
-                before=before,
-                after=after,
-                pauses_ms={guest: seconds * 1e3 for guest, seconds in pauses.items()},
-                drained_seconds=drained.seconds,
-                drained_bytes=drained.written_bytes,
-            )
-        )
-
-    def ksm_switched(self, before: str, after: str, origin: str) -> None:
-        """The host's KSM was switched while the workloads ran, which makes the cell invalid."""
-        self._switched(KsmSwitched(cell=self._plan.index, origin=origin, before=before, after=after))
-
-    def _switched(self, event: Switched) -> None:
+    def switched(self, event: Switched) -> None:
+        """What running guests have was switched, which makes the cell invalid."""
         self._emit(event)
         self._changed(_SWITCHED[event.what], event.before, event.after)
 

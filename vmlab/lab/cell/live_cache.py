@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from vmlab.hypervisor.disks.cache_switch import DrainTooLong, SwitchBrokenOff
 from vmlab.lab.cell.caches import emptied, host_files
 from vmlab.lab.cell.cell_events import CellEvents
@@ -12,6 +10,7 @@ from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.cache import CACHE_FLAGS, SWITCHABLE
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import CommandFailed, UsageError
+from vmlab.model.event import CacheSwitched
 from vmlab.model.run import CACHE_MODES, CacheMode, Outcome
 from vmlab.plan.terms import CellPlan
 
@@ -35,7 +34,7 @@ class LiveCache(LiveSwitch[CacheMode]):
         """The cache mode of all guests now; None where they differ."""
         return next(iter(self._modes)) if len(self._modes) == 1 else None
 
-    def _checked(self, mode: Any) -> CacheMode:
+    def _checked(self, mode: str) -> CacheMode:
         """The mode, if all disks can be switched to it now. Raises UsageError."""
         cell = self._cell
         if mode not in CACHE_MODES:
@@ -52,9 +51,9 @@ class LiveCache(LiveSwitch[CacheMode]):
             raise UsageError(f"the disks of {cell} differ in cache mode and keep theirs")
         if self._modes == {mode}:
             raise UsageError(f"{cell} has cache {mode} already")
-        return mode  # type: ignore[no-any-return]  # one of CACHE_MODES
+        return mode
 
-    async def _switched(self, mode: CacheMode, origin: str) -> dict[str, Any]:
+    async def _switched(self, mode: CacheMode, origin: str) -> CacheSwitched:
         self._can_be_called_off = True
         try:
             drained = await self._guests.drain_disks(self._deadline)
@@ -71,18 +70,21 @@ class LiveCache(LiveSwitch[CacheMode]):
             self._events.end_as(Outcome.INVALID, f"switching its cache mode to {mode} while it ran failed: {broken}")
             raise
         self._modes = {mode}
-        self._events.cache_switched(before, mode, pauses, drained, origin)
+        switched = CacheSwitched(
+            cell=self._plan.index,
+            origin=origin,
+            before=before,
+            after=mode,
+            pauses_ms={guest: seconds * 1e3 for guest, seconds in pauses.items()},
+            drained_seconds=drained.seconds,
+            drained_bytes=drained.written_bytes,
+        )
+        self._events.switched(switched)
         for guest, seconds in pauses.items():
             if seconds > LONGEST_PAUSE:
                 self._events.doubt(f"{guest} may have stood still for {seconds * 1e3:.0f} ms at the switch")
         await self._prove_and_empty(mode)
-        return {
-            "before": before,
-            "after": mode,
-            "pauses_ms": {guest: seconds * 1e3 for guest, seconds in pauses.items()},
-            "drained_seconds": drained.seconds,
-            "drained_bytes": drained.written_bytes,
-        }
+        return switched
 
     async def _prove_and_empty(self, mode: CacheMode) -> None:
         proofs = await self._guests.prove_cache()

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import get_args
 
 import psutil
 
@@ -16,6 +16,7 @@ from vmlab.lab.cell.live_switch import LONGEST_PAUSE, LiveSwitch
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import DeadlineExceeded, HypervisorError, RefusedError, UsageError, in_one_line
+from vmlab.model.event import KsmSwitched
 from vmlab.model.quantities import format_bytes
 from vmlab.model.scenarios.host_settings import HostSettings, Ksm
 from vmlab.plan.terms import CellPlan
@@ -61,7 +62,7 @@ class LiveKsm(LiveSwitch[Ksm]):
         self._host = host
         self._unmerged = False
 
-    def _checked(self, state: Any) -> Ksm:
+    def _checked(self, state: str) -> Ksm:
         if state not in STATES:
             raise UsageError(f"KSM cannot be {state}; while guests run it is {' or '.join(STATES)}")
         if not self._plan.guests:
@@ -74,11 +75,12 @@ class LiveKsm(LiveSwitch[Ksm]):
             raise RefusedError("another run measures on this host at the same time, and KSM is one for all")
         if self._host.keeper.in_force()["ksm"] == state:
             raise UsageError(f"{self._cell} has ksm {state} already")
-        return state  # type: ignore[no-any-return]  # one of STATES
+        return state
 
-    async def _switched(self, state: Ksm, origin: str) -> dict[str, Any]:
+    async def _switched(self, state: Ksm, origin: str) -> KsmSwitched:
         assert self._host is not None, "it is checked before"
-        before: Ksm = "off" if state == "on" else "on"
+        before = "off" if state == "on" else "on"
+        switched = KsmSwitched(cell=self._plan.index, origin=origin, before=before, after=state)
         if self._unmerged:
             # Before KSM begins to look for pages again.
             await shielded(self._guests.make_mergeable(True))
@@ -86,12 +88,12 @@ class LiveKsm(LiveSwitch[Ksm]):
         wanted = self._plan.host.model_copy(update={"ksm": state})
         if state == "on":
             self._host.keeper.apply(wanted)
-            self._events.ksm_switched(before, state, origin)
+            self._events.switched(switched)
         else:
-            self._events.ksm_switched(before, state, origin)
+            self._events.switched(switched)
             await self._unmerge(self._host)
             self._host.keeper.apply(wanted)
-        return {"before": before, "after": state}
+        return switched
 
     async def _unmerge(self, host: HostKsm) -> None:
         """KSM that stops leaves merged what is merged. The guests take theirs back; other programs keep theirs.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.model.errors import (
@@ -15,6 +15,7 @@ from vmlab.model.errors import (
     UsageError,
     in_one_line,
 )
+from vmlab.model.event import Switched
 from vmlab.plan.terms import CellPlan
 
 State = TypeVar("State", bound=str)
@@ -32,7 +33,7 @@ class LiveSwitch(ABC, Generic[State]):
         self._plan = plan
         self._events = events
         self._open = False
-        self._task: asyncio.Task[dict[str, Any]] | None = None
+        self._task: asyncio.Task[Switched] | None = None
         self._can_be_called_off = False
 
     @property
@@ -53,8 +54,8 @@ class LiveSwitch(ABC, Generic[State]):
             self._task.cancel()
         await asyncio.wait([self._task])
 
-    async def switch(self, state: Any, origin: str) -> dict[str, Any]:
-        """Switch to `state`, as `origin` asked; returns what came of it, for `report.words.switch_words`.
+    async def switch(self, state: str, origin: str) -> Switched:
+        """Switch to `state`, as `origin` asked; returns the event that says what came of it.
 
         Raises UsageError for what cannot be asked for now, and RefusedError for what cannot be had on this host;
         CommandFailed when it did not work, and nothing is changed then unless the message says so.
@@ -70,7 +71,7 @@ class LiveSwitch(ABC, Generic[State]):
             await asyncio.wait([self._task])
             if self._task.cancelled():
                 raise CommandFailed(f"the workloads of {self._cell} ended before; nothing was changed")
-            return {"cell": self._plan.index, "what": self.what, **self._task.result()}
+            return self._task.result()
         except (HypervisorError, GuestError, DeadlineExceeded, OSError) as error:
             raise CommandFailed(f"{self._cell}: {in_one_line(error)}") from error
 
@@ -79,9 +80,9 @@ class LiveSwitch(ABC, Generic[State]):
         return f"cell {self._plan.index}"
 
     @abstractmethod
-    def _checked(self, state: Any) -> State:
+    def _checked(self, state: str) -> State:
         """The state, if it can be switched to now. Raises UsageError and RefusedError."""
 
     @abstractmethod
-    async def _switched(self, state: State, origin: str) -> dict[str, Any]:
-        """Switch to it; ``before``, ``after`` and what it cost."""
+    async def _switched(self, state: State, origin: str) -> Switched:
+        """Switch to it, and emit the event that is returned."""

@@ -15,6 +15,7 @@ from vmlab.lab.cell.execution import Execution
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
 from vmlab.lab.provision.guest_set import GuestSet
+from vmlab.model.answers import TilesAnswer
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import UsageError, VmlabError, in_one_line
 from vmlab.model.names import HOST_PLACE
@@ -58,10 +59,10 @@ class LiveTiles:
         """Whether a tile is being added or retired."""
         return self._task is not None and not self._task.done()
 
-    def change(self, count: Any, origin: str, widened: Widened, mode: CacheMode | None) -> dict[str, Any]:
+    def change(self, count: int, origin: str, widened: Widened, mode: CacheMode | None) -> TilesAnswer:
         """Begin to have `count` tiles, one more or fewer, whose guests have the cache mode `mode`.
 
-        Returns what is being done as JSON values. Raises UsageError and RefusedError, with nothing changed, for what
+        Returns what is being done. Raises UsageError and RefusedError, with nothing changed, for what
         cannot be.
         """
         self._check(count)
@@ -74,10 +75,10 @@ class LiveTiles:
         self._task = asyncio.ensure_future(self._told(work, count))
         return {"cell": self._plan.index, "before": self._tiles, "after": count}
 
-    def _check(self, count: Any) -> None:
+    def _check(self, count: int) -> None:
         cell = f"cell {self._plan.index}"
-        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            raise UsageError(f"a cell has at least one tile, and cannot have {count!r}")
+        if count < 1:
+            raise UsageError(f"a cell has at least one tile, and cannot have {count}")
         if not self._execution.loop.on:
             raise UsageError(f"{cell} is no loop; tiles are added and retired in one alone (run --loop)")
         if not self._execution.running or not self._execution.loop.goes_on:

@@ -1,4 +1,7 @@
-"""Asking a run for a change while it goes on."""
+"""Asking a run for a change while it goes on.
+
+Each of these raises UsageError and RefusedError with one line when the run refuses or does not answer.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import Any
 
 from vmlab.lab.commands.command_socket import send_command
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.answers import ComingAnswer, LoopEndAnswer, SwitchAnswer, TilesAnswer
 from vmlab.model.errors import UsageError
 
 OF_COMING_CELLS = ("cache", "tiles")
@@ -16,33 +20,37 @@ _NOW_SECONDS = 180.0
 """Dirty pages are written before running guests are switched, for at most half a minute; the rest is for the guests."""
 
 
-def ask_for(folder: RunFolder, origin: str, change: dict[str, Any]) -> dict[str, Any]:
-    """Ask for other cells to come, as `ComingCells.change` understands it; the answer is that of `coming_of`.
-
-    Raises UsageError and RefusedError with one line when the run refuses or does not answer.
-    """
-    return _asked(folder, "set", _ANSWER_SECONDS, origin=origin, **change)
+def ask_for(folder: RunFolder, origin: str, change: dict[str, Any]) -> ComingAnswer:
+    """Ask for other cells to come; `change` has fields of `ChangeComing`."""
+    answer: ComingAnswer = _asked(folder, "set", _ANSWER_SECONDS, origin=origin, **change)
+    return answer
 
 
-def coming_of(folder: RunFolder) -> dict[str, Any]:
-    """The cells to come: as ``coming`` all of them, each as `CellToCome`, as ``cells`` those that are not skipped.
-
-    Raises UsageError with one line when the run does not answer.
-    """
-    return _asked(folder, "coming", _ANSWER_SECONDS)
+def coming_of(folder: RunFolder) -> ComingAnswer:
+    """The cells to come."""
+    answer: ComingAnswer = _asked(folder, "coming", _ANSWER_SECONDS)
+    return answer
 
 
-def ask_for_now(folder: RunFolder, origin: str, change: dict[str, Any]) -> dict[str, Any]:
-    """Ask for another ``cache`` or ``ksm`` under the guests that run, or other ``tiles`` or the ``end`` of their loop.
-
-    The answer is as `LiveSwitch.switch`, `LiveTiles.change` or `Loop.end` gives it.
-
-    Raises UsageError and RefusedError as `ask_for`, and CommandFailed when it did not work.
-    """
-    return _asked(folder, "set", _NOW_SECONDS, origin=origin, now=True, **change)
+def switch_now(folder: RunFolder, origin: str, what: str, state: str) -> SwitchAnswer:
+    """Switch ``cache`` or ``ksm`` under the guests that run. Raises CommandFailed when it did not work."""
+    answer: SwitchAnswer = _asked(folder, "set", _NOW_SECONDS, origin=origin, now=True, **{what: state})
+    return answer
 
 
-def _asked(folder: RunFolder, command: str, deadline: float, **arguments: Any) -> dict[str, Any]:
+def change_tiles_now(folder: RunFolder, origin: str, count: int) -> TilesAnswer:
+    """Begin to have `count` tiles in the loop that runs."""
+    answer: TilesAnswer = _asked(folder, "set", _NOW_SECONDS, origin=origin, now=True, tiles=count)
+    return answer
+
+
+def end_loop_now(folder: RunFolder, origin: str) -> LoopEndAnswer:
+    """End the loop that runs."""
+    answer: LoopEndAnswer = _asked(folder, "set", _NOW_SECONDS, origin=origin, now=True, end=True)
+    return answer
+
+
+def _asked(folder: RunFolder, command: str, deadline: float, **arguments: Any) -> Any:
     if not folder.alive():
         raise UsageError(f"run {folder.id} is not running")
     if not folder.control.exists():

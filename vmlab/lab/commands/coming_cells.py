@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vmlab.lab.commands.asking import OF_COMING_CELLS
+from vmlab.lab.commands.command_server import ChangeComing
 from vmlab.lab.commands.replan import replanned
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.answers import CellLeft, ComingAnswer
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CellsReplanned, CellToCome, CommandReceived, Event
@@ -82,33 +83,35 @@ class ComingCells:
     def _active(self) -> list[_Coming]:
         return [one for one in self._cells if not one.skipped]
 
-    def listed(self) -> dict[str, Any]:
+    def listed(self) -> ComingAnswer:
         """The answer to viewers: as ``coming`` every cell to come (`CellToCome`), as ``cells`` those that will run."""
-        cells = [{"index": one.number, "axes": one.cell.axes, "repeat": one.cell.repeat} for one in self._active]
+        cells: list[CellLeft] = [
+            {"index": one.number, "axes": one.cell.axes, "repeat": one.cell.repeat} for one in self._active
+        ]
         return {"cells": cells, "coming": [one.to_json() for one in self._cells]}
 
-    def change(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def change(self, command: ChangeComing) -> ComingAnswer:
         """Carry out the command ``set``; the answer is that of `listed`.
 
-        `arguments` has ``cache`` or ``tiles``, or ``as_planned``, for all cells to come; with ``cell`` for the one of
-        this number, which may also be told to ``skip``. All as planned are what the run was started with, without
+        It changes the cache mode, the tiles or both, or puts back as planned, all cells to come; with a number one of
+        them, which can also be skipped. All as planned are what the run was started with, without
         those that have begun. Cells that become the same by a change of all are run once, and the others skipped.
 
         Raises UsageError and RefusedError, and then changes nothing and emits no event; see `replanned`.
         """
-        change: dict[str, Any] = {name: arguments[name] for name in OF_COMING_CELLS if name in arguments}
-        asked = [name for name in ("skip", "as_planned") if arguments.get(name)]
+        change = command.values
+        asked = [name for name in ("skip", "as_planned") if getattr(command, name)]
         if len(asked) + bool(change) > 1:
             raise UsageError("a cell is changed, or skipped, or put back as planned: one at a time")
-        if "cell" in arguments:
-            self._cells, words = self._one_changed(arguments["cell"], change, asked)
+        if command.cell is not None:
+            self._cells, words = self._one_changed(command.cell, change, asked)
         elif asked == ["as_planned"]:
             self._cells, words = self._as_planned(), "set as planned"
         elif asked:
             raise UsageError("one cell is skipped at a time, by its number")
         else:
             self._cells, words = self._all_changed(change), f"set {axes_words(change)}"
-        self._tell(words, str(arguments.get("origin", "vmlab")))
+        self._tell(words, command.origin)
         return self.listed()
 
     def _tell(self, words: str, origin: str) -> None:
@@ -137,7 +140,7 @@ class ComingCells:
             points |= set() if one.skipped else {one.point}
         return cells
 
-    def _one_changed(self, number: Any, change: dict[str, Any], asked: Sequence[str]) -> tuple[list[_Coming], str]:
+    def _one_changed(self, number: int, change: dict[str, Any], asked: Sequence[str]) -> tuple[list[_Coming], str]:
         """The cells with another one in the place of that with this number, and what was done, in words."""
         one = self._numbered(number)
         match asked:
@@ -162,15 +165,15 @@ class ComingCells:
             raise UsageError(f"cell {same[0]} is the same ({what}); one of the two can be skipped")
         return [changed if other is one else other for other in self._cells], words
 
-    def _numbered(self, number: Any) -> _Coming:
+    def _numbered(self, number: int) -> _Coming:
         for one in self._cells:
-            if one.number == number and not isinstance(number, bool):
+            if one.number == number:
                 return one
         if not self._cells:
             raise UsageError("no cell is to come; the running one stays as it is")
         first, last = self._cells[0].number, self._cells[-1].number
         known = f"cell {first} is" if first == last else f"cells {first} to {last} are"
-        raise UsageError(f"there is no cell {number!r} to come; {known}")
+        raise UsageError(f"there is no cell {number} to come; {known}")
 
     def _changed(self, cells: Sequence[_Coming], change: dict[str, Any]) -> list[_Coming]:
         """Those of `cells` that have such a point, with `change` in addition to what was changed of each before."""

@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,7 @@ from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.lab.cell.live_ksm import HostKsm
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.commands.coming_cells import ComingCells
-from vmlab.lab.commands.command_socket import ControlServer
+from vmlab.lab.commands.command_server import ChangeRunning, Command, ControlServer, ListComing, Stop
 from vmlab.lab.commands.replan import widened
 from vmlab.lab.process.measuring_runs import MeasuringRun, others_measuring
 from vmlab.lab.process.prepared import PreparedRun, read_prepared
@@ -238,24 +238,17 @@ class Runner:
             self._beyond = self._closing.enter_context(self._parts.far_host_place())
         return self._beyond(host)
 
-    async def _obey(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        if command == "coming":
+    async def _obey(self, command: Command) -> Mapping[str, Any]:
+        if isinstance(command, ListComing):
             return self._coming.listed()
-        if command == "set":
-            if self._prepared.plan.control:
-                raise UsageError("a control run has one configuration on both sides, and keeps it")
-            now = arguments.pop("now", False)
-            return (
-                await change_now(self._cell, arguments, partial(widened, self._folder))
-                if now
-                else self._coming.change(arguments)
-            )
-        if command != "stop":
-            raise UsageError(f"this runner does not know the command {command!r}")
-        name = arguments.get("signal")
-        number = signal.SIGTERM if name == signal.SIGTERM.name else signal.SIGINT
-        self.stop(ExitCode.of_signal(number), str(arguments.get("origin", "vmlab stop")))
-        return {}
+        if isinstance(command, Stop):
+            self.stop(ExitCode.of_signal(command.number), command.origin)
+            return {}
+        if self._prepared.plan.control:
+            raise UsageError("a control run has one configuration on both sides, and keeps it")
+        if isinstance(command, ChangeRunning):
+            return await change_now(self._cell, command, partial(widened, self._folder))
+        return self._coming.change(command)
 
     def stop(self, code: ExitCode, origin: str) -> None:
         """Stop, with clean-up; a second call changes nothing."""
