@@ -31,8 +31,8 @@ def console(options: ConsoleOptions) -> int:
     if not has_terminal():
         say(no_terminal(options))
         return 2
-    # Nothing that start-up makes is garbage; looking for some costs a tenth of the time to the first picture. The
-    # console turns it on again when that stands.
+    # Nothing that start-up makes is garbage; looking for some costs a tenth of the time to the first picture.
+    # `Console.on_mount` turns the collection on again after it.
     gc.disable()
     from vmlab.tui import app
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
@@ -109,6 +110,7 @@ class Console(App[int], inherit_bindings=False):
             self.call_after_refresh(self.push_screen, replay_screen(self.recording))
         elif self.demo is not None:
             self.call_after_refresh(self.push_screen, demo_screen(self.demo))
+        self.call_after_refresh(_collect_garbage)
 
     def notify(
         self,
@@ -252,6 +254,12 @@ class Console(App[int], inherit_bindings=False):
             self.notify(f"no picture: {error.strerror}", severity="error")
             return
         self.notify(path, title="Picture")
+
+
+def _collect_garbage() -> None:
+    """From the first picture on; what start-up made stays for good. Until then `vmlab.__main__` has it off."""
+    gc.freeze()
+    gc.enable()
 
 
 def main(options: ConsoleOptions | None = None) -> int:

@@ -3,6 +3,7 @@
 The console runs on a terminal of its own; its feeds, which begin after the first picture, are replaced by a report.
 """
 
+import gc
 import json
 import os
 import pty
@@ -11,6 +12,9 @@ import sys
 from typing import Any, NamedTuple
 
 import pytest
+
+from tests.waiting import until
+from vmlab.tui.app import Console
 
 PROGRAM = """
 import dataclasses, json, sys
@@ -101,3 +105,13 @@ def test_its_records_are_the_lightest_there_are(start: Start) -> None:
 def test_style_sheets_are_parsed_once(start: Start) -> None:
     """A screen of MODES, or one whose style sheet the console has not read, has all of them parsed once more."""
     assert start.report["parsed_again"] == 0
+
+
+async def test_garbage_is_collected_from_the_first_picture_on() -> None:
+    gc.disable()
+    try:
+        async with Console().run_test() as pilot:
+            await pilot.pause()
+            await until(gc.isenabled, "the collection is on")
+    finally:
+        gc.enable()

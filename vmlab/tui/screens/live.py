@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -73,8 +72,6 @@ class LiveScreen(WatchScreen):
 
     def begin(self) -> None:
         """Start looking for a run and reading the host. A subclass that is given its data does neither."""
-        gc.freeze()
-        gc.enable()
         self.state = run_state()
         self._feed = live_feed(self.post_message)
         if self._wanted is not None:
