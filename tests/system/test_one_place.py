@@ -34,7 +34,7 @@ ALLOWED = {
         "hypervisor/serial_watch.py",
         "lab/provision/host_networks.py",
         "telemetry/speed.py",
-        "workloads/unixbench_build.py",
+        "workloads/suites/unixbench_build.py",
     },
     # The first offers the calls, the second makes the lab's own namespaces; the others are to refuse outside of them.
     "mount": {

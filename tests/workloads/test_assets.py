@@ -13,14 +13,14 @@ import pytest
 from tests.fakes.shell import FakeShell
 from vmlab.model.errors import ExitCode, RefusedError, UsageError, WorkloadError
 from vmlab.workloads import assets
-from vmlab.workloads.assets import FORMS, asset_folder, packed, read_assets
+from vmlab.workloads.assets import asset_folder, asset_forms, packed, read_assets
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
     """A folder that passes for UnixBench's source."""
     place = tmp_path / "byte-unixbench" / "UnixBench"
-    for file in FORMS["unixbench"].files:
+    for file in asset_forms()["unixbench"].files:
         (place / file).parent.mkdir(parents=True, exist_ok=True)
         (place / file).write_text(file)
     (place / "Run").chmod(0o755)
@@ -49,7 +49,7 @@ def test_an_archive_has_all_files_and_no_owner(suite: Path) -> None:
     asset = read_assets([f"unixbench={suite}"])["unixbench"]
     with tarfile.open(fileobj=io.BytesIO(packed(asset))) as found:
         members = found.getmembers()
-    assert [one.name for one in members] == sorted(f"unixbench/{name}" for name in FORMS["unixbench"].files)
+    assert [one.name for one in members] == sorted(f"unixbench/{name}" for name in asset_forms()["unixbench"].files)
     assert {one.name: one.mode for one in members}["unixbench/Run"] == 0o755
     assert {(one.uid, one.mtime, one.uname) for one in members} == {(0, 0, "")}
     assert asset.size == len(packed(asset))

@@ -59,6 +59,18 @@ class DomainSpec:
     translated: Translated | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PoolImage:
+    """An image in a pool; `conf` is the file with the cluster's configuration."""
+
+    pool: str
+    image: str
+    conf: Path
+
+    def __str__(self) -> str:
+        return f"rbd:{self.pool}/{self.image}"
+
+
 class SavedGuest(Protocol):
     """What `save` left in `folder`, and by name the digests that its files were found to have then."""
 

@@ -8,12 +8,11 @@ import math
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import libvirt
 import libvirt_qemu
 
-from vmlab.hypervisor.ceph.rbd import REMOVE_SECONDS
 from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
 from vmlab.hypervisor.disks.data_disks import DataDisks
 from vmlab.hypervisor.disks.overlays import BackingFormat, make_overlay, require_direct
@@ -36,13 +35,15 @@ from vmlab.hypervisor.network.bridge import remove_bridge
 from vmlab.hypervisor.network.dhcp import AddressServer
 from vmlab.hypervisor.network.host_network_access import require_host_network
 from vmlab.hypervisor.opening import known_capabilities, open_libvirt
-from vmlab.hypervisor.overlay_network.guest_networks import GuestNetworks
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, HypervisorUnavailable, SnapshotError
 from vmlab.model.results import CacheProof, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.system.removal import remove_file
+
+if TYPE_CHECKING:
+    from vmlab.hypervisor.overlay_network.guest_networks import GuestNetworks
 
 _OPEN = 60.0
 _START = 120.0
@@ -78,7 +79,7 @@ class EmbeddedHypervisor:
         self._notice = on_notice or (lambda _words: None)
         self._platform_facts = PlatformFacts(lambda: self._connection, self._notice, kernel)
         self._addresses = AddressServer()
-        self._networks = GuestNetworks(self._lookup)
+        self._networks: GuestNetworks | None = None
         self._data_disks = DataDisks(disks, lab, self.journal)
         self._running_disks = RunningDisks(self._root, self._data_disks, self._lookup, self._chain_of)
         self._images: dict[str, BootImage] = {}
@@ -148,10 +149,13 @@ class EmbeddedHypervisor:
             require_direct(self._disks, mode)
             for folder in {(spec.image or image).disk.parent for spec in specs}:
                 require_direct(folder, mode)
-        await call("making the guests' networks", _START, self._networks.make, specs)
+        if self._networks is not None or any(spec.resources.beyond_bridge for spec in specs):
+            await call("making the guests' networks", _START, self._own_networks().make, specs)
         shares = {spec.name: spec.resources.cpu_shares for spec in specs}
         self._weights |= cgroups.weights(shares, cgroups.hierarchies())
-        return await self._platform_facts.platform()
+        platform = await self._platform_facts.platform()
+        self._platform_facts.say_emulated()
+        return platform
 
     async def _all_or_none(self, specs: list[DomainSpec], starts: list[Coroutine[Any, Any, None]]) -> None:
         try:
@@ -220,7 +224,7 @@ class EmbeddedHypervisor:
 
     async def _limit(self, spec: DomainSpec) -> None:
         if spec.network and spec.resources.bandwidth is not None:
-            await call(f"{spec.name}: limiting its bandwidth", _START, self._networks.limit, spec)
+            await call(f"{spec.name}: limiting its bandwidth", _START, self._own_networks().limit, spec)
 
     async def _resume(self, spec: DomainSpec) -> None:
         await call(f"{spec.name}: resuming", _ASK, lambda: self._lookup(spec.name).resume())
@@ -282,7 +286,7 @@ class EmbeddedHypervisor:
 
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
         """Read from the kernel's counters of the tunnel, the taps and the limits' devices."""
-        return await call("counting the guests' networks", _STOP, self._networks.counts, specs)
+        return await call("counting the guests' networks", _STOP, self._own_networks().counts, specs)
 
     async def make_mergeable(self, names: list[str], mergeable: bool) -> dict[str, float]:
         """Have QEMU tell the kernel so of all their memory; see `guest_memory`."""
@@ -368,7 +372,8 @@ class EmbeddedHypervisor:
             remove_file(file)
             self.journal.strike(JournalEntry("file", str(file)))
         self._data_disks.release(name)
-        self._networks.release(name)
+        if self._networks is not None:
+            self._networks.release(name)
 
     async def close(self) -> None:
         """Destroy what still runs, undo everything that the journal names, close the connection.
@@ -385,13 +390,28 @@ class EmbeddedHypervisor:
             self._reserve.free()
             await call("closing libvirt", _ASK, self._connection.close)
             self._connection = None
-            await call("removing the guests' networks", _ASK, self._networks.close)
+            if self._networks is not None:
+                await call("removing the guests' networks", _ASK, self._networks.close)
             await call("removing the bridge", _ASK, remove_bridge)
         if self._ordered is not None:
             self._ordered.close()
-        # Images in a pool are left here only where their guests could not be ended in order.
-        patience = _STOP + (REMOVE_SECONDS if self._platform_facts.reaches else 0)
-        await call("clearing up", patience, sweep, self.journal.path, self._disks, self._lab)
+        await call("clearing up", _STOP + self._seconds_for_pools(), sweep, self.journal.path, self._disks, self._lab)
+
+    def _seconds_for_pools(self) -> float:
+        """For images in a pool, which are left only where their guests could not be ended in order."""
+        if not self._platform_facts.reaches:
+            return 0.0
+        from vmlab.hypervisor.ceph.rbd import REMOVE_SECONDS
+
+        return REMOVE_SECONDS
+
+    def _own_networks(self) -> GuestNetworks:
+        """What guests have of networks beside the lab's bridge; made for the first guest that asks for it."""
+        if self._networks is None:
+            from vmlab.hypervisor.overlay_network.guest_networks import GuestNetworks
+
+            self._networks = GuestNetworks(self._lookup)
+        return self._networks
 
     def _remember(self) -> None:
         try:

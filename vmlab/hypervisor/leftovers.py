@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from vmlab.hypervisor.ceph import rbd
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.host_settings import Tell, put_back
 from vmlab.hypervisor.isolation import cgroups
@@ -56,7 +55,7 @@ def sweep(
             else:
                 removed += removers[entry.kind](entry.what)
             journal.strike(entry)
-        except (StoreError, HypervisorError) as error:
+        except (StoreError, HypervisorError, ImportError) as error:
             failed.append(str(error))
         except OSError as error:
             where = f" ({error.filename})" if error.filename and error.filename != entry.what else ""
@@ -72,6 +71,8 @@ def _remove_partition(path: str) -> list[str]:
 
 
 def _remove_image(words: str, owner: str) -> list[str]:
+    from vmlab.hypervisor.ceph import rbd
+
     image = rbd.named(words, owner)
     return [str(image)] if image is not None and rbd.remove(image) else []
 

@@ -20,7 +20,6 @@ from vmlab.plan.terms import HostFacts, Plan
 from vmlab.telemetry.host_settings import unsettable
 from vmlab.telemetry.place import filesystem_of
 from vmlab.telemetry.source import THE_HOST
-from vmlab.workloads.assets import FORMS
 from vmlab.workloads.registry import kinds
 
 
@@ -109,11 +108,11 @@ def _check_assets(plan: Plan, host: HostFacts) -> None:
     if host.assets is None:
         return
     for workload in (one for cell in plan.cells for one in cell.workloads):
-        name = kinds()[workload.kind].asset
-        if name and workload.asset is None:
+        form = kinds()[workload.kind].asset
+        if form is not None and workload.asset is None:
             raise RefusedError(
-                f"workload {workload.name} needs your own copy of {name}: {FORMS[name].what}",
-                remedy=f"--asset {name}=PATH",
+                f"workload {workload.name} needs your own copy of {form.name}: {form.what}",
+                remedy=f"--asset {form.name}=PATH",
             )
     if unused := sorted(set(host.assets) - set(plan.assets)):
         raise UsageError(f"--asset {unused[0]} is given, and no workload of {plan.scenario.name} needs it")

@@ -171,6 +171,7 @@ def _guest(name: str, guest: Guest, tile: int, host: HostFacts) -> GuestPlan:
 def _workloads(checked: Checked, tile: int, host: HostFacts) -> Iterator[WorkloadPlan]:
     for name, entry in checked.scenario.workloads.items():
         place = str(entry.source or entry.on)
+        form = kinds()[entry.kind].asset
         yield WorkloadPlan(
             name=name,
             tile=tile,
@@ -178,7 +179,7 @@ def _workloads(checked: Checked, tile: int, host: HostFacts) -> Iterator[Workloa
             params=checked.params[name],
             source=_place_key(tile, place),
             target=None if entry.target is None else _place_key(tile, entry.target),
-            asset=(host.assets or {}).get(kinds()[entry.kind].asset),
+            asset=None if form is None else (host.assets or {}).get(form.name),
         )
 
 

@@ -11,49 +11,25 @@ import io
 import stat
 import tarfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from vmlab.model.asset import Asset
+from vmlab.model.asset import Asset, AssetForm
 from vmlab.model.errors import RefusedError, UsageError, WorkloadError, in_one_line
 from vmlab.model.names import DATA_FOLDER, HOST_PLACE
 from vmlab.system.given_file import demand_given, open_given
 from vmlab.workloads.contract import Shell, StagingContext
+from vmlab.workloads.registry import kinds
 
 MOST_BYTES = 2**30
 _UNPACK_SECONDS = 900.0
 _GUEST_FOLDER = "/var/lib/vmlab/assets"
 
 
-@dataclass(frozen=True, slots=True)
-class AssetForm:
-    """What a copy must be: a folder with all of `files` in it, or in its folder `within`; or one archive of `suffix`.
-
-    `what` says so to people. Folders of `left_out` are results of earlier runs, and not given to guests.
-    """
-
-    what: str
-    files: tuple[str, ...]
-    within: str = ""
-    suffix: str = ""
-    left_out: tuple[str, ...] = (".git", "results", "tmp")
-
-
-FORMS: Mapping[str, AssetForm] = {
-    "specjvm2008": AssetForm(
-        "the folder where SPECjvm2008 is installed, with SPECjvm2008.jar and resources in it, or its setup as a .jar",
-        files=("SPECjvm2008.jar", "resources"),
-        suffix=".jar",
-    ),
-    "unixbench": AssetForm(
-        "the folder of UnixBench's source, with Run, Makefile, pgms and src in it",
-        files=("Run", "Makefile", "pgms/index.base", "src/dhry_1.c", "src/whets.c", "src/fstime.c"),
-        within="UnixBench",
-    ),
-}
-"""Every asset that a kind of workload may need, by its name."""
+def asset_forms() -> dict[str, AssetForm]:
+    """Every asset that a kind of workload needs, by its name."""
+    return {kind.asset.name: kind.asset for kind in kinds().values() if kind.asset is not None}
 
 
 def read_assets(given: Sequence[str]) -> dict[str, Asset]:
@@ -62,26 +38,27 @@ def read_assets(given: Sequence[str]) -> dict[str, Asset]:
     Raises UsageError for words that are not so, and RefusedError where a copy is not there or is something else.
     """
     assets: dict[str, Asset] = {}
+    forms = asset_forms()
     for words in given:
         name, sign, path = words.partition("=")
-        if not sign or not path or name not in FORMS:
-            raise UsageError(f"--asset {words[:80]!r} is not NAME=PATH; names are {', '.join(FORMS)}")
+        if not sign or not path or name not in forms:
+            raise UsageError(f"--asset {words[:80]!r} is not NAME=PATH; names are {', '.join(forms)}")
         if name in assets:
             raise UsageError(f"--asset {name} is given twice")
-        assets[name] = _read(name, Path(path).absolute())
+        assets[name] = _read(forms[name], Path(path).absolute())
     return assets
 
 
-def _read(name: str, path: Path) -> Asset:
+def _read(form: AssetForm, path: Path) -> Asset:
     digest = _Digest()
     try:
-        _demand_form(name, path)
-        _pack(name, path, digest)
+        _demand_form(form, path)
+        _pack(form, path, digest)
     except UsageError as error:
-        raise RefusedError(f"asset {name}: {error}") from error
+        raise RefusedError(f"asset {form.name}: {error}") from error
     except OSError as error:
-        raise RefusedError(f"asset {name} cannot be read: {in_one_line(error)}") from error
-    return Asset(name, str(path), digest.sha256.hexdigest(), digest.size)
+        raise RefusedError(f"asset {form.name} cannot be read: {in_one_line(error)}") from error
+    return Asset(form.name, str(path), digest.sha256.hexdigest(), digest.size)
 
 
 def packed(asset: Asset) -> bytes:
@@ -91,7 +68,7 @@ def packed(asset: Asset) -> bytes:
     """
     content = io.BytesIO()
     try:
-        _pack(asset.name, Path(asset.path), content)
+        _pack(asset_forms()[asset.name], Path(asset.path), content)
     except (OSError, UsageError, RefusedError) as error:
         raise WorkloadError(f"asset {asset.name} cannot be read any more: {in_one_line(error)}") from error
     if hashlib.sha256(content.getvalue()).hexdigest() != asset.sha256:
@@ -122,8 +99,8 @@ async def unpack(shell: Shell, archive: bytes, folder: str) -> None:
     await shell.run(["truncate", "--size=0", packed_there])
 
 
-def _demand_form(name: str, path: Path) -> None:
-    form = FORMS[name]
+def _demand_form(form: AssetForm, path: Path) -> None:
+    name = form.name
     if form.suffix and path.is_file():
         if path.suffix != form.suffix or not zipfile.is_zipfile(path):
             raise RefusedError(f"asset {name}: {path} is not a {form.suffix} file; it should be {form.what}")
@@ -143,10 +120,9 @@ def _place(form: AssetForm, path: Path) -> Path:
     return path / form.within if form.within and (path / form.within).is_dir() else path
 
 
-def _pack(name: str, path: Path, target: IO[bytes] | _Digest) -> None:
+def _pack(form: AssetForm, path: Path, target: IO[bytes] | _Digest) -> None:
     """Write the archive, which is the same for equal copies: no times, no owners, names in order."""
-    form = FORMS[name]
-    size = 0
+    name, size = form.name, 0
     with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]
         for file, inner in _files(name, form, path):
             said = file.lstat()

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from vmlab.model.asset import Asset
+from vmlab.model.asset import Asset, AssetForm
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.workloads.metrics import Metric, Reading
@@ -252,8 +252,8 @@ class Workload(ABC, Generic[P]):
 
     tools: ClassVar[tuple[tuple[str, ...], tuple[str, ...]]] = ((), ())
     """Programs that (source, target) need beside Python and the role's servers; the lab's own image has them all."""
-    asset: ClassVar[str] = ""
-    """The asset that it cannot work without, of those in `workloads.assets`; empty for a kind that needs none."""
+    asset: ClassVar[AssetForm | None] = None
+    """What a user has to have a copy of for it; None for a kind that needs nothing."""
     texts: ClassVar[tuple[str, ...]] = ()
     """The names of the raw texts that `figures` reads, and that `collect` keeps.
 

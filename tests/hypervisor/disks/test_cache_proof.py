@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from vmlab.hypervisor.ceph.rbd import PoolImage
+from vmlab.hypervisor.contract import PoolImage
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.disks.cache_proof import Qemu, direct_flags
 from vmlab.hypervisor.disks.data_disks import DataDisk, PoolDisk

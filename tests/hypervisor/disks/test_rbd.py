@@ -11,7 +11,8 @@ import pytest
 
 from tests.hypervisor.conftest import Start, spec
 from vmlab.hypervisor.ceph import rbd
-from vmlab.hypervisor.ceph.rbd import PoolImage, require_pool
+from vmlab.hypervisor.ceph.rbd import require_pool
+from vmlab.hypervisor.contract import PoolImage
 from vmlab.hypervisor.disks.data_disks import DataDisks, PoolDisk
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep

@@ -8,8 +8,7 @@ import pytest
 from lxml import etree
 
 from tests.hypervisor.conftest import spec
-from vmlab.hypervisor.ceph.rbd import PoolImage
-from vmlab.hypervisor.contract import BootImage
+from vmlab.hypervisor.contract import BootImage, PoolImage
 from vmlab.hypervisor.libvirt.domain_xml import (
     NAMESPACE,
     DiskSource,

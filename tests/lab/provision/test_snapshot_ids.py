@@ -98,7 +98,7 @@ def test_the_digest_of_the_code_has_what_prepares_guests_and_no_parser() -> None
         path.relative_to(root)
         for folder in ("workloads", "guests/payload")
         for path in (root / folder).rglob("*.py")
-        if not path.is_relative_to(root / "workloads/reports")
+        if "reports" not in path.parts
     }
     hashed = {Path(path).relative_to("vmlab") for path, _ in preparing_code()}
     assert hashed == wanted

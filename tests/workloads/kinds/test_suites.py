@@ -19,15 +19,14 @@ from pydantic import ValidationError
 
 from tests.fakes.shell import FakeShell, says
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.assets import FORMS, asset_folder, packed, read_assets
+from vmlab.workloads.assets import asset_folder, packed, read_assets
 from vmlab.workloads.contract import Finished, StagingContext, WorkloadContext
-from vmlab.workloads.kinds import unixbench
-from vmlab.workloads.kinds.specjvm import Specjvm, SpecjvmParams
-from vmlab.workloads.kinds.unixbench import Unixbench, UnixbenchParams
-from vmlab.workloads.registry import kinds
-from vmlab.workloads.reports.specjvm_report import groups_of
-from vmlab.workloads.reports.unixbench_report import TESTS, parse_unixbench, passes
-from vmlab.workloads.unixbench_build import OPTIONS, built
+from vmlab.workloads.suites import unixbench
+from vmlab.workloads.suites.reports.specjvm_report import groups_of
+from vmlab.workloads.suites.reports.unixbench_report import TESTS, parse_unixbench, passes
+from vmlab.workloads.suites.specjvm import Specjvm, SpecjvmParams
+from vmlab.workloads.suites.unixbench import Unixbench, UnixbenchParams
+from vmlab.workloads.suites.unixbench_build import OPTIONS, built
 
 UNIX = Unixbench(UnixbenchParams(iterations=4, copies=2))
 JAVA = Specjvm(SpecjvmParams(benchmarks=("compress", "crypto.aes", "scimark.monte_carlo"), iterations=2))
@@ -212,10 +211,6 @@ async def test_unixbench_keeps_its_report_and_its_log(source: FakeShell, unix_re
     source.files |= {report: unix_report.encode(), f"{report}.log": b"#### Pass 1"}
     collected = await UNIX.collect(alone, Finished(0, 200.0, "", ""))
     assert collected.raw["report"] == unix_report and collected.raw["log"] == "#### Pass 1"
-
-
-def test_each_kind_with_an_asset_names_a_known_one() -> None:
-    assert {kind.asset for kind in kinds().values()} - {""} == set(FORMS)
 
 
 def _source(place: Path, program: str) -> Path:

@@ -15,9 +15,9 @@ import shutil
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from vmlab.hypervisor.contract import PoolImage
 from vmlab.hypervisor.network.host_network_access import into_host_network
 from vmlab.model.errors import HypervisorError, RefusedError
 
@@ -33,18 +33,6 @@ _BUSY = 16
 _GONE = 2
 _PACKAGES = "apt-get install --no-install-recommends ceph-common qemu-block-extra"
 _NAME = re.compile(r"rbd:([^/]+)/([^/]+)")
-
-
-@dataclass(frozen=True, slots=True)
-class PoolImage:
-    """An image in a pool; `conf` is the file with the cluster's configuration."""
-
-    pool: str
-    image: str
-    conf: Path
-
-    def __str__(self) -> str:
-        return f"rbd:{self.pool}/{self.image}"
 
 
 def conf_file() -> Path:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vmlab.hypervisor.ceph.rbd import PoolImage
+from vmlab.hypervisor.contract import PoolImage
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.disks.data_disks import DataDisk, PoolDisk
 from vmlab.model.cache import CACHE_FLAGS, CacheFlags

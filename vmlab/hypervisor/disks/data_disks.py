@@ -20,9 +20,7 @@ from typing import Any
 
 import libvirt
 
-from vmlab.hypervisor.ceph import rbd
-from vmlab.hypervisor.ceph.rbd import PoolImage
-from vmlab.hypervisor.contract import DomainSpec
+from vmlab.hypervisor.contract import DomainSpec, PoolImage
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.disks.overlays import require_direct
 from vmlab.hypervisor.journal import Journal, JournalEntry
@@ -114,6 +112,8 @@ class DataDisks:
         return self._disks[spec.name]
 
     def _made_in_pool(self, name: str, pool: str, size: int) -> PoolDisk:
+        from vmlab.hypervisor.ceph import rbd
+
         image = rbd.image_of(pool, self._lab, name)
         entry = JournalEntry("rbd", str(image))
         self._journal.add(entry)
@@ -136,6 +136,8 @@ class DataDisks:
         if disk is None:
             return
         if isinstance(disk, PoolDisk):
+            from vmlab.hypervisor.ceph import rbd
+
             rbd.remove(disk.source)
             self._journal.strike(JournalEntry("rbd", str(disk.source)))
             return
@@ -147,7 +149,11 @@ class DataDisks:
 
     def seconds_to_release(self, names: Iterable[str]) -> float:
         """How much longer the release of these may take than that of files."""
-        return rbd.REMOVE_SECONDS if any(isinstance(self._disks.get(name), PoolDisk) for name in names) else 0.0
+        if not any(isinstance(self._disks.get(name), PoolDisk) for name in names):
+            return 0.0
+        from vmlab.hypervisor.ceph.rbd import REMOVE_SECONDS
+
+        return REMOVE_SECONDS
 
     def _file(self, name: str) -> Path:
         return self._folder / f"{name}.data.raw"

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from vmlab.hypervisor.ceph.rbd import PoolImage
-from vmlab.hypervisor.contract import BootImage, DomainSpec
+from vmlab.hypervisor.contract import BootImage, DomainSpec, PoolImage
 from vmlab.model.names import BRIDGE, DATA_SERIAL, FAR_BRIDGE, HELPER_CHANNEL, routed_bridge_of
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.model.scenarios.guest import Boot

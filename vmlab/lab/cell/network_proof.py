@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from vmlab.hypervisor.contract import DomainSpec, Hypervisor
-from vmlab.hypervisor.overlay_network.bandwidth_limits import bucket_bytes
 from vmlab.lab.cell.workload_instance import WorkloadInstance
 from vmlab.model.results import NetworkCounts, NetworkProof
 from vmlab.model.units import format_bytes
@@ -61,6 +60,14 @@ class NetworkCheck:
                 yield NetworkProof("nat", guest, "to", to, 1, None)
                 yield NetworkProof("nat", guest, "from", by, 1, None)
                 yield NetworkProof("nat", guest, "both", to + by, max(1, sum(map(moved_bytes, touching))), None)
+        if self._limits:
+            yield from self._of_limits(before, after, instances)
+
+    def _of_limits(
+        self, before: NetworkCounts, after: NetworkCounts, instances: Sequence[WorkloadInstance]
+    ) -> Iterator[NetworkProof]:
+        from vmlab.hypervisor.overlay_network.bandwidth_limits import bucket_bytes
+
         for guest, rate in self._limits.items():
             to, by = _grown(before.limited, after.limited, guest)
             most = round(CLOCKS * rate / 8 * self._seconds) + bucket_bytes(rate)

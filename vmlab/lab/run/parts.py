@@ -17,7 +17,6 @@ from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.hypervisor.disks.host_data import host_data
 from vmlab.hypervisor.disks.root_mount import mounted_root, root_with_data
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
-from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
 from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
 from vmlab.hypervisor.isolation.cgroups import prefix_of
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost, programs_of
@@ -107,6 +106,8 @@ def guest_disk(folder: RunFolder, plan: Plan) -> GuestDisk:
     profile = plan.scenario.host.disk
     if profile is None:
         return GuestDisk()
+    from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
+
     journal, size = Journal(folder.journal), emulated_disk_size(plan.disk_bytes)
     return GuestDisk(
         EmulatedDisk(DISK_PROFILES[profile], size, plan.seed, folder.disks, folder.runtime, folder.id, journal)

@@ -153,6 +153,12 @@ class GuestAttributes(ScenarioPart):
         found = None if self.data_bytes is None else _IN_POOL.fullmatch(self.backing)
         return None if found is None else found[1]
 
+    @property
+    def beyond_bridge(self) -> tuple[str, ...]:
+        """The scenario's keys that ask for more of the network than the lab's bridge: ``network``, ``bandwidth``."""
+        asked = {"network": self.network != "plain", "bandwidth": self.bandwidth is not None}
+        return tuple(key for key, wanted in asked.items() if wanted)
+
     def without_data_disk(self) -> tuple[str, ...]:
         """The scenario's keys that are given for a data disk, when the guest has no data disk."""
         if self.data_bytes is not None:

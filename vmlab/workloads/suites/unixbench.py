@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from vmlab.model.asset import AssetForm
 from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER, WORKLOADS_FOLDER
 from vmlab.model.run import RUN_TIME
@@ -24,8 +25,8 @@ from vmlab.workloads.contract import (
 )
 from vmlab.workloads.listed_names import EACH_ONCE
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.reports.unixbench_report import TESTS, figures_of, parse_unixbench, passes
-from vmlab.workloads.unixbench_build import built
+from vmlab.workloads.suites.reports.unixbench_report import TESTS, figures_of, parse_unixbench, passes
+from vmlab.workloads.suites.unixbench_build import built
 from vmlab.workloads.verification import demand_success, demand_within
 
 Test = Literal[
@@ -70,7 +71,12 @@ class Unixbench(Workload[UnixbenchParams]):
     kind = "unixbench"
     sides = 1
     Params = UnixbenchParams
-    asset = "unixbench"
+    asset = AssetForm(
+        "unixbench",
+        "the folder of UnixBench's source, with Run, Makefile, pgms and src in it",
+        files=("Run", "Makefile", "pgms/index.base", "src/dhry_1.c", "src/whets.c", "src/fstime.c"),
+        within="UnixBench",
+    )
     tools = (("perl", "tar"), ())
     texts = ("report",)
     summary = "UnixBench, compiled from your own copy of its source (`--asset unixbench=PATH`)."

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from vmlab.model.asset import AssetForm
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.units import Bytes, Seconds
@@ -26,7 +27,7 @@ from vmlab.workloads.contract import (
 )
 from vmlab.workloads.listed_names import EACH_ONCE
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.reports.specjvm_report import GROUPS, figures_of, groups_of, parse_specjvm, score_name
+from vmlab.workloads.suites.reports.specjvm_report import GROUPS, figures_of, groups_of, parse_specjvm, score_name
 from vmlab.workloads.verification import demand_success, demand_within
 
 _MIB = 2**20
@@ -75,7 +76,12 @@ class Specjvm(Workload[SpecjvmParams]):
     kind = "specjvm"
     sides = 1
     Params = SpecjvmParams
-    asset = "specjvm2008"
+    asset = AssetForm(
+        "specjvm2008",
+        "the folder where SPECjvm2008 is installed, with SPECjvm2008.jar and resources in it, or its setup as a .jar",
+        files=("SPECjvm2008.jar", "resources"),
+        suffix=".jar",
+    )
     tools = (("java", "tar"), ())
     texts = ("report",)
     summary = "SPECjvm2008 from your own copy (`--asset specjvm2008=PATH`)."
