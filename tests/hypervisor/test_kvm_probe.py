@@ -7,8 +7,8 @@ import pytest
 
 from vmlab.guests.image import ensure
 from vmlab.hypervisor import kvm_probe
-from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.kvm_probe import Answer, kernel_runs, probe_kvm
+from vmlab.hypervisor.platform_facts import PlatformFacts
 from vmlab.model.run import Accelerator
 
 PANIC = "echo '[    1.9] Kernel panic - not syncing: VFS: Unable to mount root fs'"
@@ -167,7 +167,10 @@ async def test_a_run_goes_on_whatever_the_probe_finds(
     monkeypatch.setattr(kvm_probe, "PATIENCE", 60.0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     notices: list[str] = []
-    lab = EmbeddedHypervisor(tmp_path / "r", tmp_path / "d", "lab", notices.append, kernel=tmp_path / "vmlinuz")
-    assert await lab.accelerator() == expected
+    facts = PlatformFacts(lambda: None, notices.append, tmp_path / "vmlinuz")
+    assert await facts.accelerator() == expected
+    assert not notices, "a run without guests does not say how they would run"
+    facts.say_emulated()
+    facts.say_emulated()
     assert [words in notice for notice in notices if words] == ([True] if words else [])
     assert len(notices) == (1 if words else 0)

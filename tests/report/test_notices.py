@@ -109,7 +109,7 @@ NOISE = {
 }
 FOLDED = (
     "cells 3, 4 and 5: the host's other work took 12 to 28 % of the CPUs while the workloads ran "
-    "(3 notices, all in `vmlab show --json`)"
+    "(3 notices, each in the JSON)"
 )
 
 
@@ -141,13 +141,24 @@ def test_notices_that_differ_in_numbers_alone_are_one_line_of_any_kind() -> None
     waited = [f"cell {cell}: tasks on the host waited for memory for {cell + 1} % of the time" for cell in (2, 3, 5)]
     helpers = [f"t{tile}-web: its helper does not answer; its programs are started over SSH" for tile in (1, 2, 3)]
     assert short_notices([waited[0], "guests are emulated", *waited[1:], *helpers]) == [
-        "cells 2, 3 and 5: tasks on the host waited for memory for 3 to 6 % of the time "
-        "(3 notices, all in `vmlab show --json`)",
+        "cells 2, 3 and 5: tasks on the host waited for memory for 3 to 6 % of the time (3 notices, each in the JSON)",
         "guests are emulated",
         "t1-web, t2-web, t3-web: its helper does not answer; its programs are started over SSH "
-        "(3 notices, all in `vmlab show --json`)",
+        "(3 notices, each in the JSON)",
     ]
     assert short_notices([*waited[:2], *helpers[:2]]) == [*waited[:2], *helpers[:2]]
+
+
+def test_warnings_of_a_comparison_are_folded_side_by_side() -> None:
+    invalid = [
+        f"base-{side}: cell {cell}: invalid, other work took {20 + cell} %" for side in (1, 2) for cell in (1, 4, 6)
+    ]
+    assert short_notices(["the kernels differ", *invalid, "night-1: cell 7: failed"]) == [
+        "the kernels differ",
+        "base-1: cells 1, 4 and 6: invalid, other work took 21 to 26 % (3 notices, each in the JSON)",
+        "base-2: cells 1, 4 and 6: invalid, other work took 21 to 26 % (3 notices, each in the JSON)",
+        "night-1: cell 7: failed",
+    ]
 
 
 def test_cells_that_the_hosts_other_work_spoiled_are_one_line_first_and_each_has_its_own_further_down(

@@ -31,6 +31,7 @@ class PlatformFacts:
         self._connection = connection
         self._notice = notice
         self._accelerator: Accelerator | None = None
+        self._emulated = ""
         self._platform: Platform | None = None
         self._reaching: Platform | None = None
         self._making = asyncio.Lock()
@@ -49,9 +50,14 @@ class PlatformFacts:
             answer = await call("probing KVM", kvm_probe.DEADLINE, kvm_probe.probe_kvm, kernel, cache_folder())
         except DeadlineExceeded as late:
             answer = kvm_probe.Answer(False, str(late))
-        if not answer.runs:
-            self._notice(answer.sentence)
+        self._emulated = "" if answer.runs else answer.sentence
         return answer.accelerator
+
+    def say_emulated(self) -> None:
+        """Give the notice that guests are emulated, and why, once; for a run that has guests."""
+        if self._emulated:
+            self._notice(self._emulated)
+            self._emulated = ""
 
     async def facts(self) -> dict[str, Any]:
         """libvirt's and QEMU's versions, accelerator, machine type, CPU model: JSON values of the caller's own."""

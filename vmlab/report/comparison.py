@@ -13,7 +13,7 @@ from vmlab.model.visible import visible_values
 from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
 from vmlab.report.heading import behind_notes
-from vmlab.report.run.notice_text import AT_BEST, at_best_notes
+from vmlab.report.run.notice_text import AT_BEST, at_best_notes, short_notices
 from vmlab.report.run.score_rows import throughput_words
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes
 from vmlab.report.words import MARK, apart_words, moment, plural
@@ -34,7 +34,7 @@ def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
         *comparison_notes(comparison),
         *index_notes(comparison, names[0]),
         *at_best_notes(comparison.speed, comparison.rows),
-        *(f"{MARK} {text}" for text in comparison.warnings),
+        *(f"{MARK} {text}" for text in short_notices(comparison.warnings)),
     ]
     below = [line for text in notes for line in paragraph(text, width, "  ")]
     lines += ["", *below] if below else []

@@ -211,8 +211,8 @@ def test_what_did_not_pass_is_shown_and_never_compared(tmp_path: Path) -> None:
     assert web["writeback"].figures[1].state == "invalid"
     assert web["writeback"].figures[1].spread is not None
     assert [percents(row) for row in web.values()] == [[None], [None]]
-    assert "after: cell 1 is failed: tile 1 mail: 3 of 8 mails were lost" in comparison.warnings
-    assert "after: cell 2 is invalid: clients started 700 ms apart" in comparison.warnings
+    assert "after: cell 1: failed, tile 1 mail: 3 of 8 mails were lost" in comparison.warnings
+    assert "after: cell 2: invalid, clients started 700 ms apart" in comparison.warnings
 
 
 def test_single_cells_meet_whatever_their_axes_say(tmp_path: Path) -> None:
@@ -226,8 +226,8 @@ def test_a_cell_without_a_counterpart_is_told(tmp_path: Path) -> None:
     before = _told(tmp_path / "before", {"none": [10.0], "writeback": [4.0]})
     after = _told(tmp_path / "after", {"none": [9.0], "unsafe": [1.0]})
     assert _compared(before, after).warnings == (
-        "before: cell 2 has no counterpart and is left out",
-        "after: cell 2 has no counterpart and is left out",
+        "before: cell 2: left out, as it has no counterpart",
+        "after: cell 2: left out, as it has no counterpart",
     )
 
 

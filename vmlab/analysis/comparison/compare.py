@@ -394,7 +394,7 @@ def _doubts(side: Side, places: Sequence[Place], single: bool) -> Iterator[str]:
         yield f"{side.label}: run {other['run']} of {other['user']} measured on its host at the same time"
     for cell in side.cells:
         if not single and _place(cell) not in places:
-            yield f"{side.label}: cell {cell['cell']} has no counterpart and is left out"
+            yield f"{side.label}: cell {cell['cell']}: left out, as it has no counterpart"
         elif cell["outcome"] != Outcome.PASSED:
             reasons = "; ".join(cell["reasons"])
-            yield f"{side.label}: cell {cell['cell']} is {cell['outcome']}" + (f": {reasons}" if reasons else "")
+            yield f"{side.label}: cell {cell['cell']}: {cell['outcome']}" + (f", {reasons}" if reasons else "")

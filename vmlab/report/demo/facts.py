@@ -15,7 +15,7 @@ from vmlab.model.axes import axis_word
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
 from vmlab.model.run import EMULATED
-from vmlab.report.run.target_text import missed_words
+from vmlab.report.run.target_text import missed_words, of_tiles
 from vmlab.report.run.tiles_text import brief, climb_of
 from vmlab.report.words import NOT_MEASURED, host_number, number, plural
 from vmlab.store.reader import RunReader
@@ -102,7 +102,7 @@ def _cell(cell: CellDocument) -> CellFacts:
         disk=_percent(evidence, "disk_busy_percent"),
         other=_percent(evidence, "cpu_other_work_percent"),
         delivers=_DELIVERS[delivered(cell)],
-        nearest=NOT_MEASURED if target is None else missed_words(target),
+        nearest=NOT_MEASURED if target is None else missed_words(target, of_tiles=of_tiles([cell])),
         switch=_switch(cell),
     )
 

@@ -315,7 +315,7 @@ def _several(sides: Sequence[Side]) -> Iterator[etree._Element]:
     yield el("div", el("div", *said, class_="answer"), charts, class_="first")
     for note in (*behind_sides(found), *at_best_notes(found.speed, found.rows)):
         yield el("p", note, class_="note")
-    for warning in found.warnings:
+    for warning in short_notices(found.warnings):
         yield el("p", warning, class_="warn")
     for note in index_notes(found, found.labels[0]):
         yield el("p", note, class_="note")

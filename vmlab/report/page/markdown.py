@@ -148,7 +148,7 @@ def _several(sides: Sequence[Side]) -> Iterator[str]:
         return
     yield from (f"- {_marked(text)}" for text in comparison_answers(found))
     yield ""
-    yield from (f"> {escaped(warning)}" for warning in found.warnings)
+    yield from (f"> {escaped(warning)}" for warning in short_notices(found.warnings))
     yield from ("", *(f"- {escaped(note)}" for note in index_notes(found, found.labels[0])), "")
     for title, rows in comparison_tables(found):
         labels = ["axes", "figure", "unit", *found.labels]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from vmlab.analysis.comparison.comparison import Row
 from vmlab.analysis.speed import SpeedSpan
@@ -11,8 +13,8 @@ from vmlab.report.words import cells_words, folded, plural
 
 AT_BEST = "at best speed"
 """The heading of differences with the CPUs' speed taken out."""
-_ABOUT = re.compile(r"(?P<who>cell \d+|t\d+-[a-z0-9-]+): (?P<text>.*)", re.DOTALL)
-"""A notice on a cell or a guest."""
+_ABOUT = re.compile(r"(?P<side>.+?: )?(?P<who>cell \d+|t\d+-[a-z0-9-]+): (?P<text>.*)", re.DOTALL)
+"""A notice on a cell or a guest, of a comparison with the side to which that belongs."""
 
 
 def at_best_notes(span: SpeedSpan | None, rows: Sequence[Row]) -> Iterator[str]:
@@ -27,15 +29,22 @@ def at_best_notes(span: SpeedSpan | None, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def short_notices(notices: Sequence[str]) -> list[str]:
-    """A run's notices, those of which there are three or more of a kind as one line at the place of the first.
+    """The notices of a run or of a comparison, three or more of a kind as one line at the place of the first.
 
     Such a line has the cells or guests, and the range of each number.
     """
-    named = [(match["who"], match["text"]) if (match := _ABOUT.fullmatch(one)) else ("", one) for one in notices]
-    return [
-        ": ".join(filter(None, [_who(names), text])) + (f" {_all_notices(count)}" if count > 1 else "")
-        for names, text, count in folded(named)
-    ]
+    found = []
+    for side, those in groupby(map(_parts, notices), key=itemgetter(0)):
+        for names, text, count in folded([named for _, named in those]):
+            about = ": ".join(filter(None, [_who(names), text]))
+            found.append(side + about + (f" {_all_notices(count)}" if count > 1 else ""))
+    return found
+
+
+def _parts(notice: str) -> tuple[str, tuple[str, str]]:
+    """The side with its colon, and the cell or guest with the text; the first two are empty where there is none."""
+    match = _ABOUT.fullmatch(notice)
+    return (match["side"] or "", (match["who"], match["text"])) if match else ("", ("", notice))
 
 
 def _who(names: Sequence[str]) -> str:
@@ -44,4 +53,4 @@ def _who(names: Sequence[str]) -> str:
 
 
 def _all_notices(count: int) -> str:
-    return f"({plural(count, 'notice')}, all in `vmlab show --json`)"
+    return f"({plural(count, 'notice')}, each in the JSON)"

@@ -28,16 +28,20 @@ def limit_words(target: TargetDocument | Target) -> str:
     return f"{target['workload']}.{target['metric']} {_side_of(target)}"
 
 
-def missed_words(target: TargetDocument, *, of_tiles: bool = True) -> str:
+def missed_words(target: TargetDocument, *, of_tiles: bool) -> str:
     """``web.latency_p95 610.0 ms in tile 2 (at most 500 ms)``; without the tile where there is only one."""
-    where = f" in tile {target['tile']}" if of_tiles else ""
+    where = _in_tile(target) if of_tiles else ""
     return f"{target['workload']}.{target['metric']} {_measured(target)}{where} ({_side_of(target)})"
 
 
-def instead_words(target: TargetDocument) -> str:
-    """``web.latency_p95 was 610.0 ms in tile 2 instead of at most 500 ms``."""
-    name = f"{target['workload']}.{target['metric']}"
-    return f"{name} was {_measured(target)} in tile {target['tile']} instead of {_side_of(target)}"
+def instead_words(target: TargetDocument, *, of_tiles: bool) -> str:
+    """``web.latency_p95 was 610 ms in tile 2 instead of at most 500 ms``; without the tile where there is one."""
+    name, where = f"{target['workload']}.{target['metric']}", _in_tile(target) if of_tiles else ""
+    return f"{name} was {_measured(target)}{where} instead of {_side_of(target)}"
+
+
+def _in_tile(target: TargetDocument) -> str:
+    return f" in tile {target['tile']}"
 
 
 def _measured(target: TargetDocument) -> str:
@@ -68,14 +72,14 @@ def verdict_words(cell: CellDocument) -> str:
     missed = worst_first([one for one in cell["targets"] if one["met"] is False])
     if verdict is False:
         more = f", and {len(missed) - _MOST_MISSED} more" if len(missed) > _MOST_MISSED else ""
-        worst = ", ".join(missed_words(one, of_tiles=_of_tiles([cell])) for one in missed[:_MOST_MISSED])
+        worst = ", ".join(missed_words(one, of_tiles=of_tiles([cell])) for one in missed[:_MOST_MISSED])
         return f"missed {plural(len(missed), 'target')}: {worst}{more}{_not_applicable(cell)}"
     if cell["outcome"] != Outcome.PASSED:
         return f"the cell is {cell['outcome']}, so nothing is known of its targets"
     return "nothing is known of its targets"
 
 
-def _of_tiles(cells: Sequence[CellDocument]) -> bool:
+def of_tiles(cells: Sequence[CellDocument]) -> bool:
     """Whether some cell has more than one tile."""
     return any(target["tile"] > 1 for cell in cells for target in cell["targets"])
 
@@ -97,7 +101,7 @@ def missed_sentence(cells: Sequence[CellDocument]) -> str:
     if not missing:
         return ""
     worst = worst_first([one for cell in missing for one in cell["targets"] if one["met"] is False])[0]
-    words = missed_words(worst, of_tiles=_of_tiles(cells))
+    words = missed_words(worst, of_tiles=of_tiles(cells))
     return f"targets missed in {len(missing)} of {plural(len(cells), 'cell')}, most of all {words}"
 
 

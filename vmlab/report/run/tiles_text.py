@@ -17,7 +17,7 @@ from vmlab.model.visible import visible_line
 from vmlab.report.bound_text import resource_word
 from vmlab.report.grid import WIDTH, paragraph, shorten
 from vmlab.report.heading import behind_notes
-from vmlab.report.run.target_text import instead_words, limit_words, missed_words, worst_first
+from vmlab.report.run.target_text import instead_words, limit_words, missed_words, of_tiles, worst_first
 from vmlab.report.words import plural
 from vmlab.workloads.target_limits import Target
 
@@ -158,7 +158,7 @@ def _row_words(cells: Sequence[CellDocument]) -> str:
     """How many repeats delivered, and the target of which most was taken."""
     verdicts = [delivered(cell) for cell in cells]
     target = nearest(cells)
-    words = missed_words(target) if target else "nothing was measured"
+    words = missed_words(target, of_tiles=of_tiles(cells)) if target else "nothing was measured"
     if len(cells) == 1:
         state = {True: "delivers", False: "MISSED", None: cells[0]["outcome"]}[verdicts[0]]
     else:
@@ -219,7 +219,7 @@ def _not_further(ascent: Ascent) -> str:
 def _ran_out_words(place: Carried) -> str:
     bound, cell = place.ran_out, place.ended_by[0]
     worst = worst_first([one for one in cell["targets"] if one["met"] is False])[0]
-    missed = f"with {plural(_tiles_of_end(place), 'tile')} {instead_words(worst)}"
+    missed = f"with {plural(_tiles_of_end(place), 'tile')} {instead_words(worst, of_tiles=of_tiles([cell]))}"
     if bound is None:
         return f"nothing tells what ran out first, as the host was not watched: {missed}"
     first = f"the {resource_word(bound['resource'])} ran out first"
