@@ -25,7 +25,7 @@ from vmlab.guests.held_client import install_start_line, start_line_program
 from vmlab.guests.host_shell import HostShell
 from vmlab.hypervisor.disks.root_mount import mounted_root, root_with_data
 from vmlab.hypervisor.journal import Journal
-from vmlab.lab.cell.start_line import start_together
+from vmlab.lab.cell.common_start import start_together
 from vmlab.lab.cell.workload_instance import WorkloadInstance
 from vmlab.lab.provision.timing import USUAL
 from vmlab.model.event import Event

@@ -32,7 +32,7 @@ from vmlab.analysis.comparison.difference import Difference, Sides, differences
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure, OneReading
 from vmlab.analysis.shape import CellDocument, RunDocument
-from vmlab.analysis.speed import at_best_speed
+from vmlab.analysis.speed_spans import at_best_speed
 from vmlab.analysis.statistics.descriptive import spread
 from vmlab.model.places import runs_folder
 from vmlab.model.run import RUN_TIME

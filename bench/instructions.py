@@ -20,7 +20,7 @@ from bench.support.terminal import on_terminal
 CONSOLE = """
 import os
 from vmlab.__main__ import main
-from vmlab.tui.screens.live import LiveScreen
+from vmlab.tui.screens.live_screen import LiveScreen
 LiveScreen.begin = lambda screen: os._exit(0)
 main()
 """

@@ -16,8 +16,8 @@ from screenshots.moving import moving
 from vmlab.report.demo.chapters import Demo, load_demo
 from vmlab.tui.app import Console
 from vmlab.tui.feed.recorded_run import Playback
-from vmlab.tui.screens.compare import CompareScreen
-from vmlab.tui.screens.demo import DemoScreen
+from vmlab.tui.screens.compare_screen import CompareScreen
+from vmlab.tui.screens.demo_screen import DemoScreen
 
 TARGET = Path(__file__).parent / "demo.svg"
 SIZE = (110, 34)

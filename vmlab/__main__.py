@@ -8,7 +8,7 @@ import sys
 
 from vmlab.system.leaving import leave_at_once
 from vmlab.system.terminal import open_streams, say
-from vmlab.tui.options import ConsoleOptions, console_options, has_terminal, no_terminal
+from vmlab.tui.console_options import ConsoleOptions, console_options, has_terminal, no_terminal
 
 
 def main() -> None:

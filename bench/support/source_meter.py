@@ -20,7 +20,7 @@ from unittest.mock import patch
 from bench.support import recorder_process
 from vmlab.model.names import BRIDGE
 from vmlab.telemetry import recorder
-from vmlab.telemetry.guest import GuestAnswers
+from vmlab.telemetry.guest_readings import GuestAnswers
 from vmlab.telemetry.guests import Guests
 from vmlab.telemetry.host.group import Group
 from vmlab.telemetry.host_groups import host_groups

@@ -18,11 +18,11 @@ from vmlab.analysis.comparison.noise_of_control import noise_of
 from vmlab.analysis.document import compared_document, run_document
 from vmlab.analysis.figures.figure import Figure, OneReading
 from vmlab.analysis.shape import RunDocument
-from vmlab.analysis.speed import SpeedTrace
+from vmlab.analysis.speed_spans import SpeedTrace
 from vmlab.analysis.statistics.descriptive import spread
 from vmlab.model.event import PhaseEnded, PhaseStarted, WorkloadEnded, WorkloadStarted
 from vmlab.model.sample import Sample, SampleNames
-from vmlab.report.comparison import comparison_table
+from vmlab.report.comparison_text import comparison_table
 from vmlab.report.headline import explanation
 from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader

@@ -7,7 +7,7 @@ from typing import Any
 
 from vmlab.model.axes import axes_words
 from vmlab.model.scenarios.reference import Reference
-from vmlab.report.reference import answer_words
+from vmlab.report.reference_text import answer_words
 
 _ANSWERS = ("reproduced", "not", "cannot tell")
 

@@ -23,7 +23,7 @@ from vmlab.model.scenarios.reference import PublishedFigure, Reference
 from vmlab.model.units import format_bytes
 from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.report.grid import paragraph
-from vmlab.report.reference import answer_words, error_notes, printed_tables
+from vmlab.report.reference_text import answer_words, error_notes, printed_tables
 from vmlab.report.run.tables import absent_notes
 
 DOCS = Path(__file__).parents[2] / "docs"

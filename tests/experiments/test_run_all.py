@@ -24,7 +24,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import RefusedError
 from vmlab.plan.scenario_file.loading import load
 from vmlab.report.grid import UNCUT
-from vmlab.report.reference import reference_text
+from vmlab.report.reference_text import reference_text
 from vmlab.store.reader import RunReader
 
 TOLD = (sys.executable, "-m", "tests.experiments.told")

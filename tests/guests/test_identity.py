@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vmlab.guests.clock import CLOSE_ENOUGH, ClockReading, read_clock
+from vmlab.guests.guest_clock import CLOSE_ENOUGH, ClockReading, read_clock
 from vmlab.guests.identity import Identity, identify
 from vmlab.model.errors import GuestError
 
@@ -29,7 +29,7 @@ HOST = HostClock()
 
 @pytest.fixture(autouse=True)
 def host_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vmlab.guests.clock.time", HOST)
+    monkeypatch.setattr("vmlab.guests.guest_clock.time", HOST)
 
 
 class Guest:

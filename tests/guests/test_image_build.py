@@ -18,7 +18,6 @@ import psutil
 import pytest
 
 from tests.guests.image_stubs import MAKES_A_TREE, path_with, put_stub
-from tests.integrity.damage import flip
 from vmlab.guests import image
 from vmlab.guests.cached import Lock, collection
 from vmlab.guests.image import building
@@ -114,36 +113,6 @@ def test_the_manifest_tells_what_is_in_it(stubs: Path) -> None:
     assert {path.name for path in built.folder.iterdir()} == {
         *("root.raw", "vmlinuz", "initrd.img", "manifest.json", "use.lock", "build.log", "vmlab.mark")
     }
-
-
-def _made_older(built: image.Image) -> None:
-    """Rewrite an image's manifest in the form that it had before there were digests by chunk."""
-    manifest = json.loads(built.manifest.read_text())
-    manifest.pop("seal")
-    files = {name: {what: said[what] for what in ("size", "sha256")} for name, said in manifest["files"].items()}
-    built.manifest.write_text(json.dumps({**manifest, "schema": "vmlab.image/1", "files": files}))
-
-
-def test_an_image_of_the_older_form_gets_digests_once_it_was_read(stubs: Path) -> None:
-    built = image.build(lambda _line: None)
-    _made_older(built)
-    older = image.find()
-    assert older is not None and older.files == {}
-    said: list[str] = []
-    assert image.ensure(said.append) == built == image.find()
-    assert len(said) == 1 and "before images had digests by chunk" in said[0]
-    image.ensure(said.append)
-    assert len(said) == 1, "once is enough"
-
-
-def test_an_image_of_the_older_form_that_is_damaged_gets_none(stubs: Path) -> None:
-    built = image.build(lambda _line: None)
-    _made_older(built)
-    flip(built.disk)
-    with pytest.raises(ImageError, match=r"root.raw is not what was built \(vmlab image build --force\)"):
-        image.ensure(lambda _line: None)
-    older = image.find()
-    assert older is not None and older.files == {}
 
 
 def test_a_failure_names_its_reason_and_leaves_only_the_log(stubs: Path, tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.hypervisor.host_settings import SettingsKeeper
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
+from vmlab.hypervisor.settings_keeper import SettingsKeeper
 from vmlab.model.errors import HypervisorError
 from vmlab.model.scenarios.host_settings import HostSettings
 from vmlab.system.host_setting import write_setting
-from vmlab.telemetry.host_settings import in_force, unsettable
+from vmlab.telemetry.setting_files import in_force, unsettable
 from vmlab.telemetry.source import Roots
 
 
@@ -187,7 +187,7 @@ def test_a_value_that_the_host_does_not_take_is_an_error_and_goes_back(
     def rounds(sys: Path, name: str, value: str) -> None:
         write_setting(sys, name, "120" if value == "128" else value)
 
-    monkeypatch.setattr("vmlab.hypervisor.host_settings.write_setting", rounds)
+    monkeypatch.setattr("vmlab.hypervisor.settings_keeper.write_setting", rounds)
     with pytest.raises(HypervisorError, match="took 120 instead of 128"):
         host.keeper().apply(ALL)
     assert host.now()[3] == "4096"

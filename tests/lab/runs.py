@@ -31,8 +31,8 @@ from vmlab.plan.terms import HostFacts, Overrides
 from vmlab.store.outbox import Outbox
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
+from vmlab.telemetry.cpu_speed import SPEED
 from vmlab.telemetry.host_counters import HostCounters
-from vmlab.telemetry.speed import SPEED
 
 SOON = 120.0
 """Far above what a run of cells in memory takes, in seconds."""

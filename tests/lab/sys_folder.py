@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
 from vmlab.hypervisor.journal import Journal
+from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.cell.live_ksm import HostKsm
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.telemetry.source import Roots

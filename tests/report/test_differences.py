@@ -12,7 +12,7 @@ from tests.analysis.told import told
 from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
-from vmlab.report.comparison import comparison_table
+from vmlab.report.comparison_text import comparison_table
 from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
 

@@ -23,7 +23,7 @@ from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.results import RawOutput
-from vmlab.report.exports import fio_folder, junit, openmetrics, parquet, perfkit, tables, tidy
+from vmlab.report.exports import fio_folder, junit, openmetrics, parquet, perfkit, tidy, tidy_tables
 from vmlab.report.exports.tidy import Exported, Tidy
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
@@ -62,7 +62,7 @@ def values_of(frame: polars.DataFrame) -> list[tuple[Any, ...]]:
 
 def test_polars_reads_the_measurements_from_csv_and_parquet(recorded: RunReader, document: RunDocument) -> None:
     text, packed = BytesIO(), BytesIO()
-    tables.write_csv(tidy.measurements(Exported(recorded)), text)
+    tidy_tables.write_csv(tidy.measurements(Exported(recorded)), text)
     parquet.write_parquet(tidy.measurements(Exported(recorded)), packed)
     by_text, by_bytes = polars.read_csv(text.getvalue()), polars.read_parquet(packed.getvalue())
     assert values_of(by_bytes) == figures(document)
@@ -108,7 +108,7 @@ def test_a_failed_workload_has_a_row_without_a_value(tmp_path: Path) -> None:
         table = tidy.measurements(Exported(reader))
         rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         text = BytesIO()
-        tables.write_csv(tidy.measurements(Exported(reader)), text)
+        tidy_tables.write_csv(tidy.measurements(Exported(reader)), text)
     (failed,) = [row for row in rows if row["workload"] == "mail"]
     assert (failed["workload_outcome"], failed["metric"], failed["value"]) == ("failed", "run_time", None)
     frame = polars.read_csv(text.getvalue())
@@ -240,19 +240,19 @@ def hostile(folder: Path) -> RunReader:
 def test_csv_guards_formulas_unless_it_is_for_programs(tmp_path: Path) -> None:
     with hostile(tmp_path) as reader:
         guarded, plain = BytesIO(), BytesIO()
-        tables.write_csv(tidy.measurements(Exported(reader)), guarded)
-        tables.write_csv(tidy.measurements(Exported(reader)), plain, guarded=False)
+        tidy_tables.write_csv(tidy.measurements(Exported(reader)), guarded)
+        tidy_tables.write_csv(tidy.measurements(Exported(reader)), plain, guarded=False)
     assert b",'=cmd|calc!A1," in guarded.getvalue() and b",'=1+1," in guarded.getvalue()
     assert b",=cmd|calc!A1," in plain.getvalue() and b"'" not in plain.getvalue()
-    assert tables._guarded("-5") == "-5"
-    assert tables._guarded("-a") == "'-a"
-    assert tables._guarded(-5.0) == -5.0
+    assert tidy_tables._guarded("-5") == "-5"
+    assert tidy_tables._guarded("-a") == "'-a"
+    assert tidy_tables._guarded(-5.0) == -5.0
 
 
 def test_no_export_has_a_control_character(tmp_path: Path) -> None:
     with hostile(tmp_path) as reader:
         text, prom, xml = BytesIO(), BytesIO(), BytesIO()
-        tables.write_csv(tidy.measurements(Exported(reader)), text)
+        tidy_tables.write_csv(tidy.measurements(Exported(reader)), text)
         openmetrics.write_measurements([Exported(reader)], prom)
         openmetrics.write_samples([Exported(reader)], prom)
         junit.write_junit([Exported(reader)], xml)
@@ -267,7 +267,7 @@ def test_a_figure_says_where_and_when_it_was_measured(recorded: RunReader, docum
         text, packed = BytesIO(), BytesIO()
         first = Tidy(table.columns, islice(table.rows, 3))
         rows = list(first.rows)
-        tables.write_csv(Tidy(table.columns, iter(rows)), text)
+        tidy_tables.write_csv(Tidy(table.columns, iter(rows)), text)
         parquet.write_parquet(Tidy(table.columns, iter(rows)), packed)
         frame = polars.read_parquet(packed.getvalue())
         names = ("host", "kernel", "qemu", "libvirt", "accelerator")

@@ -19,7 +19,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import Spread
 from vmlab.cli.output import write_figures
 from vmlab.report.compared_rows import compared_rows
-from vmlab.report.comparison import comparison_table
+from vmlab.report.comparison_text import comparison_table
 from vmlab.report.figures import figure_text, struck_parts, value_text
 from vmlab.report.grid import UNCUT
 from vmlab.report.page.content import COURSES

@@ -14,9 +14,9 @@ from vmlab.analysis.comparison.compare import Side, compare, sides_by_axis
 from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
-from vmlab.analysis.speed import SpeedSpan
+from vmlab.analysis.speed_spans import SpeedSpan
 from vmlab.model.visible import visible_values
-from vmlab.report.comparison import comparison_table
+from vmlab.report.comparison_text import comparison_table
 from vmlab.report.page.answer import answers, comparison_answers, comparison_tables
 from vmlab.report.page.content import comparison_charts, places_chart
 from vmlab.store.reader import RunReader

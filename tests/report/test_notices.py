@@ -11,7 +11,7 @@ from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.event import Notice
-from vmlab.report.comparison import comparison_table
+from vmlab.report.comparison_text import comparison_table
 from vmlab.report.headline import explanation
 from vmlab.report.page.gathered import gather
 from vmlab.report.page.html import html_report

@@ -18,7 +18,7 @@ from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.analysis.shape import RunDocument
 from vmlab.cli.main import command_line
 from vmlab.model.event import PhaseEnded, PhaseStarted
-from vmlab.report.comparison import comparison_table
+from vmlab.report.comparison_text import comparison_table
 from vmlab.report.page import html as page
 from vmlab.report.page.content import COURSES
 from vmlab.report.page.gathered import Gathered, gather

@@ -8,9 +8,9 @@ from lxml import etree
 
 from tests.analysis.record.test_switches import switched_cell
 from tests.store.stories import Story
-from vmlab.report.page.cells import cell_lines
 from vmlab.report.page.content import COURSES, cell_chart
 from vmlab.report.page.gathered import gather
+from vmlab.report.run.cell_text import cell_lines
 from vmlab.store.reader import RunReader
 
 

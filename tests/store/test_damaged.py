@@ -20,9 +20,9 @@ from vmlab.model.event import Event
 from vmlab.model.event_json import from_json, to_json
 from vmlab.model.places import runs_folder
 from vmlab.store.reader import RunReader
+from vmlab.store.run_list import RunList
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.recorded_run import RecordedRun
-from vmlab.tui.feed.run_list import RunList
 from vmlab.tui.feed.sides import over_time, sides_of
 from vmlab.tui.state.compared import compared_sides
 from vmlab.tui.state.run_rows import rows_of

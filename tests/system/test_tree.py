@@ -5,12 +5,19 @@ from pathlib import Path
 
 VMLAB = Path(__file__).parents[2] / "vmlab"
 MOST_MODULES = 24
+ALIKE = {"catalog", "contract", "recipe"}
+"""Each is one idea: what a package offers others, what is kept of images and snapshots, how these are made."""
 VAGUE = {"behind", "control", "covered", "helpers", "known", "late", "misc", "now", "own_state", "targets", "utils"}
 
 
 def test_no_folder_has_more_modules_than_can_be_read_at_a_glance() -> None:
     modules = Counter(path.parent for path in VMLAB.rglob("*.py") if path.name != "__init__.py")
     assert {str(folder): count for folder, count in modules.items() if count > MOST_MODULES} == {}
+
+
+def test_two_modules_of_one_name_are_the_same_idea() -> None:
+    names = Counter(path.stem for path in VMLAB.rglob("*.py") if path.name not in ("__init__.py", "__main__.py"))
+    assert {name for name, count in names.items() if count > 1} <= ALIKE
 
 
 def test_every_module_has_a_name_that_says_what_is_in_it() -> None:

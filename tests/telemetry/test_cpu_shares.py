@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tests.telemetry.recorded import STAT, RecordedHost
-from vmlab.telemetry.host.cpu import STATES, CpuShares
+from vmlab.telemetry.host.host_cpu import STATES, CpuShares
 
 
 def values(group: CpuShares, host: RecordedHost, text: str, length: float = 1.0) -> dict[str, float]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.telemetry.libvirt_stats import domain
-from vmlab.telemetry.guest import METRICS, GuestAnswers, GuestRates, GuestStats
+from vmlab.telemetry.guest_readings import METRICS, GuestAnswers, GuestRates, GuestStats
 from vmlab.telemetry.guests import Guests, asked_of_loop
 from vmlab.telemetry.poller import Answer, Deliver, GuestPoller
 

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from tests.telemetry.recorded import STAT, RecordedHost
-from vmlab.telemetry.host.cpu import CpuShares
+from vmlab.telemetry.host.host_cpu import CpuShares
 from vmlab.telemetry.lab_cpu import NamespaceCpu, OutsideLab
 
 INIT = "1 (an init) with) brackets) S 0 1 1 0 -1 4 5 6 7 8 10 20 30 40 20 0 1 0 1 1 1\n"

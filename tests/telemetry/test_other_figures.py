@@ -9,8 +9,8 @@ import pytest
 
 from tests.telemetry.recorded import NET_DEV, PRESSURE, VMSTAT, RecordedHost
 from vmlab.telemetry.host.group import Group
+from vmlab.telemetry.host.host_memory import Memory, Paging
 from vmlab.telemetry.host.ksm import Ksm, Ksmd
-from vmlab.telemetry.host.memory import Memory, Paging
 from vmlab.telemetry.host.network import BridgeTraffic
 from vmlab.telemetry.host.power import Power
 from vmlab.telemetry.host.pressure import Pressure

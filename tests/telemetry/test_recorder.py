@@ -13,9 +13,9 @@ import pytest
 from tests.telemetry.libvirt_stats import domain
 from tests.telemetry.recorded import DISKSTATS, RecordedHost
 from vmlab.model.sample import OWN_NAMES, Sample
-from vmlab.telemetry.clock import HostClocks
 from vmlab.telemetry.priority import take_precedence
 from vmlab.telemetry.recorder import Recorder
+from vmlab.telemetry.recorder_clock import HostClocks
 
 
 class Sink(list[Sample]):

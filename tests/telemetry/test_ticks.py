@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from vmlab.telemetry.clock import HostClocks, Moment, Ticker
+from vmlab.telemetry.recorder_clock import HostClocks, Moment, Ticker
 
 
 class HandClocks:

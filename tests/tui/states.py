@@ -20,15 +20,15 @@ from vmlab.report.demo.chapters import load_demo
 from vmlab.tui.feed.messages import RunLost
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.recorded_run import RecordedRun
-from vmlab.tui.screens.compare import CompareScreen
-from vmlab.tui.screens.demo import DemoScreen
+from vmlab.tui.screens.compare_screen import CompareScreen
+from vmlab.tui.screens.demo_screen import DemoScreen
 from vmlab.tui.screens.help import HelpModal
-from vmlab.tui.screens.live import LiveScreen
+from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.screens.question import QuestionModal
-from vmlab.tui.screens.replay import ReplayScreen
-from vmlab.tui.screens.results import ResultsScreen
-from vmlab.tui.screens.runs import RunsScreen
-from vmlab.tui.screens.scenarios import ScenariosScreen
+from vmlab.tui.screens.replay_screen import ReplayScreen
+from vmlab.tui.screens.results_screen import ResultsScreen
+from vmlab.tui.screens.runs_screen import RunsScreen
+from vmlab.tui.screens.scenarios_screen import ScenariosScreen
 
 LOW, HIGH = (80, 24), (160, 48)
 
@@ -117,7 +117,7 @@ async def coming_unanswered(at: Place) -> None:
 
 
 async def _listed(at: Place, commands: Commands) -> None:
-    at.patch.setattr("vmlab.tui.screens.live.run_commands", commands.of)
+    at.patch.setattr("vmlab.tui.commands.RunCommands", commands.of)
     await running(at)
     assert isinstance(at.app.screen, LiveScreen)
     await at.app.screen.action_edit_coming()
@@ -204,7 +204,7 @@ async def _typed_in(at: Place) -> None:
 async def _scenarios(at: Place, *names: str) -> None:
     at.patch.setattr("vmlab.tui.feed.planner.shipped_names", lambda: list(names))
     at.patch.setattr("vmlab.lab.provision.host_support.read_host_facts", lambda folder: ROOMY)
-    at.patch.setattr("vmlab.tui.screens.scenarios.start", lambda file, overrides: runs_folder() / "none")
+    at.patch.setattr("vmlab.tui.screens.scenarios_screen.start", lambda file, overrides: runs_folder() / "none")
     await at.app.switch_mode("scenarios")
 
 

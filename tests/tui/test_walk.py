@@ -37,7 +37,7 @@ from vmlab.guests.image.catalog import images_folder
 from vmlab.model.run import DONE, RUNNING
 from vmlab.store.run_list import list_runs
 from vmlab.tui.app import Console
-from vmlab.tui.screens.live import LiveScreen
+from vmlab.tui.screens.live_screen import LiveScreen
 
 pytestmark = [
     pytest.mark.guests,

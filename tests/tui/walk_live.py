@@ -9,7 +9,7 @@ from tests.tui.tmux import Tmux
 from tests.tui.walk import FOCUS, PANES, TITLES, Deed, Walk, WatchWalk, everywhere, focus, moves, opens, says, unknown
 from tests.tui.walks import COMING, QUESTION
 from vmlab.tui.app import Console
-from vmlab.tui.screens.live import LiveScreen
+from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.screens.run_keys import RUN_KEYS
 
 Deeds = dict[str, Deed]

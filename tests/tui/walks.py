@@ -11,15 +11,15 @@ from tests.tui.bound import LEAVES, bound, keys
 from tests.tui.tmux import Tmux
 from tests.tui.walk import PANES, TITLES, Deed, Walk, WatchWalk, closes, everywhere, moves, opens, reacts, says, unknown
 from vmlab.tui.app import Console
-from vmlab.tui.screens.compare import CompareScreen
-from vmlab.tui.screens.demo import DemoScreen
+from vmlab.tui.screens.compare_screen import CompareScreen
+from vmlab.tui.screens.demo_screen import DemoScreen
 from vmlab.tui.screens.help import HelpModal, HelpText
-from vmlab.tui.screens.live import LiveScreen
+from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.screens.question import QuestionModal
-from vmlab.tui.screens.replay import ReplayScreen
-from vmlab.tui.screens.results import ResultsScreen
-from vmlab.tui.screens.runs import RunsScreen
-from vmlab.tui.screens.scenarios import ScenariosScreen
+from vmlab.tui.screens.replay_screen import ReplayScreen
+from vmlab.tui.screens.results_screen import ResultsScreen
+from vmlab.tui.screens.runs_screen import RunsScreen
+from vmlab.tui.screens.scenarios_screen import ScenariosScreen
 from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.side_table import SideTable
 from vmlab.tui.widgets.tables.choice_form import ChoiceForm

@@ -11,15 +11,15 @@ from vmlab.analysis.figures.counted_cells import was_switched
 from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.figures.intent import absent_of, axes_of, kinds_of, table_of, targets_said, until_of
 from vmlab.analysis.record.bound import COMPARED_FIGURES, bound_by, vcpus_of
-from vmlab.analysis.record.cells import cell_document
 from vmlab.analysis.record.host_means import host_of
+from vmlab.analysis.record.recorded_cells import cell_document
 from vmlab.analysis.record.remade import remade_notices
 from vmlab.analysis.record.stages import signs_of_stages, stages_of
 from vmlab.analysis.record.switches import span_documents
 from vmlab.analysis.record.timeline import CellTimeline, RunTimeline, WorkloadTimeline
 from vmlab.analysis.record.traffic import disk_traffic
 from vmlab.analysis.shape import SCHEMA, CellDocument, RunDocument, RunPart, WorkloadDocument
-from vmlab.analysis.speed import SpeedTrace
+from vmlab.analysis.speed_spans import SpeedTrace
 from vmlab.analysis.tiles.knee import SHARE_PERCENT
 from vmlab.analysis.tiles.scores import scores_json
 from vmlab.analysis.tiles.target_results import target_documents

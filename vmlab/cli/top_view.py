@@ -8,9 +8,9 @@ from functools import partial
 
 from vmlab.model.sample import Sample
 from vmlab.model.units import format_bytes
-from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry.cpu_speed import SPEED
 from vmlab.telemetry.host.host_figures import figures_of_group
-from vmlab.telemetry.speed import SPEED
+from vmlab.telemetry.host.shown_figure import HostFigure
 
 _NOTHING = "-"
 _MOST_CPUS = 16

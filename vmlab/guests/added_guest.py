@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 from vmlab.guests.channel import Channel, GuestShell
-from vmlab.guests.clock import ClockReading, settle_clock
+from vmlab.guests.guest_clock import ClockReading, settle_clock
 from vmlab.guests.image.recipe import PAYLOAD, setup_environment
 from vmlab.guests.roles import ROLE_UNITS
 from vmlab.model.errors import DeadlineExceeded, GuestError

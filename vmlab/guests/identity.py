@@ -15,7 +15,7 @@ from functools import cache
 from importlib import resources
 
 from vmlab.guests.agent import AgentCall, run_program, wait_for_agent
-from vmlab.guests.clock import ClockReading, read_clock, settle_clock
+from vmlab.guests.guest_clock import ClockReading, read_clock, settle_clock
 from vmlab.model.errors import GuestError, HypervisorError
 
 __all__ = ["AgentCall", "Identity", "identify", "wait_for_agent"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import resources
 
 from vmlab.guests.agent import AgentCall, run_program
-from vmlab.guests.clock import read_clock
+from vmlab.guests.guest_clock import read_clock
 from vmlab.guests.identity import run_identity
 from vmlab.model.errors import GuestError
 from vmlab.workloads.contract import RUN_DEADLINE

@@ -13,10 +13,10 @@ from vmlab.hypervisor.disks.overlays import supports_direct
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.model.places import cache_folder, runs_folder, state_folder
 from vmlab.model.scenarios.host_settings import HOST_PARTS, HOST_SETTINGS
+from vmlab.telemetry.cpu_speed import LABEL, NO_TRACE, speed_now
 from vmlab.telemetry.host.power import Power
-from vmlab.telemetry.host_settings import CANNOT_WRITE, unsettable
+from vmlab.telemetry.setting_files import CANNOT_WRITE, unsettable
 from vmlab.telemetry.source import Roots
-from vmlab.telemetry.speed import LABEL, NO_TRACE, speed_now
 
 _AS_ROOT = "run vmlab as root, as in sudo vmlab run SCENARIO"
 _NOT_ROOT = "this user is not root: runs need it for namespaces and bridges, and other checks here may differ for root"

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vmlab.hypervisor.disks import loop_devices
-from vmlab.hypervisor.host_settings import Tell, put_back
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, Kind
+from vmlab.hypervisor.settings_keeper import Tell, put_back
 from vmlab.model.errors import CleanupIncomplete, HypervisorError, StoreError
 from vmlab.system.marks import opened
 from vmlab.system.removal import remove_empty_folder, remove_file_beneath, remove_tree

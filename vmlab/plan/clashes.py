@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from vmlab.plan.axes import PlacedAxis, PlacedValue
+from vmlab.plan.placed_axes import PlacedAxis, PlacedValue
 from vmlab.plan.scenario_file.problems import Place, Problem
 from vmlab.plan.scenario_file.scenario_document import Document
 

@@ -8,7 +8,7 @@ from vmlab.model.run import RANDOM, AxisValue
 from vmlab.model.scenarios.axis import Axis
 from vmlab.model.scenarios.scenario import Scenario
 from vmlab.model.scenarios.table import METRICS, WORKLOADS, Relative, Table
-from vmlab.plan.axes import PlacedAxis, PlacedValue
+from vmlab.plan.placed_axes import PlacedAxis, PlacedValue
 from vmlab.plan.scenario_file.problems import Problem
 from vmlab.plan.scenario_file.scenario_document import Document
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from vmlab.model.scenarios.scenario import Scenario
-from vmlab.plan.axes import PlacedAxis, PlacedValue
+from vmlab.plan.placed_axes import PlacedAxis, PlacedValue
 from vmlab.plan.scenario_file.problems import Place, Problem
 from vmlab.plan.terms import CellPlan, HostFacts
 

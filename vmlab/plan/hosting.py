@@ -17,8 +17,8 @@ from vmlab.plan.estimate import footprint
 from vmlab.plan.host_lacks import lacked_by
 from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
-from vmlab.telemetry.host_settings import unsettable
 from vmlab.telemetry.place import filesystem_of
+from vmlab.telemetry.setting_files import unsettable
 from vmlab.telemetry.source import THE_HOST
 from vmlab.workloads.registry import kinds
 

@@ -11,7 +11,6 @@ from vmlab.model.run import AxisValue
 from vmlab.model.scenarios.scenario import Guest, Scenario
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import format_bytes, format_seconds
-from vmlab.plan.axes import PlacedAxis, Point, absent_values, points
 from vmlab.plan.changes import apply_overrides, apply_size
 from vmlab.plan.checking import Checked, read_cell, read_scenario
 from vmlab.plan.control_cells import controlled
@@ -22,6 +21,7 @@ from vmlab.plan.images import of_lacked_programs, on_this_host
 from vmlab.plan.looping import looped
 from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.ordering import ordered
+from vmlab.plan.placed_axes import PlacedAxis, Point, absent_values, points
 from vmlab.plan.placing import place_axes
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.scenario_file.problems import Problem

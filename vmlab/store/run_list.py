@@ -138,3 +138,20 @@ def _write(kept: _Kept) -> None:
     with contextlib.suppress(OSError), new_file(kept_file()) as file:
         os.fchmod(file.fileno(), 0o600)
         file.write(_check(text) + b"\n" + text)
+
+
+class RunList:
+    """All runs, newest first; `read` may be called as often as one likes, from one thread at a time."""
+
+    def __init__(self) -> None:
+        self._ended: dict[str, RunSummary] | None = None
+
+    def read(self) -> list[RunSummary]:
+        """The runs as they are now."""
+        ended = self._ended
+        if ended is None:
+            found = summaries()
+        else:
+            found = [ended.get(folder.name) or _summarise(folder) for folder in run_folders()]
+        self._ended = {run.id: run for run in found if run.outcome != RUNNING and run.problem is None}
+        return found

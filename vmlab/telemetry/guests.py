@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from vmlab.telemetry.guest import GuestRates, GuestStats
+from vmlab.telemetry.guest_readings import GuestRates, GuestStats
 from vmlab.telemetry.poller import Answer, Ask, Deliver, GuestPoller
 
 _LONGEST_WAIT = 0.25

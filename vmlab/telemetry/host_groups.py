@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from vmlab.telemetry.host.counter import NAN
-from vmlab.telemetry.host.cpu import CpuShares
 from vmlab.telemetry.host.disk import Disks
 from vmlab.telemetry.host.group import Group
+from vmlab.telemetry.host.host_cpu import CpuShares
+from vmlab.telemetry.host.host_memory import Memory, Paging
 from vmlab.telemetry.host.ksm import Ksm, Ksmd
-from vmlab.telemetry.host.memory import Memory, Paging
 from vmlab.telemetry.host.network import BridgeTraffic
 from vmlab.telemetry.host.ordered_host import GroupFiles, OrderedHost
 from vmlab.telemetry.host.power import Power

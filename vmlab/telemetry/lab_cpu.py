@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from vmlab.telemetry.host.counter import NAN
-from vmlab.telemetry.host.cpu import CpuShares
+from vmlab.telemetry.host.host_cpu import CpuShares
 from vmlab.telemetry.source import KernelFile, Roots
 
 Scope = Literal["namespace", "process"]

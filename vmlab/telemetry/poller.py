@@ -8,7 +8,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
-from vmlab.telemetry.guest import GuestAnswers, GuestCounters, GuestStats
+from vmlab.telemetry.guest_readings import GuestAnswers, GuestCounters, GuestStats
 
 _MOST_STUCK = 4
 _PATIENCE_SECONDS = 1.0

@@ -10,15 +10,15 @@ from queue import SimpleQueue
 
 from vmlab.model.names import BRIDGE
 from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
-from vmlab.telemetry.clock import Clocks, HostClocks, Tick, Ticker
+from vmlab.telemetry.cpu_speed import CpuSpeed
 from vmlab.telemetry.guests import Guests
 from vmlab.telemetry.host.ordered_host import GroupFiles
 from vmlab.telemetry.host_groups import Notify, Readings, host_groups
 from vmlab.telemetry.lab_cpu import Scope
 from vmlab.telemetry.poller import Ask
 from vmlab.telemetry.priority import share_cpu, take_precedence
+from vmlab.telemetry.recorder_clock import Clocks, HostClocks, Tick, Ticker
 from vmlab.telemetry.source import Roots
-from vmlab.telemetry.speed import CpuSpeed
 
 # Waking the sink's thread costs a third of a tick, so with short intervals a few ticks are handed over together.
 _HAND_OVER_SECONDS = 0.19

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
+from importlib import import_module
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -21,35 +23,35 @@ from vmlab.model.errors import ExitCode, VmlabError
 from vmlab.model.places import state_folder
 from vmlab.model.visible import visible, visible_line
 from vmlab.system.terminal import say
+from vmlab.telemetry.priority import answer_first
+from vmlab.tui.console_options import ConsoleOptions, has_terminal, no_terminal
 from vmlab.tui.contract import Said, Tabular
 from vmlab.tui.driver import WaitingDriver
-from vmlab.tui.lazy_imports import (
-    compare_screen,
-    demo_screen,
-    find_demo,
-    find_run,
-    help_modal,
-    question_modal,
-    replay_screen,
-    results_screen,
-    run_commands,
-    runs_screen,
-    scenarios_screen,
-)
-from vmlab.tui.options import ConsoleOptions, has_terminal, no_terminal
-from vmlab.tui.priority import answer_first
-from vmlab.tui.screens.live import LiveScreen
+from vmlab.tui.screens.live_screen import LiveScreen
 
 if TYPE_CHECKING:
     from vmlab.report.demo.chapters import Demo
     from vmlab.tui.feed.picks import Pick
-    from vmlab.tui.screens.compare import CompareScreen
+    from vmlab.tui.screens.compare_screen import CompareScreen
 
 _MASK_SECONDS = 0.005
 _TONES: dict[SeverityLevel, str] = {"information": "accent", "warning": "warning", "error": "bad"}
 _SAID_SECONDS: dict[SeverityLevel, float] = {"information": 5.0, "warning": 6.0, "error": 10.0}
 COPIED = "copied.txt"
 """The file that also gets a copied table, for terminals without OSC 52."""
+
+
+SCREENS = {
+    "scenarios": "scenarios_screen.ScenariosScreen",
+    "runs": "runs_screen.RunsScreen",
+    "compare": "compare_screen.CompareScreen",
+}
+"""The screens beside Live, by mode; their modules of `tui.screens` are loaded when they are first opened."""
+
+
+def _loaded(place: str) -> Screen[None]:
+    module, _, name = place.partition(".")
+    return cast("Screen[None]", getattr(import_module(f"vmlab.tui.screens.{module}"), name)())
 
 
 class Console(App[int], inherit_bindings=False):
@@ -73,11 +75,7 @@ class Console(App[int], inherit_bindings=False):
         Binding("ctrl+q", "quit", "Quit", show=False, system=True, priority=True),
         Binding("ctrl+c", "help_quit", show=False, system=True),
     ]
-    MODES = {  # noqa: RUF012 - Textual's own form
-        "scenarios": scenarios_screen,
-        "runs": runs_screen,
-        "compare": compare_screen,
-    }
+    MODES = {name: partial(_loaded, place) for name, place in SCREENS.items()}  # noqa: RUF012 - Textual's own form
     DEFAULT_MODE = "live"
 
     def __init__(
@@ -107,9 +105,11 @@ class Console(App[int], inherit_bindings=False):
         if self.options.theme is not None and self.options.theme in self.available_themes:
             self.theme = self.options.theme
         if self.recording is not None:
-            self.call_after_refresh(self.push_screen, replay_screen(self.recording))
+            self.call_after_refresh(self._replay, self.recording)
         elif self.demo is not None:
-            self.call_after_refresh(self.push_screen, demo_screen(self.demo))
+            from vmlab.tui.screens.demo_screen import DemoScreen
+
+            self.call_after_refresh(self.push_screen, DemoScreen(self.demo))
         self.call_after_refresh(_collect_garbage)
 
     def notify(
@@ -176,7 +176,12 @@ class Console(App[int], inherit_bindings=False):
         if live:
             self.call_later(self._follow, folder)
         else:
-            self.push_screen(replay_screen(folder / "run.sqlite"))
+            self._replay(folder / "run.sqlite")
+
+    def _replay(self, store: Path) -> None:
+        from vmlab.tui.screens.replay_screen import ReplayScreen
+
+        self.push_screen(ReplayScreen(store))
 
     async def _follow(self, folder: Path) -> None:
         await self.switch_mode("live")
@@ -186,7 +191,9 @@ class Console(App[int], inherit_bindings=False):
 
     def open_results(self, store: Path) -> None:
         """Show the tables of the run at `store`."""
-        self.push_screen(results_screen(store))
+        from vmlab.tui.screens.results_screen import ResultsScreen
+
+        self.push_screen(ResultsScreen(store))
 
     def compare(self, picks: Sequence[Pick]) -> None:
         """Set runs or cells side by side."""
@@ -198,13 +205,14 @@ class Console(App[int], inherit_bindings=False):
 
     def ask_to_stop(self, folder: Path) -> None:
         """Ask the user, and then the run, to stop."""
+        from vmlab.tui.screens.question import QuestionModal
 
         def answered(stop: bool | None) -> None:
             if stop:
                 self._stop(folder)
 
         self.push_screen(
-            question_modal(
+            QuestionModal(
                 f"Stop run {folder.name}?\n\nIts guests are cleared away. What was measured is kept, marked aborted.",
                 "Stop the run",
                 "Let it run",
@@ -214,8 +222,10 @@ class Console(App[int], inherit_bindings=False):
 
     @work(thread=True, group="commands")
     def _stop(self, folder: Path) -> None:
+        from vmlab.tui.commands import RunCommands
+
         try:
-            run_commands(folder).stop()
+            RunCommands(folder).stop()
         except VmlabError as error:
             self.call_from_thread(self.notify, str(error), title="Not stopped", severity="error")
             return
@@ -223,7 +233,9 @@ class Console(App[int], inherit_bindings=False):
 
     def action_help(self) -> None:
         """All keys of this screen."""
-        self.push_screen(help_modal(self.screen))
+        from vmlab.tui.screens.help import HelpModal
+
+        self.push_screen(HelpModal(self.screen))
 
     def action_copy_table(self) -> None:
         """The whole table of this screen: to the terminal's clipboard (OSC 52), and into a file."""
@@ -269,10 +281,22 @@ def main(options: ConsoleOptions | None = None) -> int:
         say(no_terminal(chosen))
         return int(ExitCode.USAGE)
     try:
-        recording = None if chosen.replay is None else find_run(chosen.replay)
-        demo = find_demo() if chosen.demo else None
+        recording = None if chosen.replay is None else _store_of(chosen.replay)
+        demo = _demo() if chosen.demo else None
     except VmlabError as error:
         say(f"vmlab: {visible_line(str(error))}")
         return int(error.exit_code)
     answer_first()
     return Console(chosen, recording, demo).run(mouse=chosen.mouse) or 0
+
+
+def _store_of(run: str) -> Path:
+    from vmlab.store.runs import resolve_run
+
+    return resolve_run(run)
+
+
+def _demo() -> Demo:
+    from vmlab.report.demo.chapters import load_demo
+
+    return load_demo()

@@ -13,7 +13,7 @@ from vmlab.analysis.comparison.noise import Noise
 from vmlab.analysis.comparison.noise_of_control import noise_of
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
-from vmlab.report.comparison import comparison_table
+from vmlab.report.comparison_text import comparison_table
 from vmlab.store.reader import RunReader
 
 DRAWN = (0.3, -0.2, 0.25, -0.35, 0.1, -0.15, 0.05, -0.1)

@@ -18,8 +18,8 @@ from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.model.scenarios.disk_profiles import HDD_7200, DiskProfile
-from vmlab.telemetry import host_settings
-from vmlab.telemetry.host_settings import why_no_emulated_disk
+from vmlab.telemetry import setting_files
+from vmlab.telemetry.setting_files import why_no_emulated_disk
 
 needs_disk = pytest.mark.skipif(bool(why_no_emulated_disk()), reason=why_no_emulated_disk() or "there")
 
@@ -164,12 +164,12 @@ async def test_it_is_refused_on_the_hosts_own_mounts(lab: Path) -> None:
     ("name", "word"), [("_FUSE", "modprobe fuse"), ("_LOOP", "modprobe loop")], ids=["no FUSE", "no loop"]
 )
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, name: str, word: str) -> None:
-    monkeypatch.setattr(host_settings, name, Path("/dev/there-is-no-such-device"))
+    monkeypatch.setattr(setting_files, name, Path("/dev/there-is-no-such-device"))
     assert word in why_no_emulated_disk()
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    monkeypatch.setattr(host_settings, "_FUSE", Path("/dev/null"))
-    monkeypatch.setattr(host_settings, "_LOOP", Path("/dev/null"))
+    monkeypatch.setattr(setting_files, "_FUSE", Path("/dev/null"))
+    monkeypatch.setattr(setting_files, "_LOOP", Path("/dev/null"))
     assert "pyfuse3" in why_no_emulated_disk()

@@ -24,7 +24,7 @@ from vmlab.model.errors import HypervisorError, RefusedError
 from vmlab.model.scenarios.host_settings import HostSize
 from vmlab.system.cgroup_mounts import Mount, hierarchies, mount_of, read_cpu_list
 from vmlab.telemetry.host.ordered_host import OrderedHost as OrderedFigures
-from vmlab.telemetry.host_settings import why_no_ordered_host
+from vmlab.telemetry.setting_files import why_no_ordered_host
 
 MIB = 2**20
 SOON = 240.0

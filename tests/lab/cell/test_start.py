@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from vmlab.guests.held_client import TrueStart
-from vmlab.lab.cell.start_line import CommonStart, StartSkew
+from vmlab.lab.cell.common_start import CommonStart, StartSkew
 
 START = CommonStart(host_wall=100.0, host_mono=10.0, lead=1.0)
 

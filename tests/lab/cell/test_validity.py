@@ -12,7 +12,7 @@ import pytest
 from tests.lab.cell.test_lost_guest import EVENTS
 from tests.lab.one_cell import REPORT, lab_of
 from vmlab.guests.held_client import HostSpan, start_line_program
-from vmlab.lab.cell.start_line import StartSkew
+from vmlab.lab.cell.common_start import StartSkew
 from vmlab.lab.cell.validity import Stood, broken_rules
 from vmlab.lab.cell.workload_instance import disagreement
 from vmlab.model.event import MeasurementTaken, WorkloadStarted

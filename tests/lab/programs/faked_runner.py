@@ -13,8 +13,8 @@ from tests.lab.programs.faked_vmlab import roots
 from tests.waiting import until
 from vmlab.guests.image import Image
 from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
-from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
 from vmlab.hypervisor.journal import Journal
+from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.live_ksm import LiveKsm
 from vmlab.lab.cell.surroundings import CellSurroundings

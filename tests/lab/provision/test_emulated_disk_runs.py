@@ -13,7 +13,7 @@ from tests.lab.programs.faked_vmlab import IMAGE
 from tests.processes import processes
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.journal import Journal
-from vmlab.telemetry.host_settings import why_no_emulated_disk
+from vmlab.telemetry.setting_files import why_no_emulated_disk
 
 pytestmark = pytest.mark.skipif(bool(why_no_emulated_disk()), reason=why_no_emulated_disk() or "there")
 SCENARIO = """\

@@ -15,7 +15,7 @@ from tests.lab.provision.test_integrity import FrozenLab
 from vmlab.guests.image import Image
 from vmlab.hypervisor.disks.host_data import host_data
 from vmlab.hypervisor.journal import Journal
-from vmlab.lab.cell.start_line import start_together
+from vmlab.lab.cell.common_start import start_together
 from vmlab.lab.provision.host_side import HostTiles
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import Outcome

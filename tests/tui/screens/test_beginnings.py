@@ -19,10 +19,10 @@ from vmlab.model.places import runs_folder, shipped_scenarios
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.store.run_summary import summarise
 from vmlab.store.writer import RunWriter
-from vmlab.tui.feed.live import LiveFeed
+from vmlab.tui.feed.live_feed import LiveFeed
 from vmlab.tui.feed.messages import RunFound, StoreReadFailed
 from vmlab.tui.feed.planner import Planned, planned
-from vmlab.tui.screens.scenarios import ScenariosScreen
+from vmlab.tui.screens.scenarios_screen import ScenariosScreen
 
 RUN = "20261121-080000-tile-0new"
 
@@ -71,7 +71,7 @@ async def test_nothing_starts_before_the_plan_of_what_is_chosen_is_made(
         started.append(file.scenario.name)
         return runs_folder() / RUN
 
-    monkeypatch.setattr("vmlab.tui.screens.scenarios.start", begin)
+    monkeypatch.setattr("vmlab.tui.screens.scenarios_screen.start", begin)
     may_go_on = threading.Event()
 
     def slowly(name: str, overrides: object) -> Planned:
@@ -79,7 +79,7 @@ async def test_nothing_starts_before_the_plan_of_what_is_chosen_is_made(
             may_go_on.wait(60)
         return planned(name, overrides)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("vmlab.tui.screens.scenarios.planned", slowly)
+    monkeypatch.setattr("vmlab.tui.screens.scenarios_screen.planned", slowly)
     app = StillConsole()
     async with app.run_test(size=(80, 24)) as pilot:
         await scenario(app, monkeypatch, ROOMY)

@@ -18,8 +18,8 @@ from tests.waiting import until
 from vmlab.model.places import runs_folder
 from vmlab.report.demo.chapters import Demo, load_demo
 from vmlab.tui.app import Console
-from vmlab.tui.screens.compare import CompareScreen
-from vmlab.tui.screens.demo import DemoScreen
+from vmlab.tui.screens.compare_screen import CompareScreen
+from vmlab.tui.screens.demo_screen import DemoScreen
 from vmlab.tui.widgets.caption import Caption, caption_lines
 from vmlab.tui.widgets.charts.chart_board import ChartBoard
 from vmlab.tui.widgets.key_bar import KeyBar

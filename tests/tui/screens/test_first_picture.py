@@ -21,7 +21,7 @@ import dataclasses, json, sys
 from pathlib import Path
 from textual.css.stylesheet import Stylesheet
 from vmlab.__main__ import main
-from vmlab.tui.screens.live import LiveScreen
+from vmlab.tui.screens.live_screen import LiveScreen
 
 parsed_again = []
 reparse = Stylesheet.reparse
@@ -91,7 +91,7 @@ def test_the_picture_waits_for_no_module_that_it_does_not_need(start: Start) -> 
         "vmlab.telemetry.recorder",
         "vmlab.tui.commands",
         "vmlab.tui.feed.host",
-        "vmlab.tui.feed.live",
+        "vmlab.tui.feed.live_feed",
         "vmlab.tui.state.run_state",
     }
     assert not unwanted & set(start.report["modules"])

@@ -30,9 +30,9 @@ from tests.tui.states import (
 )
 from tests.waiting import until
 from vmlab.tui import screens
-from vmlab.tui.screens import compare
+from vmlab.tui.screens import compare_screen
 from vmlab.tui.screens.help import HelpText, help_lines
-from vmlab.tui.screens.live import LiveScreen
+from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.state.compared import compared_sides
 from vmlab.tui.widgets.painted import Painted
 from vmlab.tui.widgets.row_list import RowList
@@ -298,7 +298,7 @@ async def test_the_key_of_the_runs_leaves_a_recording_that_was_opened_there(reco
 
 @pytest.mark.usefixtures("recorded")
 async def test_the_key_for_all_figures_says_so_where_these_are_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare, "compared_sides", lambda sides, **_: compared_sides(sides))
+    monkeypatch.setattr(compare_screen, "compared_sides", lambda sides, **_: compared_sides(sides))
     app = StillConsole()
     async with app.run_test(size=(120, 40)) as pilot:
         await cells_compared(Place(app, monkeypatch))

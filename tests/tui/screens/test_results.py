@@ -11,7 +11,7 @@ from tests.tui.pictures import SIZES, check_golden, screen_text
 from tests.waiting import until
 from vmlab.model.places import runs_folder
 from vmlab.tui.app import Console
-from vmlab.tui.screens.results import ResultsScreen
+from vmlab.tui.screens.results_screen import ResultsScreen
 
 RUN = "20261121-143000-disk-matrix-7f3a"
 pytestmark = pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")

@@ -20,10 +20,10 @@ from vmlab.model.event import CellStarted, Notice, RunEnded, RunStarted, Workloa
 from vmlab.model.places import runs_folder
 from vmlab.store.writer import RunWriter
 from vmlab.tui.app import COPIED, Console
-from vmlab.tui.options import ConsoleOptions, console_options
+from vmlab.tui.console_options import ConsoleOptions, console_options
 from vmlab.tui.screens.help import help_lines
-from vmlab.tui.screens.live import LiveScreen
-from vmlab.tui.screens.results import ResultsScreen
+from vmlab.tui.screens.live_screen import LiveScreen
+from vmlab.tui.screens.results_screen import ResultsScreen
 
 
 def begun(name: str) -> tuple[RunFolder, RunWriter, int]:

@@ -29,10 +29,10 @@ from vmlab.tui.app import Console
 from vmlab.tui.feed.messages import RunArrived, RunFound
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.recorded_run import RecordedRun
-from vmlab.tui.lazy_imports import run_state
-from vmlab.tui.screens.compare import CompareScreen
-from vmlab.tui.screens.live import LiveScreen
-from vmlab.tui.screens.replay import ReplayScreen
+from vmlab.tui.screens.compare_screen import CompareScreen
+from vmlab.tui.screens.live_screen import LiveScreen
+from vmlab.tui.screens.replay_screen import ReplayScreen
+from vmlab.tui.state.run_state import RunState
 
 GIB = 2**30
 ROOMY = HostFacts(20 * GIB, 24 * GIB, 100 * GIB, 2, "tcg")
@@ -54,7 +54,7 @@ class StillLiveScreen(LiveScreen):
     CSS_PATH = str(SHEETS[-1])
 
     def begin(self) -> None:
-        self.state = run_state()
+        self.state = RunState()
 
     def now(self) -> float:
         return self.history.last.mono if self.history.last else 0.0

@@ -12,11 +12,11 @@ from vmlab.model.event import CellEnded, CellStarted, CommandReceived
 from vmlab.model.places import runs_folder
 from vmlab.store.reader import RunReader
 from vmlab.tui.app import Console
-from vmlab.tui.screens.compare import CompareScreen
-from vmlab.tui.screens.live import LiveScreen
-from vmlab.tui.screens.replay import ReplayScreen
-from vmlab.tui.screens.runs import RunsScreen
-from vmlab.tui.screens.scenarios import ScenariosScreen
+from vmlab.tui.screens.compare_screen import CompareScreen
+from vmlab.tui.screens.live_screen import LiveScreen
+from vmlab.tui.screens.replay_screen import ReplayScreen
+from vmlab.tui.screens.runs_screen import RunsScreen
+from vmlab.tui.screens.scenarios_screen import ScenariosScreen
 from vmlab.tui.state.history import guest_figures
 from vmlab.tui.widgets.charts.chart_board import ChartBoard
 from vmlab.tui.widgets.row_list import RowList

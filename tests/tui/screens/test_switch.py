@@ -22,8 +22,7 @@ from vmlab.model.run import CacheMode
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.tui.feed.messages import RunArrived, RunFound
 from vmlab.tui.feed.picks import Pick
-from vmlab.tui.screens import live
-from vmlab.tui.screens.live import LiveScreen
+from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.widgets.charts.chart_board import ChartBoard
 from vmlab.tui.widgets.charts.overlay_chart import OverlayChart
 from vmlab.tui.widgets.side_table import TONES
@@ -63,7 +62,7 @@ def switched(mono: float, after: str = "none") -> CacheSwitched:
     )
 
 
-async def live_screen(app: StillConsole) -> LiveScreen:
+async def opened_live(app: StillConsole) -> LiveScreen:
     """The Live screen, when it can be told of a run."""
     screen = app.screen
     assert isinstance(screen, LiveScreen)
@@ -83,7 +82,7 @@ def marked_columns(screen: LiveScreen) -> list[set[int]]:
 async def test_the_switch_is_a_line_in_every_chart_at_the_first_sample_after_it(taken: int, back: int) -> None:
     app = StillConsole()
     async with app.run_test(size=(160, 48)):
-        screen = await live_screen(app)
+        screen = await opened_live(app)
         screen.post_message(RunFound(RUN, {}))
         moment = FIRST + taken - back - 0.5
         screen.post_message(RunArrived(RUN, events(switched(moment)), samples(taken)))
@@ -108,7 +107,7 @@ async def test_the_switch_is_a_line_in_every_chart_at_the_first_sample_after_it(
 async def test_a_switch_before_all_samples_is_not_drawn() -> None:
     app = StillConsole()
     async with app.run_test(size=(160, 48)):
-        screen = await live_screen(app)
+        screen = await opened_live(app)
         screen.post_message(RunFound(RUN, {}))
         screen.post_message(RunArrived(RUN, events(switched(FIRST - 5)), samples(20)))
         await until(lambda: "now cache none" in screen_text(app), "the run is drawn")
@@ -147,10 +146,10 @@ def said(app: StillConsole) -> str:
 @pytest.mark.usefixtures("state")
 async def test_the_key_switches_to_and_fro_and_says_what_came_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = Commands()
-    monkeypatch.setattr(live, "run_commands", commands.of)
+    monkeypatch.setattr("vmlab.tui.commands.RunCommands", commands.of)
     app = StillConsole()
     async with app.run_test(size=(80, 24)) as pilot:
-        screen = await live_screen(app)
+        screen = await opened_live(app)
         await pilot.press("B")
         assert commands.asked == [], "without a run there is nothing to switch"
         screen.post_message(RunFound(RUN, {}))
@@ -169,10 +168,10 @@ async def test_the_key_switches_to_and_fro_and_says_what_came_of_it(monkeypatch:
 @pytest.mark.usefixtures("state")
 async def test_keys_go_on_from_what_was_asked_until_the_run_has_reported_it(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = Commands()
-    monkeypatch.setattr(live, "run_commands", commands.of)
+    monkeypatch.setattr("vmlab.tui.commands.RunCommands", commands.of)
     app = StillConsole()
     async with app.run_test(size=(80, 24)) as pilot:
-        screen = await live_screen(app)
+        screen = await opened_live(app)
         screen.post_message(RunFound(RUN, {}))
         screen.post_message(RunArrived(RUN, events(), samples(4)))
         await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
@@ -192,10 +191,10 @@ async def test_the_key_for_ksm_begins_with_what_the_host_has_and_says_why_it_doe
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     commands = Commands()
-    monkeypatch.setattr(live, "run_commands", commands.of)
+    monkeypatch.setattr("vmlab.tui.commands.RunCommands", commands.of)
     app = StillConsole()
     async with app.run_test(size=(100, 24)) as pilot:
-        screen = await live_screen(app)
+        screen = await opened_live(app)
         await pilot.press("K")
         assert commands.asked == [], "without a run there is nothing to switch"
         screen.post_message(RunFound(RUN, {}))

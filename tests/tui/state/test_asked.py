@@ -11,12 +11,12 @@ import pytest
 
 from tests.tui.conftest import RUN
 from tests.tui.screens.test_screens import StillConsole
-from tests.tui.screens.test_switch import FIRST, events, live_screen, said, samples
+from tests.tui.screens.test_switch import FIRST, events, opened_live, said, samples
 from tests.waiting import until
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CellsReplanned
 from vmlab.tui.feed.messages import RunArrived, RunFound
-from vmlab.tui.screens import live
+from vmlab.tui.screens.live_screen import LiveScreen
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -52,12 +52,12 @@ class SlowCommands:
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> SlowCommands:
     made = SlowCommands()
-    monkeypatch.setattr(live, "run_commands", made.of)
+    monkeypatch.setattr("vmlab.tui.commands.RunCommands", made.of)
     return made
 
 
-async def watching(app: StillConsole) -> live.LiveScreen:
-    screen = await live_screen(app)
+async def watching(app: StillConsole) -> LiveScreen:
+    screen = await opened_live(app)
     screen.post_message(RunFound(RUN, {}))
     screen.post_message(RunArrived(RUN, events(), samples(4)))
     await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")

@@ -12,7 +12,7 @@ import pytest
 from tests.tui.conftest import RECORDED, RUN
 from tests.tui.pictures import check_golden, screen_text
 from tests.tui.screens.test_screens import StillConsole, replayed, shown_live
-from tests.tui.screens.test_switch import FIRST, events, live_screen, said, samples
+from tests.tui.screens.test_switch import FIRST, events, opened_live, said, samples
 from tests.waiting import until
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CellsReplanned, CellToCome
@@ -20,8 +20,8 @@ from vmlab.model.run import CacheMode
 from vmlab.model.scenarios.host_settings import Ksm
 from vmlab.tui.feed.messages import RunArrived, RunFound, RunLost
 from vmlab.tui.feed.recorded_run import RecordedRun
-from vmlab.tui.screens import live
 from vmlab.tui.screens.help import help_lines
+from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.widgets.tables.coming_list import ComingList
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -91,13 +91,13 @@ class Commands:
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
     made = Commands()
-    monkeypatch.setattr(live, "run_commands", made.of)
+    monkeypatch.setattr("vmlab.tui.commands.RunCommands", made.of)
     return made
 
 
-async def opened(app: StillConsole, pilot: Any) -> live.LiveScreen:
+async def opened(app: StillConsole, pilot: Any) -> LiveScreen:
     """Live with a run, and the list open."""
-    screen = await live_screen(app)
+    screen = await opened_live(app)
     screen.post_message(RunFound(RUN, {}))
     screen.post_message(RunArrived(RUN, events(), samples(4)))
     await until(lambda: screen.watched == RUN and screen.view().cell is not None, "the run is watched")
@@ -207,7 +207,7 @@ async def test_a_run_that_does_not_answer_is_a_sentence_and_its_keys_say_that_no
 ) -> None:
     app = StillConsole()
     async with app.run_test(size=(80, 24)) as pilot:
-        screen = await live_screen(app)
+        screen = await opened_live(app)
         screen.post_message(RunFound(RUN, {}))
         await until(lambda: screen.watched == RUN, "the run is watched")
         commands.failure = "the run takes no commands yet"

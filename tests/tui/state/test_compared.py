@@ -10,7 +10,7 @@ from tests.report.test_page import timed_run
 from tests.store.stories import Story
 from vmlab.analysis.comparison.compare import cells_alike, compare
 from vmlab.analysis.comparison.comparison import INDEX
-from vmlab.report.comparison import comparison_table
+from vmlab.report.comparison_text import comparison_table
 from vmlab.store.tags import write_tag
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import sides_of

@@ -11,11 +11,10 @@ from tests.analysis.record.test_loops import ended
 from tests.tui.conftest import RUN
 from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import StillConsole
-from tests.tui.screens.test_switch import FIRST, live_screen, said, samples
+from tests.tui.screens.test_switch import FIRST, opened_live, said, samples
 from tests.waiting import until
 from vmlab.model.event import CellStarted, Event, GuestStateChanged, PhaseStarted, RunStarted, TilesChanged
 from vmlab.tui.feed.messages import RunArrived, RunFound
-from vmlab.tui.screens import live
 from vmlab.tui.state.run_state import RunState
 
 
@@ -40,7 +39,7 @@ def shown(app: StillConsole) -> list[list[str]]:
 async def test_the_newest_round_of_each_tile_and_of_all_together_is_shown(size: tuple[int, int]) -> None:
     app = StillConsole()
     async with app.run_test(size=size):
-        screen = await live_screen(app)
+        screen = await opened_live(app)
         screen.post_message(RunFound(RUN, {}))
         screen.post_message(RunArrived(RUN, begun(), samples(4)))
         await until(lambda: screen.view().cell is not None, "the run is watched")
@@ -63,7 +62,7 @@ async def test_the_guests_of_a_loop_stay_in_sight(size: tuple[int, int]) -> None
 
     app = StillConsole()
     async with app.run_test(size=size):
-        screen = await live_screen(app)
+        screen = await opened_live(app)
         screen.post_message(RunFound(RUN, {}))
         place = {"cell": 1, "tile": 1, "role": "web", "state": "connected"}
         there = [GuestStateChanged(mono=FIRST, guest=guest, **place) for guest in ("far", "near")]  # type: ignore[arg-type]
@@ -96,10 +95,10 @@ class Commands:
 @pytest.mark.usefixtures("state")
 async def test_keys_end_the_loop_and_change_its_tiles_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = Commands()
-    monkeypatch.setattr(live, "run_commands", commands.of)
+    monkeypatch.setattr("vmlab.tui.commands.RunCommands", commands.of)
     app = StillConsole()
     async with app.run_test(size=(80, 24)) as pilot:
-        screen = await live_screen(app)
+        screen = await opened_live(app)
         await pilot.press("E")
         assert commands.asked == [], "without a run there is no loop"
         screen.post_message(RunFound(RUN, {}))

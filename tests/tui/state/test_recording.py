@@ -9,9 +9,9 @@ from tests.waiting import until
 from vmlab.model.event import CellEnded, CellStarted, Event, ImageReady, RunEnded, RunStarted
 from vmlab.store.writer import RunWriter
 from vmlab.tui.app import Console
+from vmlab.tui.console_options import ConsoleOptions
 from vmlab.tui.feed.recorded_run import RecordedRun
-from vmlab.tui.options import ConsoleOptions
-from vmlab.tui.screens.replay import ReplayScreen
+from vmlab.tui.screens.replay_screen import ReplayScreen
 
 BEGAN, BUILT, OVER = 1000.1, 1137.3, 1200.7
 """When the run began, its image was built, and it was over, on the monotonic clock."""

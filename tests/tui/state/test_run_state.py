@@ -27,7 +27,7 @@ from vmlab.model.event import (
     WorkloadStarted,
 )
 from vmlab.tui.feed.recorded_run import RecordedRun
-from vmlab.tui.screens.watch import freezing_lines
+from vmlab.tui.screens.watch_screen import freezing_lines
 from vmlab.tui.state.run_state import RunState
 from vmlab.tui.state.views import NO_RUN, Part, RunView
 from vmlab.tui.widgets.status_strip import _what

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from tests.tui.pictures import screen_text
 from tests.waiting import until
-from vmlab.tui.screens.base import ConsoleScreen
+from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.views import LogLine
 from vmlab.tui.widgets.tables.event_log import EventLog
 

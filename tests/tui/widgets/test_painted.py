@@ -6,7 +6,7 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 
-from vmlab.tui.screens.base import ConsoleScreen
+from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.widgets.painted import Line
 from vmlab.tui.widgets.text_board import TextBoard
 

@@ -11,7 +11,7 @@ from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.gate import Answer
 from vmlab.analysis.comparison.noise import Noise
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
-from vmlab.analysis.speed import SpeedSpan
+from vmlab.analysis.speed_spans import SpeedSpan
 from vmlab.analysis.tiles.tile_index import Indexed
 from vmlab.model.run import RUN_TIME, AxisValue
 

@@ -78,8 +78,6 @@ class ResultTable:
             "unit": entry.reading.unit,
             "more_is_better": entry.reading.more_is_better,
             "relative": found.as_asked(self.relative) if found and self.relative else None,
-            # Programs may expect the key; what it said has given way to `difference`.
-            "intervals_overlap": None,
             "better": found.better if found else None,
             "difference": found.to_json() if found else None,
             "one_span": not entry.reading.apart,

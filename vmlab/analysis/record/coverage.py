@@ -26,7 +26,7 @@ class Covered:
 def covered(samples: Iterable[Sample], names: Sequence[str], since: float, until: float) -> dict[str, Covered]:
     """The values called `names` from `since` to `until`; those that were never known are left out.
 
-    A rate of a guest is over the time since the hypervisor last gave an answer (`telemetry.guest.GuestRates`), which
+    A rate of a guest is over the time since the hypervisor last gave an answer (`guest_readings.GuestRates`), which
     under load may be several ticks; so a value counts for the ticks without one before it.
     """
     areas: dict[str, float] = {}

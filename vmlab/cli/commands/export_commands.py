@@ -28,15 +28,15 @@ Writer = Callable[[Sequence[Exported], BinaryIO, bool], None]
 
 
 def _csv(runs: Sequence[Exported], file: BinaryIO, _: bool, *, guarded: bool = True) -> None:
-    from vmlab.report.exports.tables import write_csv
     from vmlab.report.exports.tidy import measurements
+    from vmlab.report.exports.tidy_tables import write_csv
 
     write_csv(measurements(*runs), file, guarded=guarded)
 
 
 def _csv_samples(runs: Sequence[Exported], file: BinaryIO, _: bool, *, guarded: bool = True) -> None:
-    from vmlab.report.exports.tables import write_csv
     from vmlab.report.exports.tidy import sampled
+    from vmlab.report.exports.tidy_tables import write_csv
 
     write_csv(sampled(*runs), file, guarded=guarded)
 

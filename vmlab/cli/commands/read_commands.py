@@ -19,7 +19,7 @@ from vmlab.cli.named_runs import named_sides, split_cell
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.visible import visible_values
-from vmlab.report.comparison import comparison_table
+from vmlab.report.comparison_text import comparison_table
 from vmlab.report.gate_text import gate_text
 from vmlab.report.grid import paragraph
 from vmlab.report.headline import explanation
@@ -108,7 +108,7 @@ def _show_reference(run: str, cell: int | None, *, raw: bool, as_json: bool) -> 
     if cell is not None or raw:
         raise UsageError("--reference is about a whole run: it goes with neither a cell nor --raw")
     # Imported late: it loads the planner and the reader of YAML, which double the time of a comparison.
-    from vmlab.report.reference import reference_text
+    from vmlab.report.reference_text import reference_text
 
     beside = _beside(run)
     if as_json:

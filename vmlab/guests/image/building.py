@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.guests.cached import Lock, Notice, wait_for, write_manifest
+from vmlab.guests.cached import Lock, Notice, wait_for
 from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import FILES, IMAGES, Image
 from vmlab.guests.image.recipe import ImageRecipe
@@ -65,14 +65,8 @@ class _BuildJob:
 
 
 def ensure(progress: Notice) -> Image:
-    """The current image, built where it is missing. Raises ImageError, or RunInterrupted on a signal.
-
-    An image from before digests by chunk gets them after all of it was found to agree with its older digests.
-    """
-    found = catalog.find()
-    if found is None:
-        return build(progress)
-    return found if found.files else _with_digests(found.folder, progress)
+    """The current image, built where it is missing. Raises ImageError, or RunInterrupted on a signal."""
+    return catalog.find() or build(progress)
 
 
 def build(progress: Notice, force: bool = False) -> Image:
@@ -113,23 +107,6 @@ def _clear_place(final: Path, progress: Notice) -> None:
         if final.exists():
             raise
         progress(f"the image that was there before is out of use, but cannot be removed: {in_one_line(error)}")
-
-
-def _with_digests(folder: Path, progress: Notice) -> Image:
-    """The image in `folder`, with digests by chunk in its manifest."""
-    with stoppable() as stop, _system_errors_are_said(), _only_builder(progress, stop):
-        image = catalog.load(folder)
-        if image.files:
-            return image
-        progress(f"reading guest image {image.id}, which was built before images had digests by chunk")
-        manifest = catalog.read_manifest(folder)
-        for name, said in manifest["files"].items():
-            found = describe(folder / name, stop.check)
-            if found.sha256 != said.get("sha256"):
-                raise catalog.damaged(folder, f"{name} is not what was built")
-            manifest["files"][name] = found.as_json()
-        write_manifest(folder, {**manifest, "schema": catalog.SCHEMA})
-    return catalog.load(folder)
 
 
 def clear_unfinished() -> Removals:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vmlab.guests.cached import MANIFEST, Collection, Fault, digests_in, read_bytes, require_sizes
+from vmlab.guests.cached import MANIFEST, Collection, digests_in, require_sizes
 from vmlab.guests.image.recipe import ImageRecipe, current
 from vmlab.guests.image.sources import running_codename
 from vmlab.integrity import FileDigests, verify
@@ -21,15 +20,12 @@ FAILED_LOG = "failed-build.log"
 FILES = ("root.raw", "vmlinuz", "initrd.img")
 """The files that a guest boots from, beside the manifest."""
 
-_OLDER = "vmlab.image/1"
-
 
 @dataclass(frozen=True, slots=True)
 class Image:
     """One finished image: a raw ext4 root disk, kernel, initrd, and the kernel's command line.
 
-    `files` has the digests of the three, by name; it is empty for an image of an older form, to which `ensure` adds
-    them.
+    `files` has the digests of the three, by name.
     """
 
     id: str
@@ -75,22 +71,6 @@ class _Images(Collection):
     def gone(self, id: str) -> ImageError:
         return ImageError(f"guest image {id} was removed just now", remedy="vmlab image build")
 
-    def read(self, folder: Path) -> dict[str, Any]:
-        with self.naming(folder):
-            return self._older(read_bytes(folder, MANIFEST)) or super().read(folder)
-
-    def _older(self, text: bytes) -> dict[str, Any] | None:
-        """A manifest of the older form, which has no seal; one of the newer form without its seal is not accepted."""
-        try:
-            manifest = json.loads(text)
-        except ValueError:
-            return None
-        if not isinstance(manifest, dict) or manifest.get("schema") != _OLDER or "seal" in manifest:
-            return None
-        if not manifest.keys() >= self.needed:
-            raise Fault(f"{MANIFEST} is not one")
-        return manifest
-
 
 IMAGES = _Images()
 
@@ -119,7 +99,7 @@ def load(folder: Path) -> Image:
     manifest = read_manifest(folder)
     with IMAGES.naming(folder):
         require_sizes(folder, {name: manifest["files"][name]["size"] for name in FILES})
-        files = {} if manifest["schema"] == _OLDER else digests_in(manifest)
+        files = digests_in(manifest)
     disk, kernel, initrd = (folder / name for name in FILES)
     return Image(folder.name, folder, disk, kernel, initrd, str(manifest["command_line"]), folder / MANIFEST, files)
 

@@ -10,9 +10,9 @@ from vmlab.guests.snapshots.catalog import (
     remove,
     snapshots_folder,
 )
-from vmlab.guests.snapshots.eviction import evict, size_limit
 from vmlab.guests.snapshots.making import clear_unfinished, make
 from vmlab.guests.snapshots.recipe import SnapshotRecipe, image_digest
+from vmlab.guests.snapshots.size_limit import evict, size_limit
 from vmlab.model.frozen import DISK, MACHINE, RAM
 
 __all__ = [

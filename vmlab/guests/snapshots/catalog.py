@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vmlab.guests.cached import MANIFEST, Collection, Entry, Fault, Notice, digests_in, read_bytes, require_sizes
+from vmlab.guests.cached import Collection, Entry, Fault, Notice, digests_in, read_bytes, require_sizes
 from vmlab.guests.snapshots.recipe import SnapshotRecipe
 from vmlab.integrity import FileDigests
 from vmlab.model.errors import SnapshotError
 from vmlab.model.frozen import MACHINE
 
 SCHEMA = "vmlab.snapshot/2"
-
-_OLDER = b'"vmlab.snapshot/1"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +64,6 @@ class _Snapshots(Collection):
 
     def gone(self, id: str) -> SnapshotError:
         return SnapshotError(f"snapshot {id} was removed just now")
-
-    def read(self, folder: Path) -> dict[str, Any]:
-        with self.naming(folder):
-            if _OLDER in read_bytes(folder, MANIFEST):
-                raise SnapshotError(
-                    f"snapshot {folder.name} was made before snapshots had digests", snapshot=folder.name
-                )
-        return super().read(folder)
 
     def usable(self, entry: Entry) -> bool:
         """False without the image that its disk is based on."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from vmlab.guests.cached import USE_LOCK, Notice, wait_for_async
 from vmlab.guests.snapshots import catalog
 from vmlab.guests.snapshots.catalog import SNAPSHOTS, Snapshot
-from vmlab.guests.snapshots.eviction import evict, size_limit
 from vmlab.guests.snapshots.recipe import SnapshotRecipe
+from vmlab.guests.snapshots.size_limit import evict, size_limit
 from vmlab.integrity import describe
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import HypervisorError

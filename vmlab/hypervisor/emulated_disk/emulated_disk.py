@@ -33,7 +33,7 @@ from vmlab.model.errors import HypervisorError, RefusedError, VmlabError, in_one
 from vmlab.model.scenarios.disk_profiles import DiskProfile
 from vmlab.system import kernel
 from vmlab.system.removal import remove_empty_folder, remove_file
-from vmlab.telemetry.host_settings import why_no_emulated_disk
+from vmlab.telemetry.setting_files import why_no_emulated_disk
 
 _KEPT = "emulated.raw"
 _MKFS = ("mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", "-N", "65536", "-J", "size=64")

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from vmlab.lab.cell.start_line import StartSkew
+from vmlab.lab.cell.common_start import StartSkew
 from vmlab.lab.cell.step_times import timed_step
 from vmlab.lab.cell.workload_instance import WorkloadInstance
 from vmlab.model.event import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from vmlab.model.quantities import format_bytes
 from vmlab.model.scenarios.scenario import Allow, Limits
+from vmlab.telemetry.cpu_speed import CAUSES, SPEED
 from vmlab.telemetry.host_counters import Between
-from vmlab.telemetry.speed import CAUSES, SPEED
 
 TOLD_OTHER_PERCENT = 5.0
 """Other work above this share of the CPUs gives a notice, even below its limit."""

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from vmlab.lab.cell.cell_events import CellEvents
+from vmlab.lab.cell.common_start import CommonStart, StartSkew, start_together
 from vmlab.lab.cell.contention import Contention
 from vmlab.lab.cell.disturbance import Disturbance
 from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.network_proof import NetworkCheck, fault_of
-from vmlab.lab.cell.start_line import CommonStart, StartSkew, start_together
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.cell.validity import Stood, broken_rules
 from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance

@@ -10,7 +10,7 @@ from typing import get_args
 
 import psutil
 
-from vmlab.hypervisor.host_settings import SettingsKeeper
+from vmlab.hypervisor.settings_keeper import SettingsKeeper
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.live_switch import LONGEST_PAUSE, LiveSwitch
 from vmlab.lab.provision.guest_set import GuestSet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vmlab.lab.cell.start_line import StartSkew
+from vmlab.lab.cell.common_start import StartSkew
 from vmlab.lab.cell.workload_instance import WorkloadInstance
 from vmlab.model.results import CacheProof
 from vmlab.model.scenarios.scenario import Limits

@@ -16,11 +16,11 @@ from pathlib import Path
 from vmlab.guests import image as images
 from vmlab.guests import snapshots
 from vmlab.guests.image import added
-from vmlab.hypervisor.host_settings import Tell
 from vmlab.hypervisor.isolation.cgroups import prefix_of, remove_everywhere
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
+from vmlab.hypervisor.settings_keeper import Tell
 from vmlab.lab.process.measuring_runs import clear_dead
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.runtime_folder import RuntimeFolder

@@ -17,13 +17,13 @@ from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.hypervisor.disks.host_data import host_data
 from vmlab.hypervisor.disks.root_mount import mounted_root, root_with_data
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
-from vmlab.hypervisor.host_settings import SettingsKeeper, Tell
 from vmlab.hypervisor.isolation.cgroups import prefix_of
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost, programs_of
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
 from vmlab.hypervisor.network.far_host import far_host_network
+from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.added_guests import LogIn
 from vmlab.lab.provision.guest_disk import GuestDisk

@@ -18,7 +18,7 @@ from vmlab.model.event import Event, Notice
 from vmlab.model.sample import Sample
 from vmlab.store.outbox import Outbox
 from vmlab.store.samples import SampleWriter
-from vmlab.telemetry.guest import GuestStats
+from vmlab.telemetry.guest_readings import GuestStats
 from vmlab.telemetry.guests import asked_of_loop
 from vmlab.telemetry.host.ordered_host import GroupFiles
 from vmlab.telemetry.recorder import Recorder

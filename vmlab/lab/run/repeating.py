@@ -6,7 +6,7 @@ import math
 
 from vmlab.analysis.comparison.precision import widest_percent
 from vmlab.analysis.figures.directions import Directions
-from vmlab.analysis.record.cells import cell_document
+from vmlab.analysis.record.recorded_cells import cell_document
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.tiles.throughput import throughput_metrics
 from vmlab.model.event import (

@@ -9,9 +9,9 @@ from pathlib import Path
 from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.model.places import shipped_scenarios
 from vmlab.model.scenarios.scenario import Scenario
-from vmlab.plan.axes import points
 from vmlab.plan.changes import check_sizes
 from vmlab.plan.checking import read_cell, read_scenario
+from vmlab.plan.placed_axes import points
 from vmlab.plan.placing import place_axes
 from vmlab.plan.scenario_file.layout_check import check_layout
 from vmlab.plan.scenario_file.problems import ScenarioErrors, meant, raise_all, shorten

@@ -12,8 +12,8 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.sample import split_name, unit_of
 from vmlab.model.visible import visible
-from vmlab.report.exports.tables import moment_text
 from vmlab.report.exports.tidy import AXIS, RUN_COLUMNS, Cell, Exported, measurements, of_run
+from vmlab.report.exports.tidy_tables import moment_text
 from vmlab.store.samples import series
 
 _SUFFIXES = {

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any, BinaryIO
 
 from vmlab.analysis.shape import CellDocument, RunDocument
-from vmlab.report.exports.tables import moment_text
 from vmlab.report.exports.tidy import Exported, measurements
+from vmlab.report.exports.tidy_tables import moment_text
 
 _PRODUCT = "vmlab"
 _IN_SAMPLE = ("metric", "value", "unit")

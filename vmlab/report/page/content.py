@@ -24,8 +24,8 @@ from vmlab.report.figures import form_of, with_unit
 from vmlab.report.page.drawing import Line, Point, Span, Timeline, Track, bars, dots, over, timeline
 from vmlab.report.page.gathered import CellCourse
 from vmlab.report.run.table_heads import head_words, metric_of, metric_words, place_words
+from vmlab.telemetry.cpu_speed import LABEL, SPEED
 from vmlab.telemetry.host.host_figures import host_figure
-from vmlab.telemetry.speed import LABEL, SPEED
 
 MOST_PANELS, MOST_LINES, MOST_ROWS = 6, 7, 30
 _LEAST_PLACES = 3

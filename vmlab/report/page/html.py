@@ -20,7 +20,7 @@ from vmlab.model.errors import UsageError
 from vmlab.model.ordered import ordered_words
 from vmlab.model.visible import visible_values
 from vmlab.report.bound_text import cell_words, unpassed_lines
-from vmlab.report.comparison import behind_sides, index_notes, side_lines, side_names, side_title
+from vmlab.report.comparison_text import behind_sides, index_notes, side_lines, side_names, side_title
 from vmlab.report.figures import unit_word, value_text
 from vmlab.report.grid import UNCUT
 from vmlab.report.heading import behind_words, heading
@@ -32,7 +32,6 @@ from vmlab.report.page.answer import (
     comparison_tables,
     difference_words,
 )
-from vmlab.report.page.cells import cell_lines, order_sentence
 from vmlab.report.page.content import (
     Chart,
     axis_charts,
@@ -44,6 +43,7 @@ from vmlab.report.page.content import (
 )
 from vmlab.report.page.elements import Part, chart_figure, chart_grid, el, marked
 from vmlab.report.page.gathered import Gathered, each_a_side
+from vmlab.report.run.cell_text import cell_lines, order_sentence
 from vmlab.report.run.notice_text import at_best_notes, short_notices
 from vmlab.report.run.score_rows import TITLE, score_notes, score_tables
 from vmlab.report.run.table_heads import TableHeads

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from vmlab.analysis.shape import CellDocument, RemadeDocument, RunDocument
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.results import RawOutput
+from vmlab.model.run import WARM_UP
 from vmlab.model.sample import unit_of
 from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible, visible_line, visible_values
@@ -18,7 +19,7 @@ from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.run.loop_text import loop_lines, loop_rows_of
 from vmlab.report.run.switch_text import span_lines, switch_lines, tile_change_lines
 from vmlab.report.run.target_text import verdict_words
-from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, plural
+from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, order_words, plural
 from vmlab.telemetry.host.host_figures import HEADLINES
 
 
@@ -146,3 +147,22 @@ def raw_text(outputs: list[tuple[int, RawOutput]]) -> str:
         where = f"cell {cell}, tile {output.tile}, {output.workload} on {output.guest}: {output.name}"
         parts.append(f"==> {visible_line(where)} <==\n{visible(output.text.rstrip())}\n")
     return "\n".join(parts) or "no tool printed anything\n"
+
+
+def order_sentence(document: RunDocument) -> str:
+    """In how many blocks, in which order and by which seed the cells ran; they are listed in that order."""
+    run, cells = document["run"], document["cells"]
+    blocks = sorted({cell["block"] for cell in cells} - {WARM_UP})
+    how = order_words(run["order"], run["seed"])
+    after = ", after a warm-up" if any(cell["warm_up"] for cell in cells) else ""
+    what = "one block" if len(blocks) <= 1 else f"{len(blocks)} blocks, each of which is one repeat of all cells"
+    return f"The cells ran in {what}, {how}{after}; they are listed in the order in which they ran."
+
+
+def cell_lines(cell: CellDocument) -> Iterator[str]:
+    """The place of a cell in the order, what bound it, and where its bytes went."""
+    if not cell["warm_up"]:
+        yield f"Block {cell['block']}, place {cell['position']}."
+    for line in switch_lines(cell):
+        yield f"{line[0].upper()}{line[1:]}."
+    yield from bound_lines(cell)

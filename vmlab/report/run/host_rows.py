@@ -13,8 +13,8 @@ from vmlab.model.written import written
 from vmlab.report.bound_text import ROWS, traffic_row
 from vmlab.report.grid import Column, grid
 from vmlab.report.words import NOT_MEASURED, host_number, number
-from vmlab.telemetry.host.figure import HostFigure
 from vmlab.telemetry.host.host_figures import HEADLINES
+from vmlab.telemetry.host.shown_figure import HostFigure
 
 
 def row_label(figure: HostFigure) -> str:

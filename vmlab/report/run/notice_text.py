@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from vmlab.analysis.comparison.comparison import Row
-from vmlab.analysis.speed import SpeedSpan
+from vmlab.analysis.speed_spans import SpeedSpan
 from vmlab.report.words import cells_words, folded, plural
 
 AT_BEST = "at best speed"

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from vmlab.telemetry.host.counter import NAN, growths
-from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
 METRICS = (

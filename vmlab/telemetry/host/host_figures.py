@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from vmlab.telemetry import speed
-from vmlab.telemetry.host import cpu, disk, ksm, memory, network, ordered_host, pressure
-from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry import cpu_speed
+from vmlab.telemetry.host import disk, host_cpu, host_memory, ksm, network, ordered_host, pressure
+from vmlab.telemetry.host.shown_figure import HostFigure
 
 HOST_FIGURES: tuple[HostFigure, ...] = (
-    *cpu.FIGURES,
-    *speed.FIGURES,
+    *host_cpu.FIGURES,
+    *cpu_speed.FIGURES,
     *disk.FIGURES,
-    *memory.FIGURES,
+    *host_memory.FIGURES,
     *ordered_host.FIGURES,
     *ksm.FIGURES,
     *pressure.FIGURES,

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from vmlab.telemetry.host.counter import NAN, growth
-from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
 FIGURES = (

@@ -7,7 +7,7 @@ from operator import itemgetter, sub
 
 from vmlab.model.names import FAR_BRIDGE, LIMITER_PREFIX, OVERLAY_CABLE, ROUTED_PREFIX, TUNNEL
 from vmlab.telemetry.host.counter import NAN, growths
-from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
 _LOOPBACK = b"lo:"

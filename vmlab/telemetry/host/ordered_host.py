@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vmlab.telemetry.host.counter import NAN, growth, growths
-from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, KeyedLines
 
 _GROUP = "Ordered"

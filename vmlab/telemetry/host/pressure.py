@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vmlab.telemetry.host.counter import NAN, growth
-from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
 RESOURCES = ("cpu", "io", "memory")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
-from vmlab.telemetry.host.figure import HostFigure, Terms
+from vmlab.telemetry.cpu_speed import LABEL
 from vmlab.telemetry.host.host_figures import figures_of_chart
-from vmlab.telemetry.speed import LABEL
+from vmlab.telemetry.host.shown_figure import HostFigure, Terms
 
 
 class Series(NamedTuple):

@@ -11,7 +11,7 @@ from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.figures.figure import WALL_SECONDS, figure_of, host_mean
 from vmlab.model.run import RUN_TIME
 from vmlab.report.compared_rows import ComparedRow, compared_rows
-from vmlab.report.comparison import comparison_notes, index_notes
+from vmlab.report.comparison_text import comparison_notes, index_notes
 from vmlab.report.heading import behind_words
 from vmlab.report.headline import headline
 from vmlab.report.run.host_rows import mean_text, row_label

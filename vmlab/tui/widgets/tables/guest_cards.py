@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from vmlab.telemetry.host.figure import Terms
+from vmlab.telemetry.host.shown_figure import Terms
 from vmlab.tui.state.history import History
 from vmlab.tui.state.views import GuestView
 from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, short

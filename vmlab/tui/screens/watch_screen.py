@@ -11,8 +11,7 @@ from textual.timer import Timer
 
 from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.run import RUNNING, Phase
-from vmlab.tui.lazy_imports import loop_text
-from vmlab.tui.screens.base import ConsoleScreen
+from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.cpu_use import MUCH_PERCENT, outside_share
 from vmlab.tui.state.history import History, guest_figures
 from vmlab.tui.state.views import NO_RUN, RunView
@@ -139,7 +138,9 @@ class WatchScreen(ConsoleScreen):
         board = self.query_one("#loop", TextBoard)
         self.set_class(bool(run.loop), "-loop")
         if run.loop:
-            board.show([((f" {line}", "plain"),) for line in loop_text(run.loop, max(20, self.size.width - 2))])
+            from vmlab.report.run.loop_text import loop_lines
+
+            board.show([((f" {line}", "plain"),) for line in loop_lines(run.loop, max(20, self.size.width - 2))])
 
     def _draw_large(self, run: RunView) -> None:
         """On a projector, the little that matters in large letters."""

@@ -17,9 +17,8 @@ from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING
 from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.messages import HostProblem, HostSampled, PastFound, RunArrived, RunFound, RunLost, StoreReadFailed
-from vmlab.tui.lazy_imports import asked_changes, coming_list, host_feed, live_feed, run_commands, run_state
 from vmlab.tui.screens.run_keys import RUN_KEYS
-from vmlab.tui.screens.watch import WatchScreen
+from vmlab.tui.screens.watch_screen import WatchScreen
 from vmlab.tui.state.views import LogLine, RunView
 from vmlab.tui.widgets.charts.chart_board import Times
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
@@ -28,8 +27,9 @@ if TYPE_CHECKING:
     from vmlab.model.event import CellToCome
     from vmlab.model.run import AxisValue, CacheMode
     from vmlab.model.scenarios.host_settings import Ksm
+    from vmlab.tui.commands import RunCommands
     from vmlab.tui.feed.host import HostFeed
-    from vmlab.tui.feed.live import LiveFeed
+    from vmlab.tui.feed.live_feed import LiveFeed
     from vmlab.tui.state.asked import AskedChanges, Change
     from vmlab.tui.widgets.tables.coming_list import ComingList
 
@@ -72,8 +72,11 @@ class LiveScreen(WatchScreen):
 
     def begin(self) -> None:
         """Start looking for a run and reading the host. A subclass that is given its data does neither."""
-        self.state = run_state()
-        self._feed = live_feed(self.post_message)
+        from vmlab.tui.feed.live_feed import LiveFeed
+        from vmlab.tui.state.run_state import RunState
+
+        self.state = RunState()
+        self._feed = LiveFeed(self.post_message)
         if self._wanted is not None:
             self._feed.follow(self._wanted)
         self._feed.start()
@@ -120,8 +123,10 @@ class LiveScreen(WatchScreen):
 
     @on(RunFound)
     def _run_found(self, message: RunFound) -> None:
+        from vmlab.tui.state.run_state import RunState
+
         self._watch(message.run)
-        self.state = run_state(message.intent, message.planned)
+        self.state = RunState(intent=message.intent, planned=message.planned)
         self.changed()
 
     @on(RunArrived)
@@ -147,7 +152,9 @@ class LiveScreen(WatchScreen):
     def _start_host(self) -> None:
         """Read the host from here while no run does."""
         if self._host is None:
-            self._host = host_feed(self.post_message)
+            from vmlab.tui.feed.host import HostFeed
+
+            self._host = HostFeed(self.post_message)
             self._host.start()
 
     @on(PastFound)
@@ -168,8 +175,11 @@ class LiveScreen(WatchScreen):
         self.changed()
 
     def _watch(self, run: str | None) -> None:
+        from vmlab.tui.state.asked import OF_RUNNING_GUESTS, AskedChanges
+
         self.watched = run
-        self._asked, self._asked_now = (None, None) if run is None else asked_changes()
+        self._asked = None if run is None else AskedChanges()
+        self._asked_now = None if run is None else AskedChanges(OF_RUNNING_GUESTS)
         if self._listed is not None:
             self.call_later(self._close_coming if run is None else self._list_coming)
         self.refresh_bindings()
@@ -227,7 +237,9 @@ class LiveScreen(WatchScreen):
         if self._listed is not None:
             await self._close_coming()
         elif not self.is_refused("edit_coming") and self._asked is not None:
-            self._listed = coming_list(self._asked)
+            from vmlab.tui.widgets.tables.coming_list import ComingList
+
+            self._listed = ComingList(self._asked, id="coming")
             self.add_class("-coming")
             await self.mount_all([self._listed.titled("Cells to come")], before="#log")
             self._listed.focus()
@@ -254,7 +266,7 @@ class LiveScreen(WatchScreen):
         if self.watched is None:
             return
         try:
-            cells, problem = run_commands(runs_folder() / self.watched).coming(), ""
+            cells, problem = self._commands().coming(), ""
         except VmlabError as error:
             cells, problem = [], str(error)
         if not worker.is_cancelled:
@@ -320,13 +332,19 @@ class LiveScreen(WatchScreen):
             self._asked.add(change)
             self._ask("Cells to come", self._asked.make_next, self._asked.forget)
 
+    def _commands(self) -> RunCommands:
+        """Commands to the run that is watched; loads the planner, so only for a thread."""
+        from vmlab.tui.commands import RunCommands
+
+        return RunCommands(runs_folder() / str(self.watched))
+
     @work(thread=True, group="commands")
     def _ask(self, title: str, command: Change, refused: Callable[[], None] | None = None) -> None:
         """Have `command` ask the run that is watched, and show what it says, or why it did not work."""
         if self.watched is None:
             return
         try:
-            effect = command(run_commands(runs_folder() / self.watched))
+            effect = command(self._commands())
         except VmlabError as error:
             if refused is not None:
                 self.hand_over(refused)

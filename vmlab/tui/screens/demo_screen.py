@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 
 from vmlab.report.demo.chapters import Demo
 from vmlab.tui.feed.recorded_run import RecordedRun
-from vmlab.tui.screens.replay import ReplayScreen
+from vmlab.tui.screens.replay_screen import ReplayScreen
 from vmlab.tui.state.run_state import PastTimes
 from vmlab.tui.widgets.caption import Caption
 

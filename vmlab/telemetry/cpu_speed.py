@@ -15,7 +15,7 @@ from pathlib import Path
 from vmlab.model.places import cache_folder
 from vmlab.system.removal import remove_file
 from vmlab.telemetry.host.counter import NAN
-from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry.host.shown_figure import HostFigure
 
 FIGURES = (HostFigure("cpu_speed_percent", "CPU speed", "of the best", "Speed", headline=True, chart="CPU speed"),)
 NO_TRACE = "no speed trace"

@@ -17,7 +17,7 @@ from vmlab.tui.feed.past import past_times
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.recorded_run import Mark, Playback, RecordedRun
 from vmlab.tui.screens.run_keys import refused_keys
-from vmlab.tui.screens.watch import WatchScreen, freezing_lines
+from vmlab.tui.screens.watch_screen import WatchScreen, freezing_lines
 from vmlab.tui.state.history import History
 from vmlab.tui.state.run_state import PastTimes, RunState
 from vmlab.tui.state.views import Axes, RunView

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import sub
 
 from vmlab.telemetry.host.counter import NAN, growth
-from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
 STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")

@@ -9,7 +9,7 @@ from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.model.errors import HypervisorError
 from vmlab.model.scenarios.host_settings import HostSettings
 from vmlab.system.host_setting import is_known, read_setting, write_setting
-from vmlab.telemetry.host_settings import (
+from vmlab.telemetry.setting_files import (
     KSM_RUN,
     InForce,
     files_of,

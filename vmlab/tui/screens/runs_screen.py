@@ -18,12 +18,12 @@ from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import EMULATED, RUNNING
 from vmlab.store.reader import RunReader
+from vmlab.store.run_list import RunList
 from vmlab.store.runs import STORE, RunSummary
 from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.run_facts import RunFacts, RunFactsList, earlier
-from vmlab.tui.feed.run_list import RunList
-from vmlab.tui.screens.base import ConsoleScreen
+from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.run_rows import SORTS, RunRow, kept_marks, rows_of
 from vmlab.tui.state.run_state import cell_view
 from vmlab.tui.state.views import CellView

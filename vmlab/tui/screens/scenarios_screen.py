@@ -22,7 +22,7 @@ from vmlab.plan.terms import Overrides
 from vmlab.tui.commands import start
 from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.planner import Planned, own_file, planned, scenario_names, scenarios
-from vmlab.tui.screens.base import ConsoleScreen
+from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.choices import Choice, choices_of, overrides_of
 from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines
 from vmlab.tui.widgets.key_bar import KeyBar

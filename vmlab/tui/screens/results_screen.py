@@ -10,8 +10,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from vmlab.model.errors import VmlabError
-from vmlab.tui.feed.results import ResultText, results_of
-from vmlab.tui.screens.base import ConsoleScreen
+from vmlab.tui.feed.run_tables import ResultText, results_of
+from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.tables.result_board import ResultBoard
 

@@ -15,7 +15,7 @@ from vmlab.model.ordered import EMULATED_DISK, of_emulated_disk, ordered_title
 from vmlab.telemetry.host.host_figures import HEADLINES
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, phases_of, sides_of, switches_of
-from vmlab.tui.screens.base import ConsoleScreen
+from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.compared import ComparedSides, compared_sides
 from vmlab.tui.widgets.charts.overlay_chart import Curve, OverlayChart
 from vmlab.tui.widgets.charts.phase_lines import PhaseLines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from vmlab.telemetry.host.counter import NAN, growths
-from vmlab.telemetry.host.figure import HostFigure
+from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
 
 FIGURES = (

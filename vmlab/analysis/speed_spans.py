@@ -12,7 +12,7 @@ from vmlab.analysis.figures.figure import Value
 from vmlab.analysis.shape import CellDocument, SpeedDocument
 from vmlab.analysis.statistics.descriptive import mean
 from vmlab.model.sample import Sample
-from vmlab.telemetry.speed import BEST, SPEED
+from vmlab.telemetry.cpu_speed import BEST, SPEED
 
 _TIMES = ("s", "ms")
 _RATES = ("1/s", "B/s")

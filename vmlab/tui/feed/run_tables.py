@@ -9,7 +9,7 @@ from pathlib import Path
 from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import beside_reference
 from vmlab.model.errors import UsageError
-from vmlab.report.reference import reference_text
+from vmlab.report.reference_text import reference_text
 from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
 
