@@ -125,7 +125,8 @@ def _verdict(seen: Seen) -> Iterator[str]:
     if last.exit_code != 0 and not last.reason and not any(event.reasons for event in seen.of(CellEnded)):
         yield f"the run exits with {last.exit_code} and nothing says why"
     if last.exit_code not in (wanted := _wanted(seen)):
-        yield f"the run exits with {last.exit_code} ({last.outcome}, {last.reason!r}), not with {sorted(wanted)}"
+        why = [last.reason, *(reason for event in seen.of(CellEnded) for reason in event.reasons)]
+        yield f"the run exits with {last.exit_code} ({last.outcome}: {'; '.join(why)}), not with {sorted(wanted)}"
     if seen.fault is not None and seen.fault.mode == "hang" and last.exit_code == 1:
         told = " ".join([last.reason, *(reason for event in seen.of(CellEnded) for reason in event.reasons)])
         if "within" not in told and "longer than" not in told:

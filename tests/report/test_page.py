@@ -20,12 +20,13 @@ from vmlab.cli.main import command_line
 from vmlab.model.event import PhaseEnded, PhaseStarted
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.page import html as page
-from vmlab.report.page.content import COURSES
+from vmlab.report.page.content import _HOST_CHARTS, COURSES
 from vmlab.report.page.gathered import Gathered, gather
 from vmlab.report.page.html import html_report
 from vmlab.report.page.markdown import escaped, markdown_report
 from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
+from vmlab.telemetry.host.host_figures import HEADLINES
 
 
 def gathered(path: Path, label: str = "last") -> Gathered:
@@ -89,15 +90,20 @@ def test_every_chart_says_what_stands_behind_its_figures(tile: etree._Element) -
     assert words(both, "//figcaption")[0].startswith("run time (s), under emulation (TCG), on an emulated disk.")
 
 
+def test_every_headline_of_the_host_is_in_a_chart_of_the_page() -> None:
+    shown = [[figure.name for figure in chart.figures] for chart in _HOST_CHARTS]
+    assert all(shown) and {figure.name for figure in HEADLINES} <= {name for names in shown for name in names}
+
+
 def test_the_page_has_all_parts(tile: etree._Element) -> None:
     titles = words(tile, "//figcaption")
     for part in (
         "run time (s)",
-        "CPU, %",
-        "disk busy",
-        "disk await",
-        "disk, MB/s",
-        "memory, GiB",
+        "CPU, % of all CPUs",
+        "Disk busy, % of the time",
+        "Disk wait, ms",
+        "Disk rate, MB/s",
+        "Memory, GiB",
         "Cell 1 over",
         "Cell 2",
     ):
@@ -152,7 +158,7 @@ def test_charts_have_the_sides_in_the_order_of_the_scenario(tmp_path: Path) -> N
         told.measure("web", 10.0)
         told.end_cell(wall=30.0)
     root = parsed(gathered(told.end()))
-    charts = [one for one in at(root, "//figure") if words(one, "./figcaption")[0].startswith(("CPU, %", "disk await"))]
+    charts = [one for one in at(root, "//figure") if words(one, "./figcaption")[0].startswith(("CPU, %", "Disk wait"))]
     assert len(charts) == 2
     for chart in charts:
         sides = [word for word in words(chart, ".//*[local-name()='text']") if "none" in word or "writeback" in word]

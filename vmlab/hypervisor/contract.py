@@ -144,7 +144,7 @@ class Hypervisor(Protocol):
         ...
 
     async def switch_cache(self, specs: list[DomainSpec], mode: CacheMode) -> dict[str, float]:
-        """Switch all disks of these guests, which run, to `mode`, one of `model.cache.SWITCHABLE`.
+        """Switch all disks of these guests, which run, to `mode`, one of `model.run.SWITCHABLE`.
 
         To be called right after `drain_disks`, and not to be cancelled. Returns for each guest the seconds for which it
         may have stood still. Raises RefusedError where a disk's file system has no O_DIRECT, and SwitchBrokenOff when a

@@ -38,10 +38,6 @@ CACHE_FLAGS: Mapping[CacheMode, CacheFlags] = {
     "unsafe": CacheFlags(writeback=True, direct=False, no_flush=True),
 }
 
-SWITCHABLE: tuple[CacheMode, ...] = ("none", "writeback")
-"""The modes between which a running guest's disk may be switched: they differ in nothing that the guest was promised.
-"""
-
 
 def has_write_cache(mode: CacheMode) -> bool:
     """Whether the guest's disk has a write cache, as the guest sees it."""

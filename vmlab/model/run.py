@@ -12,7 +12,9 @@ Accelerator = Literal["kvm", "tcg"]
 EMULATED: Final = "tcg"
 """The accelerator of guests whose processors are emulated; the word behind each of their figures."""
 CACHE_MODES: tuple[CacheMode, ...] = get_args(CacheMode)
-
+SWITCHABLE: tuple[CacheMode, ...] = ("none", "writeback")
+"""The modes between which a running guest's disk may be switched: they differ in nothing that the guest was promised.
+"""
 
 RUN_TIME: Final = "run_time"
 """The metric that every workload has, in seconds."""
@@ -27,6 +29,11 @@ SETTLING = "settling"
 """The stage of a workload whose client has ended while the system still finishes the work."""
 DONE = "done"
 """The last stage of a workload; its figures are verified when all workloads have reached it."""
+
+
+def other_mode(mode: object) -> CacheMode:
+    """What one key press makes of `mode`: the first of `SWITCHABLE`, or the second where it is that already."""
+    return SWITCHABLE[mode == SWITCHABLE[0]]
 
 
 class Outcome(StrEnum):

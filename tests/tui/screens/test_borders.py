@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-SCREENS = ("live", "runs", "scenarios", "compare", "replay", "demo", "help", "question")
+import vmlab
+
+SCREENS = sorted(path.stem for path in (Path(vmlab.__file__).parent / "tui/screens").glob("*.py"))
 
 
 def loaded_by(*modules: str) -> set[str]:

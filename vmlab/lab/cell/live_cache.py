@@ -7,11 +7,11 @@ from vmlab.lab.cell.caches import emptied, host_files
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.live_switch import LONGEST_PAUSE, LiveSwitch
 from vmlab.lab.provision.guest_set import GuestSet
-from vmlab.model.cache import CACHE_FLAGS, SWITCHABLE
+from vmlab.model.cache import CACHE_FLAGS
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import CommandFailed, UsageError
 from vmlab.model.event import CacheSwitched
-from vmlab.model.run import CACHE_MODES, CacheMode, Outcome
+from vmlab.model.run import CACHE_MODES, SWITCHABLE, CacheMode, Outcome
 from vmlab.plan.terms import CellPlan
 
 

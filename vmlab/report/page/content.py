@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lxml import etree
 
@@ -24,31 +25,48 @@ from vmlab.report.figures import form_of, with_unit
 from vmlab.report.page.drawing import Line, Point, Span, Timeline, Track, bars, dots, over, timeline
 from vmlab.report.page.gathered import CellCourse
 from vmlab.report.run.table_heads import head_words, metric_of, metric_words, place_words
-from vmlab.telemetry.cpu_speed import LABEL, SPEED
-from vmlab.telemetry.host.host_figures import host_figure
+from vmlab.telemetry.cpu_speed import LABEL
+from vmlab.telemetry.host.host_figures import figures_of_chart
+from vmlab.telemetry.host.shown_figure import HostFigure
 
 MOST_PANELS, MOST_LINES, MOST_ROWS = 6, 7, 30
 _LEAST_PLACES = 3
 """Of fewer places of the axes each has a chart of its own."""
 _GIB = 2.0**30
-_CPU = (
-    ("user", ("cpu_user_percent",)),
-    ("system", ("cpu_system_percent",)),
-    ("iowait", ("cpu_iowait_percent",)),
-    ("steal", ("cpu_steal_percent",)),
-    ("other", ("cpu_nice_percent", "cpu_irq_percent", "cpu_softirq_percent")),
-)
-_AWAIT = "disk_await_ms"
-_MOVED = (("read", "disk_read_bytes_per_second"), ("written", "disk_write_bytes_per_second"))
-_MEMORY = (("used", "memory_used_bytes"), ("cached", "memory_cached_bytes"))
-_ORDERED_MEMORY = (("used", "ordered_memory_used_bytes"), ("cached", "ordered_memory_cached_bytes"))
 _ORDERED_LIMIT = "ordered_memory_limit_bytes"
+
+
+class _HostChart(NamedTuple):
+    """A chart of the console as a page has it: in `unit`, of which a value times `factor` is the number; to `top`.
+
+    Where a timeline has it, `track` is its label there.
+    """
+
+    chart: str
+    unit: str
+    factor: float = 1.0
+    top: float | None = None
+    track: str = ""
+    stacked: bool = False
+
+    @property
+    def figures(self) -> list[HostFigure]:
+        """What it shows: of memory only the two that are in every table."""
+        return [one for one in figures_of_chart(self.chart) if one.drawn and (one.headline or self.chart != "Memory")]
+
+
+_HOST_CHARTS = (
+    _HostChart("CPU", "% of all CPUs", top=100.0, track="CPU %", stacked=True),
+    _HostChart(LABEL, "% of the best", top=100.0, track=f"{LABEL} %"),
+    _HostChart("Disk busy", "% of the time", top=100.0, track="disk busy %"),
+    _HostChart("Disk wait", "ms"),
+    _HostChart("Disk rate", "MB/s", 1e-6, track="MB/s"),
+    _HostChart("Memory", "GiB", 1 / _GIB, track="GiB", stacked=True),
+    _HostChart("Ordered memory", "GiB", 1 / _GIB, track=f"{ORDERED_HOST} GiB", stacked=True),
+    _HostChart("KSM", "GiB", 1 / _GIB),
+)
 COURSES = (
-    *(name for _, names in _CPU for name in names),
-    SPEED,
-    "disk_util_percent",
-    *(name for _, name in _MOVED),
-    *(name for _, name in (*_MEMORY, *_ORDERED_MEMORY)),
+    *(name for chart in _HOST_CHARTS if chart.track for one in chart.figures for name in (one.name, *one.added)),
     _ORDERED_LIMIT,
 )
 """The values whose courses timelines show."""
@@ -277,14 +295,8 @@ def host_charts(document: RunDocument, prefix: str) -> list[Chart]:
         return []
     cells = [places[row] for row in rows]
     asked = [
-        ("CPU, % of all CPUs", [Line(name, values=_sums(cells, names)) for name, names in _CPU], 100.0),
-        (f"{LABEL}, % of the best", [_means(cells, "speed", SPEED)], 100.0),
-        ("disk busy, % of the time", [_means(cells, "disk", "disk_util_percent")], 100.0),
-        (f"{host_figure(_AWAIT).label}, ms", [_means(cells, "await", _AWAIT)], None),
-        ("disk, MB/s", [_means(cells, word, name, 1e-6) for word, name in _MOVED], None),
-        ("memory, GiB", [_means(cells, word, name, 1 / _GIB) for word, name in _MEMORY], None),
-        (f"{ORDERED_HOST} memory, GiB", [_means(cells, word, name, 1 / _GIB) for word, name in _ORDERED_MEMORY], None),
-        ("saved by KSM, GiB", [_means(cells, "saved", "ksm_saved_bytes", 1 / _GIB)], None),
+        (f"{one.chart}, {one.unit}", [_means(cells, figure, one.factor) for figure in one.figures], one.top)
+        for one in _HOST_CHARTS
     ]
     note = "" if len(places) == len(rows) else f"The first {len(rows)} of {len(places)} places."
     return [
@@ -294,12 +306,9 @@ def host_charts(document: RunDocument, prefix: str) -> list[Chart]:
     ]
 
 
-def _sums(cells: Sequence[Sequence[CellDocument]], names: Sequence[str]) -> list[float]:
-    return [sum(_mean(group, name) for name in names) for group in cells]
-
-
-def _means(cells: Sequence[Sequence[CellDocument]], word: str, name: str, factor: float = 1.0) -> Line:
-    return Line(word, values=[_mean(group, name) * factor for group in cells])
+def _means(cells: Sequence[Sequence[CellDocument]], figure: HostFigure, factor: float) -> Line:
+    names = (figure.name, *figure.added)
+    return Line(figure.short, values=[sum(_mean(group, name) for name in names) * factor for group in cells])
 
 
 def _mean(cells: Sequence[CellDocument], name: str) -> float:
@@ -312,32 +321,25 @@ def cell_chart(course: CellCourse, prefix: str) -> etree._Element:
     drawn = Timeline([Span("phases", since, until, name) for name, since, until in course.phases])
     drawn.marks += course.marks
     drawn.spans += [Span(name, since, until) for name, since, until in course.workloads[:MOST_ROWS]]
-    values = course.values
-    user = values[_CPU[0][1][0]]
-    if user.seconds:
-        stack = [Line(name, values=_added(course, names, len(user.values))) for name, names in _CPU]
-        drawn.tracks.append(Track("CPU %", [user.seconds], stack, stacked=True, top=100.0))
-    speed = values[SPEED]
-    if speed.seconds:
-        drawn.tracks.append(Track(f"{LABEL} %", [speed.seconds], [Line("speed", values=speed.values)], top=100.0))
-    busy = values["disk_util_percent"]
-    if busy.seconds:
-        drawn.tracks.append(Track("disk busy %", [busy.seconds], [Line("busy", values=busy.values)], top=100.0))
-    limit = max(values[_ORDERED_LIMIT].values, default=0.0) / _GIB or None
-    tracks = (
-        ("MB/s", _MOVED, 1e-6, False, None),
-        ("GiB", _MEMORY, 1 / _GIB, True, None),
-        (f"{ORDERED_HOST} GiB", _ORDERED_MEMORY, 1 / _GIB, True, limit),
-    )
-    for label, pairs, factor, stacked, top in tracks:
-        known = [(word, values[name]) for word, name in pairs if values[name].seconds]
-        if known and (not stacked or len({len(one.seconds) for _, one in known}) == 1):
-            lines = [Line(word, values=[value * factor for value in one.values]) for word, one in known]
-            drawn.tracks.append(Track(label, [one.seconds for _, one in known], lines, stacked=stacked, top=top))
+    limit = max(course.values[_ORDERED_LIMIT].values, default=0.0) / _GIB or None
+    for chart in _HOST_CHARTS:
+        known = [one for one in chart.figures if course.values[one.name].seconds] if chart.track else []
+        if chart.stacked:
+            known = [one for one in known if _count(course, one) == _count(course, known[0])]
+        if known:
+            seconds = [course.values[one.name].seconds for one in known]
+            lines = [Line(one.short, values=_added(course, one, chart.factor)) for one in known]
+            top = limit if chart.chart == "Ordered memory" else chart.top
+            drawn.tracks.append(Track(chart.track, seconds, lines, stacked=chart.stacked, top=top))
     return timeline(drawn, prefix)
 
 
-def _added(course: CellCourse, names: Sequence[str], count: int) -> list[float]:
-    """The sum of several courses of equal length; one of another length, which was not always read, is left out."""
-    columns = [course.values[name].values for name in names if len(course.values[name].values) == count]
-    return [sum(values) for values in zip(*columns, strict=True)] or [0.0] * count
+def _count(course: CellCourse, figure: HostFigure) -> int:
+    return len(course.values[figure.name].values)
+
+
+def _added(course: CellCourse, figure: HostFigure, factor: float) -> list[float]:
+    """The sum of a figure's courses; one of another length than its own, which was not always read, is left out."""
+    columns = [course.values[name].values for name in (figure.name, *figure.added)]
+    columns = [values for values in columns if len(values) == _count(course, figure)]
+    return [sum(values) * factor for values in zip(*columns, strict=True)]

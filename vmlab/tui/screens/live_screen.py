@@ -14,7 +14,7 @@ from textual.worker import get_current_worker
 
 from vmlab.model.errors import VmlabError
 from vmlab.model.places import runs_folder
-from vmlab.model.run import RUNNING
+from vmlab.model.run import RUNNING, other_mode
 from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.messages import HostProblem, HostSampled, PastFound, RunArrived, RunFound, RunLost, StoreReadFailed
 from vmlab.tui.screens.run_keys import RUN_KEYS
@@ -25,7 +25,7 @@ from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
 
 if TYPE_CHECKING:
     from vmlab.model.event import CellToCome
-    from vmlab.model.run import AxisValue, CacheMode
+    from vmlab.model.run import AxisValue
     from vmlab.model.scenarios.host_settings import Ksm
     from vmlab.tui.commands import RunCommands
     from vmlab.tui.feed.host import HostFeed
@@ -198,14 +198,14 @@ class LiveScreen(WatchScreen):
         """Cells to come: none where the next is not, writeback otherwise. The running cell stays as it is."""
         if self.is_refused("switch_cache"):
             return
-        mode: CacheMode = "writeback" if self._coming("cache") == "none" else "none"
+        mode = other_mode(self._coming("cache"))
         self._change(f"cache {mode}", lambda run: run.set_cache(mode), cache=mode)
 
     def action_switch_cache_now(self) -> None:
         """Guests that run: none where they have another mode, writeback otherwise. The running cell does not count."""
         if self.is_refused("switch_cache_now"):
             return
-        mode: CacheMode = "writeback" if self._guests_have("cache") == "none" else "none"
+        mode = other_mode(self._guests_have("cache"))
         self.notify(f"to cache {mode}: dirty pages are written first", title=_RUNNING_GUESTS)
         self._change_now(lambda run: run.switch_cache(mode), cache=mode)
 

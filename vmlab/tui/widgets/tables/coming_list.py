@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from vmlab.model.event import CellsReplanned, CellStarted, CellToCome, Event
+from vmlab.model.run import other_mode
 from vmlab.report.coming_text import NONE_TO_COME, coming_rows
 from vmlab.tui.state.asked import AskedChanges
 from vmlab.tui.widgets.row_list import RowList
@@ -91,7 +92,7 @@ class ComingList(RowList):
     def action_cache(self) -> None:
         """Cache writeback where it is none, none otherwise."""
         if (cell := self._cell) is not None:
-            self._ask(cell, cache="writeback" if self._value(cell, "cache") == "none" else "none")
+            self._ask(cell, cache=other_mode(self._value(cell, "cache")))
 
     def action_tiles(self, step: int) -> None:
         """One tile more or fewer."""
