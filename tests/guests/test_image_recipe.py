@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from vmlab.guests.image.recipe import COMMAND_LINE, PAYLOAD, ImageRecipe, current, read_payload
-from vmlab.guests.roles import ROLE_UNITS
+from vmlab.model.roles import ROLES
 
 RECIPE = current("bookworm")
 
@@ -56,9 +56,8 @@ def test_the_payload_uses_every_variable_that_it_is_given() -> None:
 
 
 def test_each_role_has_units_and_each_step_of_the_set_up_is_a_script() -> None:
-    assert set(ROLE_UNITS) == {"fileserver", "web", "database", "mail"}
-    assert all(unit.endswith(".service") for units in ROLE_UNITS.values() for unit in units)
-    assert all(ROLE_UNITS.values())
+    assert all(role.units and all(unit.endswith(".service") for unit in role.units) for role in ROLES.values())
+    assert all((PAYLOAD / "setup" / role.setup).is_file() for role in ROLES.values() if role.setup)
     steps = sorted((PAYLOAD / "setup").glob("*.sh"))
     assert steps
     for step in steps:

@@ -21,6 +21,7 @@ from tests.store.stories import Story
 from tests.tui.conftest import RECORDED
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
+from vmlab.cli.commands.export_commands import FORMATS, loaded
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.results import RawOutput
 from vmlab.report.exports import fio_folder, junit, openmetrics, parquet, perfkit, tidy, tidy_tables
@@ -301,3 +302,11 @@ def test_series_have_their_run_in_an_info_metric_and_as_a_label_where_asked(reco
     assert {one.labels["run"] for one in series} == {run["id"]}
     series = written(openmetrics.write_samples)["vmlab_disk_util_percent"].samples
     assert {one.labels["run"] for one in series} == {run["id"]}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_a_format_is_written_by_is_there(name: str) -> None:
+    if name == "parquet":
+        pytest.importorskip("pyarrow")
+    places = [place for place in (FORMATS[name].write, FORMATS[name].write_samples) if place is not None]
+    assert all(callable(loaded(function)) for place in places for function in place if function)

@@ -8,8 +8,8 @@ nothing but this table. Here, in the commands that write files (`export`, `repor
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
-from dataclasses import dataclass
+from importlib import import_module
+from typing import NamedTuple
 
 import click
 
@@ -19,183 +19,48 @@ from vmlab.cli.interrupts import obey
 from vmlab.cli.output import write_text
 
 
-@dataclass(frozen=True, slots=True)
-class CommandEntry:
-    """What loads a command, and its line in ``vmlab --help``."""
+class CommandEntry(NamedTuple):
+    """The place of a command below `vmlab.cli`, as ``MODULE.NAME``, and its line in ``vmlab --help``."""
 
-    load: Callable[[], click.Command]
+    place: str
     summary: str
 
-
-def _run() -> click.Command:
-    from vmlab.cli.commands.run_commands import run
-
-    return run
-
-
-def _scale() -> click.Command:
-    from vmlab.cli.commands.scale_command import scale
-
-    return scale
-
-
-def _attach() -> click.Command:
-    from vmlab.cli.commands.run_commands import attach
-
-    return attach
-
-
-def _stop() -> click.Command:
-    from vmlab.cli.commands.run_commands import stop
-
-    return stop
-
-
-def _set() -> click.Command:
-    from vmlab.cli.commands.set_command import set_command
-
-    return set_command
-
-
-def _ls() -> click.Command:
-    from vmlab.cli.commands.list_command import ls
-
-    return ls
-
-
-def _show() -> click.Command:
-    from vmlab.cli.commands.read_commands import show
-
-    return show
-
-
-def _compare() -> click.Command:
-    from vmlab.cli.commands.read_commands import compare
-
-    return compare
-
-
-def _tag() -> click.Command:
-    from vmlab.cli.commands.tag_command import tag
-
-    return tag
-
-
-def _reparse() -> click.Command:
-    from vmlab.cli.commands.reparse_command import reparse
-
-    return reparse
-
-
-def _report() -> click.Command:
-    from vmlab.cli.commands.report_command import report
-
-    return report
-
-
-def _export() -> click.Command:
-    from vmlab.cli.commands.export_commands import export
-
-    return export
-
-
-def _import() -> click.Command:
-    from vmlab.cli.commands.export_commands import import_run
-
-    return import_run
-
-
-def _replay() -> click.Command:
-    from vmlab.cli.console_words import replay
-
-    return replay
-
-
-def _demo() -> click.Command:
-    from vmlab.cli.console_words import demo
-
-    return demo
-
-
-def _top() -> click.Command:
-    from vmlab.cli.commands.top_command import top
-
-    return top
-
-
-def _plan() -> click.Command:
-    from vmlab.cli.commands.plan_commands import plan
-
-    return plan
-
-
-def _validate() -> click.Command:
-    from vmlab.cli.commands.plan_commands import validate
-
-    return validate
-
-
-def _schema() -> click.Command:
-    from vmlab.cli.commands.plan_commands import schema
-
-    return schema
-
-
-def _image() -> click.Command:
-    from vmlab.cli.commands.image_commands import image
-
-    return image
-
-
-def _snapshot() -> click.Command:
-    from vmlab.cli.commands.snapshot_commands import snapshot
-
-    return snapshot
-
-
-def _rm() -> click.Command:
-    from vmlab.cli.commands.upkeep_commands import rm
-
-    return rm
-
-
-def _clean() -> click.Command:
-    from vmlab.cli.commands.upkeep_commands import clean
-
-    return clean
-
-
-def _doctor() -> click.Command:
-    from vmlab.cli.commands.upkeep_commands import doctor
-
-    return doctor
+    def load(self) -> click.Command:
+        """The command itself."""
+        module, _, name = self.place.rpartition(".")
+        command: click.Command = getattr(import_module(f"vmlab.cli.{module}"), name)
+        return command
 
 
 COMMANDS: dict[str, CommandEntry] = {
-    "run": CommandEntry(_run, "Run a scenario and print the results side by side."),
-    "scale": CommandEntry(_scale, "Find out how many tiles this host carries."),
-    "attach": CommandEntry(_attach, "Follow a run in progress."),
-    "stop": CommandEntry(_stop, "Stop a run; its measurements are kept."),
-    "set": CommandEntry(_set, "Change a run in progress: coming cells or running guests."),
-    "ls": CommandEntry(_ls, "List runs, or the shipped scenarios."),
-    "show": CommandEntry(_show, "Show what a run measured."),
-    "compare": CommandEntry(_compare, "Compare runs."),
-    "tag": CommandEntry(_tag, "Name a run, such as baseline; list or remove names."),
-    "report": CommandEntry(_report, "Write a report of runs to one HTML or Markdown file."),
-    "export": CommandEntry(_export, "Export runs to other formats or to another machine."),
-    "import": CommandEntry(_import, "Import a run that another machine exported."),
-    "reparse": CommandEntry(_reparse, "Parse the raw output of a run again."),
-    "replay": CommandEntry(_replay, "Play a recorded run back in the console."),
-    "demo": CommandEntry(_demo, "Play the built-in recording; starts nothing."),
-    "top": CommandEntry(_top, "Watch this host live."),
-    "plan": CommandEntry(_plan, "Show what would run, for how long, with how much RAM and disk."),
-    "validate": CommandEntry(_validate, "Check scenarios; starts nothing."),
-    "schema": CommandEntry(_schema, "Print the JSON Schema of scenarios, for editors."),
-    "image": CommandEntry(_image, "Build, add, list or remove guest images."),
-    "snapshot": CommandEntry(_snapshot, "List or remove guest snapshots."),
-    "rm": CommandEntry(_rm, "Delete runs."),
-    "clean": CommandEntry(_clean, "Clean up after crashed runs."),
-    "doctor": CommandEntry(_doctor, "Check the requirements of runs and how to meet them."),
+    "run": CommandEntry("commands.run_commands.run", "Run a scenario and print the results side by side."),
+    "scale": CommandEntry("commands.scale_command.scale", "Find out how many tiles this host carries."),
+    "attach": CommandEntry("commands.run_commands.attach", "Follow a run in progress."),
+    "stop": CommandEntry("commands.run_commands.stop", "Stop a run; its measurements are kept."),
+    "set": CommandEntry(
+        "commands.set_command.set_command", "Change a run in progress: coming cells or running guests."
+    ),
+    "ls": CommandEntry("commands.list_command.ls", "List runs, or the shipped scenarios."),
+    "show": CommandEntry("commands.read_commands.show", "Show what a run measured."),
+    "compare": CommandEntry("commands.read_commands.compare", "Compare runs."),
+    "tag": CommandEntry("commands.tag_command.tag", "Name a run, such as baseline; list or remove names."),
+    "report": CommandEntry("commands.report_command.report", "Write a report of runs to one HTML or Markdown file."),
+    "export": CommandEntry("commands.export_commands.export", "Export runs to other formats or to another machine."),
+    "import": CommandEntry("commands.export_commands.import_run", "Import a run that another machine exported."),
+    "reparse": CommandEntry("commands.reparse_command.reparse", "Parse the raw output of a run again."),
+    "replay": CommandEntry("console_words.replay", "Play a recorded run back in the console."),
+    "demo": CommandEntry("console_words.demo", "Play the built-in recording; starts nothing."),
+    "top": CommandEntry("commands.top_command.top", "Watch this host live."),
+    "plan": CommandEntry(
+        "commands.plan_commands.plan", "Show what would run, for how long, with how much RAM and disk."
+    ),
+    "validate": CommandEntry("commands.plan_commands.validate", "Check scenarios; starts nothing."),
+    "schema": CommandEntry("commands.plan_commands.schema", "Print the JSON Schema of scenarios, for editors."),
+    "image": CommandEntry("commands.image_commands.image", "Build, add, list or remove guest images."),
+    "snapshot": CommandEntry("commands.snapshot_commands.snapshot", "List or remove guest snapshots."),
+    "rm": CommandEntry("commands.upkeep_commands.rm", "Delete runs."),
+    "clean": CommandEntry("commands.upkeep_commands.clean", "Clean up after crashed runs."),
+    "doctor": CommandEntry("commands.upkeep_commands.doctor", "Check the requirements of runs and how to meet them."),
 }
 
 

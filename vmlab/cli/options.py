@@ -61,6 +61,14 @@ def loop_seconds(ctx: click.Context, param: click.Parameter, value: str | None) 
     return seconds
 
 
+def steady_seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """``30s`` to seconds. Raises BadParameter for anything else."""
+    try:
+        return None if value is None else parse_seconds(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r:.40} {error}", ctx, param) from None
+
+
 _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "--size": click.option("--size", type=click.Choice(SIZES), default="demo", help="Workload size [default: demo]."),
     "--tiles": click.option("--tiles", metavar="COUNTS", callback=tile_counts, help="Tile counts: 3, 1,3 or 1..3."),
@@ -96,6 +104,12 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         flag_value=f"{USUAL_LOOP:.0f} s",
         callback=loop_seconds,
         help="Start each workload again when it has ended, for TIME (30min) of each cell; for shows, no reading.",
+    ),
+    "--steady": click.option(
+        "--steady",
+        metavar="TIME",
+        callback=steady_seconds,
+        help="Wait up to TIME before each cell for steady CPU speed.",
     ),
     "--cold": click.option("--cold", is_flag=True, help="Boot all guests instead of restoring snapshots."),
 }

@@ -12,16 +12,14 @@ from typing import Any
 from vmlab.guests.channel import Channel, GuestShell
 from vmlab.guests.guest_clock import ClockReading, settle_clock
 from vmlab.guests.image.recipe import PAYLOAD, setup_environment
-from vmlab.guests.roles import ROLE_UNITS
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.names import DATA_FOLDER
+from vmlab.model.roles import ROLES
 from vmlab.workloads.contract import Shell
 from vmlab.workloads.services import LAB_USER
 
 _SETTLED_SECONDS = 240.0
 _FOLDER = "/run/vmlab/setup"
-_ROLE_SETUP = {"fileserver": "60-fileserver.sh"}
-"""The program that sets up each role, the same that the lab's own image is built with."""
 
 _NAME = f"""\
 echo "$1" >/proc/sys/kernel/hostname
@@ -76,8 +74,8 @@ async def _settled(channel: Channel, name: str) -> ClockReading:
 async def set_up_roles(shell: Shell, roles: Iterable[str], deadline: float) -> None:
     """Set up the servers of `roles` as in the lab's own image; they do not run afterwards. Raises as `Shell.run`."""
     for role in roles:
-        program = _ROLE_SETUP[role]
-        await shell.run(["systemctl", "stop", *ROLE_UNITS[role]], deadline=deadline)
+        program = ROLES[role].setup
+        await shell.run(["systemctl", "stop", *ROLES[role].units], deadline=deadline)
         await shell.write(f"{_FOLDER}/{program}", (PAYLOAD / "setup" / program).read_bytes())
         given = [f"{name}={value}" for name, value in setup_environment().items()]
         await shell.run(["env", *given, "sh", "-eu", f"{_FOLDER}/{program}"], deadline=deadline)

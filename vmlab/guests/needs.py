@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vmlab.guests.roles import ROLE_UNITS
+from vmlab.model.roles import ADDED_ROLES, ROLES
 from vmlab.workloads.contract import Shell
 from vmlab.workloads.registry import kinds
-from vmlab.workloads.services import ROLE_NEEDS, needed_programs, program_words
+from vmlab.workloads.services import needed_programs, program_words
 
 _PYTHON = (3, 9)
 _LOOK = """\
@@ -37,7 +37,7 @@ def needs_of(roles: Iterable[str], tools: Iterable[str], *, data_disk: bool) -> 
     """What a guest with these roles needs, whose workloads run `tools`."""
     served = tuple(roles)
     programs = [*needed_programs(served, data_disk=data_disk), *tools]
-    units = [unit for role in served for unit in ROLE_UNITS[role]]
+    units = [unit for role in served for unit in ROLES[role].units]
     return GuestNeeds(tuple(dict.fromkeys(programs)), tuple(dict.fromkeys(units)))
 
 
@@ -62,4 +62,4 @@ def _words(one: str) -> str:
 def all_programs() -> tuple[str, ...]:
     """Every program that a guest of an added image may need, for some role or some kind of workload."""
     tools = (tool for kind in kinds().values() for side in kind.tools for tool in side)
-    return needs_of(ROLE_NEEDS, tools, data_disk=True).programs
+    return needs_of(ADDED_ROLES, tools, data_disk=True).programs

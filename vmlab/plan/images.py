@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from vmlab.model.roles import ADDED_ROLES
 from vmlab.model.scenarios.guest import LAB_IMAGE
 from vmlab.model.scenarios.scenario import Guest, Scenario
 from vmlab.model.units import format_bytes
 from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.services import needed_programs, program_words
-
-SERVED = ("fileserver",)
-"""The roles that are set up in a guest of an added image."""
 
 
 def of_added_images(scenario: Scenario) -> Iterator[Problem]:
@@ -30,8 +28,8 @@ def of_added_images(scenario: Scenario) -> Iterator[Problem]:
             message = f"guest {name} of an added image asks for its address on the lab's bridge, and cannot have nat"
             yield Problem(("guests", name, "network"), message)
         for role in guest.role:
-            if role not in SERVED:
-                message = f"a guest of an added image can have the role {' or '.join(SERVED)}, or none; not {role}"
+            if role not in ADDED_ROLES:
+                message = f"a guest of an added image can have the role {' or '.join(ADDED_ROLES)}, or none; not {role}"
                 yield Problem(("guests", name, "role"), message)
 
 

@@ -44,6 +44,7 @@ class Overrides:
     least_repeats: int | None = None
     assets: tuple[str, ...] = ()
     loop: float | None = None
+    steady: float | None = None
     targets: bool = False
 
     def to_json(self) -> dict[str, Any]:

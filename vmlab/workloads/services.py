@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from vmlab.model.roles import ROLES
+
 LAB_USER = "lab"
 """Owns the files of the share and receives the mail."""
 
@@ -34,9 +36,6 @@ ALWAYS_NEEDED = ("python3", "systemctl", "install", "useradd")
 DATA_DISK_NEEDS = ("mkfs.ext4", "blockdev")
 """Programs that a guest with a data disk needs."""
 
-ROLE_NEEDS = {"fileserver": ("smbd", "smbpasswd", "testparm")}
-"""Programs of each role that a guest of an added image can have."""
-
 _PACKAGES = {
     "ab": "apache2-utils",
     "blockdev": "util-linux",
@@ -55,7 +54,7 @@ _PACKAGES = {
 
 def needed_programs(roles: Iterable[str], *, data_disk: bool) -> tuple[str, ...]:
     """The programs that a guest with these roles needs, whatever its workloads are."""
-    of_roles = (program for role in roles for program in ROLE_NEEDS.get(role, ()))
+    of_roles = (program for role in roles for program in ROLES[role].programs)
     return (*ALWAYS_NEEDED, *(DATA_DISK_NEEDS if data_disk else ()), *of_roles)
 
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from vmlab.lab.cell.disturbance import Disturbance, Finding
+from vmlab.lab.cell import disturbance
+from vmlab.lab.cell.disturbance import Disturbance, Finding, until_steady
 from vmlab.lab.run.host_facts import turbo, unfixed_speed
 from vmlab.model.scenarios.scenario import Allow, Limits
+from vmlab.telemetry.cpu_speed import SPEED
 from vmlab.telemetry.host_counters import Between
 from vmlab.telemetry.source import Roots
 
@@ -44,6 +46,24 @@ def test_cpus_below_their_best_speed_are_told_and_below_the_limit_break() -> Non
     )
     assert not findings(slow(30.0))[0].breaks
     assert findings(slow(29.9)) == [Finding(f"the CPUs ran at 30 {words}; the limit is 30 %", breaks=True)]
+
+
+async def test_a_cell_waits_until_every_cpu_was_fast_for_three_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    lowest, spans = [50.0, 89.0, 90.0], []
+
+    def extremes(metric: str, since: float, until: float) -> tuple[float, float]:
+        assert metric == SPEED
+        spans.append(until - since)
+        return lowest.pop(0), 100.0
+
+    monkeypatch.setattr(disturbance, "_LOOK_SECONDS", 0.0)
+    assert await until_steady(extremes, 60.0) == 90.0
+    assert spans == [3.0, 3.0, 3.0] and not lowest
+
+
+async def test_it_waits_for_no_longer_than_asked_and_not_where_the_speed_is_unknown() -> None:
+    assert await until_steady(lambda *_: (50.0, 100.0), 0.01) == 50.0
+    assert math.isnan(await until_steady(lambda *_: (math.nan, math.nan), 3600.0))
 
 
 def findings(seen: Disturbance, allow: Allow | None = None, seconds: float = 60.0) -> list[Finding]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
@@ -23,100 +23,55 @@ from vmlab.store.archive import pack, unpack
 from vmlab.store.reader import RunReader
 from vmlab.system.new_file import new_file
 
-Writer = Callable[[Sequence[Exported], BinaryIO, bool], None]
-"""Writes runs to a file; the last argument says whether each series has its run as a label."""
-
-
-def _csv(runs: Sequence[Exported], file: BinaryIO, _: bool, *, guarded: bool = True) -> None:
-    from vmlab.report.exports.tidy import measurements
-    from vmlab.report.exports.tidy_tables import write_csv
-
-    write_csv(measurements(*runs), file, guarded=guarded)
-
-
-def _csv_samples(runs: Sequence[Exported], file: BinaryIO, _: bool, *, guarded: bool = True) -> None:
-    from vmlab.report.exports.tidy import sampled
-    from vmlab.report.exports.tidy_tables import write_csv
-
-    write_csv(sampled(*runs), file, guarded=guarded)
-
-
-def _parquet(runs: Sequence[Exported], file: BinaryIO, _: bool) -> None:
-    from vmlab.report.exports.parquet import write_parquet
-    from vmlab.report.exports.tidy import measurements
-
-    write_parquet(measurements(*runs), file)
-
-
-def _parquet_samples(runs: Sequence[Exported], file: BinaryIO, _: bool) -> None:
-    from vmlab.report.exports.parquet import write_parquet
-    from vmlab.report.exports.tidy import sampled
-
-    write_parquet(sampled(*runs), file)
-
-
-def _perfkit(runs: Sequence[Exported], file: BinaryIO, _: bool) -> None:
-    from vmlab.report.exports.perfkit import write_perfkit
-
-    write_perfkit(runs, file)
-
-
-def _openmetrics(runs: Sequence[Exported], file: BinaryIO, run_label: bool) -> None:
-    from vmlab.report.exports.openmetrics import write_measurements
-
-    write_measurements(runs, file, run_label=run_label)
-
-
-def _openmetrics_samples(runs: Sequence[Exported], file: BinaryIO, run_label: bool) -> None:
-    from vmlab.report.exports.openmetrics import write_samples
-
-    write_samples(runs, file, run_label=run_label)
-
-
-def _junit(runs: Sequence[Exported], file: BinaryIO, _: bool) -> None:
-    from vmlab.report.exports.junit import write_junit
-
-    write_junit(runs, file)
-
-
-def _archive(runs: Sequence[Exported], file: BinaryIO, _: bool) -> None:
-    (run,) = runs
-    pack(run.reader, run.document()["run"]["id"], file)
+Place = tuple[str, str]
+"""What makes a table of runs, or an empty text, and what writes it, or else the runs; both are in `report.exports`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
     """What writes the measurements, what writes the samples (None for nothing), and the endings of its files."""
 
-    write: Writer
-    write_samples: Writer | None
+    write: Place | None
+    write_samples: Place | None
     endings: tuple[str, ...]
 
 
-FORMATS = {
-    "csv": Format(_csv, _csv_samples, (".csv",)),
-    "parquet": Format(_parquet, _parquet_samples, (".parquet",)),
-    "perfkit": Format(_perfkit, None, (".jsonl", ".ndjson")),
-    "openmetrics": Format(_openmetrics, _openmetrics_samples, (".prom",)),
-    "junit": Format(_junit, None, (".xml",)),
-    "vmlab": Format(_archive, None, (".vmlab",)),
-}
-"""Formats of one file, by name. The library of a format is loaded when it is written."""
 FIO = "fio"
 """The format that is a folder."""
+ARCHIVE = "vmlab"
+FORMATS = {
+    "csv": Format(("tidy.measurements", "tidy_tables.write_csv"), ("tidy.sampled", "tidy_tables.write_csv"), (".csv",)),
+    "parquet": Format(
+        ("tidy.measurements", "parquet.write_parquet"), ("tidy.sampled", "parquet.write_parquet"), (".parquet",)
+    ),
+    "perfkit": Format(("", "perfkit.write_perfkit"), None, (".jsonl", ".ndjson")),
+    "openmetrics": Format(("", "openmetrics.write_measurements"), ("", "openmetrics.write_samples"), (".prom",)),
+    "junit": Format(("", "junit.write_junit"), None, (".xml",)),
+    ARCHIVE: Format(None, None, (".vmlab",)),
+    FIO: Format(None, None, ()),
+}
+"""All formats by name. The library of a format is loaded when it is written."""
 _EXTRAS = {"pyarrow": "parquet"}
 """Packages that come with an extra of this one."""
-_NAMES = (*FORMATS, FIO)
 
 
-_OF_ONE_RUN = (FIO, "vmlab")
+def loaded(place: str) -> Callable[..., Any]:
+    """The function ``MODULE.NAME`` of `report.exports`. Raises ModuleNotFoundError where a library is missing."""
+    module, _, name = place.partition(".")
+    found: Callable[..., Any] = getattr(import_module(f"vmlab.report.exports.{module}"), name)
+    return found
+
+
+_OF_ONE_RUN = (FIO, ARCHIVE)
 """Formats that hold one whole run."""
 
 
 @click.command()
 @click.argument("runs", nargs=-1)
 @click.option("-o", "--output", "output", type=click.Path(path_type=Path), required=True, help="Output file.")
-@click.option("--format", "name", type=click.Choice(_NAMES), help="Output format [default: by the file's suffix].")
+@click.option(
+    "--format", "name", type=click.Choice(tuple(FORMATS)), help="Output format [default: by the file's suffix]."
+)
 @click.option("--samples", is_flag=True, help="Export the host samples instead of the measurements.")
 @click.option("--plain", is_flag=True, help="CSV without the apostrophe that protects spreadsheets from formulas.")
 @click.option(
@@ -134,14 +89,11 @@ def export(
     `vmlab import`.
     """
     name = name or _by_ending(output)
-    chosen = FORMATS.get(name)
-    writer = None if chosen is None else chosen.write_samples if samples else chosen.write
-    if samples and writer is None:
+    place = FORMATS[name].write_samples if samples else FORMATS[name].write
+    if samples and place is None:
         raise UsageError(f"--samples does not go with the format {name}")
     if plain and name != "csv":
         raise UsageError("--plain is for CSV; no other format guards formulas")
-    if plain:
-        writer = partial(_csv_samples if samples else _csv, guarded=False)
     sides = named_sides(runs or ("last",))
     named = [(side, run) for side in sides for run in side.runs]
     _demand_sense(named, name, run_label)
@@ -153,18 +105,27 @@ def export(
         for one, (_, run) in zip(opened, named, strict=True):
             if run.cell is not None and not one.document()["cells"]:
                 raise UsageError(f"{run.name}: has no cell {run.cell}")
-        if writer is None:
+        if name == FIO:
             say(f"{plural(write_fio(opened[0].reader, output), 'report')} of fio in {output}")
             return
-        label = run_label if run_label is not None else samples or len(named) > 1
-        try:
-            with new_file(output) as file:
-                writer(opened, file, label)
-        except ModuleNotFoundError as error:
-            if (extra := _EXTRAS.get(error.name or "")) is None:
-                raise
-            remedy = f"pip install 'vmlab[{extra}]'"
-            raise RefusedError(f"this format needs {error.name}", remedy=remedy) from error
+        options = {"guarded": False} if plain else {}
+        if name == "openmetrics":
+            options["run_label"] = run_label if run_label is not None else samples or len(named) > 1
+        with new_file(output) as file:
+            if place is None:
+                pack(opened[0].reader, opened[0].document()["run"]["id"], file)
+            else:
+                _write(place, opened, file, options)
+
+
+def _write(place: Place, runs: Sequence[Exported], file: BinaryIO, options: Mapping[str, bool]) -> None:
+    table, writer = place
+    try:
+        loaded(writer)(loaded(table)(*runs) if table else runs, file, **options)
+    except ModuleNotFoundError as error:
+        if (extra := _EXTRAS.get(error.name or "")) is None:
+            raise
+        raise RefusedError(f"this format needs {error.name}", remedy=f"pip install 'vmlab[{extra}]'") from error
 
 
 def _demand_sense(named: Sequence[tuple[NamedSide, NamedRun]], name: str, run_label: bool | None) -> None:
@@ -186,7 +147,7 @@ def _by_ending(output: Path) -> str:
     try:
         return endings[output.suffix.lower()]
     except KeyError:
-        raise UsageError(f"cannot infer the format from {output}; use --format {', '.join(_NAMES)}") from None
+        raise UsageError(f"cannot infer the format from {output}; use --format {', '.join(FORMATS)}") from None
 
 
 @click.command("import")

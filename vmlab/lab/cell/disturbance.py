@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -17,9 +19,27 @@ TOLD_PRESSURE_PERCENT = 1.0
 """The same for the share of time in which a task waited for memory."""
 TOLD_SPEED_PERCENT = 90.0
 """CPUs below this share of their best speed give a notice, even above its limit."""
+_STEADY_SPAN = 3.0
+"""Seconds for which the CPUs have to have been fast to be called steady."""
+_LOOK_SECONDS = 0.5
 _FEW_SECONDS = 5.0
 """A cell that is shorter may have no sample, or one alone, whose lateness says nothing."""
 _NAN = math.nan
+
+
+async def until_steady(extremes: Callable[[str, float, float], tuple[float, float]], most: float) -> float:
+    """Return when no CPU was slower than `TOLD_SPEED_PERCENT` of its best in the last seconds, or after `most` seconds.
+
+    Gives the lowest speed of a CPU in these seconds, in percent; NaN where the speed is not traced. `extremes` is that
+    of the recorder.
+    """
+    end = time.monotonic() + most
+    while True:
+        now = time.monotonic()
+        lowest, _ = extremes(SPEED, now - _STEADY_SPAN, now)
+        if not lowest < TOLD_SPEED_PERCENT or now >= end:
+            return lowest
+        await asyncio.sleep(min(_LOOK_SECONDS, end - now))
 
 
 @dataclass(frozen=True, slots=True)

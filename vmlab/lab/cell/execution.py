@@ -13,7 +13,7 @@ from typing import Any
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.common_start import CommonStart, StartSkew, start_together
 from vmlab.lab.cell.contention import Contention
-from vmlab.lab.cell.disturbance import Disturbance
+from vmlab.lab.cell.disturbance import TOLD_SPEED_PERCENT, Disturbance, until_steady
 from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.network_proof import NetworkCheck, fault_of
@@ -69,6 +69,7 @@ class Execution:
         In a loop, the instance of a workload's next round takes its place in `instances`.
         """
         first = tuple(instances)
+        await self._wait_for_steady_speed()
         # A short client may have ended before this process hears of the common start.
         self.loop.begin()
         standstills = self._around.standstills()
@@ -110,6 +111,18 @@ class Execution:
         ends = [s.started.host_wall + s.finished.seconds for s in instances if s.started and s.finished]
         if ends and len(ends) == len(instances):
             self.wall_seconds = max(ends) - start.host_wall
+
+    async def _wait_for_steady_speed(self) -> None:
+        most = self._around.plan.scenario.steady_seconds
+        if not most:
+            return
+        with self._events.step(Part.START, "wait for a steady speed of the CPUs"):
+            lowest = await until_steady(self._around.host_extremes, most)
+        if lowest < TOLD_SPEED_PERCENT:
+            self._events.doubt(
+                f"after {most:.0f} s of waiting for a steady speed a CPU ran at {lowest:.0f} % of its best when the "
+                "workloads started"
+            )
 
     def _follow(self, instances: Sequence[WorkloadInstance], start: CommonStart) -> None:
         for instance in instances:

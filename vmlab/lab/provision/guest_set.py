@@ -17,7 +17,7 @@ from vmlab.guests.data_disk import set_up_data_disk
 from vmlab.guests.held_client import install_start_line
 from vmlab.guests.helper_shell import HelperShell
 from vmlab.guests.identity import AgentCall, Identity, identify, wait_for_agent
-from vmlab.guests.roles import start_services
+from vmlab.guests.role_services import start_services
 from vmlab.guests.ssh import SshShell
 from vmlab.guests.ssh_keys import RunKeys
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor, SavedGuest, Translated

@@ -12,8 +12,9 @@ from typing import Any
 
 from vmlab.guests.channel import START_LINE
 from vmlab.guests.held_client import start_line_program
-from vmlab.guests.roles import ROLE_UNITS, start_services
+from vmlab.guests.role_services import start_services
 from vmlab.model.concurrency import run_all
+from vmlab.model.roles import ROLES
 from vmlab.plan.terms import CellPlan, GuestPlan, WorkloadPlan
 from vmlab.workloads.contract import Shell, Side, StagingContext
 from vmlab.workloads.registry import kinds
@@ -71,7 +72,8 @@ async def rehearse_alone(shell: Shell, cell: CellPlan, guest: GuestPlan, seed: i
 @cache
 def code_digest() -> str:
     """SHA-256 over the code that prepares guests: another version of it makes other snapshots."""
-    digest = hashlib.sha256(json.dumps(ROLE_UNITS, sort_keys=True).encode())
+    units = {name: role.units for name, role in ROLES.items()}
+    digest = hashlib.sha256(json.dumps(units, sort_keys=True).encode())
     for path, code in preparing_code():
         digest.update(path.encode() + code)
     return digest.hexdigest()

@@ -7,11 +7,12 @@ the file itself, such as the parameters of a kind of workload, is checked by the
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from vmlab.model.names import HOST_PLACE
+from vmlab.model.roles import ROLES
 from vmlab.model.scenarios.axis import RESERVED_NAMES, Axis, AxisName
 from vmlab.model.scenarios.guest import GuestAttributes
 from vmlab.model.scenarios.host_settings import Host
@@ -21,7 +22,6 @@ from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import Bytes, Seconds, number_or_percent
 
-ROLES = ("fileserver", "web", "database", "mail")
 SIZES = ("smoke", "demo", "full")
 MOST_TILES = 64
 MOST_OF_EACH = 64
@@ -46,7 +46,10 @@ def check_name(name: object) -> object:
 
 _NAME_SCHEMA = WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$", "not": {"enum": [*RESERVED_NAMES]}})
 Name = Annotated[str, BeforeValidator(check_name), _NAME_SCHEMA]
-Role = Literal["fileserver", "web", "database", "mail"]
+if TYPE_CHECKING:
+    Role = str
+else:
+    Role = Literal[*ROLES]
 Roles = Annotated[
     tuple[Role, ...],
     Field(strict=False),
@@ -60,8 +63,7 @@ Roles = Annotated[
 class Guest(GuestAttributes):
     """One guest of a tile; every tile has its own."""
 
-    role: Roles = ()
-    """What the guest serves: fileserver, web, database or mail, or a list of these."""
+    role: Annotated[Roles, Field(description=f"What the guest serves: {', '.join(ROLES)}, or a list of these.")] = ()
 
 
 class WorkloadEntry(ScenarioPart):
@@ -170,6 +172,8 @@ class Scenario(ScenarioPart):
     """The first cell is run once more ahead of all others; it is shown and never counted."""
     warm: Warm = False
     """Workloads find the caches of guests and host, or those of the `host` alone, as preparing left them."""
+    steady_seconds: Annotated[Seconds, Field(alias="steady", ge=0, le=3600)] = 0.0
+    """How long workloads wait at most, before they start, until the CPUs run at a steady speed, such as 30 s."""
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
     """Seed of all random data and of the cells' order, so that both sides of a comparison do the same work."""
     sizes: dict[str, dict[str, Any]] = Field(default_factory=dict)

@@ -1,25 +1,18 @@
-"""The systemd units of each role, and how they are started. `workloads.services` has what they offer."""
+"""Starts the systemd units of a guest's roles. `workloads.services` has what they offer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from vmlab.model.errors import GuestError
+from vmlab.model.roles import ROLES
 from vmlab.workloads.contract import Shell
-
-ROLE_UNITS: dict[str, tuple[str, ...]] = {
-    "fileserver": ("smbd.service",),
-    "web": ("mariadb.service", "apache2.service"),
-    "database": ("postgresql.service",),
-    "mail": ("postfix.service",),
-}
-"""systemd units of each role, all disabled at boot; each is active when its servers listen."""
 
 
 async def start_services(shell: Shell, roles: Iterable[str], deadline: float) -> None:
     """Start the units of `roles` in one guest. Raises GuestError naming each unit that is not active, and why;
     DeadlineExceeded after `deadline` seconds."""
-    units = [unit for role in roles for unit in ROLE_UNITS[role]]
+    units = [unit for role in roles for unit in ROLES[role].units]
     if not units:
         return
     if (await shell.run(["systemctl", "start", *units], deadline=deadline, check=False)).status == 0:
