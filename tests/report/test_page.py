@@ -25,6 +25,7 @@ from vmlab.report.page.gathered import Gathered, gather
 from vmlab.report.page.html import html_report
 from vmlab.report.page.markdown import escaped, markdown_report
 from vmlab.report.run.tables import run_table
+from vmlab.report.run.tiles_text import TILES_TITLE
 from vmlab.store.reader import RunReader
 from vmlab.telemetry.host.host_figures import HEADLINES
 
@@ -308,16 +309,16 @@ def test_without_its_library_the_page_is_refused_and_markdown_is_not(
 def test_several_tiles_have_scores_and_single_ones_have_none(tmp_path: Path) -> None:
     run = without_timelines(TOLD["two-tiles"](tmp_path / "two-tiles" / "run.sqlite"))
     root, text = parsed(run), markdown_report([run]).decode()
-    assert "From tile to tile" in words(root, "//h2") and "\n## From tile to tile\n" in text
+    assert TILES_TITLE in words(root, "//h2") and f"\n## {TILES_TITLE}\n" in text
     # Two tiles 10 % apart in run time: 1 / 1.2 over 1 / 1.1 of the first tile, which is also what runs alone.
     row = at(root, "//caption[.='from tile to tile, cache none']/..//tr[th='web, 2 tiles']")[0]
     assert words(row, "td") == ["0.96 *", "91.7 *", "0.9981 *", "6.15", "95.7 (tile 2)"]
     assert "| web, 2 tiles | 0.96 \\* | 91.7 \\* | 0.9981 \\* | 6.15 | 95.7 (tile 2) |" in text
     knee = "knee, cache none: cannot tell; tile 2 adds 91.7 %"
-    assert any(note.startswith(knee) for note in words(root, "//p[@class='note']"))
-    assert f"- {knee}" in text
+    assert any(one.startswith(knee) for one in words(root, f"//h2[.='{TILES_TITLE}']/following-sibling::p"))
+    assert f"\n{knee}" in text
     single = gathered(TOLD["tile"](tmp_path / "tile" / "run.sqlite"))
-    assert "From tile to tile" not in words(parsed(single), "//h2")
+    assert TILES_TITLE not in words(parsed(single), "//h2")
     assert "tile to tile" not in markdown_report([single]).decode()
 
 

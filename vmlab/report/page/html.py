@@ -45,10 +45,11 @@ from vmlab.report.page.elements import Part, chart_figure, chart_grid, el, marke
 from vmlab.report.page.gathered import Gathered, each_a_side
 from vmlab.report.run.cell_text import cell_lines, order_sentence
 from vmlab.report.run.notice_text import at_best_notes, short_notices
-from vmlab.report.run.score_rows import TITLE, score_notes, score_tables
+from vmlab.report.run.score_rows import score_notes, score_tables
 from vmlab.report.run.table_heads import TableHeads
 from vmlab.report.run.tables import table_lines
 from vmlab.report.run.target_text import target_table
+from vmlab.report.run.tiles_text import TILES_TITLE, tiles_answer
 from vmlab.report.words import network_words, plural
 
 MOST_BYTES = 2_000_000
@@ -187,10 +188,12 @@ def _table(table: ResultTable) -> etree._Element:
 
 
 def _scores(run: Gathered) -> Iterator[etree._Element]:
-    """The scores over tiles, with what they mean; nothing for a run of single tiles."""
-    tables = score_tables(run.document)
-    if tables:
-        yield el("h2", TITLE)
+    """How many tiles the host carries, and the scores over tiles; nothing for a run of single tiles."""
+    answer, tables = tiles_answer(run.document), score_tables(run.document)
+    if answer or tables:
+        yield el("h2", TILES_TITLE)
+    for text in answer:
+        yield el("p", text)
     for table in tables:
         top = el("tr", *(el("th", text) for text in ("", *table.heads)))
         rows = [

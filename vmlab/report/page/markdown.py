@@ -26,9 +26,10 @@ from vmlab.report.page.answer import (
 from vmlab.report.page.gathered import Gathered, each_a_side
 from vmlab.report.run.cell_text import cell_lines, order_sentence
 from vmlab.report.run.notice_text import at_best_notes, short_notices
-from vmlab.report.run.score_rows import TITLE, score_notes, score_tables
+from vmlab.report.run.score_rows import score_notes, score_tables
 from vmlab.report.run.table_heads import TableHeads
 from vmlab.report.run.target_text import target_table
+from vmlab.report.run.tiles_text import TILES_TITLE, tiles_answer
 
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~&$@])|^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$)")
 """Signs that Markdown, or a site's own additions to it such as mentions, would obey; some only at the beginning."""
@@ -111,10 +112,12 @@ def _table(table: ResultTable) -> Iterator[str]:
 
 
 def _scores(run: Gathered) -> Iterator[str]:
-    """The scores over tiles, with what they mean; nothing for a run of single tiles."""
-    tables = score_tables(run.document)
-    if tables:
-        yield from (f"## {TITLE}", "")
+    """How many tiles the host carries, and the scores over tiles; nothing for a run of single tiles."""
+    answer, tables = tiles_answer(run.document), score_tables(run.document)
+    if answer or tables:
+        yield from (f"## {TILES_TITLE}", "")
+    for text in answer:
+        yield from (escaped(text), "")
     for table in tables:
         yield from (f"### {escaped(table.caption)}", "")
         yield from (_row(["", *table.heads]), _row(["---", *(["---:"] * len(table.heads))], plain=True))

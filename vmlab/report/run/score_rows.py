@@ -16,7 +16,7 @@ from vmlab.report.figures import figure_text
 from vmlab.report.grid import Column, grid
 from vmlab.report.words import APART, NOT_MEASURED, STATISTIC_WORDS, apart_words, plural
 
-TITLE = "From tile to tile"
+_CAPTION = "from tile to tile"
 _ALL = "all workloads"
 _HEADS = ("efficiency", "gain %", "Jain", "CV %", "worst tile %")
 
@@ -45,15 +45,17 @@ def score_lines(document: RunDocument, width: int) -> list[str]:
     return lines
 
 
+def knees(document: RunDocument) -> list[str]:
+    """The knee of throughput at each place, in a sentence; [] for a run of single tiles."""
+    return [knee_words(place.axes, place.knee) for place in scores_of(document) if place.knee is not None]
+
+
 def score_notes(document: RunDocument) -> Iterator[str]:
-    """The knee of each place, and what the columns mean; nothing for a run of single tiles."""
+    """What the columns mean; nothing for a run of single tiles."""
     places = scores_of(document)
     rows = [row for place in places for row in place.rows]
     if not rows:
         return
-    for place in places:
-        if place.knee is not None:
-            yield knee_words(place.axes, place.knee)
     yield throughput_words(
         {row.workload: document["run"]["throughput"].get(row.workload, RUN_TIME) for row in rows if row.workload}
     )
@@ -116,7 +118,7 @@ def _step(step: Tested) -> str:
 
 
 def _table(place: PlaceScores) -> ScoreTable:
-    caption = f"{TITLE.lower()}, {axes_words(place.axes)}" if place.axes else TITLE.lower()
+    caption = f"{_CAPTION}, {axes_words(place.axes)}" if place.axes else _CAPTION
     labels = tuple(f"{row.workload or _ALL}, {plural(row.tiles, 'tile')}" for row in place.rows)
     texts = [_texts(row) for row in place.rows]
     # Without cells of one tile nothing is known of efficiency and gain.

@@ -22,7 +22,7 @@ from vmlab.report.run.named import named_differences, named_figures
 from vmlab.report.run.notice_text import short_notices
 from vmlab.report.run.score_rows import score_lines, score_notes
 from vmlab.report.run.target_text import missed_sentence, target_lines
-from vmlab.report.run.tiles_text import carried_lines
+from vmlab.report.run.tiles_text import tiles_lines
 from vmlab.report.verdicts import difference_notes, outlier_notes
 from vmlab.report.words import MARK, STATISTIC_WORDS, apart_words, plural
 
@@ -45,8 +45,9 @@ def table_lines(document: RunDocument, width: int) -> list[str]:
     for block in layout.blocks:
         lines += ["", *block_lines(document, layout, block, width)]
         lines += _section(host_lines(document, layout, block, width))
+    lines += _section(tiles_lines(document, width))
+    lines += _section(target_lines(document["cells"], width))
     lines += _section(score_lines(document, width))
-    lines += _section([*target_lines(document["cells"], width), *carried_lines(document, width)])
     lines += _section(limits_lines(document["cells"], width))
     notes = dict.fromkeys([*_notes(document, layout, result_tables(document)), *score_notes(document)])
     lines += _section([line for note in notes for line in paragraph(note, width, "  ")])

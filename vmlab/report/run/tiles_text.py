@@ -17,10 +17,12 @@ from vmlab.model.visible import visible_line
 from vmlab.report.bound_text import resource_word
 from vmlab.report.grid import WIDTH, paragraph, shorten
 from vmlab.report.heading import behind_notes
+from vmlab.report.run.score_rows import knees
 from vmlab.report.run.target_text import instead_words, limit_words, missed_words, of_tiles, worst_first
 from vmlab.report.words import plural
 from vmlab.workloads.target_limits import Target
 
+TILES_TITLE = "How many tiles this host carries"
 SCHEMA = "vmlab.scale/1"
 _BAR = 20
 """Letters of the bar; the limit stands in its middle."""
@@ -65,10 +67,20 @@ def climb_of(document: RunDocument) -> Ascent | None:
     return Ascent(run["scenario"], run["size"], False, most, (), (document,), places, Stop.MOST_TILES)
 
 
-def carried_lines(document: RunDocument, width: int) -> list[str]:
-    """How many tiles the host carried in one run, as a paragraph; [] where the run does not tell."""
+def tiles_answer(document: RunDocument) -> list[str]:
+    """How many tiles the host carried in one run, in sentences; [] where the run does not tell.
+
+    The number of tiles that all delivered what the targets ask comes first; the knee of throughput is evidence for it,
+    and the answer where there are no targets.
+    """
     climb = climb_of(document)
-    return [] if climb is None else paragraph(sentence(climb), width, "  ")
+    return [*([] if climb is None else [sentence(climb)]), *knees(document)]
+
+
+def tiles_lines(document: RunDocument, width: int) -> list[str]:
+    """The same as plain text with its title."""
+    said = [line for text in tiles_answer(document) for line in paragraph(text, width, "  ")]
+    return [TILES_TITLE.lower(), *said] if said else []
 
 
 def heading_lines(ascent: Ascent) -> list[str]:

@@ -46,7 +46,7 @@ _MEMINFO = (
     ("memory_reclaimable_slab_bytes", b"SReclaimable:"),
     ("memory_hugepages_bytes", b"Hugetlb:"),
 )
-_RECLAIMABLE = 12
+_RECLAIMABLE = [name for name, _ in _MEMINFO].index("memory_reclaimable_slab_bytes")
 
 
 class Memory:
