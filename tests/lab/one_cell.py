@@ -14,7 +14,7 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.local_guest import LocalGuest
 from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.cell.live_ksm import HostKsm
-from vmlab.lab.cell.surroundings import CellSurroundings
+from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.host_side import HostTiles
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
@@ -102,21 +102,20 @@ class Lab:
             "run",
             self.plan,
             self.hypervisor,
-            self.image,
             self.take,
             self.raw,
-            self.host_tiles,
-            self.no_far_host,
-            lambda name, since, until: self.figures.get(name, 0.0),
-            lambda name, since, until: (self.figures.get(name, 0.0),) * 2,
-            self.connect,
-            self.snapshot_provider,
-            self.integrity,
+            CellHost(
+                self.host_tiles,
+                self.no_far_host,
+                lambda name, since, until: self.figures.get(name, 0.0),
+                lambda name, since, until: (self.figures.get(name, 0.0),) * 2,
+                # What this machine does beside the test is no part of it.
+                counters=lambda: HostCounters(0.0),
+                standstills=lambda: self.standstills(),
+                ksm=self.ksm,
+            ),
+            GuestOrigins(self.image, self.connect, snapshot_provider=self.snapshot_provider, integrity=self.integrity),
             timing=self.timing,
-            # What this machine does beside the test is no part of it.
-            host_counters=lambda: HostCounters(0.0),
-            standstills=lambda: self.standstills(),
-            ksm=self.ksm,
         )
         return CellRun(self.plan.cells[0], around)
 

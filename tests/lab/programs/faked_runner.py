@@ -51,7 +51,7 @@ class Cell:
         self._cell = cell
         self._around = around
         guests: Any = None
-        ksm = LiveKsm(cell, guests, CellEvents(cell, around.emit, around.raw), around.ksm)
+        ksm = LiveKsm(cell, guests, CellEvents(cell, around.emit, around.raw), around.host.ksm)
         ksm.begin()
         self.live = {ksm.what: ksm}
         self.live_tiles = SimpleNamespace(busy=False)
@@ -67,7 +67,7 @@ class Cell:
         status = (await child.communicate())[0].decode()
         masks = [line for line in status.splitlines() if line.startswith(("SigBlk", "SigIgn"))]
         self._around.emit(Notice(level="info", text=" ".join(masks)))
-        lies = "lies" if on_a_loop_device(self._around.image.disk) else "does not lie"
+        lies = "lies" if on_a_loop_device(self._around.guests.image.disk) else "does not lie"
         self._around.emit(Notice(level="info", text=f"the image {lies} on a loop device"))
         if os.environ.get(DEAF) == HUNG:
             # The event loop stands: no signal is heeded, no command answered.

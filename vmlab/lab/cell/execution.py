@@ -72,7 +72,7 @@ class Execution:
         await self._wait_for_steady_speed()
         # A short client may have ended before this process hears of the common start.
         self.loop.begin()
-        standstills = self._around.standstills()
+        standstills = self._around.host.standstills()
         stood_before = await self._standstill()
         counters = await self._host_counters()
         await self._network.begin()
@@ -117,7 +117,7 @@ class Execution:
         if not most:
             return
         with self._events.step(Part.START, "wait for a steady speed of the CPUs"):
-            lowest = await until_steady(self._around.host_extremes, most)
+            lowest = await until_steady(self._around.host.extremes, most)
         if lowest < TOLD_SPEED_PERCENT:
             self._events.doubt(
                 f"after {most:.0f} s of waiting for a steady speed a CPU ran at {lowest:.0f} % of its best when the "
@@ -165,14 +165,18 @@ class Execution:
         known = {pid: f"{guest}: its QEMU" for guest, pid in pids.items() if guest in before}
         by_signal = {name: now[name] - then for name, then in before.items() if now.get(name, then) > then}
         stood = [Stood(f"{name}: its QEMU", "stopped", seconds) for name, seconds in by_signal.items()]
-        names = {**known, os.getpid(): "the lab's runner", self._around.disk.pid or 0: f"the {EMULATED_DISK}'s process"}
+        names = {
+            **known,
+            os.getpid(): "the lab's runner",
+            self._around.host.disk.pid or 0: f"the {EMULATED_DISK}'s process",
+        }
         added = {pid for guest, pid in pids.items() if guest not in before}
         seen = [one for one in await asyncio.to_thread(watch.stop) if one.pid not in added]
         told = {one.who for one in stood}
         return [*stood, *(Stood(*one) for one in longest(seen, names) if one[0] not in told)]
 
     async def _host_counters(self) -> HostCounters:
-        return await asyncio.to_thread(self._around.host_counters)
+        return await asyncio.to_thread(self._around.host.counters)
 
     def contention(self, instances: Sequence[WorkloadInstance]) -> Iterator[Measurement]:
         """How guests with CPU shares shared the CPU; nothing where the clients never ran."""
@@ -190,7 +194,7 @@ class Execution:
             self._events.network_proof(proof)
             if (fault := fault_of(proof)) is not None:
                 self._events.end_as(Outcome.INVALID, fault)
-        disturbance = Disturbance.of(self._around.host_mean, self._executed, self._between, self._around.host_extremes)
+        disturbance = Disturbance.of(self._around.host.mean, self._executed, self._between, self._around.host.extremes)
         for finding in disturbance.findings(scenario.limits, scenario.allow, self.wall_seconds):
             if finding.breaks:
                 self._events.end_as(Outcome.INVALID, finding.text)

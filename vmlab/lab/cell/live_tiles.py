@@ -87,7 +87,7 @@ class LiveTiles:
             raise UsageError(f"{cell} has {self._tiles} now; one tile at a time is added or retired")
         if any(HOST_PLACE in (one.source, one.target) for one in self._plan.workloads):
             raise UsageError(f"{cell} has workloads on the host, whose tiles stay as they are")
-        if self._around.snapshot_provider is None or self._plan.added_images:
+        if self._around.guests.snapshot_provider is None or self._plan.added_images:
             raise UsageError(f"the guests of {cell} were booted; a tile is added from snapshots alone")
 
     def _tile(self, wider: CellPlan, tile: int, mode: CacheMode | None) -> CellPlan:
@@ -126,12 +126,12 @@ class LiveTiles:
 
     async def _made_ready(self, plan: CellPlan, instances: list[WorkloadInstance]) -> None:
         """Restore the guests, and hold the clients of all workloads."""
-        provider = self._around.snapshot_provider
+        provider = self._around.guests.snapshot_provider
         assert provider is not None
         specs = self._guests.announce(plan.guests)
         snapshots = await self._holding.enter_async_context(provider.frozen(plan, specs))
         await self._holding.enter_async_context(
-            self._around.disk.covering([one.folder / DISK for one in snapshots.values()])
+            self._around.host.disk.covering([one.folder / DISK for one in snapshots.values()])
         )
         await self._guests.add(plan.guests, snapshots)
         instances += self._instances.made(plan.workloads, first=len(plan.workloads) * (plan.tiles - 1))

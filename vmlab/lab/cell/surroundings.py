@@ -24,36 +24,52 @@ from vmlab.workloads.contract import Shell
 
 
 @dataclass(frozen=True, slots=True)
-class CellSurroundings:
-    """What a cell uses but does not own. `host_tiles` gives the host as a place for workloads, and `far_host` makes of
-    it the host once more, for what runs from the host to the host.
+class CellHost:
+    """What a cell uses of the host.
 
-    `why_called_off` gives the reason why a cell was cancelled, `host_settings` those in force. `host_mean` is the
-    mean of one host figure over a span of the monotonic clock. Without `snapshot_provider` guests boot, and without
-    `integrity` the files below them are not checked. `added` has the images that users have added, by name; `disk`
-    is below the guests' files. `standstills` gives a fresh watch of the lab's processes. Without `ksm` no viewer
-    can switch it.
+    `tiles` gives it as a place for workloads, and `far` makes of that the host once more, for what runs from host to
+    host. `mean` is the mean of one figure over a span of the monotonic clock, `extremes` its lowest and highest
+    value. `settings` gives those in force, `counters` and `standstills` fresh counters and a fresh watch of the lab's
+    processes. `disk` is below the guests' files. Without `ksm` no viewer can switch it.
     """
+
+    tiles: OpenTiles
+    far: Callable[[Shell], Shell]
+    mean: Callable[[str, float, float], float]
+    extremes: Callable[[str, float, float], tuple[float, float]]
+    settings: Callable[[], Mapping[str, str | int | None]] = dict
+    counters: Callable[[], HostCounters] = host_counters
+    standstills: Callable[[], StandstillWatch] = lambda: StandstillWatch(inside=False)
+    disk: GuestDisk = field(default_factory=GuestDisk)
+    ksm: HostKsm | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GuestOrigins:
+    """What a cell's guests start from, and how they are reached.
+
+    Without `snapshot_provider` they boot, and without `integrity` the files below them are not checked. `added` has the
+    images that users have added, by name.
+    """
+
+    image: BootImage
+    connect: Connect = SshShell.connect
+    log_in: LogIn = SshShell.log_in
+    added: Mapping[str, AddedImage] = field(default_factory=dict)
+    snapshot_provider: SnapshotProvider | None = None
+    integrity: Integrity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CellSurroundings:
+    """What the cells of a run share. `why_called_off` gives the reason why a cell was cancelled."""
 
     run: str
     plan: Plan
     hypervisor: Hypervisor
-    image: BootImage
     emit: Emit
     raw: KeepsRaw
-    host_tiles: OpenTiles
-    far_host: Callable[[Shell], Shell]
-    host_mean: Callable[[str, float, float], float]
-    host_extremes: Callable[[str, float, float], tuple[float, float]]
-    connect: Connect = SshShell.connect
-    snapshot_provider: SnapshotProvider | None = None
-    integrity: Integrity | None = None
+    host: CellHost
+    guests: GuestOrigins
     timing: Timing = USUAL
     why_called_off: Callable[[], str] = lambda: "stopped"
-    host_settings: Callable[[], Mapping[str, str | int | None]] = dict
-    host_counters: Callable[[], HostCounters] = host_counters
-    standstills: Callable[[], StandstillWatch] = lambda: StandstillWatch(inside=False)
-    log_in: LogIn = SshShell.log_in
-    added: Mapping[str, AddedImage] = field(default_factory=dict)
-    disk: GuestDisk = field(default_factory=GuestDisk)
-    ksm: HostKsm | None = None

@@ -46,21 +46,21 @@ class CellRun:
             around.run,
             plan,
             around.hypervisor,
-            around.image,
+            around.guests.image,
             self._events.guest,
-            around.connect,
+            around.guests.connect,
             self._timing,
             self._events.seen_inside,
             self._events.warn,
             helper=around.plan.scenario.helper,
-            added=AddedGuests(plan, around.added, around.log_in, self._timing),
+            added=AddedGuests(plan, around.guests.added, around.guests.log_in, self._timing),
         )
         self._caches = Caches(self._guests, warm=around.plan.scenario.warm)
         self.live_cache = LiveCache(plan, self._guests, self._events, self._timing.drain)
-        live_ksm = LiveKsm(plan, self._guests, self._events, around.ksm)
+        live_ksm = LiveKsm(plan, self._guests, self._events, around.host.ksm)
         self.live: dict[str, LiveSwitch[Any]] = {one.what: one for one in (self.live_cache, live_ksm)}
         """What viewers may switch while the workloads run."""
-        self._host = HostSide(plan, around.host_tiles)
+        self._host = HostSide(plan, around.host.tiles)
         self._proofs: list[CacheProof] = []
         self._instances = Instances(self._instance)
         self.loop = Loop(plan, self._events, around.plan.loop, self._instances.next_round)
@@ -76,7 +76,7 @@ class CellRun:
 
     async def run(self) -> Outcome:
         """The cell's outcome. Raises CancelledError, after clean-up, when the run is stopped."""
-        self._events.started(self._around.host_settings(), looped=self.loop.on)
+        self._events.started(self._around.host.settings(), looped=self.loop.on)
         try:
             self._began = time.monotonic()
             await run_with_alarm(self._until_lost(), self._measure(), grace=self._timing.cause)
@@ -98,7 +98,7 @@ class CellRun:
 
     async def _until_disk_lost(self) -> NoReturn:
         try:
-            await self._around.disk.until_dead()
+            await self._around.host.disk.until_dead()
         except HypervisorError:
             # No guest gets an answer from its disk any more.
             await self._guests.disconnect()
@@ -138,11 +138,11 @@ class CellRun:
 
     async def _measure(self) -> None:
         frozen = self.plan.guests and not self.plan.added_images
-        snapshot_provider = self._around.snapshot_provider if frozen else None
+        snapshot_provider = self._around.guests.snapshot_provider if frozen else None
         if snapshot_provider is None:
             if self.plan.guests:
-                added = [image.disk for image in self._around.added.values()]
-                await self._disown([self._around.image.disk, *added])
+                added = [image.disk for image in self._around.guests.added.values()]
+                await self._disown([self._around.guests.image.disk, *added])
             with self._events.phase(Phase.PROVISION):
                 await self._guests.boot()
             await self._prepare_and_execute(staged=False)
@@ -160,9 +160,9 @@ class CellRun:
                 frozen = snapshot_provider.frozen(self.plan, self._guests.specs)
                 self._snapshots = await holding.enter_async_context(frozen)
             files = [one.folder / DISK for one in self._snapshots.values()]
-            await holding.enter_async_context(self._around.disk.covering(files))
+            await holding.enter_async_context(self._around.host.disk.covering(files))
             self._provision.snapshots = {key: one.sha256 for key, one in self._snapshots.items()}
-            await self._disown([self._around.image.disk, *files])
+            await self._disown([self._around.guests.image.disk, *files])
             self._began = time.monotonic()
             with self._events.phase(Phase.PROVISION):
                 await self._guests.restore(self._snapshots)
@@ -176,7 +176,7 @@ class CellRun:
         with self._events.phase(Phase.PREPARE):
             await self._prepare(staged=staged)
         self._provision.seconds = time.monotonic() - self._began
-        async with self._around.disk.limited():
+        async with self._around.host.disk.limited():
             await self._execution.run(self._instances, self.live_tiles.end)
         with self._events.phase(Phase.COLLECT):
             await self._collect()
@@ -186,7 +186,7 @@ class CellRun:
         self._instances.add(self._instances.made(self.plan.workloads))
         # What is frozen was staged and rehearsed before; the host never is.
         await run_all(instance.stage(host_alone=staged) for instance in self._instances)
-        if self._around.snapshot_provider is not None:
+        if self._around.guests.snapshot_provider is not None:
             await run_all(instance.rehearse_on_host() for instance in self._instances)
         await run_all(
             [
@@ -233,7 +233,7 @@ class CellRun:
 
     def _target(self, plan: WorkloadPlan) -> Shell:
         if plan.source == HOST_PLACE and plan.target == HOST_PLACE:
-            return self._around.far_host(self._host.shell(plan.tile))
+            return self._around.host.far(self._host.shell(plan.tile))
         return self._shell(str(plan.target), plan.tile)
 
     async def _collect(self) -> None:
@@ -257,9 +257,9 @@ class CellRun:
 
     async def _compare_disks(self) -> None:
         """Fail the cell if its guests may have read other bytes than were saved and built."""
-        if self._around.integrity is not None:
+        if self._around.guests.integrity is not None:
             with self._events.step(Part.COLLECT, "compare the disks"):
-                faults = await self._around.integrity.faults_after(self._snapshots.values())
+                faults = await self._around.guests.integrity.faults_after(self._snapshots.values())
             for reason in faults:
                 self._events.end_as(Outcome.INVALID, reason)
 

@@ -22,7 +22,7 @@ from vmlab.guests.image import load as load_image
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.lab.cell.live_ksm import HostKsm
-from vmlab.lab.cell.surroundings import CellSurroundings
+from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins
 from vmlab.lab.commands.coming_cells import ComingCells
 from vmlab.lab.commands.command_server import ChangeRunning, Command, ControlServer, ListComing, Stop
 from vmlab.lab.commands.replan import widened
@@ -190,29 +190,34 @@ class Runner:
         return bool(events)
 
     def _surroundings(self, recording: HostRecording, integrity: Integrity) -> CellSurroundings:
+        ordered_memory = self._prepared.plan.scenario.host.memory_bytes is not None
         return CellSurroundings(
             run=self._folder.id,
             plan=self._prepared.plan,
             hypervisor=self._hypervisor,
-            image=self._prepared.image,
             emit=self._emit,
             raw=self._outbox,
-            host_tiles=self._host_tiles,
-            far_host=self._far_host,
-            host_mean=recording.figures.mean,
-            host_extremes=recording.figures.extremes,
-            why_called_off=self._why_called_off,
-            connect=self._parts.connect,
-            log_in=self._parts.log_in,
-            added=self._prepared.added,
-            snapshot_provider=self._snapshot_provider(integrity),
-            integrity=integrity,
+            host=CellHost(
+                tiles=self._host_tiles,
+                far=self._far_host,
+                mean=recording.figures.mean,
+                extremes=recording.figures.extremes,
+                settings=self._settings.in_force,
+                counters=self._parts.host_counters,
+                standstills=self._parts.standstills,
+                disk=self._disk,
+                ksm=HostKsm(self._settings, self._others, ordered_memory),
+            ),
+            guests=GuestOrigins(
+                image=self._prepared.image,
+                connect=self._parts.connect,
+                log_in=self._parts.log_in,
+                added=self._prepared.added,
+                snapshot_provider=self._snapshot_provider(integrity),
+                integrity=integrity,
+            ),
             timing=self._parts.timing,
-            host_settings=self._settings.in_force,
-            host_counters=self._parts.host_counters,
-            standstills=self._parts.standstills,
-            disk=self._disk,
-            ksm=HostKsm(self._settings, self._others, self._prepared.plan.scenario.host.memory_bytes is not None),
+            why_called_off=self._why_called_off,
         )
 
     def _why_called_off(self) -> str:
