@@ -150,7 +150,7 @@ def main() -> int:
         prog="make test-experiments", description=__doc__.split("\n\n")[0] if __doc__ else None
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these: {', '.join(known)}")
-    parser.add_argument("--size", choices=SIZES, default="smoke", help="smoke unless said; others have no time limit")
+    parser.add_argument("--size", choices=SIZES, default="smoke", help="smoke by default; others have no time limit")
     parser.add_argument(
         "--record",
         action="store_true",

@@ -32,7 +32,7 @@ def main() -> None:
     configured = tomllib.loads((CHECKOUT / "tests/mutants/modules.toml").read_text())
     modules: dict[str, list[str]] = configured["modules"]
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
-    parser.add_argument("module", nargs="*", help=f"one of {', '.join(modules)}; all unless said")
+    parser.add_argument("module", nargs="*", help=f"one of {', '.join(modules)}; all by default")
     parser.add_argument("--again", action="store_true", help="try those that the last time did not kill")
     parser.add_argument("--more", action="store_true", help="try those that the last time did not try")
     parser.add_argument("--sample", type=int, metavar="N", help="try N of each module; a smaller sample is in a larger")

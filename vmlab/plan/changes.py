@@ -123,7 +123,7 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
 
 
 def _once(document: Document) -> Document:
-    """One repeat of each cell, and no warm-up: a loop is no reading, and lasts as long as it is told."""
+    """One repeat of each cell, and no warm-up: a loop is not measured, and lasts as long as is asked."""
     document = _set_plain(document, "repeats", 1, Origin(option="--loop"))
     return document.without("warm_up")
 

@@ -23,7 +23,7 @@ _BOOT_SHARE: dict[Accelerator, float] = {"kvm": 1.0, "tcg": 5.0}
 """Seconds of two whole cores that each guest's boot takes."""
 _RESTORE_ALONE: dict[Accelerator, float] = {"kvm": 1.0, "tcg": 3.0}
 _RESTORE_SHARE: dict[Accelerator, float] = {"kvm": 0.5, "tcg": 1.2}
-"""The same for a guest that was frozen before. No KVM was at hand, so its figures are guesses, here and above."""
+"""The same for a guest that was frozen before. The figures for KVM are guesses, here and above."""
 _OVERLAP = 0.7
 """Part of a workload's time that is work for the cores, and not waiting for disk or network; pauses are no part."""
 _AROUND_CELL = 4.0

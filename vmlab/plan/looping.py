@@ -19,9 +19,9 @@ def looped(cells: Sequence[CellPlan], overrides: Overrides) -> tuple[CellPlan, .
     """The cells with the time of their loop. Raises UsageError where they cannot be looped."""
     seconds = overrides.loop or 0.0
     if overrides.control:
-        raise UsageError("--loop and --control exclude each other: a loop is no reading, and has no noise to show")
+        raise UsageError("--loop and --control exclude each other: figures of a loop do not count, and show no noise")
     if overrides.repeats is not None:
-        raise UsageError("--loop and --repeats exclude each other: a loop is no reading, and each cell runs once")
+        raise UsageError("--loop and --repeats exclude each other: each cell of a loop runs once")
     known = kinds()
     for workload in (one for cell in cells for one in cell.workloads):
         if not known[workload.kind].loops:

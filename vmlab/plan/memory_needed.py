@@ -6,7 +6,7 @@ from vmlab.model.scenarios.guest import GuestResources
 from vmlab.plan.terms import CellPlan, HostFacts, Plan
 
 QEMU_BYTES = 64 * 2**20
-"""QEMU's own under KVM, a guess: no KVM was at hand. Before the guest runs QEMU takes 34 to 36 MiB, with 512 MiB or
+"""QEMU's own under KVM, a guess. Before the guest runs QEMU takes 34 to 36 MiB, with 512 MiB or
 2 GiB of RAM and 1 or 4 vCPUs (docs/performance.md)."""
 
 EMULATOR_BYTES = 128 * 2**20

@@ -220,7 +220,7 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
     if plan.scenario.allow.noise:
         yield "the host's other work is reported and invalidates no cell, as was asked for"
     if plan.loop is not None:
-        yield f"workloads start again for {format_seconds(plan.loop)} of each cell: a loop is a show, and no reading"
+        yield f"workloads start again for {format_seconds(plan.loop)} of each cell; figures of a loop do not count"
     yield from not_applicable(plan.scenario, plan.cells)
     if plan.added_images:
         names = ", ".join(plan.added_images)

@@ -120,7 +120,7 @@ class Outbox:
                 if self._gave_up.is_set():
                     self._unwritten += 1
                     return
-            except Exception as error:  # noqa: BLE001 - what can never be written is told, and the rest goes on
+            except Exception as error:  # noqa: BLE001 - what can never be written is reported, and the rest goes on
                 self._alarm(StoreError(f"cannot write {self.writer.path}: {error}"))
                 self._unwritten += 1
                 return

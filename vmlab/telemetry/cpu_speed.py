@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from vmlab.model.errors import in_one_line
 from vmlab.model.places import cache_folder
 from vmlab.system.removal import remove_file
 from vmlab.telemetry.host.counter import NAN
@@ -126,7 +127,7 @@ class CpuSpeed:
             )
         except OSError as error:
             self.close()
-            self._notify(f"{NO_TRACE}: {error}")
+            self._notify(f"{NO_TRACE}: {in_one_line(error)}")
 
     def close(self) -> None:
         """End the probe; a second call does nothing."""

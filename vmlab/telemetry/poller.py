@@ -77,7 +77,7 @@ class GuestPoller:
         self._asked_at = time.monotonic()
         try:
             self._ask(partial(self._deliver, self._question, self._asked_at))
-        except Exception as error:  # noqa: BLE001 - whatever the source raises is told by the recorder
+        except Exception as error:  # noqa: BLE001 - the recorder reports whatever the source raises
             self._deliver(self._question, self._asked_at, error)
         return self._wait(seconds) or late
 
@@ -107,6 +107,6 @@ class GuestPoller:
             return
         try:
             answer = Answer(question, asked, given, self._figures.counters(found), None)
-        except Exception as error:  # noqa: BLE001 - a form that nobody expected is told by the recorder too
+        except Exception as error:  # noqa: BLE001 - the recorder reports an unexpected form too
             answer = Answer(question, asked, given, None, error)
         self._answers.put(answer)

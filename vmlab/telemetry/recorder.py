@@ -130,7 +130,7 @@ class Recorder:
             for sample in samples:
                 try:
                     self._sink(sample)
-                except Exception as error:  # noqa: BLE001 - recording goes on, and the loss is told
+                except Exception as error:  # noqa: BLE001 - recording goes on, and the loss is reported
                     self._tell_loss(error)
 
     def _tell_loss(self, error: Exception) -> None:

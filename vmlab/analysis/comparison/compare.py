@@ -71,7 +71,7 @@ class Side:
         if cell is not None and cells and cells[0]["repeat"] == WARM_UP:
             raise UsageError(f"{label}: cell {cell} is the warm-up, which is never counted")
         if cell is not None and cells and cells[0].get("looped"):
-            raise UsageError(f"{label}: cell {cell} is a loop, which is no reading")
+            raise UsageError(f"{label}: cell {cell} is a loop, whose figures do not count")
         if cell is not None and cells and was_switched(cells[0]):
             raise UsageError(f"{label}: cell {cell} was switched mid-run, which invalidates it")
         cells = [c for c in cells if c["repeat"] != WARM_UP and not c.get("looped")]

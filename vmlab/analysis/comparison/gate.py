@@ -125,7 +125,7 @@ class Answer:
     """What is known of a condition at one row of a comparison, for one candidate.
 
     `axes` are those of the row; `found` is the row's difference, with the interval that decides, and `level` the same
-    of a bound on the figure itself. `because` says why nothing can be told, where that is not a matter of numbers.
+    of a bound on the figure itself. `because` says why nothing is known, where that is not a matter of numbers.
     `fails` tells whether the whole gate fails by it. `to_decide` is how many repeats, or runs a side, decide in four of
     five cases what is possible, if the figures go on as seen; None for more than are counted.
     """

@@ -174,7 +174,7 @@ def _not_compared(labels: Sequence[str], row: Row, place: int) -> str:
 def _elsewhere(
     comparison: Comparison, condition: Condition, workload: str, metric: str, *, measured: bool
 ) -> Iterator[Answer]:
-    """That nothing can be told where a side has no cell, or no cell has any figure of the workload."""
+    """That nothing is known where a side has no cell, or no cell has any figure of the workload."""
     places = [(axes, f"no cell of {', '.join(without)} is there") for axes, without in comparison.alone]
     for axes, because in [*([] if measured else [({}, f"no cell has a figure of {workload}")]), *places]:
         for label in comparison.labels[1:]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class RepeatsNeeded:
     """How many repeats it takes to prove a difference in one of `figures`, and to answer each of the claims, at least.
 
-    With fewer no reading whatever proves anything; how large a difference so many find depends on the host's noise.
+    With fewer no result proves anything; how large a difference so many find depends on the host's noise.
     """
 
     figures: int

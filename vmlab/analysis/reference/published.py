@@ -152,7 +152,7 @@ def _figure(document: RunDocument, figure: PublishedFigure, *, compares: bool) -
         return _relative(document, figure, printed, found, best_of)
     factor = unit_factor(figure.unit, found.reading.unit) if found.reading.unit else 1.0
     if factor is None:
-        reason = f"the run measures {figure.metric} in {found.reading.unit}, which cannot be told in {figure.unit}"
+        reason = f"the run measures {figure.metric} in {found.reading.unit}, which cannot be converted to {figure.unit}"
         return AnsweredFigure(figure, printed, Figure("missing"), reason=reason)
     ours = _scaled(found.reading.figure, factor)
     percent = None

@@ -83,7 +83,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
 def far_out(values: Sequence[float]) -> list[bool]:
     """Which values lie more than three interquartile ranges beyond the quartiles, as Tukey calls values far out.
 
-    Exploratory Data Analysis, 1977. None does among fewer than five, of which that cannot be told.
+    Exploratory Data Analysis, 1977. None does among fewer than five, of which that is not known.
     """
     if len(values) < _FEWEST_WITH_OUTLIERS:
         return [False] * len(values)

@@ -53,7 +53,7 @@ _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), help="
     type=click.IntRange(0, 100),
     metavar="PERCENT",
     help="Look for the number of tiles after which a further one adds less than this share of what one does alone; "
-    f"{SHARE_PERCENT:g} unless said.",
+    f"{SHARE_PERCENT:g} by default.",
 )
 @_json_option
 def show(

@@ -2,7 +2,7 @@
 
 A frame is the byte 0x1e, the length of the body as eight hexadecimal digits, the body as JSON in ASCII, and a newline.
 What is no frame is passed over up to the next 0x1e, which no body contains, so that bytes of an earlier connection do
-no harm. In a guest nothing but the standard library is at hand.
+no harm. In a guest nothing but the standard library is there.
 """
 
 from __future__ import annotations

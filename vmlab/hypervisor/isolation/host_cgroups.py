@@ -155,7 +155,7 @@ class OrderedHost:
         return GroupFiles(self._top(memory), memory.version, None if cpu is None else self._top(cpu), self.size.cpus)
 
     def _watch(self) -> None:
-        """Version 1 counts a kill in the cgroup of the process alone, which libvirt removes: ask to be told of each."""
+        """Version 1 counts a kill in the cgroup of the process alone, which libvirt removes: so ask for each."""
         memory = mount_of("memory", self._mounts)
         assert memory is not None
         if memory.version == 1 and self.size.memory_bytes is not None:

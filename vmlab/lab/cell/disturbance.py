@@ -44,7 +44,7 @@ async def until_steady(extremes: Callable[[str, float, float], tuple[float, floa
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence on what disturbed a cell; `breaks` if the cell is invalid for it, else it is told alone."""
+    """A sentence on what disturbed a cell; `breaks` if the cell is invalid for it, else it is only reported."""
 
     text: str
     breaks: bool
@@ -145,7 +145,7 @@ class Disturbance:
             yield Finding(f"{speed}: {CAUSES}{stolen}", breaks=False)
 
     def _of_memory(self, limits: Limits, allow: Allow) -> Iterator[Finding]:
-        """Where memory is overcommitted on purpose, its shortage is what is measured, and is told alone."""
+        """Where memory is overcommitted on purpose, its shortage is what is measured, and is only reported."""
         meant = allow.memory_overcommit
         if self.swapped_bytes > limits.swapped_bytes:
             swapped = f"the host swapped {format_bytes(int(self.swapped_bytes))} while the workloads ran"

@@ -20,7 +20,7 @@ from vmlab.plan.terms import CellPlan
 
 State = TypeVar("State", bound=str)
 LONGEST_PAUSE = 0.3
-"""Seconds for which a guest may stand still at a switch; a longer pause is told."""
+"""Seconds for which a guest may stand still at a switch; a longer pause is reported."""
 
 
 class LiveSwitch(ABC, Generic[State]):

@@ -30,7 +30,7 @@ class LiveTiles:
     """Adds and retires one tile at a time, while the workloads of a looped cell work.
 
     What is asked for is checked at once; the rest takes its
-    time in a task, and is told by events. A tile that cannot be added is cleared away, and what ran goes on.
+    time in a task, and is reported by events. A tile that cannot be added is cleared away, and what ran goes on.
     """
 
     def __init__(

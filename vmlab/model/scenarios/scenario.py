@@ -123,7 +123,7 @@ class Allow(ScenarioPart):
     unsafe_cache: bool = False
     """The cache mode ``unsafe`` may be used: a crash of the host may lose the guests' data."""
     noise: bool = False
-    """Cells count whatever else the host did: what would make them invalid for it is told as a notice."""
+    """Cells count whatever else the host did: what would make them invalid for it is reported as a notice."""
 
 
 TargetLimit = Annotated[

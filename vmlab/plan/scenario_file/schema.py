@@ -19,7 +19,7 @@ _TILES: Schema = {"type": "integer", "minimum": 1}
 
 
 def scenario_schema() -> Schema:
-    """A schema of draft 2020-12; kinds of workload are told apart by ``kind``."""
+    """A schema of draft 2020-12; kinds of workload are distinguished by ``kind``."""
     schema = Scenario.model_json_schema(by_alias=True)
     definitions: dict[str, Schema] = schema["$defs"]
     entry = definitions.pop("WorkloadEntry")

@@ -20,7 +20,7 @@ from vmlab.report.run.tiles_text import brief, climb_of
 from vmlab.report.words import NOT_MEASURED, host_number, number, plural
 from vmlab.store.reader import RunReader
 
-_DELIVERS = {True: "delivers", False: "misses", None: "is no reading"}
+_DELIVERS = {True: "delivers", False: "misses", None: "does not count"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ class Group(Protocol):
     """
 
     title: str
-    """What the user is told to be missing when the group cannot be read."""
+    """What is reported to be missing when the group cannot be read."""
 
     names: tuple[str, ...]
     """The names of the values in order; a new object whenever the last reading changed them."""

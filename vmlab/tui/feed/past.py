@@ -38,7 +38,7 @@ def intent_of(reader: RunReader) -> Intent:
 
 
 def planned_axes(folder: Path) -> tuple[Axes, ...]:
-    """The axis values of all cells that the run in `folder` was started with; () where that cannot be told."""
+    """The axis values of all cells that the run in `folder` was started with; () where they are not known."""
     from vmlab.lab.process.prepared import plan_of
     from vmlab.lab.process.run_folder import RunFolder
 

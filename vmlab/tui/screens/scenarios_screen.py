@@ -33,7 +33,7 @@ from vmlab.tui.widgets.text_board import TextBoard
 
 _FIRST_SIZE = "demo"
 _ROOMY = 36
-"""Rows from which on the publication is told."""
+"""Rows from which on the publication is shown."""
 _MOST_CLAIMS = 4
 
 

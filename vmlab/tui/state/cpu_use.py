@@ -10,7 +10,7 @@ from typing import NamedTuple
 from vmlab.model.sample import Sample
 
 MUCH_PERCENT = 20.0
-"""From this share of the CPUs on, other work on the host is told of: it makes figures of the lab doubtful."""
+"""From this share of the CPUs on, other work on the host is shown: it makes figures of the lab doubtful."""
 
 
 class CpuUse(NamedTuple):

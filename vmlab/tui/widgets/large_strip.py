@@ -74,13 +74,13 @@ class LargeStrip(Painted):
 
 
 def _told(cell: CellView) -> tuple[str, str]:
-    """The axis that is told, with its value: the cache mode where the cell has one."""
+    """The axis that is shown, with its value: the cache mode where the cell has one."""
     cache = cell.axis("cache")
     return ("cache", str(cache)) if cache is not None else _told_of(cell.axes)
 
 
 def _coming(cell: CellView, axes: Mapping[str, AxisValue]) -> tuple[str, str]:
-    """What is told of the next cell: the axis that is told of this one, unless only others change."""
+    """What is shown of the next cell: the axis that is shown of this one, unless only others change."""
     changed = {name: value for name, value in axes.items() if cell.axis(name) != value}
     return _told_of(tuple((changed or axes).items()))
 

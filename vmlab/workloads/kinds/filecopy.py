@@ -39,7 +39,7 @@ _FILE_OVERHEAD = 1_500
 """Inode, folder entry and journal; like all such constants below, what the guests' disks really counted."""
 _FILE_SECONDS = {"kvm": 0.0015, "tcg": 0.011}
 _BYTES_PER_SECOND = {"kvm": 200e6, "tcg": 20e6}
-"""Of one way. Measured on two idle cores under TCG; no KVM was at hand, so its figure is a guess."""
+"""Of one way. Measured on two idle cores under TCG; its figure for KVM is a guess."""
 
 
 class FilecopyParams(WorkloadParams):

@@ -35,7 +35,7 @@ from vmlab.workloads.services import ACCESS_LOG
 from vmlab.workloads.verification import demand_equal, demand_success
 
 _REQUEST_SECONDS = {"kvm": 0.03, "tcg": 0.26}
-"""Measured on two idle cores under TCG; no KVM was at hand, so its figure is a guess."""
+"""Measured on two idle cores under TCG; its figure for KVM is a guess."""
 _LOG_BYTES = 5_000
 _SILENT_BELOW = 200
 """With fewer requests ab prints little or no progress, so it is run with an option to print each answer's header."""

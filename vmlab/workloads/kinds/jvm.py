@@ -57,7 +57,7 @@ class JvmParams(WorkloadParams):
     """Amounts of the ``jvm`` workload."""
 
     members: Annotated[tuple[Member, ...], EACH_ONCE] = Field(default=_MEMBERS, min_length=1)
-    """Which members run, one after another, in this order; all eight unless said."""
+    """Which members run, one after another, in this order; all eight by default."""
     operations: int = Field(default=20, ge=1, le=100_000)
     """Operations of each member that are timed, of all threads together."""
     warmup: int = Field(default=2, ge=0, le=10_000)

@@ -38,7 +38,7 @@ _TRANSACTION_BYTES = 10_000
 """Heap, indexes, log and journal, as a guest's disk counted them."""
 _TRANSACTION_SECONDS = {"kvm": 0.003, "tcg": 0.026}
 _ROW_SECONDS = {"kvm": 2e-5, "tcg": 1.5e-4}
-"""Measured on two idle cores under TCG; no KVM was at hand, so its figure is a guess."""
+"""Measured on two idle cores under TCG; its figure for KVM is a guess."""
 
 
 class OltpParams(WorkloadParams):
@@ -55,7 +55,7 @@ class OltpParams(WorkloadParams):
     rows: int = Field(default=5_000, ge=1_000, le=10_000_000)
     """Rows of each table. With few rows transactions deadlock, and each deadlock costs a second of waiting."""
     access: Literal["special", "uniform"] = "special"
-    """Which rows are asked for: few of them most of the time, as sysbench does unless told, or all equally often."""
+    """Which rows are asked for: few of them most of the time, as sysbench does by default, or all equally often."""
     range_selects: bool = True
     """Whether a transaction has four SELECTs of 100 rows each besides its ten of one row."""
     preload: bool = False

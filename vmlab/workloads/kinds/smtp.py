@@ -42,7 +42,7 @@ from vmlab.workloads.verification import demand_equal, demand_success
 
 _CLOCK_PORT = 40025
 _MESSAGE_SECONDS = {"kvm": 0.01, "tcg": 0.1}
-"""Measured on two idle cores under TCG; no KVM was at hand, so its figure is a guess."""
+"""Measured on two idle cores under TCG; its figure for KVM is a guess."""
 _TIMES_WRITTEN = 3
 _MESSAGE_OVERHEAD = 16_384
 """Queue, mailbox and journal with a flush for each, as a guest's disk counted them."""

@@ -58,7 +58,7 @@ class SystemParams(WorkloadParams):
     """Amounts of the ``system`` workload."""
 
     tests: Annotated[tuple[Test, ...], EACH_ONCE] = Field(default=("dhrystone", "whetstone", "copy"), min_length=1)
-    """Which tests run, one after another, in this order; all three unless said."""
+    """Which tests run, one after another, in this order; all three by default."""
     runs: int = Field(default=200_000_000, ge=10, le=2_000_000_000)
     """Runs of ``dhrystone``."""
     cycles: int = Field(default=50_000, ge=10, le=100_000_000)

@@ -46,7 +46,7 @@ class SpecjvmParams(WorkloadParams):
     """Amounts of the ``specjvm`` workload."""
 
     benchmarks: Annotated[tuple[str, ...], EACH_ONCE] = Field(default=_DEFAULT, min_length=1)
-    """Which benchmarks run, by SPEC's names; unless said, those of a published report on Java 17."""
+    """Which benchmarks run, by SPEC's names; by default those of a published report on Java 17."""
     warmup: Seconds = Field(default=120.0, ge=1, le=3600)
     """Warm-up of each benchmark, in whole seconds."""
     time: Seconds = Field(default=240.0, ge=1, le=36000)

@@ -133,7 +133,7 @@ class ChartBoard(Painted):
         return across, (width - _GAP * (across - 1)) // across, panels
 
     def repaint(self) -> None:
-        """Draw all charts in columns; what never moved is told in lines below, and the time axis is the last line."""
+        """Draw all charts in columns; what never moved stands in lines below, and the time axis is the last line."""
         width, height = self.size
         if not width or not height:
             return

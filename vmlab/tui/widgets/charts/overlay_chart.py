@@ -72,7 +72,7 @@ class OverlayChart(Painted):
 
     @property
     def _has_signs(self) -> bool:
-        """Whether lines are told apart by signs, as there is no colour for that or nothing finer to draw with."""
+        """Whether lines are distinguished by signs, as there is no colour for that or nothing finer to draw with."""
         return self.glyphs.plain or self.app.no_color
 
     @property
