@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 from codecs import getincrementaldecoder
 from typing import Any
 
@@ -24,6 +25,9 @@ class WaitingDriver(LinuxDriver):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        # Textual draws on standard error, which users redirect: then there would be a console on no terminal.
+        assert sys.__stdout__ is not None
+        self._file = sys.__stdout__
         self._ending, self._end = os.pipe()
         """A byte in the pipe ends the thread that reads."""
 

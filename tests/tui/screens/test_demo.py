@@ -149,10 +149,15 @@ def test_its_chapters_are_printed_without_root_network_or_state(state: Path) -> 
     assert list(state.iterdir()) == []
 
 
-def test_it_plays_on_a_terminal_without_root_network_or_state(state: Path) -> None:
+def test_it_plays_on_a_terminal_without_root_network_or_state(state: Path, tmp_path: Path) -> None:
+    """Also where standard error goes to a file."""
     near, far = pty.openpty()
+    errors = tmp_path / "errors"
     env = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-    with subprocess.Popen(command("demo"), stdin=far, stdout=far, stderr=far, env=env) as console:
+    with (
+        errors.open("wb") as error,
+        subprocess.Popen(command("demo"), stdin=far, stdout=far, stderr=error, env=env) as console,
+    ):
         os.close(far)
         written = b""
         try:
@@ -166,7 +171,7 @@ def test_it_plays_on_a_terminal_without_root_network_or_state(state: Path) -> No
             os.close(near)
             console.wait(240)
     assert b"One tile" in written and b"RECORDING" in written
-    assert console.returncode == 0
+    assert (console.returncode, errors.read_bytes()) == (0, b"")
     assert list(state.rglob("*.sqlite")) == []
 
 
