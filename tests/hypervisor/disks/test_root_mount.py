@@ -1,4 +1,7 @@
-"""The image's root on the host: read-only, on a loop device that goes by itself."""
+"""The image's root on the host: read-only, on a loop device that goes by itself.
+
+Loop devices belong to the whole machine: each test has a name of its own for its lab, as others run beside it.
+"""
 
 import json
 import os
@@ -91,7 +94,7 @@ def test_the_files_of_a_killed_runner_go_with_a_sweep(isolated: Start, disk: Pat
     assert (tmp_path / "disks/host.data/t2/made 2").exists()
     os.kill(program.pid, signal.SIGKILL)
     program.communicate(timeout=240)
-    sweep(tmp_path / "journal.jsonl", tmp_path / "disks", "test")
+    sweep(tmp_path / "journal.jsonl", tmp_path / "disks", tmp_path.name)
     assert list((tmp_path / "disks").iterdir()) == []
     assert gone(disk)
 
@@ -103,7 +106,7 @@ def test_a_killed_runner_leaves_no_loop_device(isolated: Start, disk: Path, tmp_
     assert loops(disk) != ""
     os.kill(program.pid, signal.SIGKILL)
     program.communicate(timeout=240)
-    sweep(tmp_path / "journal.jsonl", tmp_path / "disks", "test")
+    sweep(tmp_path / "journal.jsonl", tmp_path / "disks", tmp_path.name)
     assert gone(disk)
 
 
@@ -113,13 +116,13 @@ def test_a_sweep_detaches_the_labs_loop_device_and_no_other(tmp_path: Path) -> N
     ours, other = tmp_path / "ours.raw", tmp_path / "other.raw"
     for file in (ours, other):
         file.write_bytes(bytes(2**20))
-    held = loop_devices.attach(ours, loop_devices.mark_of("test"))
+    held = loop_devices.attach(ours, loop_devices.mark_of(tmp_path.name))
     device = str(Path(f"/proc/self/fd/{held}").readlink())
     second = attach(other)
     try:
-        for mark in (loop_devices.mark_of("test"), loop_devices.mark_of("another"), str(other)):
+        for mark in (loop_devices.mark_of(tmp_path.name), loop_devices.mark_of("another"), str(other)):
             journal.add(JournalEntry("loop", mark))
-        assert sweep(journal.path, tmp_path / "disks", "test") == [device]
+        assert sweep(journal.path, tmp_path / "disks", tmp_path.name) == [device]
         os.close(held)
         assert gone(ours)
         assert loops(other) != ""
@@ -129,6 +132,6 @@ def test_a_sweep_detaches_the_labs_loop_device_and_no_other(tmp_path: Path) -> N
 
 def test_it_is_refused_outside_of_a_lab(disk: Path, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
-    with pytest.raises(HypervisorUnavailable), mounted_root(disk, tmp_path, "test", journal):
+    with pytest.raises(HypervisorUnavailable), mounted_root(disk, tmp_path, tmp_path.name, journal):
         pass
     assert not journal.path.exists()

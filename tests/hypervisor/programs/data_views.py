@@ -25,8 +25,8 @@ def main(disk: str, folder: str, end: str) -> None:
     place = Path(folder)
     disks, journal = place / "disks", Journal(place / "journal.jsonl")
     disks.mkdir()
-    with mounted_root(Path(disk), place, "test", journal) as root, ExitStack() as closing:
-        data = closing.enter_context(host_data(disks, "test", journal, [1, 2]))
+    with mounted_root(Path(disk), place, place.name, journal) as root, ExitStack() as closing:
+        data = closing.enter_context(host_data(disks, place.name, journal, [1, 2]))
         for tile, own in data.items():
             (own / f"of {tile}").touch()
         with ExitStack() as inner:

@@ -21,7 +21,7 @@ def writes(folder: Path, original: Path) -> bool:
 def main(disk: str, folder: str, end: str) -> None:
     """Print one line of JSON from within the mount; on ``end`` also what is left after it."""
     journal = Journal(Path(folder) / "journal.jsonl")
-    with mounted_root(Path(disk), Path(folder), "test", journal) as root:
+    with mounted_root(Path(disk), Path(folder), Path(folder).name, journal) as root:
         try:
             (root / "etc" / "new").touch()
             writable = True
