@@ -1,18 +1,18 @@
 """What control runs show as measured and at the CPUs' best speed (``python -m bench.control_runs``).
 
-    python -m bench.control_runs --runs 10 --kept FILE [--slow 15 [--guest front] [--used 100]]
+    python -m bench.control_runs --runs 10 --kept FILE [--slow 15] [--guest front] [--used 100]
 
-Runs the tile with one configuration as both sides, smoke size, eight repeats, one run after the other, until FILE
-names so many. FILE has the ids alone, and figures are read from the runs' records; asked again, only runs that are
-missing are made.
+Runs the tile at size smoke with eight repeats, one run after the other, until FILE names so many. FILE has the ids
+alone, and figures are read from the runs' records; asked again, only runs that are missing are made.
 
-With ``--slow`` the side ``slow`` is slower: its guest has a CPU quota of ``--used`` / (1 + PERCENT / 100) percent. That
-makes longer by PERCENT what is bound by that virtual CPU alone, where the guest uses so much of a CPU without the
-quota. The difference as measured says how much it was.
+Each run has three sides: `base`, `same`, which is configured alike, and `slow`, whose guest has a CPU quota of
+``--used`` / (1 + ``--slow`` / 100) percent. That makes longer by ``--slow`` what is bound by that virtual CPU alone,
+where the guest uses so much of a CPU without the quota. The difference as measured says how much it was.
 
-For each run: the speed of its CPUs; by figure half of the interval's width; the share of all relabellings, in which
-whole repeats swap their sides, that alarm; and whether a difference is proven. Then the spread of each workload's times
-over all cells, as measured and corrected, and the power of the speed that they follow: -1 is time inverse to speed.
+For `same` and for `slow` against `base`: by figure half of the interval's width, and whether a difference is proven;
+for `same` the share of all relabellings, in which whole repeats swap their sides, that alarm. Then the spread of each
+workload's times over all cells of `base` and `same`, as measured and corrected, and the power of the speed that they
+follow: -1 is time inverse to speed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import json
 import math
 import statistics
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.alarms import quota, started
@@ -39,17 +39,27 @@ from vmlab.model.run import RUN_TIME
 from vmlab.store.reader import RunReader
 
 TILE = Path(__file__).parent.parent / "scenarios" / "tile.yaml"
+SAME, SLOW = CANDIDATES = ("same", "slow")
 
 
-def slowed_tile(guest: str, percent: float, used: float) -> str:
-    """The tile with a side ``slow``, which has a quota, against ``base``."""
+def three_sides(guest: str, percent: float, used: float) -> str:
+    """The tile with the sides `base`, `same` and `slow`, whose `guest` has a quota."""
     slow = f"{{guests.{guest}.cpu_quota: {quota(percent) * used / 100:.4g}}}"
-    # As a control run has it, so that both use the same snapshots.
-    sides = f"  cache: [none]\n  side: {{points: {{base: {{}}, slow: {slow}}}}}\n"
+    # Two sides that set nothing are refused; this one sets what the guest has.
+    same = f"{{guests.{guest}.vcpus: 1}}"
+    sides = f"  cache: [none]\n  side: {{points: {{base: {{}}, same: {same}, slow: {slow}}}}}\n"
     text = TILE.read_text(encoding="utf-8").replace("  cache: [none, writeback]\n", sides)
     text = text.replace("table: {columns: cache, rows: workloads, baseline: none}\n", "")
+    # In random order within each block, so that no side is always the first.
+    text = text.replace("    order: as written\n", "")
     head, _, _ = text.partition("\nreference:\n")
     return head.replace("# yaml-language-server: $schema=schema.json\n", "") + "\n"
+
+
+def rows_of(document: RunDocument, candidate: str) -> list[Row]:
+    """The times of the side `candidate` against `base`, as a run of these two alone would have them."""
+    sides = [side for side in sides_by_axis(document) if side.label.split()[-1] in ("base", candidate)]
+    return [row for row in compare(sides).rows if row.metric in (RUN_TIME, WALL_SECONDS)]
 
 
 def _document(run: str) -> RunDocument:
@@ -79,16 +89,18 @@ def alarms(family: Sequence[Sequence[Figure]]) -> float:
 
 def run_lines(document: RunDocument) -> Iterator[str]:
     """What one run shows."""
-    rows = [row for row in compare(sides_by_axis(document)).rows if row.metric in (RUN_TIME, WALL_SECONDS)]
     speed = document["run"]["speed"]
     words = (
         "not traced" if speed is None else f"{speed['mean_percent']:.0f} % ({speed['lowest_percent']:.0f} % at least)"
     )
     yield f"{document['run']['id']}: {len(document['cells'])} cells, speed {words}"
-    for row in rows:
-        (raw,), (steady,) = row.differences, row.at_best_speed
-        corrected = "" if steady is None else f"; at best speed ±{_half_width(steady):.1f} %, {steady.verdict}"
-        yield f"  {row.workload}: {raw.percent:+.1f} %, ±{_half_width(raw):.1f} %, {raw.verdict}{corrected}"
+    for candidate in CANDIDATES:
+        for row in rows_of(document, candidate):
+            (raw,), (steady,) = row.differences, row.at_best_speed
+            corrected = "" if steady is None else f"; at best speed ±{_half_width(steady):.1f} %, {steady.verdict}"
+            measured = f"{raw.percent:+.1f} %, ±{_half_width(raw):.1f} %, {raw.verdict}"
+            yield f"  {candidate}, {row.workload}: {measured}{corrected}"
+    rows = rows_of(document, SAME)
     shares = [("as measured", [row.figures for row in rows])]
     if any(row.figures_at_best_speed for row in rows):
         # What is not corrected is in the family as it was measured.
@@ -104,7 +116,12 @@ def _power(times: Sequence[float], speeds: Sequence[float]) -> float:
 
 def kind_lines(documents: Sequence[RunDocument]) -> Iterator[str]:
     """How each workload's times follow the speed over all cells of all runs."""
-    cells = [cell for one in documents for cell in one["cells"] if cell["outcome"] == "passed" and not cell["warm_up"]]
+    cells = [
+        cell
+        for one in documents
+        for cell in one["cells"]
+        if cell["outcome"] == "passed" and not cell["warm_up"] and cell["axes"]["side"] != SLOW
+    ]
     for name in dict.fromkeys(one["workload"] for cell in cells for one in cell["workloads"]):
         found = list(_times(cells, name))
         if len(found) < 3:
@@ -128,23 +145,24 @@ def _times(cells: Sequence[CellDocument], workload: str) -> Iterator[tuple[float
             yield taken[0], 100 * at_best / taken[0], at_best
 
 
-def summary_lines(documents: Sequence[RunDocument]) -> Iterator[str]:
+def summary_lines(documents: Sequence[RunDocument], candidate: str) -> Iterator[str]:
     """Medians over all figures of all runs, and in how many runs anything is proven."""
-    every = [compare(sides_by_axis(document)).rows for document in documents]
-    rows = [row for one in every for row in one if row.metric in (RUN_TIME, WALL_SECONDS)]
+    every = [rows_of(document, candidate) for document in documents]
+    rows = [row for one in every for row in one]
     for name, of in (("as measured", _measured(rows)), ("at best speed", _steady(rows))):
         if of:
             widths = [_half_width(one) for one in of.values()]
-            yield f"{name}: median half-width ±{statistics.median(widths):.1f} % of {len(widths)} intervals"
-    both = list(_steady(rows))
+            median = statistics.median(widths)
+            yield f"{candidate}, {name}: median half-width ±{median:.1f} % of {len(widths)} intervals"
+    both = _steady(rows)
     if both:
-        ratio = [_half_width(_steady(rows)[place]) / _half_width(_measured(rows)[place]) for place in both]
-        yield f"half-width at best speed over that as measured: median {statistics.median(ratio):.2f}"
+        ratio = [_half_width(steady) / _half_width(_measured(rows)[place]) for place, steady in both.items()]
+        yield f"{candidate}: half-width at best speed over that as measured: median {statistics.median(ratio):.2f}"
     for name, chosen in (("as measured", "differences"), ("at best speed", "at_best_speed")):
         proven = sum(
             any(one is not None and one.proven for row in each for one in getattr(row, chosen)) for each in every
         )
-        yield f"runs in which a difference is proven {name}: {proven} of {len(every)}"
+        yield f"{candidate}: runs in which a difference is proven {name}: {proven} of {len(every)}"
 
 
 def _measured(rows: Sequence[Row]) -> dict[int, Difference]:
@@ -161,25 +179,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10, help="how many runs there are to be")
     parser.add_argument("--kept", type=Path, required=True, help="the file with the ids of the runs")
-    parser.add_argument("--slow", type=float, metavar="PERCENT", help="one side is slower by so much")
+    parser.add_argument("--slow", type=float, default=15.0, metavar="PERCENT", help="how much slower one side is")
     parser.add_argument("--guest", default="front", help="the guest that is slowed")
     parser.add_argument("--used", type=float, default=100.0, metavar="PERCENT", help="of a CPU, without the quota")
+    parser.add_argument("--steady", metavar="SECONDS", help="each cell waits so long for a steady speed")
     asked = parser.parse_args()
-    known: Mapping[str, list[str]] = json.loads(asked.kept.read_text()) if asked.kept.exists() else {}
-    which = f"{asked.guest} slower by {asked.slow:g} % of {asked.used:g} %" if asked.slow else "control"
-    kept = {**known, which: list(known.get(which, []))}
+    kept: list[str] = json.loads(asked.kept.read_text()) if asked.kept.exists() else []
     with tempfile.TemporaryDirectory() as folder:
-        scenario, options = "tile", ["--control"]
-        if asked.slow:
-            slowed = Path(folder) / "tile-slowed.yaml"
-            slowed.write_text(slowed_tile(asked.guest, asked.slow, asked.used), encoding="utf-8")
-            scenario, options = str(slowed), []
-        for _ in range(asked.runs - len(kept[which])):
-            kept[which].append(started(scenario, "--size", "smoke", *options))
+        scenario = Path(folder) / "control.yaml"
+        scenario.write_text(three_sides(asked.guest, asked.slow, asked.used), encoding="utf-8")
+        options = ["--steady", asked.steady] if asked.steady else []
+        for _ in range(asked.runs - len(kept)):
+            kept.append(started(scenario, "--size", "smoke", *options))
             asked.kept.write_text(json.dumps(kept, indent=1) + "\n")
-    documents = [_document(run) for run in kept[which][: asked.runs]]
+    documents = [_document(run) for run in kept[: asked.runs]]
     lines = [line for document in documents for line in run_lines(document)]
-    print("\n".join([*lines, *kind_lines(documents), *summary_lines(documents)]))
+    summaries = [line for candidate in CANDIDATES for line in summary_lines(documents, candidate)]
+    print("\n".join([*lines, *kind_lines(documents), *summaries]))
 
 
 if __name__ == "__main__":

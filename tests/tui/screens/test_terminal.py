@@ -12,6 +12,7 @@ from tests.tui.pictures import keys_to
 from tests.tui.tmux import Tmux
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.places import runs_folder
+from vmlab.store.reader import RunReader
 from vmlab.store.run_list import list_runs
 
 pytestmark = [
@@ -22,6 +23,11 @@ pytestmark = [
     pytest.mark.usefixtures("image"),
     pytest.mark.timeout(1200),
 ]
+
+
+def events_of(folder: RunFolder) -> int:
+    with RunReader(folder.store) as reader:
+        return sum(1 for _ in reader.events())
 
 
 def test_the_whole_day_by_keyboard_with_a_terminal_that_is_killed_in_between(tmux: Tmux) -> None:
@@ -42,7 +48,10 @@ def test_the_whole_day_by_keyboard_with_a_terminal_that_is_killed_in_between(tmu
 
     # The terminal dies; the run does not.
     tmux.kill()
-    time.sleep(3)
+    until, told = time.monotonic() + 60, events_of(folder)
+    while events_of(folder) == told:
+        assert time.monotonic() < until, "nothing more is heard of the run"
+        time.sleep(0.05)
     assert folder.alive()
     tmux.open()
     tmux.shows("● LIVE", "cell 1/2", "tile smoke")
