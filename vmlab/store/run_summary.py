@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import CellEnded, RepeatsEnded, RunEnded, RunStarted
-from vmlab.model.run import RUNNING, Outcome
+from vmlab.model.run import RUNNING, UNREADABLE, Outcome
 from vmlab.store.life import is_alive, process_ids
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import RunSummary
@@ -24,6 +24,7 @@ def summarise(store: Path) -> RunSummary:
     done = missed = aborted = 0
     enough: int | None = None
     problem = None
+    unended: str = Outcome.ABORTED
     try:
         with RunReader(store) as reader:
             done = reader.count(CellEnded)
@@ -44,12 +45,12 @@ def summarise(store: Path) -> RunSummary:
     except NotBegunError as error:
         problem = None if alive else str(error)
     except VmlabError as error:
-        problem = str(error)
+        problem, unended = str(error), UNREADABLE
     return RunSummary(
         id=folder.name,
         scenario=started.scenario if started else "",
         size=started.size if started else "",
-        outcome=ended.outcome if ended else RUNNING if alive else Outcome.ABORTED,
+        outcome=ended.outcome if ended else RUNNING if alive else unended,
         started=started.wall if started else None,
         ended=ended.wall if ended else None,
         runner_pid=_runner_pid(folder) if alive and ended is None else None,

@@ -10,7 +10,7 @@ import click
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.model.moments import time_of_day
-from vmlab.model.run import Outcome
+from vmlab.model.run import RUNNING
 from vmlab.report.listing import names_text, runs_text
 from vmlab.store.run_list import list_runs
 from vmlab.store.runs import RunSummary, bytes_of
@@ -38,7 +38,7 @@ def ls(scenarios: bool, as_json: bool) -> None:
 
 def _say_what_is_left(runs: Sequence[RunSummary]) -> None:
     """Point to `vmlab clean` where runs that were killed left something on the host."""
-    killed = [run.id for run in runs if run.outcome == Outcome.ABORTED and run.ended is None]
+    killed = [run.id for run in runs if run.outcome != RUNNING and run.ended is None]
     if not killed:
         return
     from vmlab.lab.process.dead_runs import remains

@@ -15,6 +15,7 @@ _SIGNS = {
     "invalid": ("!", "!"),
     "failed": ("✗", "x"),
     "aborted": ("■", "#"),
+    "unreadable": ("?", "?"),
     "created": ("◔", "."),
     "booted": ("◑", "o"),
     "identified": ("◑", "o"),
@@ -31,6 +32,7 @@ _TONES = {
     "invalid": "warning",
     "failed": "bad",
     "aborted": "bad",
+    "unreadable": "bad",
     "gone": "quiet",
 }
 
