@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.called import ended
 from tests.store.stories import WALL, Story
-from vmlab.cli.main import command_line
 from vmlab.hypervisor import checks, kvm_probe
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.lab.process import preflight
@@ -41,14 +41,6 @@ def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
         (folder.disks / name).touch()
         journal.add(JournalEntry("file", str(folder.disks / name)))
     return folder
-
-
-def ended(*words: str) -> int:
-    """The exit code of a command in this process."""
-    try:
-        return command_line([*words])
-    except SystemExit as end:
-        return int(end.code or 0)
 
 
 def over(run: str) -> RunFolder:
@@ -121,7 +113,7 @@ def test_doctor_without_root_names_what_would_help_at_every_check_that_needs_it(
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert ended("doctor") == 3
     lines = capsys.readouterr().out.splitlines()
-    remedy = "     mend: run vmlab as root, as in sudo vmlab run SCENARIO"
+    remedy = "     fix: run vmlab as root, as in sudo vmlab run SCENARIO"
     assert lines[0].startswith("NOT root: this user is not root") and lines[1] == remedy
     refused = [place for place, line in enumerate(lines) if "by this user" in line or "may not open" in line]
     assert len(refused) >= 2 and all(lines[place + 1] == remedy for place in refused)

@@ -47,9 +47,9 @@ def packages() -> list[str]:
 
 
 def dependencies() -> list[str]:
-    """What the program needs from Python."""
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
-    return list(project["project"]["dependencies"])
+    """What the program needs from Python to run guests."""
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    return [*project["dependencies"], *project["optional-dependencies"]["lab"]]
 
 
 def address(codename: str) -> str:

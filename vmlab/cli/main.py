@@ -60,7 +60,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "snapshot": CommandEntry("commands.snapshot_commands.snapshot", "List or remove guest snapshots."),
     "rm": CommandEntry("commands.upkeep_commands.rm", "Delete runs."),
     "clean": CommandEntry("commands.upkeep_commands.clean", "Clean up after crashed runs."),
-    "doctor": CommandEntry("commands.upkeep_commands.doctor", "Check the requirements of runs and how to meet them."),
+    "doctor": CommandEntry("commands.doctor_command.doctor", "Check the requirements of runs and how to meet them."),
 }
 
 

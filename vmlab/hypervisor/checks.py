@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import util
 from pathlib import Path
 
 from vmlab.hypervisor import kvm_probe
@@ -13,6 +15,7 @@ from vmlab.hypervisor.disks.overlays import supports_direct
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.model.places import cache_folder, runs_folder, state_folder
 from vmlab.model.scenarios.host_settings import HOST_PARTS, HOST_SETTINGS
+from vmlab.system.packages import extra_command, extra_packages, install_command, installing
 from vmlab.telemetry.cpu_speed import LABEL, NO_TRACE, speed_now
 from vmlab.telemetry.host.power import Power
 from vmlab.telemetry.setting_files import CANNOT_WRITE, unsettable
@@ -33,14 +36,23 @@ PROGRAMS = {
     "gcc": "gcc",
 }
 """The programs that a lab needs, each with Debian's package for it."""
+_EXTRAS = {
+    "lab": ("libvirt", "libvirt-python", "runs need it"),
+    "disk": ("pyfuse3", "pyfuse3", "the emulated disk needs it"),
+    "report": ("matplotlib", "matplotlib", "reports as HTML need it"),
+    "parquet": ("pyarrow", "pyarrow", "exports as Parquet need it"),
+}
+"""By the extra of vmlab that brings it: a module, its Python package, and who needs it."""
+_NEEDED_EXTRA = "lab"
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of one check. `required` is False for what a lab can run without; `remedy` is a command, where there
-    is one.
+    """The result of one check. `required` is False for what a lab can run without; `remedy` is what a user can do, a
+    command where there is one.
 
-    A lab can run when every required check is `ok`.
+    `packages` (Debian's names) are installed and `command` is run to repair it, in this order; `own` tells a command
+    that changes vmlab's own Python packages alone. A lab can run when every required check is `ok`.
     """
 
     name: str
@@ -48,6 +60,32 @@ class Check:
     detail: str
     remedy: str | None = None
     required: bool = True
+    packages: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    own: bool = False
+
+
+def repairs(found: Sequence[Check]) -> list[tuple[str, ...]]:
+    """The commands that repair what is not `ok`, in order; through sudo where this user is not root.
+
+    What no command repairs is left out.
+    """
+    wrong = [check for check in found if not check.ok]
+    packages = dict.fromkeys(name for check in wrong for name in check.packages)
+    of_host = [check.command for check in wrong if check.command and not check.own]
+    if packages and (install := install_command(*packages, unasked=True)):
+        fresh = [("apt-get", "update")] if install[0] == "apt-get" else []
+        of_host = [*fresh, install, *of_host]
+    sudo = () if os.geteuid() == 0 else ("sudo",)
+    return [*((*sudo, *one) for one in of_host), *(check.command for check in wrong if check.own)]
+
+
+def _installed(name: str, ok: bool, detail: str, *packages: str, required: bool = True) -> Check:
+    return Check(name, ok, detail, installing(*packages), required, packages)
+
+
+def _switched(name: str, ok: bool, detail: str, *command: str) -> Check:
+    return Check(name, ok, detail, shlex.join(command), command=command)
 
 
 def checks() -> list[Check]:
@@ -62,7 +100,8 @@ def _checks() -> Iterator[Check]:
     yield _libvirt_driver()
     for program, package in PROGRAMS.items():
         path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-        yield Check(program, path is not None, path or "not installed", f"apt-get install {package}")
+        yield _installed(program, path is not None, path or "not installed", package)
+    yield from _extras()
     yield from _kernel_features()
     yield _cgroup()
     yield _direct()
@@ -80,7 +119,17 @@ def _libvirt_driver() -> Check:
     patterns = (f"lib/*/{_DRIVER}", f"lib*/{_DRIVER}")
     found = next((path for pattern in patterns for path in Path("/usr").glob(pattern)), None)
     detail = str(found) if found else f"{Path(_DRIVER).name} is not installed"
-    return Check("libvirt QEMU driver", found is not None, detail, "apt-get install libvirt-daemon-driver-qemu")
+    return _installed("libvirt QEMU driver", found is not None, detail, "libvirt-daemon-driver-qemu")
+
+
+def _extras() -> Iterator[Check]:
+    """The Python packages that are installed only where they are wanted."""
+    for extra, (module, package, who) in _EXTRAS.items():
+        there = util.find_spec(module) is not None
+        compilers, command = extra_packages(extra), extra_command(extra)
+        remedy = " && ".join([*([installing(*compilers)] if compilers else []), shlex.join(command)])
+        detail = "installed" if there else f"not installed: {who}"
+        yield Check(package, there, detail, remedy, extra == _NEEDED_EXTRA, compilers, command, own=True)
 
 
 def _kernel_features() -> Iterator[Check]:
@@ -88,10 +137,10 @@ def _kernel_features() -> Iterator[Check]:
         there = Path(f"/proc/self/ns/{name}").exists()
         allowed = _limit_of(name) > 0
         detail = "allowed" if there and allowed else "switched off"
-        yield Check(f"{name} namespaces", there and allowed, detail, f"sysctl user.max_{name}_namespaces=1000")
+        yield _switched(f"{name} namespaces", there and allowed, detail, "sysctl", f"user.max_{name}_namespaces=1000")
     for device, module in (("/dev/net/tun", "tun"), ("/dev/loop-control", "loop")):
         there = Path(device).exists()
-        yield Check(device, there, "there" if there else "missing", f"modprobe {module}")
+        yield _switched(device, there, "there" if there else "missing", "modprobe", module)
 
 
 def _limit_of(namespace: str) -> int:
@@ -176,7 +225,7 @@ def _speed() -> Check:
     try:
         mean, low, high = speed_now(_SPEED_SECONDS)
     except OSError as error:
-        return Check(LABEL, False, f"{NO_TRACE}: {error}", "apt-get install gcc", required=False)
+        return _installed(LABEL, False, f"{NO_TRACE}: {error}", "gcc", required=False)
     average = f"{mean:.0f} % of the best within {_SPEED_SECONDS:g} s on average"
     return Check(LABEL, True, f"{average}, by CPU between {low:.0f} and {high:.0f} %", required=False)
 

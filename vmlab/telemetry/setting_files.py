@@ -74,7 +74,7 @@ def why_no_emulated_disk() -> str:
         if not device.exists():
             return f"{device} is missing: modprobe {module}"
     if util.find_spec("pyfuse3") is None:
-        return "the Python package pyfuse3 is missing: pip install 'vmlab[disk]', which needs libfuse3-dev"
+        return "the Python package pyfuse3 is missing: `vmlab doctor --fix` installs it"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ from vmlab.report.words import plural
 from vmlab.store.archive import pack, unpack
 from vmlab.store.reader import RunReader
 from vmlab.system.new_file import new_file
+from vmlab.system.packages import extra_command
 
 Place = tuple[str, str]
 """What makes a table of runs, or an empty text, and what writes it, or else the runs; both are in `report.exports`."""
@@ -125,7 +127,7 @@ def _write(place: Place, runs: Sequence[Exported], file: BinaryIO, options: Mapp
     except ModuleNotFoundError as error:
         if (extra := _EXTRAS.get(error.name or "")) is None:
             raise
-        raise RefusedError(f"this format needs {error.name}", remedy=f"pip install 'vmlab[{extra}]'") from error
+        raise RefusedError(f"this format needs {error.name}", remedy=shlex.join(extra_command(extra))) from error
 
 
 def _demand_sense(named: Sequence[tuple[NamedSide, NamedRun]], name: str, run_label: bool | None) -> None:

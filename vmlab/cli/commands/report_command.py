@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from vmlab.model.visible import visible_line
 from vmlab.report.page.gathered import Gathered, gather
 from vmlab.store.reader import RunReader
 from vmlab.system.new_file import new_file
+from vmlab.system.packages import extra_command
 
 _ENDINGS = {".html": "html", ".htm": "html", ".md": "md"}
 
@@ -36,7 +38,9 @@ def report(runs: tuple[str, ...], output: Path, name: str | None) -> None:
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise
-        raise RefusedError(f"a report as HTML needs {error.name}", remedy="pip install 'vmlab[report]'") from error
+        raise RefusedError(
+            f"a report as HTML needs {error.name}", remedy=shlex.join(extra_command("report"))
+        ) from error
     with new_file(output) as file:
         file.write(text)
 

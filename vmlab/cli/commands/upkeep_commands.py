@@ -1,4 +1,4 @@
-"""`vmlab clean`, `rm` and `doctor`: clear after dead runs, remove runs, report what is missing."""
+"""`vmlab clean` and `vmlab rm`: clear after dead runs, remove runs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import click
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.named_runs import named_sides
-from vmlab.cli.output import write_json, write_text
-from vmlab.hypervisor.checks import checks
+from vmlab.cli.output import write_json
 from vmlab.lab.process.dead_runs import clean as sweep_all
 from vmlab.lab.process.dead_runs import remove_run
 from vmlab.lab.process.run_folder import RunFolder
@@ -154,19 +153,3 @@ def _ask(runs: Sequence[str]) -> None:
         say(f"{run}  {format_bytes(bytes_of(run))}")
     if not click.confirm(f"Remove {plural(len(runs), 'run')} for good?", err=True):
         raise UsageError("nothing was removed")
-
-
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
-def doctor(as_json: bool) -> None:
-    """Check this host's requirements and show how to meet them."""
-    found = checks()
-    if as_json:
-        write_json({"schema": "vmlab.doctor/1", "checks": [asdict(check) for check in found]})
-    else:
-        for check in found:
-            mark = "ok  " if check.ok else "NOT " if check.required else "-   "
-            write_text(f"{mark}{check.name}: {check.detail}")
-            if not check.ok and check.remedy:
-                write_text(f"     mend: {check.remedy}")
-    sys.exit(ExitCode.PASSED if all(check.ok or not check.required for check in found) else ExitCode.REFUSED)

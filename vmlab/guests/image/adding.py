@@ -21,6 +21,7 @@ from vmlab.model.errors import HypervisorUnavailable, ImageError, UsageError, in
 from vmlab.model.quantities import format_bytes
 from vmlab.system.given_file import demand_given, read_given
 from vmlab.system.marks import mark
+from vmlab.system.packages import installing
 from vmlab.system.removal import remove_file
 from vmlab.workloads.services import program_words
 
@@ -94,7 +95,7 @@ def _format_of(disk: Path) -> str:
     try:
         asked = subprocess.run(argv, capture_output=True, text=True, timeout=_DEADLINE, check=False)
     except FileNotFoundError as error:
-        raise HypervisorUnavailable("qemu-img is missing", remedy="apt-get install qemu-utils") from error
+        raise HypervisorUnavailable("qemu-img is missing", remedy=installing("qemu-utils")) from error
     except subprocess.TimeoutExpired as error:
         raise ImageError(f"qemu-img took longer than {_DEADLINE:.0f} s to look at {disk}") from error
     if asked.returncode != 0:

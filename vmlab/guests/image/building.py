@@ -19,6 +19,7 @@ from vmlab.guests.image.steps import Stop, run_step, stoppable
 from vmlab.integrity import describe
 from vmlab.model.errors import ImageError, in_one_line
 from vmlab.model.units import format_bytes
+from vmlab.system.packages import installing
 from vmlab.system.removal import Removals, remove_tree
 
 _NEEDED_BYTES = 4 * 1024**3
@@ -167,8 +168,7 @@ def _check_tools() -> None:
         raise ImageError("building a guest image needs root", remedy="run it with sudo")
     missing = sorted({package for tool, package in _TOOLS.items() if shutil.which(tool) is None})
     if missing:
-        names = " ".join(missing)
-        raise ImageError(f"building a guest image needs {names}", remedy=f"apt-get install {names}")
+        raise ImageError(f"building a guest image needs {' '.join(missing)}", remedy=installing(*missing))
 
 
 def _check_space() -> None:

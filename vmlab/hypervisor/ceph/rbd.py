@@ -20,6 +20,7 @@ from pathlib import Path
 from vmlab.hypervisor.contract import PoolImage
 from vmlab.hypervisor.network.host_network_access import into_host_network
 from vmlab.model.errors import HypervisorError, RefusedError
+from vmlab.system.packages import installing
 
 ANSWER_SECONDS = 10.0
 """How long a cluster may take to answer."""
@@ -31,7 +32,7 @@ _AGAIN_SECONDS = 1.0
 _EXISTS = 17
 _BUSY = 16
 _GONE = 2
-_PACKAGES = "apt-get install --no-install-recommends ceph-common qemu-block-extra"
+_PACKAGES = ("ceph-common", "qemu-block-extra")
 _NAME = re.compile(r"rbd:([^/]+)/([^/]+)")
 
 
@@ -62,7 +63,7 @@ def require_pool(pool: str, seconds: float = ANSWER_SECONDS) -> None:
     """
     what = f"a data disk in Ceph's pool {pool}"
     if shutil.which("rbd") is None:
-        raise RefusedError(f"{what} needs Ceph's program rbd, which is not installed", remedy=_PACKAGES)
+        raise RefusedError(f"{what} needs Ceph's program rbd, which is not installed", remedy=installing(*_PACKAGES))
     conf = conf_file()
     if not conf.is_file():
         raise RefusedError(
@@ -81,7 +82,7 @@ def require_pool(pool: str, seconds: float = ANSWER_SECONDS) -> None:
     if said.returncode == 0 or "error reading header" in last[0]:
         return
     if "Unknown driver" in last[0]:
-        raise RefusedError(f"{what} needs QEMU's driver for it, which is not installed", remedy=_PACKAGES)
+        raise RefusedError(f"{what} needs QEMU's driver for it, which is not installed", remedy=installing(*_PACKAGES))
     if "error opening pool" in last[0]:
         raise RefusedError(f"the cluster of {conf} has no pool {pool}", remedy="name another with backing: rbd:POOL")
     why = last[0].partition(f"{_options(image)}': ")[2] or last[0] or f"qemu-img ended with code {said.returncode}"

@@ -13,6 +13,7 @@ from typing import Literal
 from vmlab.model.cache import CACHE_FLAGS
 from vmlab.model.errors import HypervisorError, HypervisorUnavailable, RefusedError
 from vmlab.model.run import CacheMode
+from vmlab.system.packages import installing
 from vmlab.system.removal import remove_file
 
 BackingFormat = Literal["raw", "qcow2"]
@@ -60,7 +61,7 @@ def make_overlay(base: Path, overlay: Path, size: int, kind: BackingFormat = "ra
     try:
         made = subprocess.run(argv, capture_output=True, text=True, timeout=_DEADLINE, check=False)
     except FileNotFoundError as error:
-        raise HypervisorUnavailable("qemu-img is missing", remedy="apt-get install qemu-utils") from error
+        raise HypervisorUnavailable("qemu-img is missing", remedy=installing("qemu-utils")) from error
     except subprocess.TimeoutExpired as error:
         raise HypervisorError(f"qemu-img took longer than {_DEADLINE:.0f} s for {overlay.name}") from error
     if made.returncode != 0:

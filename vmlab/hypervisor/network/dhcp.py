@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.model.errors import DeadlineExceeded, HypervisorError, HypervisorUnavailable
 from vmlab.model.names import BRIDGE, NETWORK
+from vmlab.system.packages import installing
 
 PROGRAM = "dnsmasq"
 _READY = b"started"
@@ -22,7 +23,7 @@ def require_dhcp() -> None:
     if shutil.which(PROGRAM) is None:
         raise HypervisorUnavailable(
             f"guests of added images get their addresses from {PROGRAM}, which is missing",
-            remedy="apt-get install dnsmasq-base",
+            remedy=installing("dnsmasq-base"),
         )
 
 

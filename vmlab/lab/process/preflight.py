@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import util
 from pathlib import Path
 
 from vmlab.hypervisor.journal import Journal
@@ -21,6 +22,8 @@ def check_ready() -> None:
     """Make the folder that runs lie in. Raises RefusedError where no run could start, whatever its scenario says."""
     if os.geteuid() != 0:
         raise RefusedError("a run makes namespaces, a bridge and cgroups, and needs root", remedy="run it as root")
+    if util.find_spec("libvirt") is None:
+        raise RefusedError("a run needs the Python package libvirt-python", remedy="vmlab doctor --fix")
     check_length(root_folder(RuntimeFolder.of("any").path))
     folder, remedy = runs_folder(), "set XDG_STATE_HOME to a folder on a disk"
     if folder.resolve().is_relative_to(_HIDDEN):
