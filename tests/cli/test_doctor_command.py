@@ -1,6 +1,7 @@
 """`vmlab doctor --fix`: shown, asked, run in order, and checked again."""
 
 import os
+import subprocess
 from collections.abc import Sequence
 from subprocess import CompletedProcess
 
@@ -34,7 +35,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
         found.append(command)
         return CompletedProcess(command, 0)
 
-    monkeypatch.setattr(doctor_command.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     return found
 
 
