@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Sequence
 from subprocess import CompletedProcess
 
@@ -14,9 +15,11 @@ from vmlab.system import packages
 
 Captured = pytest.CaptureFixture[str]
 OK = Check("root", True, "running as root")
-QEMU = Check("qemu-img", False, "not installed", "apt-get install qemu-utils", packages=("qemu-utils",))
+QEMU = Check(
+    "qemu-img", False, "not installed", "apt-get install --no-install-recommends qemu-utils", packages=("qemu-utils",)
+)
 TUN = Check("/dev/net/tun", False, "missing", "modprobe tun", command=("modprobe", "tun"))
-BINDING = Check("libvirt-python", False, "not installed", "…", True, ("gcc",), ("pip", "install", "libvirt"), own=True)
+BINDING = Check("libvirt-python", False, "not installed", "…", True, ("gcc",), extra="lab")
 SPACE = Check("space for runs", False, "1 GiB free", "a larger disk")
 
 
@@ -48,9 +51,9 @@ def looked_at(monkeypatch: pytest.MonkeyPatch, *times: Sequence[Check]) -> None:
 def test_packages_come_first_and_together_and_pythons_last() -> None:
     assert repairs([OK, BINDING, QEMU, SPACE, TUN]) == [
         ("apt-get", "update"),
-        ("apt-get", "install", "--yes", "gcc", "qemu-utils"),
+        ("apt-get", "install", "--no-install-recommends", "--yes", "gcc", "qemu-utils"),
         ("modprobe", "tun"),
-        ("pip", "install", "libvirt"),
+        packages.extra_command("lab"),
     ]
 
 
@@ -58,7 +61,7 @@ def test_without_root_the_host_is_changed_through_sudo_and_ones_own_python_is_no
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert [command[0] for command in repairs([BINDING, QEMU, TUN])] == ["sudo", "sudo", "sudo", "pip"]
+    assert [command[0] for command in repairs([BINDING, QEMU, TUN])] == ["sudo", "sudo", "sudo", sys.executable]
 
 
 def test_what_is_missing_is_installed_and_looked_at_again(
@@ -66,8 +69,12 @@ def test_what_is_missing_is_installed_and_looked_at_again(
 ) -> None:
     looked_at(monkeypatch, [OK, QEMU, TUN], [OK])
     assert ended("doctor", "--fix", "--yes") == 0
-    assert ran == [("apt-get", "update"), ("apt-get", "install", "--yes", "qemu-utils"), ("modprobe", "tun")]
-    assert "to run: apt-get install --yes qemu-utils" in capsys.readouterr().err
+    assert ran == [
+        ("apt-get", "update"),
+        ("apt-get", "install", "--no-install-recommends", "--yes", "qemu-utils"),
+        ("modprobe", "tun"),
+    ]
+    assert "to run: apt-get install --no-install-recommends --yes qemu-utils" in capsys.readouterr().err
 
 
 def test_what_is_still_missing_decides_the_exit_code(

@@ -16,7 +16,7 @@ def test_a_missing_program_names_its_package(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(shutil, "which", lambda _program, path=None: None)
     found = {check.name: check for check in checks()}
     assert not found["qemu-img"].ok
-    assert found["qemu-img"].remedy == "apt-get install qemu-utils"
+    assert found["qemu-img"].remedy == "apt-get install --no-install-recommends qemu-utils"
 
 
 def test_everything_required_has_a_remedy() -> None:

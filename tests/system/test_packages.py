@@ -20,8 +20,8 @@ def on(monkeypatch: pytest.MonkeyPatch, **release: str) -> None:
 @pytest.mark.parametrize(
     ("release", "command"),
     [
-        ({"ID": "debian"}, "apt-get install gcc libc6-dev qemu-utils"),
-        ({"ID": "ubuntu", "ID_LIKE": "debian"}, "apt-get install gcc libc6-dev qemu-utils"),
+        ({"ID": "debian"}, "apt-get install --no-install-recommends gcc libc6-dev qemu-utils"),
+        ({"ID": "ubuntu", "ID_LIKE": "debian"}, "apt-get install --no-install-recommends gcc libc6-dev qemu-utils"),
         ({"ID": "fedora"}, "dnf install gcc glibc-devel qemu-img"),
         ({"ID": "rocky", "ID_LIKE": "rhel centos fedora"}, "dnf install gcc glibc-devel qemu-img"),
         ({"ID": "arch"}, "pacman -S gcc glibc qemu-img"),

@@ -51,8 +51,8 @@ class Check:
     """The result of one check. `required` is False for what a lab can run without; `remedy` is what a user can do, a
     command where there is one.
 
-    `packages` (Debian's names) are installed and `command` is run to repair it, in this order; `own` tells a command
-    that changes vmlab's own Python packages alone. A lab can run when every required check is `ok`.
+    To repair it, `packages` (Debian's names) are installed, `command` is run, and the `extra` of vmlab is installed, in
+    this order. A lab can run when every required check is `ok`.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Check:
     required: bool = True
     packages: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
-    own: bool = False
+    extra: str = ""
 
 
 def repairs(found: Sequence[Check]) -> list[tuple[str, ...]]:
@@ -72,12 +72,13 @@ def repairs(found: Sequence[Check]) -> list[tuple[str, ...]]:
     """
     wrong = [check for check in found if not check.ok]
     packages = dict.fromkeys(name for check in wrong for name in check.packages)
-    of_host = [check.command for check in wrong if check.command and not check.own]
+    of_host = [check.command for check in wrong if check.command]
     if packages and (install := install_command(*packages, unasked=True)):
         fresh = [("apt-get", "update")] if install[0] == "apt-get" else []
         of_host = [*fresh, install, *of_host]
     sudo = () if os.geteuid() == 0 else ("sudo",)
-    return [*((*sudo, *one) for one in of_host), *(check.command for check in wrong if check.own)]
+    extras = [check.extra for check in wrong if check.extra]
+    return [*((*sudo, *one) for one in of_host), *([extra_command(*extras)] if extras else [])]
 
 
 def _installed(name: str, ok: bool, detail: str, *packages: str, required: bool = True) -> Check:
@@ -126,10 +127,10 @@ def _extras() -> Iterator[Check]:
     """The Python packages that are installed only where they are wanted."""
     for extra, (module, package, who) in _EXTRAS.items():
         there = util.find_spec(module) is not None
-        compilers, command = extra_packages(extra), extra_command(extra)
-        remedy = " && ".join([*([installing(*compilers)] if compilers else []), shlex.join(command)])
+        compilers = extra_packages(extra)
+        remedy = " && ".join([*([installing(*compilers)] if compilers else []), shlex.join(extra_command(extra))])
         detail = "installed" if there else f"not installed: {who}"
-        yield Check(package, there, detail, remedy, extra == _NEEDED_EXTRA, compilers, command, own=True)
+        yield Check(package, there, detail, remedy, extra == _NEEDED_EXTRA, compilers, extra=extra)
 
 
 def _kernel_features() -> Iterator[Check]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 _PROJECT = "vmlab"
 _INSTALL = {
-    "debian": ("apt-get", "install"),
+    "debian": ("apt-get", "install", "--no-install-recommends"),
     "fedora": ("dnf", "install"),
     "arch": ("pacman", "-S"),
 }
@@ -78,15 +78,16 @@ def extra_packages(extra: str) -> tuple[str, ...]:
     return _TO_COMPILE.get(extra, ())
 
 
-def extra_command(extra: str) -> tuple[str, ...]:
-    """The command that installs the Python packages of an extra of vmlab where vmlab itself is installed.
+def extra_command(*extras: str) -> tuple[str, ...]:
+    """The command that installs the Python packages of extras of vmlab where vmlab itself is installed.
 
     That is with pipx or uv for a program that they installed, and with the pip of this Python for any other.
     """
     # Imported late: it takes longer than all else here, and few ask.
     from importlib import metadata
 
-    wanted = [one for one in metadata.requires(_PROJECT) or () if one.endswith(f"extra == '{extra}'")]
+    ends = tuple(f"extra == '{extra}'" for extra in extras)
+    wanted = [one for one in metadata.requires(_PROJECT) or () if one.endswith(ends)]
     names = [one.partition(";")[0].strip() for one in wanted]
     here = Path(sys.prefix)
     if (here / "pipx_metadata.json").is_file():

@@ -30,7 +30,7 @@ def test_a_host_without_the_server_says_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.setattr(dhcp, "PROGRAM", "no-such-program")
     with pytest.raises(HypervisorUnavailable, match="no-such-program, which is missing") as caught:
         require_dhcp()
-    assert caught.value.remedy == "apt-get install dnsmasq-base"
+    assert caught.value.remedy == "apt-get install --no-install-recommends dnsmasq-base"
 
 
 async def test_nothing_is_started_on_the_hosts_own_network() -> None:

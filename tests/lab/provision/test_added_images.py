@@ -178,7 +178,7 @@ def test_a_host_without_a_dhcp_server_is_refused_before_anything_starts(
     isolated = Isolated(image)
     last = _launched(isolated)[-1]
     assert isinstance(last, RunEnded) and last.exit_code == ExitCode.REFUSED and isolated.held == []
-    assert "apt-get install dnsmasq-base" in last.reason
+    assert "apt-get install --no-install-recommends dnsmasq-base" in last.reason
 
 
 async def test_an_image_that_has_gone_is_told_and_nothing_runs(image: AddedImage) -> None:
