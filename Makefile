@@ -55,8 +55,9 @@ check: setup  ## style, types and import contracts
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 
-schema: setup  ## the JSON Schema of scenarios, for editors
+schema: setup  ## the JSON Schema of scenarios, for editors, and what completion in the shell knows
 	@$(VMLAB) schema > scenarios/schema.json
+	@.venv/bin/python packaging/completion.py > .completion && mv .completion vmlab/cli/completion.json
 
 screenshots: setup  ## pictures of the console, from the newest recorded runs of tile and screenshots/copies.yaml, and those of the demo
 	@.venv/bin/python -m screenshots.make

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 
 from vmlab.system.leaving import leave_at_once
 from vmlab.system.terminal import open_streams, say
 from vmlab.tui.console_options import ConsoleOptions, console_options, has_terminal, no_terminal
+
+COMPLETION = "_VMLAB_COMPLETE"
+"""Where a shell says that it asks for completion, as click's scripts do."""
 
 
 def main() -> None:
@@ -17,6 +21,10 @@ def main() -> None:
     # What is loaded now takes a while.
     leave_at_once()
     arguments = sys.argv[1:]
+    if COMPLETION in os.environ:
+        from vmlab.cli.main import cli
+
+        cli.main(prog_name="vmlab", complete_var=COMPLETION)
     options = console_options(arguments)
     # Only one of the two is loaded: each would double the other's time to start.
     if options is None:

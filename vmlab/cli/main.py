@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from vmlab import __version__
 from vmlab.cli.diagnostics import run_and_report
@@ -96,11 +97,22 @@ class LateGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
+        if ctx.resilient_parsing:
+            from vmlab.cli import completion
+
+            return completion.command(cmd_name)
         command = entry.load()
         # From here on files may be open, which must be closed. Until now a signal ended the program at once.
         obey()
         _tell_help_ourselves(command, ctx)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names of commands, without loading any."""
+        names = [
+            CompletionItem(name, help=one.summary) for name, one in COMMANDS.items() if name.startswith(incomplete)
+        ]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """The option of ``vmlab`` itself."""
@@ -113,7 +125,7 @@ class LateGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As in click, but for an unknown command the nearest one is named."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             near = difflib.get_close_matches(args[0][:40], COMMANDS, n=1)
             meant = f"; did you mean {near[0]!r}?" if near else ""
             raise click.UsageError(f"there is no command {args[0][:40]!r}{meant}", ctx)
