@@ -34,7 +34,7 @@ def completed(line: str, *options: str) -> list[str]:
     environment = os.environ | asked | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
     assert options or done.stderr == ""
-    return [item.partition(",")[2] for item in done.stdout.splitlines()] if not options else done.stderr.splitlines()
+    return [item.partition(",")[2] for item in done.stdout.split()] if not options else done.stderr.splitlines()
 
 
 def test_the_table_is_made_of_the_commands_and_scenarios_as_they_are() -> None:
