@@ -30,7 +30,7 @@ test-all: setup  ## every test; at most 35 minutes with `make check` on two CPUs
 coverage: setup  ## the lines that no test reached; twice as long as the tests
 	@$(TESTS) --ignore=tests/anomaly --cov --cov-report=term $(PYTEST)
 
-test-host: setup  ## the program on a Debian host with systemd, cgroup v2, libvirtd and KVM, all of it emulated; half an hour or more
+test-host: setup  ## the program on a Debian host with systemd, cgroup v2, libvirtd and KVM, all of it emulated; 22 to 43 minutes
 	@.venv/bin/python -m tests.host $(CHECKS)
 
 test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most 80 minutes

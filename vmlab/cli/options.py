@@ -75,7 +75,7 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "--cache": click.option(
         "--cache", metavar="MODES", callback=cache_modes, help="Cache modes, such as none,writeback."
     ),
-    "--repeats": click.option("--repeats", type=click.IntRange(1, 1000), help="Repeats of every cell."),
+    "--repeats": click.option("--repeats", type=click.IntRange(1, 1000), metavar="N", help="Repeats of every cell."),
     "--set": click.option(
         "--set", "sets", multiple=True, metavar="PATH=VALUE", help="Override a value: workloads.web.requests=500."
     ),
@@ -83,7 +83,7 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         "--asset", "assets", multiple=True, metavar="NAME=PATH", help="Your own copy of a suite, as unixbench=PATH."
     ),
     "--seed": click.option(
-        "--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of the random data and the order of cells."
+        "--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed of the random data and the order of cells."
     ),
     "--allow-overcommit": click.option(
         "--allow-overcommit", is_flag=True, help="Start even if the guests need more memory than is free."

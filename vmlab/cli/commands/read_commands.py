@@ -38,7 +38,7 @@ _reference_option = click.option(
     help="Set the run beside what its scenario says was published, and answer the claims. A scenario instead of a run "
     "shows what was published alone.",
 )
-_cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), help="Only this cell.")
+_cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), metavar="N", help="Only this cell.")
 
 
 @click.command()

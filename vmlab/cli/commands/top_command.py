@@ -35,7 +35,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per sample and line.")
 @click.option("--interval", default="1 s", show_default=True, callback=_seconds, help="Sampling interval, from 20 ms.")
-@click.option("--count", type=click.IntRange(min=1), help="Number of samples [default: until Ctrl-C].")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Number of samples [default: until Ctrl-C].")
 def top(as_json: bool, interval: float, count: int | None) -> None:
     """Watch this host live: CPU, memory, disks, KSM and pressure, without any run."""
     samples: SimpleQueue[Sample] = SimpleQueue()
