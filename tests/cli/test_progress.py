@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import io
+from collections.abc import Iterator
 
+import pytest
+
+from vmlab.cli import one_run
 from vmlab.cli.progress import RunProgress
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import CommandFailed
 from vmlab.model.event import (
     AnotherRunSeen,
     CellEnded,
@@ -82,3 +89,18 @@ def test_the_console_s_log_has_the_same_sentences() -> None:
         "execute began",
         "tile 1 file-a is ready",
     ]
+
+
+def test_a_run_that_cannot_be_followed_is_not_called_one_that_did_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(folder: RunFolder) -> Iterator[Event]:
+        raise OSError(errno.EINVAL, "Invalid argument")
+        yield
+
+    monkeypatch.setattr(one_run, "watch", unreadable)
+    with pytest.raises(CommandFailed) as failed:
+        one_run.follow(RunFolder.of("20261121-143000-tile-0001"), None)
+    assert failed.value.exit_code == 1
+    assert str(failed.value) == (
+        "run 20261121-143000-tile-0001 cannot be followed any more: Invalid argument; it goes on, and "
+        "`vmlab attach 20261121-143000-tile-0001` tries again"
+    )

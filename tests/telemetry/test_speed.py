@@ -12,6 +12,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,29 @@ def test_the_probe_ends_when_its_reader_is_killed(tmp_path: Path) -> None:
         asyncio.run(until(lambda: _ended(held), "the probe's end"))
     finally:
         os.close(held)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SCHED_FIFO needs root")
+@pytest.mark.parametrize(("sleep", "ends_by_itself"), [("return 0;", False), ("return 22;", True)])
+def test_a_probe_that_cannot_sleep_takes_no_cpu_from_others(sleep: str, ends_by_itself: bool, tmp_path: Path) -> None:
+    shim = tmp_path / "shim.so"
+    source = f"int clock_nanosleep(int c, int f, const void *t, void *r) {{ {sleep} }}"
+    compile_it = ["gcc", "-shared", "-fPIC", "-o", str(shim), "-x", "c", "-"]
+    subprocess.run(compile_it, input=source, text=True, check=True)
+    # Where it goes wrong, the kernel ends it after three seconds of work.
+    bound = ["prlimit", "--cpu=3", "--", "env", f"LD_PRELOAD={shim}", str(speed_probe(tmp_path))]
+    slots = (tmp_path / "slots").open("w+b")
+    with slots, subprocess.Popen(bound, stdin=subprocess.PIPE, stdout=slots, stderr=subprocess.DEVNULL) as probe:
+        assert probe.stdin is not None
+        if ends_by_itself:
+            # It has done all that it does once a probe is there.
+            while slots.seek(0) or not any(slots.read()):
+                time.sleep(0.01)
+            probe.stdin.close()
+        _, status, used = os.wait4(probe.pid, 0)
+        probe.returncode = os.waitstatus_to_exitcode(status)
+    assert probe.returncode == (0 if ends_by_itself else -signal.SIGKILL)
+    assert used.ru_utime + used.ru_stime < 1.5
 
 
 def _ended(held: int) -> bool:

@@ -18,7 +18,7 @@ from vmlab.lab.process.preflight import check_ready
 from vmlab.lab.process.prepared import plan_of
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
-from vmlab.model.errors import CleanupIncomplete, ExitCode, UsageError, VmlabError
+from vmlab.model.errors import CleanupIncomplete, CommandFailed, ExitCode, UsageError, VmlabError, in_one_line
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.words import plural
@@ -71,7 +71,18 @@ def _waiting_words(other: MeasuringRun) -> str:
 
 
 def follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode:
-    """Show the run until it is over; returns its exit code."""
+    """Show the run until it is over; returns its exit code.
+
+    Raises CommandFailed where the system refuses to read of it: the run was started, and goes on.
+    """
+    try:
+        return _follow(folder, interrupted)
+    except OSError as error:
+        words = f"run {folder.id} cannot be followed any more: {in_one_line(error)}"
+        raise CommandFailed(f"{words}; it goes on, and `vmlab attach {folder.id}` tries again") from error
+
+
+def _follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode:
     progress = RunProgress()
     end = math.inf
     patience = STOP_SECONDS

@@ -7,18 +7,23 @@
  * Standard output is a file, which is mapped: a `struct slot` for each CPU number up to the last one, in which probes
  * are added up. Nothing is written otherwise, so a reader that is slow or gone blocks nothing.
  * It ends when standard input ends or its parent dies. Exit code 1: the file or the threads could not be had.
+ *
+ * A thread under SCHED_FIFO that does not sleep takes a CPU from all others, so the kernel ends this process where one
+ * works for LONGEST_US without a sleep (RLIMIT_RTTIME), and a thread whose sleep fails ends.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { ROUNDS = 83000, REPEATS = 3, PERIOD_NS = 100000000 };
+enum { ROUNDS = 83000, REPEATS = 3, PERIOD_NS = 100000000, LONGEST_US = 200000 };
 
 struct slot {
     uint64_t sequence; /* odd while the slot changes */
@@ -87,12 +92,17 @@ static void *probe(void *argument) {
         if (due < end)
             due = end + PERIOD_NS; /* probes that were missed are not made up for */
         struct timespec next = {due / 1000000000, due % 1000000000};
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+        int failed = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+        if (failed && failed != EINTR)
+            return NULL;
     }
 }
 
 int main(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct rlimit longest = {LONGEST_US, LONGEST_US};
+    if (setrlimit(RLIMIT_RTTIME, &longest))
+        return 1;
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed))
         return 1;

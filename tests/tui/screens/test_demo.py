@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from tests.waiting import until
 from vmlab.model.places import runs_folder
 from vmlab.report.demo.chapters import Demo, load_demo
 from vmlab.tui.app import Console
+from vmlab.tui.feed.recorded_run import RecordedRun
+from vmlab.tui.screens import replay_screen
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.demo_screen import DemoScreen
 from vmlab.tui.widgets.caption import Caption, caption_lines
@@ -106,6 +109,25 @@ async def test_the_keys_of_a_replay_work_in_it() -> None:
         await pressed(pilot, "c", lambda: isinstance(app.screen, CompareScreen))
         await until(lambda: "tiles 1 (base)" in screen_text(app), "one tile and more are side by side")
         await pressed(pilot, "1", lambda: app.screen is screen)
+
+
+async def test_it_begins_paused_where_that_was_asked_while_it_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = threading.Event()
+
+    def read(store: Path) -> RecordedRun:
+        assert reading.wait(60)
+        return RecordedRun(store)
+
+    monkeypatch.setattr(replay_screen, "RecordedRun", read)
+    app = StillConsole(demo=load_demo())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(lambda: "RECORDING is read" in screen_text(app), "it is read")
+        await pressed(pilot, "space", lambda: "RECORDING paused" in screen_text(app))
+        reading.set()
+        screen = app.screen
+        assert isinstance(screen, DemoScreen)
+        await until(lambda: screen.playback is not None, "it was read")
+        assert screen.playback is not None and screen.playback.paused
 
 
 async def pressed(pilot: Pilot[int], key: str, effect: Callable[[], object]) -> None:

@@ -58,6 +58,7 @@ class ReplayScreen(WatchScreen):
         self.speed = speed
         """How many times as fast as it was it begins to play."""
         self.playback: Playback | None = None
+        self._begins_paused = False
         self._marks: tuple[Mark, ...] = ()
         self._past: PastTimes = {}
         self._planned: tuple[Axes, ...] = ()
@@ -96,6 +97,7 @@ class ReplayScreen(WatchScreen):
     def _loaded(self, recording: RecordedRun, past: PastTimes) -> None:
         self.playback = Playback(recording)
         self.playback.speed = self.speed
+        self.playback.paused = self._begins_paused
         self._marks, self._past, self._planned = recording.marks(), past, recording.planned()
         self._stepped = time.monotonic()
         self.refresh_bindings()
@@ -119,7 +121,7 @@ class ReplayScreen(WatchScreen):
         """RECORDING, with the speed or the reason why it is paused."""
         play = self.playback
         if play is None:
-            return Origin("RECORDING", "warning", "is read …")
+            return Origin("RECORDING", "warning", "paused" if self._begins_paused else "is read …")
         more = "at its end" if play.at_end else "paused" if play.paused else f"{self._multiple}{play.speed:g}"
         return Origin("RECORDING", "warning", more)
 
@@ -171,8 +173,13 @@ class ReplayScreen(WatchScreen):
         cast(ConsoleCommands, self.app).compare([Pick(self.store)])
 
     def action_pause(self) -> None:
-        """Stand still, or go on; at the end, play again from where playing begins."""
-        if self.is_refused("pause") or self.playback is None:
+        """Stand still, or go on; at the end, play again from where playing begins.
+
+        While the recording is read, it is how playing begins.
+        """
+        if self.playback is None:
+            self._begins_paused = not self._begins_paused
+            self.changed()
             return
         if self.playback.at_end:
             self.playback.paused = False
@@ -185,7 +192,7 @@ class ReplayScreen(WatchScreen):
         """A recording is not changed, and nothing can be played while it is read."""
         if action == "change_run":
             return "this is a recording: only a run that goes on can be changed or stopped"
-        played = action in ("pause", "seek", "seek_to", "next_cell", "speed")
+        played = action in ("seek", "seek_to", "next_cell", "speed")
         return "the recording is still being read" if played and self.playback is None else ""
 
     def action_change_run(self) -> None:
