@@ -5,7 +5,7 @@ VMLAB = .venv/bin/vmlab
 # A test that hangs ends after 15 minutes: beside real guests one that computes may take minutes.
 TESTS = env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --timeout=900
 
-.PHONY: setup run test test-all coverage test-host test-experiments check unit anomalies mutants walk schema screenshots
+.PHONY: docs deb setup run test test-all coverage test-host test-experiments check unit anomalies mutants walk schema screenshots
 
 setup:  ## Debian packages and .venv; does nothing when nothing is missing
 	@packaging/setup
@@ -48,6 +48,12 @@ mutants: setup  ## the share of small changes to ten modules that the tests noti
 
 walk: setup  ## every key of every screen on a real terminal, over real guests; some minutes, on a machine that does little else
 	@VMLAB_WALK=1 .venv/bin/python -m pytest tests/tui/test_walk.py
+
+docs: setup  ## the documentation as a site, in build/site; a warning is an error
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
+
+deb: setup  ## packages for Debian 12 and 13, in dist/
+	@packaging/deb/build $(SUITES)
 
 check: setup  ## style, types and import contracts
 	@.venv/bin/ruff check .

@@ -4,7 +4,7 @@ Control runs of two short workloads in one real guest, and then runs in which fu
 makes the guest slower by twice what the control runs can detect, and one by a quarter of it. A quota of q percent gives
 each virtual CPU q percent of a CPU, so what is bound by the CPU takes 100 / q times as long.
 
-All readings are kept as JSON; ``-m tests.analysis.alarms_page`` makes the table in docs/statistics.md from them.
+All readings are kept as JSON; ``-m tests.analysis.alarms_page`` makes the table of the page on statistics from them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 PROGRAM = [sys.executable, "-m", "vmlab"]
 SCENARIO = Path(__file__).with_name("small.yaml")
-KEPT = Path(__file__).parent.parent / "docs" / "alarms.json"
+KEPT = Path(__file__).parent.parent / "docs" / "evidence" / "alarms.json"
 BLOCKS = 8
 SLOWED = "primes"
 """The workload that is asked whether the slowdown was found; it does nothing but calculate."""

@@ -1,6 +1,6 @@
 """A picture of where the time of one cell went, from a run's record: ``python -m screenshots.cell_trace [RUN] [CELL]``.
 
-RUN is as in ``vmlab show``, without one the newest; CELL is a number, without one the last. Writes docs/cell-trace.svg:
+RUN is as in ``vmlab show``, else the newest; CELL is a number, else the last. Writes cell-trace.svg of the docs:
 the parts of the cell, its steps on the host and in each guest, and the CPU time of host and guests. Nothing is made up:
 steps and samples are those of the store. Steps shorter than `SHORTEST` are left out.
 """
@@ -26,7 +26,7 @@ from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run
 from vmlab.store.samples import series
 
-PICTURE = Path(__file__).resolve().parent.parent / "docs" / "cell-trace.svg"
+PICTURE = Path(__file__).resolve().parent.parent / "docs" / "development" / "cell-trace.svg"
 SHORTEST = 0.02
 """Seconds of a step that can still be seen."""
 _PARTS = "parts of the cell"

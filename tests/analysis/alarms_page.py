@@ -1,4 +1,4 @@
-"""The table of docs/statistics.md that says how often real comparisons alarmed, from the readings of ``bench.alarms``.
+"""The table of docs/explanation/statistics.md on real comparisons that alarmed, from the readings of ``bench.alarms``.
 
 ``python -m tests.analysis.alarms_page`` writes it again. Alarms are counted anew from the readings, by the test as it
 is now; what the lab said of each run when it ended is kept beside them.
@@ -20,7 +20,7 @@ from vmlab.analysis.comparison.difference import Difference, Sides, Verdict, dif
 from vmlab.analysis.figures.figure import Figure, OneReading
 from vmlab.analysis.statistics.descriptive import spread
 
-PAGE = KEPT.parent / "statistics.md"
+PAGE = KEPT.parents[1] / "explanation" / "statistics.md"
 TRIES = 10_000
 EVERY, ONE = slice(None), slice(1)
 """All figures of a family, and the first of them alone."""

@@ -13,7 +13,7 @@ from vmlab.report.run.tiles_text import Ascent, Stop, scale_document
 from vmlab.workloads.target_limits import Target
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "statistics.md").read_text()
+PAGE = (DOCS / "explanation" / "statistics.md").read_text()
 
 
 def _table(text: str, first: str) -> list[list[str]]:
@@ -24,7 +24,7 @@ def _table(text: str, first: str) -> list[list[str]]:
 
 
 def test_the_page_on_json_has_every_key_of_a_difference_and_no_other() -> None:
-    text = (DOCS / "json.md").read_text()
+    text = (DOCS / "reference" / "json.md").read_text()
     section = text[text.index("## `vmlab.compare/2`") :]
     rows = _table(section, "key")[1:]
     named = [key for row in rows for key in re.findall(r"`(\w+)`", row[0])]
@@ -57,7 +57,7 @@ def test_the_page_has_the_detectable_sizes() -> None:
 
 
 def test_the_page_on_json_has_every_key_of_a_gate_and_no_other() -> None:
-    text = (DOCS / "json.md").read_text()
+    text = (DOCS / "reference" / "json.md").read_text()
     rows = _table(text, "of `gate`")[1:]
     named = [key for row in rows for key in re.findall(r"`(\w+)`", row[0])]
     answer = Answer(Condition.parse("web > +1 %"), "web", "run_time", {}, "last", State.MET)
@@ -71,7 +71,7 @@ def test_the_page_has_every_state_of_a_gate() -> None:
 
 
 def test_the_page_on_json_has_every_key_of_a_place_that_was_scaled() -> None:
-    text = (DOCS / "json.md").read_text()
+    text = (DOCS / "reference" / "json.md").read_text()
     section = text[text.index("## `vmlab.scale/1`") :].split("\n## ")[0]
     named = [key for row in _table(section, "key")[1:] for key in re.findall(r"`(\w+)`", row[0])]
     nothing = Carried({}, "", {}, (), None, False, None, None, "")

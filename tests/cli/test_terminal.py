@@ -223,7 +223,7 @@ def _options(command: click.Command, name: str = "vmlab") -> Iterator[tuple[str,
 def test_every_option_stands_in_the_documentation_and_the_readme_names_no_other() -> None:
     root = Path(__file__).parents[2]
     readme = (root / "README.md").read_text(encoding="utf-8")
-    pages = [readme, *(page.read_text(encoding="utf-8") for page in sorted((root / "docs").glob("*.md")))]
+    pages = [readme, *(page.read_text(encoding="utf-8") for page in sorted((root / "docs").rglob("*.md")))]
     named = {word for page in pages for word in OPTION.findall(page)}
     options = list(_options(cli))
     assert [(name, sorted(spelt)) for name, spelt in options if not spelt & named] == []

@@ -1,4 +1,4 @@
-"""``docs/experiments.md`` and the README's list of scenarios, made from the scenarios and from what they measured.
+"""``docs/evidence/experiments.md`` and the list of shipped scenarios, made from the scenarios and their results.
 
 ``python -m tests.experiments.page`` writes both again. Results are those that `make test-experiments` kept.
 """
@@ -27,8 +27,8 @@ from vmlab.report.reference_text import answer_words, error_notes, printed_table
 from vmlab.report.run.tables import absent_notes
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = DOCS / "experiments.md"
-README = DOCS.parent / "README.md"
+PAGE = DOCS / "evidence" / "experiments.md"
+LIST = DOCS / "reference" / "scenarios.md"
 _LIST = re.compile(r"(<!-- scenarios -->\n).*?(<!-- end -->)", re.DOTALL)
 _WIDTH = 118
 NOT_RUN = "no result is kept yet"
@@ -43,14 +43,14 @@ answers the claims.
 nothing. Figures that are wrong in a publication stand as they are printed, marked with `!`, with what its own figures
 give and why. A figure from guests that were emulated has `tcg` behind it: it describes emulation.
 
-An answer to a claim is read from [the interval of the difference](statistics.md#claims), which takes at least as many
-repeats as stand beside the claim (`--repeats`). What fewer readings point to is no answer.
+An answer to a claim is read from [the interval of the difference](../explanation/statistics.md#claims), which takes at
+least as many repeats as stand beside the claim (`--repeats`). What fewer readings point to is no answer.
 
 Where a publication has a machine, a system or a cluster that is not here, its line stays and says why it is absent. The
 lab's guests have less memory than the published ones where their workloads do not use it.
 
 This page is written by `python -m tests.experiments.page` from the scenarios, and from the results in
-[experiments/](experiments/), which `make test-experiments EXPERIMENTS=--record` keeps.
+`docs/evidence/experiments/`, which `make test-experiments EXPERIMENTS=--record` keeps.
 """
 
 
@@ -67,12 +67,12 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def listed(readme: str) -> str:
-    """The README with the list of scenarios as they describe themselves."""
+def listed(text: str) -> str:
+    """The page `LIST` with the list of scenarios as they describe themselves."""
     rows = ["| scenario | what it shows |", "| --- | --- |"]
     published = [one for files in publications().values() for one in files]
     rows += [f"| `{one.scenario.name}` | {one.scenario.summary} |" for one in (*published, *own())]
-    return _LIST.sub(lambda place: "\n".join([place[1] + rows[0], *rows[1:], place[2]]), readme)
+    return _LIST.sub(lambda place: "\n".join([place[1] + rows[0], *rows[1:], place[2]]), text)
 
 
 def published_names() -> list[str]:
@@ -223,7 +223,7 @@ def _answer(record: Mapping[str, Any] | None, body: Mapping[str, Any]) -> str:
 def main() -> None:
     """Write both pages."""
     PAGE.write_text(page(results()), encoding="utf-8")
-    README.write_text(listed(README.read_text(encoding="utf-8")), encoding="utf-8")
+    LIST.write_text(listed(LIST.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parents[2] / "docs" / "experiments"
+FOLDER = Path(__file__).parents[2] / "docs" / "evidence" / "experiments"
 _MACHINE = ("cpu", "cpus", "memory_bytes", "kernel", "qemu", "libvirt", "disk")
 """What figures depend on; the name of a host is nobody's business."""
 _RUN = ("id", "scenario", "size", "outcome", "started", "accelerator")

@@ -154,7 +154,7 @@ def main() -> int:
     parser.add_argument(
         "--record",
         action="store_true",
-        help="keep the results that passed in docs/experiments, and write the page again",
+        help="keep the results that passed in docs/evidence/experiments, and write the page again",
     )
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.names if name not in known]:

@@ -1,4 +1,4 @@
-"""The page on experiments and the README's list are what their generator makes, and it leaves nothing out."""
+"""The page on experiments and the list of scenarios are what their generator makes, and it leaves nothing out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.experiments.page import NOT_RUN, PAGE, README, answered, listed, page, published_names, results
+from tests.experiments.page import LIST, NOT_RUN, PAGE, answered, listed, page, published_names, results
 from tests.experiments.records import kept, record_of
 from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
@@ -38,11 +38,11 @@ def test_the_page_is_what_its_generator_makes() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(results()), AGAIN
 
 
-def test_the_readme_lists_the_scenarios_as_they_describe_themselves() -> None:
-    readme = README.read_text(encoding="utf-8")
-    assert readme == listed(readme), AGAIN
+def test_the_list_has_the_scenarios_as_they_describe_themselves() -> None:
+    text = LIST.read_text(encoding="utf-8")
+    assert text == listed(text), AGAIN
     for name in shipped_names():
-        assert f"| `{name}` | {load(name).scenario.summary} |" in readme
+        assert f"| `{name}` | {load(name).scenario.summary} |" in text
 
 
 def test_every_scenario_has_its_section_with_all_that_is_printed() -> None:

@@ -38,7 +38,9 @@ def main() -> None:
     parser.add_argument("--sample", type=int, metavar="N", help="try N of each module; a smaller sample is in a larger")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no mutant of a module after so many")
     parser.add_argument("--report", action="store_true", help="try none, print the table of the last time")
-    parser.add_argument("--page", type=Path, metavar="BEFORE", help="write docs/mutants.md, beside those of a folder")
+    parser.add_argument(
+        "--page", type=Path, metavar="BEFORE", help="write docs/evidence/mutants.md, beside those of a folder"
+    )
     chosen = parser.parse_args()
     unknown = set(chosen.module) - set(modules)
     if unknown:
@@ -142,7 +144,7 @@ def _row(name: str, equivalent: list[Equivalent]) -> float:
 
 def _write_page(before: Path, names: list[str], equivalent: list[Equivalent]) -> None:
     """Puts the table of the last results, beside those in the folder `before`, into the page."""
-    page = CHECKOUT / "docs" / "mutants.md"
+    page = CHECKOUT / "docs" / "evidence" / "mutants.md"
     newest = max(file.stat().st_mtime for file in RESULTS.iterdir())
     day = datetime.fromtimestamp(newest, UTC).date()
     cpu = next(line.split(": ")[1] for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line)

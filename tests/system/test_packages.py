@@ -1,6 +1,7 @@
 """Packages by the names of each distribution, and the commands that install them."""
 
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,7 +76,18 @@ def test_an_extra_goes_where_vmlab_is(
     assert list(extra_command("parquet")) == [*command, "pyarrow>=17"]
 
 
-def test_it_runs_alone_for_setup() -> None:
-    program = [sys.executable, "-I", "-S", str(packages.__file__)]
-    done = subprocess.run(program, input="gcc\nmake\n", capture_output=True, text=True, check=True)
-    assert done.stdout == installing("gcc", "make") + "\n"
+def test_setup_on_another_distribution_names_its_packages_and_stops(tmp_path: Path) -> None:
+    (tmp_path / "packaging").mkdir()
+    for name in ("setup", "debian-packages.txt"):
+        shutil.copy(ROOT / "packaging" / name, tmp_path / "packaging")
+    place = tmp_path / "vmlab" / "system"
+    place.mkdir(parents=True)
+    # As on a host whose os-release(5) says Fedora.
+    source = Path(packages.__file__).read_text(encoding="utf-8")
+    (place / "packages.py").write_text(source.replace("platform.freedesktop_os_release()", '{"ID": "fedora"}'))
+    command = ["env", f"PYTHON={sys.executable}", str(tmp_path / "packaging" / "setup")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr.startswith("setup: this is no Debian; run, then SKIP_PACKAGES=1 make setup: dnf install ")
+    assert "libvirt-devel" in done.stderr
+    assert not (tmp_path / ".venv").exists()

@@ -13,7 +13,7 @@ from tests.telemetry.test_ordered_host import ordered_group
 from vmlab.model.sample import Sample, split_name
 from vmlab.telemetry.recorder import Recorder
 
-PAGE = Path(__file__).parents[2] / "docs/telemetry.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/telemetry.md"
 ENDINGS = {"_percent", "_bytes", "_bytes_per_second", "_per_second", "_ms", "_seconds", "_watts"}
 
 

@@ -1,4 +1,4 @@
-"""The shape of ``vmlab.run/1``, the document of a run for other programs; docs/json.md specifies it.
+"""The shape of ``vmlab.run/1``, the document of a run for other programs; docs/reference/json.md specifies it.
 
 Times of day are ISO 8601 with their zone, durations seconds, and None (``null``) is what was not measured.
 """

@@ -18,7 +18,7 @@ from vmlab.integrity.digests import FileDigests
 from vmlab.model.errors import OF_THIS_PROCESS
 
 _THREADS = 4
-"""Reading and hashing overlap then: 1.5 GB/s where one thread had 0.6, see docs/performance.md."""
+"""Reading and hashing overlap then: 1.5 GB/s where one thread had 0.6, see docs/evidence/performance.md."""
 
 _NO_DIRECT = (errno.EINVAL, errno.EOPNOTSUPP)
 

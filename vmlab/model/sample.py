@@ -1,7 +1,7 @@
 """One reading of telemetry, as the recorder makes it and every viewer sees it.
 
 A value's name is ``metric`` for the whole host or ``metric[instance]`` for one CPU, disk or guest, and the unit is
-the end of the metric's name: ``disk_await_ms[vda]`` is in milliseconds. docs/telemetry.md lists all of them.
+the end of the metric's name: ``disk_await_ms[vda]`` is in milliseconds. docs/reference/telemetry.md lists all of them.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@ from vmlab.plan.terms import Plan
 
 _LEAST_SIZE = 2**35
 FILE_SYSTEM_BYTES = 128 * 2**20
-"""What a new file system on an emulated disk takes for itself: 84 MiB, most of it the journal (docs/performance.md)."""
+"""What a new file system on an emulated disk takes: 84 MiB, most of it the journal (docs/evidence/performance.md)."""
 IMAGE_BYTES = 1280 * 2**20
-"""The image's copy: 983 MiB (docs/performance.md), and some more for packages that grow."""
+"""The image's copy: 983 MiB (docs/evidence/performance.md), and some more for packages that grow."""
 SNAPSHOT_BYTES = 64 * 2**20
-"""The copy of a snapshot's disk: 6 to 39 MiB (docs/performance.md)."""
+"""The copy of a snapshot's disk: 6 to 39 MiB (docs/evidence/performance.md)."""
 
 
 def emulated_disk_size(written: int) -> int:

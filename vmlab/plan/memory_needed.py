@@ -7,14 +7,14 @@ from vmlab.plan.terms import CellPlan, HostFacts, Plan
 
 QEMU_BYTES = 64 * 2**20
 """QEMU's own under KVM, a guess. Before the guest runs QEMU takes 34 to 36 MiB, with 512 MiB or
-2 GiB of RAM and 1 or 4 vCPUs (docs/performance.md)."""
+2 GiB of RAM and 1 or 4 vCPUs (docs/evidence/performance.md)."""
 
 EMULATOR_BYTES = 128 * 2**20
-"""QEMU's own under TCG, but for the translated code: 81 to 128 MiB (docs/performance.md)."""
+"""QEMU's own under TCG, but for the translated code: 81 to 128 MiB (docs/evidence/performance.md)."""
 
 TRANSLATED_BYTES = 512 * 2**20
 """The code that TCG has translated: 212 to 474 MiB after boot, preparation and workloads, with 512 MiB or 1 GiB of RAM
-and 1 or 2 vCPUs; it follows neither (docs/performance.md)."""
+and 1 or 2 vCPUs; it follows neither (docs/evidence/performance.md)."""
 
 _BUFFER_PART = 8
 """QEMU's buffer for that code takes an eighth of the host's memory at most (tcg_region_init of QEMU 7.2)."""

@@ -1,7 +1,6 @@
 """The packages that the lab needs, by the names of each distribution, and the commands that install them.
 
-Also a program, which needs nothing but Python: it prints the command for the names of Debian's packages on its standard
-input, a name a line.
+It needs nothing but Python: `packaging/setup` uses it before anything is installed.
 """
 
 from __future__ import annotations
@@ -95,7 +94,3 @@ def extra_command(*extras: str) -> tuple[str, ...]:
     if (here / "uv-receipt.toml").is_file():
         return ("uv", "pip", "install", "--python", sys.executable, *names)
     return (sys.executable, "-m", "pip", "install", *names)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(installing(*sys.stdin.read().split()) + "\n")

@@ -161,7 +161,7 @@ def test_without_seek_and_turn_it_is_the_transfer() -> None:
 
 
 def test_the_page_has_the_models_own_figures() -> None:
-    page = (Path(__file__).parents[3] / "docs/scenario-language.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/reference/scenario-language.md").read_text()
     rows = re.findall(r"^\| `([a-z0-9-]+)` \| [^|]+ \| (\d+) and (\d+) a second \| (\d+) MB/s \|$", page, re.MULTILINE)
     assert {name for name, *_ in rows} == {*DISK_PROFILES}
     for name, alone, deep, stream in rows:

@@ -1,7 +1,7 @@
 """What one figure is against another: how much it differs, whether that is established, which side is better.
 
 Every table, document and screen that shows figures side by side has the differences of this module. What is tested,
-and what the verdicts mean, is in docs/statistics.md.
+and what the verdicts mean, is in docs/explanation/statistics.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether the differences of a comparison lie beyond the bounds that a user set; see docs/statistics.md, "A gate"."""
+"""Whether differences of a comparison lie beyond bounds that a user set; docs/explanation/statistics.md, "A gate"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which resource was at its limit while a cell's workloads ran. docs/telemetry.md has the limits with their reasons."""
+"""Which resource was at its limit while a cell's workloads ran. docs/reference/telemetry.md has the limits and why."""
 
 from __future__ import annotations
 

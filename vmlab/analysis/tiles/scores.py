@@ -1,6 +1,6 @@
 """Scores of a run over its tiles: how fairly they share the host, how they scale, and where a further one adds little.
 
-All of them are of throughput, by `throughput.rates_of`. What they mean is in docs/statistics.md.
+All of them are of throughput, by `throughput.rates_of`. What they mean is in docs/explanation/statistics.md.
 """
 
 from __future__ import annotations

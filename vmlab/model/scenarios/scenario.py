@@ -72,7 +72,7 @@ class WorkloadEntry(ScenarioPart):
     model_config = ConfigDict(extra="allow")
 
     kind: str
-    """Which benchmark; docs/workloads.md describes each."""
+    """Which benchmark; docs/reference/workloads.md describes each."""
     source: str | None = Field(default=None, alias="from")
     """The guest that runs the client, for kinds with two sides; for some of them ``host``."""
     target: str | None = Field(default=None, alias="to")

@@ -1,1 +1,1 @@
-"""Runs in the formats of other programs; docs/exports.md has them all."""
+"""Runs in the formats of other programs; docs/reference/exports.md has them all."""

@@ -142,7 +142,7 @@ def brief(ascent: Ascent) -> str:
 
 
 def scale_document(ascent: Ascent) -> dict[str, Any]:
-    """Everything as JSON; see docs/json.md."""
+    """Everything as JSON; see docs/reference/json.md."""
     return {
         "schema": SCHEMA,
         "scale": {

@@ -55,7 +55,7 @@ class ReplayParams(WorkloadParams):
 
 
 class Replay(Workload[ReplayParams]):
-    """SELECTs of a blog, by a program of our own over MariaDB's C library; see docs/dependencies.md for why."""
+    """SELECTs of a blog, by a program of our own over MariaDB's C library; docs/development/dependencies.md has why."""
 
     kind = "replay"
     sides = 2
