@@ -9,17 +9,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 
 import vmlab
 from tests.model.test_visible import HOSTILE
 from tests.on_a_terminal import on_a_terminal
 from tests.store.stories import Story
-from vmlab.cli.main import cli, command_line
+from vmlab.cli.main import command_line
 from vmlab.cli.progress import RunProgress
 from vmlab.model.event import CellEnded, CellStarted, Notice, PhaseStarted, RunEnded, RunStarted, WorkloadProgressed
 from vmlab.model.places import runs_folder
@@ -206,28 +204,3 @@ def test_a_terminal_of_bytes_gets_no_control_byte(tmp_path: Path) -> None:
     program = [sys.executable.encode(), b"-m", b"vmlab", b"show", b"\x9b2J\xff\x1b[2J"]
     _, said = on_a_terminal(program, env={**os.environ, "LC_ALL": "C"})
     assert b"\x9b" not in said and b"\x1b" not in said and b"no run is called" in said
-
-
-def _options(command: click.Command, name: str = "vmlab") -> Iterator[tuple[str, frozenset[str]]]:
-    """The command and those below it, each with the spellings of one option."""
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for one in command.list_commands(context):
-            if (below := command.get_command(context, one)) is not None:
-                yield from _options(below, f"{name} {one}")
-    for option in command.params:
-        if isinstance(option, click.Option) and not option.hidden:
-            yield name, frozenset([*option.opts, *option.secondary_opts])
-
-
-def test_every_option_stands_in_the_documentation_and_the_readme_names_no_other() -> None:
-    root = Path(__file__).parents[2]
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    pages = [readme, *(page.read_text(encoding="utf-8") for page in sorted((root / "docs").rglob("*.md")))]
-    named = {word for page in pages for word in OPTION.findall(page)}
-    options = list(_options(cli))
-    assert [(name, sorted(spelt)) for name, spelt in options if not spelt & named] == []
-    known = {word for _, spelt in options for word in spelt} | {"--help"}
-    assert set(OPTION.findall(readme)) - known == set()
-    assert "RUN:2" in readme, "one cell of a run"
-    assert "--run-label" in readme

@@ -1,0 +1,80 @@
+"""Commands, options, scenarios and exit codes that the pages name: each is one that the program has.
+
+Links are held by `make docs`; tables that are made from the program by the tests beside their generators.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from vmlab.cli.main import COMMANDS
+from vmlab.model.errors import ExitCode
+from vmlab.plan.scenario_file.loading import read
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "decisions"),
+]
+_CODE = re.compile(r"^(?:    |\t)(?:\$ )?(vmlab .*)$|`(vmlab [^`]+)`", re.MULTILINE)
+_OPTION = re.compile(r"(--[a-z][a-z-]*)")
+
+
+def named(page: Path) -> Iterator[str]:
+    """The commands in code of a page, without comments and what follows a pipe."""
+    for block, inline in _CODE.findall(page.read_text(encoding="utf-8")):
+        yield re.split(r"\s#|[|>;&]", block or inline)[0].strip()
+
+
+def options_of(command: click.Command) -> set[str]:
+    found = {"--help", "--version", "--no-mouse", "--theme"}
+    for param in command.params:
+        found |= {*param.opts, *param.secondary_opts}
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        found |= options_of(inner)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_names_commands_and_options_that_there_are(page: Path) -> None:
+    wrong = []
+    for line in named(page):
+        words = line.replace("…", "").split()
+        # `show RUN, compare RUN` and the like stand for several commands.
+        name = words[1].rstrip(",") if len(words) > 1 else ""
+        if name.startswith(("-", "[", "(", "<")) or not name.islower() or "_" in name:
+            continue
+        known = options_of(COMMANDS[name].load()) if name in COMMANDS else None
+        if known is None or ("," not in words[0] and not {*_OPTION.findall(line)} <= known | _of_others(line)):
+            wrong.append(line)
+    assert wrong == []
+
+
+def _of_others(line: str) -> set[str]:
+    """Options of further commands in a line that names several."""
+    others = [COMMANDS[name].load() for name in re.findall(r"[,/] ([a-z]+)", line) if name in COMMANDS]
+    return {option for command in others for option in options_of(command)}
+
+
+def test_every_page_on_a_scenario_has_one_that_is_valid() -> None:
+    text = (ROOT / "docs" / "how-to" / "own-scenario.md").read_text(encoding="utf-8")
+    block = "\n".join(line[4:] for line in text.splitlines() if line.startswith("    ") or not line)
+    found = read(Path("own.yaml"), block)
+    assert [*found.scenario.workloads] == ["disk"]
+
+
+def test_the_page_on_exit_codes_has_all_of_them() -> None:
+    text = (ROOT / "docs" / "reference" / "exit-codes.md").read_text(encoding="utf-8")
+    codes = {int(code) for row in re.findall(r"^\| ([0-9, ]+) \|", text, re.MULTILINE) for code in row.split(",")}
+    assert codes == {int(code) for code in ExitCode}
+
+
+def test_the_readme_is_one_page() -> None:
+    words = re.sub(r"\]\([^)]*\)", "]", (ROOT / "README.md").read_text(encoding="utf-8")).split()
+    assert len(words) <= 700
