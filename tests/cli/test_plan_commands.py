@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,10 @@ import pytest
 
 import vmlab
 from tests.plan.bad_scenarios import BAD, GOOD, Bad
+from tests.store.stories import Story
 from vmlab.cli.main import COMMANDS, command_line
 from vmlab.model.errors import VmlabError
-from vmlab.model.places import shipped_scenarios
+from vmlab.model.places import runs_folder, shipped_scenarios
 from vmlab.plan.scenario_file.loading import shipped_names
 from vmlab.plan.terms import HostFacts
 
@@ -320,3 +322,24 @@ def test_a_control_run_is_planned_and_a_bad_combination_is_one_line(tmp_path: Pa
     assert err == (
         "vmlab: --cache none,writeback: a control run has one configuration on both sides; name one value of cache\n"
     )
+
+
+def test_a_plan_says_what_its_repeats_would_find_by_an_earlier_run(capsys: Captured) -> None:
+    name = "20261121-143000-tile-aaaa"
+    story = Story(runs_folder() / name / "run.sqlite", run=name).begin({"cache": ["none", "writeback"]}, cells=20)
+    for repeat in range(1, 11):
+        for cache in ("none", "writeback"):
+            noise = 0.1 * ((repeat * 5 + len(cache) * 3) % 7)
+            story.cell({"cache": cache}, {"web": 10.0 + noise}, 11.0 + noise, repeat)
+    story.end()
+    words = ["plan", "tile", "--size", "smoke", "--json", "--repeats"]
+    many, few = (json.loads(ended([*words, repeats], capsys)[1])["plan"]["detectable"] for repeats in ("20", "10"))
+    assert (many["run"], many["repeats"], few["repeats"]) == (name, 20, 10)
+    assert many["at_best_speed_percent"] is None, "no speed was traced"
+    compared = json.loads(ended(["compare", name, "--json"], capsys)[1])
+    sizes = [row["candidates"][0]["difference"]["detectable_percent"] for row in compared["rows"]]
+    assert few["percent"] == pytest.approx(statistics.median(sizes))
+    assert 0 < many["percent"] < few["percent"]
+    text = ended(["plan", "tile", "--size", "smoke", "--repeats", "10"], capsys)[1]
+    assert f"likely to prove a difference of {few['percent']:.2g} % as measured, by the spread in run {name}" in text
+    assert json.loads(ended(["plan", "tile", "--json"], capsys)[1])["plan"]["detectable"] is None, "another size"

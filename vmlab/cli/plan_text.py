@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vmlab.analysis.comparison.repeats_needed import GateNeeded, repeats_needed
+from vmlab.analysis.comparison.repeats_needed import Detectable, GateNeeded, repeats_needed
 from vmlab.analysis.figures.intent import table_document
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
@@ -25,7 +25,9 @@ from vmlab.report.words import order_words, plural
 SCHEMA = "vmlab.plan/1"
 
 
-def plan_document(plan: Plan, host: HostFacts, refusal: str | None, gate: Sequence[GateNeeded] = ()) -> dict[str, Any]:
+def plan_document(
+    plan: Plan, host: HostFacts, refusal: str | None, gate: Sequence[GateNeeded] = (), finds: Detectable | None = None
+) -> dict[str, Any]:
     """Everything that would run, in order; sizes in bytes, times in seconds. `refusal` is the reason why it would not
     start.
     """
@@ -41,6 +43,7 @@ def plan_document(plan: Plan, host: HostFacts, refusal: str | None, gate: Sequen
             "repeats": plan.scenario.repeats if until is None else until.at_least,
             "repeats_needed": _needed(plan),
             "gate": [{"condition": one.condition.text, "repeats": one.repeats, "runs": one.runs} for one in gate],
+            "detectable": None if finds is None else _detectable(finds),
             "until": None if until is None else _until(until),
             "order": plan.scenario.order,
             "control": plan.control,
@@ -76,6 +79,11 @@ def plan_document(plan: Plan, host: HostFacts, refusal: str | None, gate: Sequen
 def _needed(plan: Plan) -> dict[str, Any]:
     needed = repeats_needed(plan.scenario)
     return {"figures": needed.figures, "difference": needed.difference, "claims": list(needed.claims)}
+
+
+def _detectable(finds: Detectable) -> dict[str, Any]:
+    best = finds.at_best_speed
+    return {"run": finds.run, "repeats": finds.repeats, "percent": finds.percent, "at_best_speed_percent": best}
 
 
 def _until(until: Until) -> dict[str, Any]:
@@ -120,13 +128,13 @@ def _workload(workload: WorkloadPlan) -> dict[str, Any]:
     }
 
 
-def plan_text(plan: Plan, host: HostFacts, gate: Sequence[GateNeeded] = ()) -> str:
+def plan_text(plan: Plan, host: HostFacts, gate: Sequence[GateNeeded] = (), finds: Detectable | None = None) -> str:
     """The plan for people: totals, the guests of the largest cell, the cells in order."""
     lines = [
         f"{plan.scenario.name} at size {plan.size}, seed {plan.seed}",
         *([f"  {plan.scenario.summary}"] if plan.scenario.summary else []),
         "",
-        *_cells(plan, host),
+        *_cells(plan, host, finds),
         *(["", "what the gate takes at least"] if gate else []),
         *(f"  {one.condition.text}: {_gate(one)}" for one in gate),
         *(f"    -  {one}" for one in plan.absent),
@@ -143,7 +151,7 @@ def _gate(needed: GateNeeded) -> str:
     return f"{inside}{needed.runs} repeats, or runs, of the new side" if not inside else f"{inside}{needed.runs} runs"
 
 
-def _cells(plan: Plan, host: HostFacts) -> list[str]:
+def _cells(plan: Plan, host: HostFacts, finds: Detectable | None) -> list[str]:
     """Totals, the largest cell, and every cell; of absent points alone there is none of these."""
     if not plan.cells:
         return ["no cell to run"]
@@ -152,6 +160,7 @@ def _cells(plan: Plan, host: HostFacts) -> list[str]:
         f"cells    {_count(plan)}, one after another, {order_words(plan.scenario.order, plan.seed)}",
         *_control(plan),
         *_repeats(plan),
+        *([_finds(finds)] if finds else []),
         f"guests   {plan.guests} at most, on {host.cpus} CPUs{_booted(plan)}",
         _memory(plan, host),
         f"disk     {format_bytes(disk_needed(plan))} written at most, {format_bytes(host.disk_free_bytes)} free",
@@ -191,6 +200,14 @@ def _control(plan: Plan) -> list[str]:
     axes = {name: value for name, value in plan.cells[0].axes.items() if name != SIDE}
     sides, blocks = " and ".join(SIDES), plural(plan.repeats_at_least, "block")
     return [f"control  {axes_words(axes)} as both sides, {sides}, in {blocks}"]
+
+
+def _finds(finds: Detectable) -> str:
+    """How small a difference the repeats are likely to prove, with the host's speed and without."""
+    best = finds.at_best_speed
+    steady = "" if best is None else f", {best:.2g} % with the host's speed taken out"
+    words = f"{finds.repeats} repeats are likely to prove a difference of {finds.percent:.2g} % as measured{steady}"
+    return f"         {words}, by the spread in run {finds.run}"
 
 
 def _repeats(plan: Plan) -> list[str]:

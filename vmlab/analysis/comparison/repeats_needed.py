@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import log1p
+from statistics import median
 from typing import TYPE_CHECKING
 
-from vmlab.analysis.comparison.compare import asked_of, family_of
+from vmlab.analysis.comparison.compare import asked_of, compare, family_of, sides_by_axis
+from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.judging import figure_of_condition
 from vmlab.analysis.figures.figure import WALL_CLOCK, WALL_SECONDS
-from vmlab.analysis.statistics.sample_size import readings_needed
+from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.statistics.sample_size import ALPHA, detectable, detectable_percent, readings_needed
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.workloads.registry import kinds
 
@@ -63,6 +67,41 @@ class GateNeeded:
     condition: Condition
     repeats: int | None
     runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Detectable:
+    """The smallest difference, in percent, that an earlier run says so many `repeats` prove in four of five cases.
+
+    It is the median over the figures that the scenario asks for, by their spread in `run`: as they were measured, and
+    at the CPUs' best speed, None where that is not known.
+    """
+
+    run: str
+    repeats: int
+    percent: float
+    at_best_speed: float | None
+
+
+def detectable_by(document: RunDocument, repeats: int) -> Detectable | None:
+    """What the run of `document` says of `repeats` of its cells; None where it compares nothing, or had too few."""
+    sides = sides_by_axis(document)
+    compared = compare(sides) if len(sides) > 1 else None
+    rows = [row for row in compared.rows if row.metric in compared.asked and not row.fixed] if compared else []
+    measured = [size for row in rows for one in row.differences if (size := _with_repeats(one, repeats)) is not None]
+    corrected = [one for row in rows for one in row.at_best_speed if one is not None]
+    steady = [size for one in corrected if (size := _with_repeats(one, repeats)) is not None]
+    if not measured:
+        return None
+    return Detectable(document["run"]["id"], repeats, median(measured), median(steady) if steady else None)
+
+
+def _with_repeats(found: Difference, repeats: int) -> float | None:
+    """What a difference can detect with so many repeats, if the spread stays what it is."""
+    now = detectable((found.readings,), ALPHA / max(1, found.family)) if found.paired else None
+    if now is None or found.detectable is None:
+        return None
+    return detectable_percent(100 * log1p(found.detectable / 100) / now, repeats, found.family)
 
 
 _Figure = tuple[str, str]

@@ -6,7 +6,8 @@ import click
 
 from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.noise_of_control import with_enough_repeats
-from vmlab.analysis.comparison.repeats_needed import gate_needed
+from vmlab.analysis.comparison.repeats_needed import Detectable, detectable_by, gate_needed
+from vmlab.analysis.document import run_document
 from vmlab.cli.diagnostics import say
 from vmlab.cli.gate_options import conditions_option
 from vmlab.cli.options import overrides_options
@@ -14,12 +15,21 @@ from vmlab.cli.output import write_json, write_text
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.guests.image.added import lacked_programs
 from vmlab.lab.provision.host_support import prepare_run
-from vmlab.model.errors import RefusedError
+from vmlab.model.errors import RefusedError, VmlabError
+from vmlab.model.places import runs_folder
+from vmlab.model.run import Outcome
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.scenario_file.schema import scenario_schema
+from vmlab.plan.terms import Plan
 from vmlab.plan.validating import load_valid, validate_all
 from vmlab.report.words import plural
+from vmlab.store.reader import RunReader
+from vmlab.store.run_list import list_runs
+from vmlab.store.runs import STORE
+
+_MOST_RUNS = 5
+"""Earlier runs that are read for what they can detect."""
 
 
 @click.command()
@@ -35,17 +45,33 @@ def plan(scenario: str, overrides: Overrides, conditions: tuple[Condition, ...],
     file = load_valid(scenario)
     planned, host = prepare_run(file, with_enough_repeats(overrides, file.scenario))
     gate = gate_needed(planned, conditions)
+    finds = _detectable(planned)
     refusal: RefusedError | None = None
     try:
         check_fit(planned, host)
     except RefusedError as error:
         refusal = error
     if as_json:
-        write_json(plan_document(planned, host, str(refusal) if refusal else None, gate))
+        write_json(plan_document(planned, host, str(refusal) if refusal else None, gate, finds))
     else:
-        write_text(plan_text(planned, host, gate))
+        write_text(plan_text(planned, host, gate, finds))
     if refusal is not None:
         raise refusal
+
+
+def _detectable(planned: Plan) -> Detectable | None:
+    """What the newest run of the same scenario and size that compares something says of the planned repeats."""
+    asked = (planned.scenario.name, planned.size)
+    same = [run for run in list_runs() if (run.scenario, run.size) == asked and run.outcome == Outcome.PASSED]
+    for run in same[:_MOST_RUNS]:
+        try:
+            with RunReader(runs_folder() / run.id / STORE) as reader:
+                found = detectable_by(run_document(reader), planned.repeats_at_least)
+        except VmlabError:
+            continue  # `vmlab ls` names a damaged store.
+        if found is not None:
+            return found
+    return None
 
 
 @click.command()
