@@ -5,7 +5,7 @@ VMLAB = .venv/bin/vmlab
 # A test that hangs ends after 15 minutes: beside real guests one that computes may take minutes.
 TESTS = env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --timeout=900
 
-.PHONY: docs deb setup run test test-all coverage test-host test-experiments check unit anomalies mutants walk schema screenshots
+.PHONY: docs deb test-install setup run test test-all coverage test-host test-experiments check unit anomalies mutants walk schema screenshots
 
 setup:  ## Debian packages and .venv; does nothing when nothing is missing
 	@packaging/setup
@@ -35,6 +35,9 @@ test-host: setup  ## the program on a Debian host with systemd, cgroup v2, libvi
 
 test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most 80 minutes
 	@.venv/bin/python -m tests.experiments.run_all $(EXPERIMENTS)
+
+test-install: setup  ## each way to install, in fresh roots of Debian 12 and 13, by the commands of docs/install.md
+	@.venv/bin/python -m tests.install $(CHECKS)
 
 unit: setup  ## the tests of `make test` that boot no guest
 	@$(TESTS) -m "not guests and not exhaustive" $(PYTEST)

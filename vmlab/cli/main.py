@@ -57,7 +57,7 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "validate": CommandEntry("commands.plan_commands.validate", "Check scenarios; starts nothing."),
     "schema": CommandEntry("commands.plan_commands.schema", "Print the JSON Schema of scenarios, for editors."),
-    "image": CommandEntry("commands.image_commands.image", "Build, add, list or remove guest images."),
+    "image": CommandEntry("commands.image_commands.image", "Build, add, move, list or remove guest images."),
     "snapshot": CommandEntry("commands.snapshot_commands.snapshot", "List or remove guest snapshots."),
     "rm": CommandEntry("commands.upkeep_commands.rm", "Delete runs."),
     "clean": CommandEntry("commands.upkeep_commands.clean", "Clean up after crashed runs."),

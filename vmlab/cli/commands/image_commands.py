@@ -1,4 +1,4 @@
-"""`vmlab image build|add|ls|rm`: the disks that guests start from, vmlab's own and those of users."""
+"""`vmlab image build|add|export|import|ls|rm`: the disks that guests start from, vmlab's own and those of users."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import click
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_json, write_text
 from vmlab.guests.image import build as build_image
-from vmlab.guests.image import list_images, remove
+from vmlab.guests.image import find, list_images, remove
 from vmlab.guests.image.added import AddedSummary, list_added
 from vmlab.guests.image.added import remove as remove_added
 from vmlab.guests.image.adding import NewImage, add
+from vmlab.guests.image.moving import pack, unpack
+from vmlab.model.errors import RefusedError
 from vmlab.model.units import format_bytes
 
 _FILE = click.Path(path_type=Path)
@@ -21,7 +23,7 @@ _FILE = click.Path(path_type=Path)
 
 @click.group()
 def image() -> None:
-    """The disks that guests start from: build vmlab's own, add one of yours, list what is kept, remove it."""
+    """The disks that guests start from: build vmlab's own, carry it to another host, add one of yours."""
 
 
 @image.command()
@@ -46,6 +48,24 @@ def add_command(
     """Make a disk of your own known as the image NAME, which guests of scenarios then name as `image: NAME`."""
     new = NewImage(name, disk, user, key, kernel=kernel, initrd=initrd, command_line=command_line)
     write_text(add(new, say).id)
+
+
+@image.command("export")
+@click.option("-o", "--output", type=_FILE, required=True, help="File to write; an existing one is replaced.")
+def export_command(output: Path) -> None:
+    """Write the image that guests start from to one file, for a host that cannot build it."""
+    found = find()
+    if found is None:
+        raise RefusedError("no image was built yet", remedy="vmlab image build")
+    pack(found, output)
+    say(f"image {found.id}: {format_bytes(output.stat().st_size)} in {output}")
+
+
+@image.command("import")
+@click.argument("file", type=_FILE)
+def import_command(file: Path) -> None:
+    """Keep the image in FILE, which `vmlab image export` wrote on another host, after checking every byte."""
+    write_text(unpack(file, say).id)
 
 
 @image.command("ls")

@@ -78,7 +78,7 @@ def build(progress: Notice, force: bool = False) -> Image:
     half-built is left. A build that was killed leaves a folder, which the next one removes; where that fails it reports
     so, and builds beside it.
     """
-    recipe = catalog.current_recipe()
+    recipe = catalog.own_recipe()
     final = catalog.images_folder() / recipe.address()
     _check_tools()
     with stoppable() as stop, _system_errors_are_said(), _only_builder(progress, stop):

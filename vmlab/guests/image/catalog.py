@@ -80,9 +80,38 @@ def images_folder() -> Path:
     return IMAGES.folder()
 
 
-def current_recipe() -> ImageRecipe:
-    """The recipe that fits this machine. Raises ImageError where Debian does not run."""
+def own_recipe() -> ImageRecipe:
+    """The recipe that this machine can build. Raises ImageError where Debian does not run."""
     return current(running_codename())
+
+
+def current_recipe() -> ImageRecipe:
+    """The recipe of the image that guests start from: this machine's own, unless only an imported one is there.
+
+    Raises ImageError where there is none and Debian does not run.
+    """
+    try:
+        own = own_recipe()
+    except ImageError as error:
+        if (imported := _imported()) is None:
+            raise ImageError(str(error), remedy="vmlab image import FILE, an image that another host built") from error
+        return imported
+    return own if (images_folder() / own.address()).is_dir() else _imported() or own
+
+
+def _imported() -> ImageRecipe | None:
+    """The recipe of the newest image that this version would build on another release of Debian."""
+    for entry in sorted(IMAGES.entries(), key=lambda entry: entry.created, reverse=True):
+        if entry.manifest is not None and "recipe" in entry.manifest:
+            recipe = recipe_of(entry.manifest)
+            if recipe.address() == entry.id:
+                return recipe
+    return None
+
+
+def recipe_of(manifest: Mapping[str, Any]) -> ImageRecipe:
+    """What this version of the program would build for the release of an image. Raises KeyError, TypeError."""
+    return current(str(manifest["recipe"]["codename"]))
 
 
 def find() -> Image | None:
