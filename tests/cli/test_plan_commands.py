@@ -138,7 +138,7 @@ def test_a_scenario_that_is_not_there(argument: str, line: str, capsys: Captured
         (["--set", "colour=1"], "'colour' begins with nothing that can be set"),
         (["--tiles", "0"], "'0' must be from 1 to 64, smallest first"),
         (["--tiles", "3..1"], "'3..1' must be from 1 to 64, smallest first"),
-        (["--tiles", "1..1000000000"], "is no tile count; say 3, 1,3 or 1..3"),
+        (["--tiles", "1..1000000000"], "is not a tile count; use 3, 1,3 or 1..3"),
         (["--tiles", "1,1"], "names a tile count twice"),
         (["--cache", "fast"], "'fast' is no cache mode"),
         (["--cache", "unsafe"], "--cache unsafe: cache mode unsafe may lose guests' data"),

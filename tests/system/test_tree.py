@@ -1,7 +1,10 @@
 """The shape of the source tree: folders that can be read at a glance, and no module whose name says nothing."""
 
+import re
 from collections import Counter
 from pathlib import Path
+
+import pytest
 
 VMLAB = Path(__file__).parents[2] / "vmlab"
 MOST_MODULES = 24
@@ -37,3 +40,16 @@ def test_a_name_that_many_modules_need_stands_in_one_of_them() -> None:
         for text in owners
     }
     assert found == owners
+
+
+@pytest.mark.parametrize("page", ["docs/development/architecture.md", "CONTRIBUTING.md"])
+def test_a_page_for_developers_names_files_that_there_are(page: str) -> None:
+    root = Path(__file__).parents[2]
+    files = [str(path.relative_to(root)) for top in ("vmlab", "tests") for path in (root / top).rglob("*.py")]
+    # Links say which file they mean, and are held where the site is built.
+    text = re.sub(r"\[[^\]]*\]\([^)]*\)", "", (root / page).read_text(encoding="utf-8"))
+    for name in dict.fromkeys(re.findall(r"`([\w/]+\.py)`", text)):
+        there = [file for file in files if f"/{file}".endswith(f"/{name}")]
+        product = [file for file in there if file.startswith("vmlab/")]
+        assert there, name
+        assert len(product or there) == 1 or name == "__init__.py" or f"vmlab/{name}" in product, there

@@ -1,4 +1,4 @@
-"""The options of `vmlab compare` that make it a gate: conditions by which it ends with exit code 1."""
+"""The options that make `vmlab compare` a gate, and the exit code that its conditions give."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OPTIONS = (
         "texts",
         multiple=True,
         metavar="CONDITION",
-        help="Exit with 1 where this is established: a difference, as 'web.latency_p95 > +20 %', or a level, as "
+        help="Exit with 1 if the interval shows this: a difference, as 'web.latency_p95 > +20 %', or a level, as "
         "'web.latency_p95 > 20 ms'; may be given often. Without a metric it is about the run time.",
     ),
     click.option("--strict", is_flag=True, help="Exit with 1 instead of 4 if a condition is undecided."),

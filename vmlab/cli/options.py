@@ -24,7 +24,7 @@ def tile_counts(ctx: click.Context, param: click.Parameter, value: str | None) -
         first, dots, last = part.strip().partition("..")
         bounds = [first, last] if dots else [first]
         if not all(bound.isascii() and bound.isdigit() and len(bound) < 5 for bound in bounds):
-            raise click.BadParameter(f"{value[:40]!r} is no tile count; say 3, 1,3 or 1..3", ctx, param)
+            raise click.BadParameter(f"{value[:40]!r} is not a tile count; use 3, 1,3 or 1..3", ctx, param)
         low, high = int(bounds[0]), int(bounds[-1])
         if not 1 <= low <= high <= MOST_TILES:
             raise click.BadParameter(f"{part.strip()!r} must be from 1 to {MOST_TILES}, smallest first", ctx, param)

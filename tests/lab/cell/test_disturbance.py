@@ -20,7 +20,7 @@ LIMITS = Limits()
 QUIET = Disturbance(0.0, 0.0, 0.0, 0.0, 0.0)
 RULES = {
     "other_percent": (LIMITS.host_other_percent, "the host's other work took"),
-    "steal_percent": (LIMITS.host_steal_percent, "something above this host took"),
+    "steal_percent": (LIMITS.host_steal_percent, "steal: the hypervisor that this host runs on took"),
     "pressure_percent": (LIMITS.memory_pressure_percent, "tasks on the host waited for memory for 10 % of the time"),
     "swapped_bytes": (LIMITS.swapped_bytes, "the host swapped 1 MiB while the workloads ran; the limit is 1 MiB"),
     "lateness": (LIMITS.tick_lateness, "samples of the host were taken 500 ms late; the limit is 500 ms"),

@@ -20,7 +20,7 @@ LIMITS = {OTHER: 20.0, STEAL: 25.0}
 """What holds where the scenario says nothing."""
 ABOVE = {
     OTHER: "the host's other work took 20 % of the CPUs; the limit is 20 %",
-    STEAL: "something above this host took 25 % of the CPUs; the limit is 25 %",
+    STEAL: "steal: the hypervisor that this host runs on took 25 % of the CPUs; the limit is 25 %",
 }
 INVALID = Verdict(Outcome.INVALID, ExitCode.INVALID)
 PASSED = Verdict(Outcome.PASSED, ExitCode.PASSED)

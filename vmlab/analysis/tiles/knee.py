@@ -1,4 +1,4 @@
-"""How many tiles a host carries before a further one adds little: the knee of throughput over tiles.
+"""The knee of throughput over tiles, after which a further tile adds little; `tiles_carried` answers how many fit.
 
 The knee is the load beyond which throughput gains little: Jain, The Art of Computer Systems Performance Analysis
 (1991), 3.3. How much is little is a convention, here a share of what one tile does alone. The steps are tested from the

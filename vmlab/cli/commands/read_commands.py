@@ -35,8 +35,8 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.
 _reference_option = click.option(
     "--reference",
     is_flag=True,
-    help="Set the run beside what its scenario says was published, and answer the claims. A scenario instead of a run "
-    "shows what was published alone.",
+    help="Compare the run with the published figures in its scenario, and answer its claims. A scenario instead of a "
+    "run shows the published figures alone.",
 )
 _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), metavar="N", help="Only this cell.")
 
@@ -167,7 +167,7 @@ def _demand_cell(run: str, cells: Sequence[Mapping[str, Any]], cell: int) -> Non
 @click.option(
     "--explain",
     is_flag=True,
-    help="Say in a paragraph what differs, what does not, what it takes to know, and what the host was short of.",
+    help="Say in a paragraph what differs, what does not, how many repeats would settle it, and what the host lacked.",
 )
 @gate_options
 @_json_option

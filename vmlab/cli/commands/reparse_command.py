@@ -24,7 +24,7 @@ from vmlab.store.runs import resolve_run
 @click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def reparse(run: str, dry_run: bool, as_json: bool) -> int:
-    """Make the figures of RUN again from the raw output of its tools, such as after a parser was mended.
+    """Compute the figures of RUN again from the raw output of its tools, for example after a parser was fixed.
 
     The old figures are kept, and everything that shows the new ones says that they were made again.
     """

@@ -65,7 +65,7 @@ def run(
 @click.argument("run", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
 def attach(run: str | None, as_json: bool) -> None:
-    """Watch RUN, or the one under way, or else read again how the newest one went. Ctrl-C leaves; the run goes on."""
+    """Follow RUN, or the one under way, else show how the newest one ended. Ctrl-C leaves; the run goes on."""
     folder = living_run(or_newest=True) if run is None else _folder(run)
     try:
         code = follow(folder, None)

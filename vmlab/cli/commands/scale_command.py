@@ -41,7 +41,7 @@ _BY_SEVERITY = (ExitCode.PASSED, ExitCode.INVALID, ExitCode.FAILED)
 
 @click.command()
 @click.argument("scenario")
-@click.option("--until-knee", is_flag=True, help="Stop at the first count that misses a target.")
+@click.option("--until-knee", is_flag=True, help="Stop at the first tile count that misses a target.")
 @click.option("--max-tiles", type=click.IntRange(1, MOST_TILES), metavar="N", help="Maximum number of tiles.")
 @overrides_without("--tiles", "--control", "--loop")
 @click.option("--wait", is_flag=True, help="Wait until no other run measures on this host.")

@@ -99,7 +99,7 @@ def _wanted(changes: tuple[str, ...], cell: int | None, *, now: bool) -> dict[st
 def _change(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name or not value:
-        raise UsageError(f"{text!r} is no change; say NAME=VALUE, such as cache=none")
+        raise UsageError(f"{text!r} is not a change; use NAME=VALUE, such as cache=none")
     if name == "tiles" and value.isdecimal():
         if len(value) > _MOST_DIGITS:
             raise UsageError(f"{value[:_MOST_DIGITS]}… tiles are more than any host carries")

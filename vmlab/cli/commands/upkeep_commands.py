@@ -31,7 +31,7 @@ from vmlab.store.tags import tagged as tagged_runs
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print what was removed and what is left as JSON.")
 def clean(as_json: bool) -> None:
-    """Clear what runs that died left behind: disks, sockets, loop devices, cgroups; put host settings back.
+    """Clean up after runs that crashed or were killed: disks, sockets, loop devices, cgroups, host settings.
 
     Their figures are kept.
     """

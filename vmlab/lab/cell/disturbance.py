@@ -123,7 +123,7 @@ class Disturbance:
         elif self.other_percent > TOLD_OTHER_PERCENT:
             yield Finding(f"{other} while the workloads ran", breaks=False)
         if self.steal_percent > limits.host_steal_percent:
-            steal = f"something above this host took {self.steal_percent:.0f} % of the CPUs"
+            steal = f"steal: the hypervisor that this host runs on took {self.steal_percent:.0f} % of the CPUs"
             yield Finding(f"{steal}; the limit is {limits.host_steal_percent:.0f} %", breaks=True)
         yield from self._of_speed(limits)
         if self.between.heat:

@@ -1,4 +1,7 @@
-"""The rules by which a measured cell is invalid, each with its reason."""
+"""Four rules by which a measured cell is invalid: cache proofs, start skew, processes that stood still, guests' clocks.
+
+`execution.judge` applies these and all others, such as those of `disturbance` on other load.
+"""
 
 from __future__ import annotations
 

@@ -54,5 +54,5 @@ def _asked(folder: RunFolder, command: str, deadline: float, **arguments: Any) -
     if not folder.alive():
         raise UsageError(f"run {folder.id} is not running")
     if not folder.control.exists():
-        raise UsageError(f"run {folder.id} takes no commands yet, or no more")
+        raise UsageError(f"run {folder.id} takes no commands: it is starting or ending")
     return send_command(folder.control, command, deadline=deadline, **arguments)

@@ -1,4 +1,4 @@
-"""Changes to the cells to come, asked for while a run is under way. The running cell stays as it is."""
+"""Changes to the plan of a run under way: the cells to come, and the plan of a loop that gets another tile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clears what dead runs left: what a run's journal lists, and folders with the run's own mark.
+"""Removes what runs left that died: what a run's journal lists, and folders with the run's own mark.
 
 A run's folder that was copied or renamed is a user's data and is not touched, nor are files in a run's folder that are
 not in its journal.

@@ -132,7 +132,7 @@ def _died(folder: RunFolder) -> RunEnded:
     return RunEnded(
         outcome=Outcome.ABORTED,
         exit_code=int(ExitCode.FAILED),
-        reason=f"the runner died before its end; {folder.log} has its last words",
+        reason=f"the runner died unexpectedly; {folder.log} has its last output",
     )
 
 
