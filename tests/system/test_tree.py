@@ -48,7 +48,7 @@ def test_a_page_for_developers_names_files_that_there_are(page: str) -> None:
     files = [str(path.relative_to(root)) for top in ("vmlab", "tests") for path in (root / top).rglob("*.py")]
     # Links say which file they mean, and are held where the site is built.
     text = re.sub(r"\[[^\]]*\]\([^)]*\)", "", (root / page).read_text(encoding="utf-8"))
-    for name in dict.fromkeys(re.findall(r"`([\w/]+\.py)`", text)):
+    for name in dict.fromkeys(re.findall(r"`([a-z0-9_/]+\.py)`", text)):
         there = [file for file in files if f"/{file}".endswith(f"/{name}")]
         product = [file for file in there if file.startswith("vmlab/")]
         assert there, name
