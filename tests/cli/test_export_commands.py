@@ -88,7 +88,7 @@ def test_a_missing_extra_is_one_line(
     monkeypatch.delitem(sys.modules, "vmlab.report.exports.parquet", raising=False)
     (tmp_path / "x.parquet").write_text("before")
     assert command_line(["export", "-o", str(tmp_path / "x.parquet")]) == 3
-    assert "pip install 'vmlab[parquet]'" in capsys.readouterr().err
+    assert "-m pip install 'pyarrow>=17'" in capsys.readouterr().err
     assert (tmp_path / "x.parquet").read_text() == "before", "an older file stays where the new one fails"
 
 

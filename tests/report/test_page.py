@@ -301,7 +301,7 @@ def test_without_its_library_the_page_is_refused_and_markdown_is_not(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert command_line(["report", str(RECORDED), "-o", str(tmp_path / "r.html")]) == 3
-    assert "pip install 'vmlab[report]'" in capsys.readouterr().err
+    assert "-m pip install 'matplotlib>=3.9'" in capsys.readouterr().err
     assert not (tmp_path / "r.html").exists()
     assert command_line(["report", str(RECORDED), "-o", str(tmp_path / "r.md")]) == 0
 

@@ -85,7 +85,7 @@ def test_a_damaged_store_costs_its_own_line_only() -> None:
     broken.parent.mkdir()
     broken.write_text("not a database at all, but long enough to look like one" * 50)
     first, second = list_runs()
-    assert (first.outcome, second.outcome) == ("unreadable", "passed")
+    assert (first.outcome, second.outcome) == ("damaged", "passed")
     assert first.problem == f"{broken}: is not the store of a run"
 
 

@@ -148,7 +148,7 @@ async def a_run_without_a_store(at: Place) -> None:
     broken.mkdir(parents=True)
     (broken / "run.sqlite").write_bytes(b"this is no store" * 100)
     await at.app.switch_mode("runs")
-    await at.shows("■ aborted")
+    await at.shows("? damaged")
 
 
 async def filtered_to_none(at: Place) -> None:

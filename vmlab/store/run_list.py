@@ -26,7 +26,7 @@ from vmlab.store.tags import all_tags
 from vmlab.system.given_file import read_given
 from vmlab.system.new_file import new_file
 
-_SCHEMA = "vmlab.run-list/3"
+_SCHEMA = "vmlab.run-list/4"
 """Its number changes with the fields of `RunSummary`, and with what `summarise` makes of a store."""
 # The kernel's clock for files moves every few milliseconds, so that two changes may leave the same times. A file that
 # has not changed for so long shows every later change.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import CellEnded, RepeatsEnded, RunEnded, RunStarted
-from vmlab.model.run import RUNNING, UNREADABLE, Outcome
+from vmlab.model.run import DAMAGED, RUNNING, Outcome
 from vmlab.store.life import is_alive, process_ids
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import RunSummary
@@ -45,7 +45,7 @@ def summarise(store: Path) -> RunSummary:
     except NotBegunError as error:
         problem = None if alive else str(error)
     except VmlabError as error:
-        problem, unended = str(error), UNREADABLE
+        problem, unended = str(error), DAMAGED
     return RunSummary(
         id=folder.name,
         scenario=started.scenario if started else "",

@@ -22,7 +22,7 @@ _LONGEST_SHOWN = 60
 class RunSummary:
     """One line of the list of runs; times are seconds since the epoch.
 
-    `outcome` is one of `Outcome`, `RUNNING`, or `UNREADABLE`; `problem` is the reason why a store cannot be read.
+    `outcome` is one of `Outcome`, `RUNNING`, or `DAMAGED`; `problem` is the reason why a store cannot be read.
     `tags` are the names that a user gave to the run; `list_runs` has them, `summarise` has not. `control` tells a
     control run, which has one configuration on both sides. `cells_missed` is how many of its cells passed and missed a
     target; of more than a thousand cells it is 0.

@@ -185,7 +185,7 @@ async def test_runs_have_failed(recorded: Path, size: tuple[int, int]) -> None:
         await until(lambda: "tiles 1, cache writeback" in screen_text(pilot.app), "its cells")
         await until(lambda: screen_text(pilot.app).count(" tcg") == 4, "what stands behind the times")
         text = screen_text(pilot.app)
-        assert "■ aborted" in text
+        assert "? damaged" in text
         await check_golden(f"runs-failed-{size[0]}x{size[1]}", app)
 
 

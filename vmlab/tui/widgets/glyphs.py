@@ -15,7 +15,7 @@ _SIGNS = {
     "invalid": ("!", "!"),
     "failed": ("✗", "x"),
     "aborted": ("■", "#"),
-    "unreadable": ("?", "?"),
+    "damaged": ("?", "?"),
     "created": ("◔", "."),
     "booted": ("◑", "o"),
     "identified": ("◑", "o"),
@@ -32,7 +32,7 @@ _TONES = {
     "invalid": "warning",
     "failed": "bad",
     "aborted": "bad",
-    "unreadable": "bad",
+    "damaged": "bad",
     "gone": "quiet",
 }
 
