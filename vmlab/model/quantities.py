@@ -96,7 +96,8 @@ def format_bytes(count: float) -> str:
     """Bytes for people, in binary units with three figures: ``1.20 GiB``."""
     size = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(size) < 1024:
+        # 1,000 to 1,023 of a unit have four figures, and are written in the next one.
+        if abs(size) < (1024 if unit == "B" else 999.5):
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.3g} {unit}"
         size /= 1024
     return f"{size:.3g} TiB"
