@@ -120,8 +120,8 @@ def _run(check: Check, suite: str, dist: Path, output: Path) -> str:
     page = "\n".join(["set -e", *(parts[name] for name in check.parts)])
     if suite == "trixie":
         page = page.replace("~deb12", "~deb13")
-    answered = "yes | script --quiet --return --command 'bash -x /page.sh' /dev/null"
-    script = "\n".join(["set -e -o pipefail", "cd /root", check.before, f"{answered} || test $? = 141", check.after])
+    answered = "printf 'y\\ny\\ny\\n' | script --quiet --return --command 'bash -x /page.sh' /dev/null"
+    script = "\n".join(["set -e -o pipefail", "cd /root", check.before, f"{answered}", check.after])
     with tempfile.TemporaryDirectory(prefix="test-install-", dir=cache_folder()) as folder:
         scratch = Path(folder)
         tree = _tree(suite, check.include, scratch)
