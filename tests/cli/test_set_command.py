@@ -242,8 +242,8 @@ def test_an_empty_list_is_a_sentence(run: Answering, said: Said) -> None:
         (["cache=none", "tiles=2", "--now"], "--now changes one thing at a time"),
         ([f"tiles={'9' * 5000}"], "999999999… tiles are more than any host carries"),
         (["ksm=on"], "cannot be given another ksm; cache and tiles can"),
-        (["cache"], "'cache' is no change"),
-        (["cache="], "'cache=' is no change"),
+        (["cache"], "'cache' is not a change"),
+        (["cache="], "'cache=' is not a change"),
     ],
 )
 def test_what_no_run_can_do_is_refused_before_it_is_asked(
