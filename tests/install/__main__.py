@@ -120,7 +120,9 @@ def _run(check: Check, suite: str, dist: Path, output: Path) -> str:
     page = "\n".join(["set -e", *(parts[name] for name in check.parts)])
     if suite == "trixie":
         page = page.replace("~deb12", "~deb13")
-    answered = "printf 'y\\ny\\ny\\n' | script --quiet --return --command 'bash -x /page.sh' /dev/null"
+    # apt throws away what was typed before it asks.
+    yes = "(trap '' PIPE; while echo y 2>/dev/null; do sleep 1; done; true)"
+    answered = f"{yes} | script --quiet --return --command 'bash -x /page.sh' /dev/null"
     script = "\n".join(["set -e -o pipefail", "cd /root", check.before, f"{answered}", check.after])
     with tempfile.TemporaryDirectory(prefix="test-install-", dir=cache_folder()) as folder:
         scratch = Path(folder)
