@@ -148,7 +148,8 @@ def _listed(folder: Path) -> set[Path]:
 
 
 AS_NOBODY = f"""
-import encodings.utf_8_sig, importlib, os, pkgutil, vmlab.__main__, vmlab.cli, vmlab.tui.app, vmlab.workloads.registry
+import email.parser, encodings.utf_8_sig, importlib.metadata, os, pkgutil
+import vmlab.__main__, vmlab.cli, vmlab.tui.app, vmlab.workloads.registry
 # Python itself may lie where only root can read it, so that all is loaded before root is given up.
 for module in pkgutil.walk_packages(vmlab.cli.__path__, "vmlab.cli."):
     importlib.import_module(module.name)

@@ -4,6 +4,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,11 @@ def test_setup_on_another_distribution_names_its_packages_and_stops(tmp_path: Pa
     assert done.stderr.startswith("setup: this is no Debian; run, then SKIP_PACKAGES=1 make setup: dnf install ")
     assert "libvirt-devel" in done.stderr
     assert not (tmp_path / ".venv").exists()
+
+
+def test_a_checkout_that_is_not_installed_names_the_extra_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(name: str) -> list[str]:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "requires", none)
+    assert extra_command("lab", "disk")[-1] == "vmlab[lab,disk]"

@@ -88,8 +88,11 @@ def extra_command(*extras: str) -> tuple[str, ...]:
     from importlib import metadata
 
     ends = tuple(f"extra == '{extra}'" for extra in extras)
-    wanted = [one for one in metadata.requires(_PROJECT) or () if one.endswith(ends)]
-    names = [one.partition(";")[0].strip() for one in wanted]
+    try:
+        wanted = [one for one in metadata.requires(_PROJECT) or () if one.endswith(ends)]
+    except metadata.PackageNotFoundError:
+        wanted = []  # It runs from a checkout that was not installed.
+    names = [one.partition(";")[0].strip() for one in wanted] or [f"{_PROJECT}[{','.join(extras)}]"]
     here = Path(sys.prefix)
     if (here / "pipx_metadata.json").is_file():
         return ("pipx", "inject", _PROJECT, *names)
