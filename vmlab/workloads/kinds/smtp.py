@@ -105,7 +105,6 @@ class Smtp(Workload[SmtpParams]):
     )
     latency = "latency_p95"
     loops = True
-    follows_speed = True
     paced = "messages"
 
     @classmethod
