@@ -122,6 +122,7 @@ def list_folders() -> list[str]:
         gzip.compress(b"VMI1\x00\x00\x00\x05\x00\x00\x00\x00\x00"),
         gzip.compress(bytes(2**20)),
     ],
+    ids=("empty", "no gzip", "nothing in it", "size beyond", "head with nothing", "head of zeros", "another file"),
 )
 def test_what_is_no_image_is_one_line(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "x"
