@@ -28,6 +28,7 @@ from vmlab.model.event import (
     WorkloadStarted,
 )
 from vmlab.report.demo.chapters import BOOK, FOLDER, chapters_text, load_demo
+from vmlab.report.run.tiles_board import board_of, cells_of_most_tiles, target_bars
 from vmlab.report.words import number
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE
@@ -144,8 +145,16 @@ def test_chapters_follow_each_other_and_lie_within_the_recording(events: list[ob
     assert starts[-1] < demo.ending.position
     assert [demo.place(start) for start in starts] == list(range(len(starts)))
     assert demo.place(0) == 0 and demo.place(1e9) == len(starts) - 1
-    # The whole story takes a few minutes.
-    assert (demo.ending.position - starts[0]) / demo.speed < 300
+    # The whole story takes two minutes, and each chapter can be read.
+    assert 90 < demo.seconds < 125
+    position, passed = starts[0], 0.0
+    seen = dict.fromkeys(range(len(starts)), 0.0)
+    while position < demo.ending.position:
+        if (place := demo.stretch(position).place) is not None:
+            seen[place] += 0.05
+        position, passed = demo.onward(position, 0.05), passed + 0.05
+    assert passed == pytest.approx(demo.seconds, abs=0.2)
+    assert min(seen.values()) > 6
 
 
 def test_reading_it_changes_nothing_and_makes_no_file(copied: Path) -> None:
@@ -226,3 +235,49 @@ def test_what_is_damaged_is_one_line_that_names_the_file(damage: object, copied:
         load_demo(copied)
     assert isinstance(raised.value, StoreError | UsageError)
     assert "\n" not in str(raised.value) and str(copied) in str(raised.value)
+
+
+def test_the_board_grows_as_cells_end() -> None:
+    with RunReader(FOLDER / STORE) as reader:
+        document = run_document(reader)
+    boards = [board_of(document, range(1, ended + 1)) for ended in range(7)]
+    shown = [[(row.label, row.squares, row.carried) for row in board.rows] for board in boards if board is not None]
+    none, writeback = ("cache none", (True, False, False), "1"), "cache writeback"
+    assert shown == [
+        [],
+        [("cache none", (True, None, None), "1")],
+        [none],
+        [none],
+        [none, (writeback, (True, None, None), "1")],
+        [none, (writeback, (True, True, None), "2")],
+        [none, (writeback, (True, True, False), "2")],
+    ]
+    whole = board_of(document)
+    assert whole == boards[-1] and whole is not None
+    cells = {cell["cell"]: cell for cell in document["cells"]}
+    for row, ended_by, resource in zip(whole.rows, (2, 6), ("disk", "cpu"), strict=True):
+        bound = cells[ended_by]["bound_by"]
+        assert bound is not None
+        assert row.stopped == f"stopped by the {resource.upper()}"
+        assert row.share == f"{bound['evidence'][f'{resource}_busy_percent']:.0f} %"
+    assert {"tcg", "emulated disk", "one reading each"} < {*whole.notes}
+    assert "cell 3 was switched and does not count" in whole.notes
+    assert cells_of_most_tiles(document) == (2, 5)
+
+
+def test_bars_of_targets_have_the_worst_tile_of_each_workload() -> None:
+    with RunReader(FOLDER / STORE) as reader:
+        cell = run_document(reader)["cells"][1]
+    bars = {bar.name: bar for bar in target_bars(cell)}
+    assert list(bars) == ["web p95", "database p95", "mail p95"]
+    worst = max(one["value"] or 0 for one in cell["targets"] if (one["workload"], one["unit"]) == ("mail", "s"))
+    assert (bars["mail p95"].value, bars["mail p95"].limit) == (f"{number(worst)} s", "10 s")
+    assert [bar.met for bar in bars.values()] == [True, False, False]
+
+
+def test_no_board_where_tiles_do_not_grow() -> None:
+    with RunReader(FOLDER / STORE) as reader:
+        document = run_document(reader)
+    for cell in document["cells"]:
+        cell["targets"] = []
+    assert board_of(document) is None

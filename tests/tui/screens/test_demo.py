@@ -82,11 +82,11 @@ async def test_it_goes_on_to_the_next_chapter_by_itself() -> None:
     app = StillConsole(demo=demo)
     async with app.run_test(size=(80, 24)):
         screen = await shown(app)
-        assert screen.playback is not None and screen.playback.speed == demo.speed
-        screen.seek_to(demo.chapters[1].position - 0.5)
-        await until(captioned(app, *numbered(demo, 0)), "the end of the first")
+        assert screen.playback is not None and screen.playback.speed == 1
+        screen.seek_to(demo.chapters[2].position - 2)
+        await until(lambda: "Fast forward" in screen_text(app), "what no chapter tells of")
         screen.playback.paused = False
-        await until(captioned(app, *numbered(demo, 1)), "the second")
+        await until(captioned(app, *numbered(demo, 2)), "the third")
 
 
 async def test_the_keys_of_a_replay_work_in_it() -> None:
@@ -99,7 +99,7 @@ async def test_the_keys_of_a_replay_work_in_it() -> None:
         await pressed(pilot, "right", lambda: play.position > demo.chapters[0].position + 9)
         await pressed(pilot, "n", lambda: "cell 2/6" in screen_text(app))
         await pressed(pilot, "p", lambda: "cell 1/6" in screen_text(app))
-        await pressed(pilot, "right_square_bracket", lambda: play.speed > demo.speed)
+        await pressed(pilot, "right_square_bracket", lambda: play.speed > 1)
         await pressed(pilot, "home", lambda: play.position == 0)
         # What is before the first chapter belongs to it.
         await until(captioned(app, *numbered(demo, 0)), "the first chapter")
@@ -107,7 +107,7 @@ async def test_the_keys_of_a_replay_work_in_it() -> None:
         await pressed(pilot, "space", lambda: demo.chapters[0].position <= play.position < play.recording.length)
         await pressed(pilot, "space", lambda: play.paused)
         await pressed(pilot, "c", lambda: isinstance(app.screen, CompareScreen))
-        await until(lambda: "tiles 1 (base)" in screen_text(app), "one tile and more are side by side")
+        await until(lambda: "cell 5" in screen_text(app), "both cache modes are side by side")
         await pressed(pilot, "1", lambda: app.screen is screen)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,18 +27,60 @@ class Chapter(NamedTuple):
     sentence: str
 
 
+class Stretch(NamedTuple):
+    """The recording up to `until`, in seconds from its beginning, played `rate` times as fast as it was.
+
+    It belongs to the chapter number `place`, from 0; None where it is only passed on the way to the next one.
+    """
+
+    until: float
+    rate: float
+    place: int | None
+
+
 class Demo(NamedTuple):
-    """The recording in `store`, played `speed` times as fast as it was; `ending` is said when it is over."""
+    """The recording in `store`, its chapters, and the `stretches` in which it is played.
+
+    Each chapter stands for as long as it takes to read it; what lies behind it is fast-forwarded. `ending` is said when
+    it is over.
+    """
 
     store: Path
-    speed: float
     chapters: tuple[Chapter, ...]
+    stretches: tuple[Stretch, ...]
     ending: Chapter
     facts: Facts
 
     def place(self, position: float) -> int:
         """The number of the chapter at `position` seconds, from 0; the first also stands for what is before it."""
         return max(0, sum(chapter.position <= position for chapter in self.chapters) - 1)
+
+    def stretch(self, position: float) -> Stretch:
+        """The stretch in which `position` lies; behind the last one, that."""
+        return next((stretch for stretch in self.stretches if position < stretch.until), self.stretches[-1])
+
+    def onward(self, position: float, seconds: float) -> float:
+        """Where the recording is when it was played for `seconds` from `position` on."""
+        for stretch in self.stretches:
+            left = stretch.until - position
+            if left > seconds * stretch.rate:
+                break
+            if left > 0:
+                position, seconds = stretch.until, seconds - left / stretch.rate
+        return position + seconds * self.stretch(position).rate
+
+    def next_title(self, position: float) -> str:
+        """The title of the first chapter behind `position`, or of the ending."""
+        following = (chapter.title for chapter in self.chapters if chapter.position > position)
+        return next(following, self.ending.title)
+
+    @property
+    def seconds(self) -> float:
+        """How long it plays from its first chapter to its last."""
+        starts = [self.chapters[0].position, *(stretch.until for stretch in self.stretches[1:])]
+        return sum(
+            (stretch.until - start) / stretch.rate for start, stretch in zip(starts, self.stretches[1:], strict=False)
+        )
 
 
 def load_demo(folder: Path = FOLDER) -> Demo:
@@ -53,10 +96,12 @@ def load_demo(folder: Path = FOLDER) -> Demo:
         told = tomllib.loads(book.read_text(encoding="utf-8"))
         chapters = tuple(_chapter(entry, events, facts) for entry in told["chapters"])
         end = max(event.mono for event in events) - events[0].mono
+        ended = {event.cell: event.mono - events[0].mono for event in events if isinstance(event, CellEnded)}
         ending = Chapter(end, told["ending"]["title"], told["ending"]["sentence"].format(facts=facts))
         if not chapters or list(chapters) != sorted(chapters):
             raise ValueError("its chapters are not in the order of time")
-        return Demo(store, float(told["speed"]), chapters, ending, facts)
+        ends = [ended[entry["cell"]] for entry in told["chapters"]]
+        return Demo(store, chapters, tuple(_stretches(chapters, ends, end, told)), ending, facts)
     except VmlabError:
         raise
     except OSError as error:
@@ -64,6 +109,21 @@ def load_demo(folder: Path = FOLDER) -> Demo:
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         # What a template or a table of TOML lacks comes as one of these, with its name.
         raise StoreError(f"cannot read {book}: {error}") from error
+
+
+def _stretches(
+    chapters: Sequence[Chapter], ends: Sequence[float], end: float, told: Mapping[str, Any]
+) -> Iterator[Stretch]:
+    """How the recording is played: `ends` are the ends of the cells of which chapters tell."""
+    seconds, forward = float(told["chapter_seconds"]), float(told["forward_seconds"])
+    if chapters[0].position > 0:
+        yield Stretch(chapters[0].position, chapters[0].position / forward, 0)
+    for place, (chapter, over) in enumerate(zip(chapters, ends, strict=True)):
+        following = chapters[place + 1].position if place + 1 < len(chapters) else end
+        until = min(following, over, chapter.position + seconds * float(told["speed"]))
+        yield Stretch(until, (until - chapter.position) / seconds, place)
+        if until < following:
+            yield Stretch(following, (following - until) / forward, None)
 
 
 def _chapter(entry: dict[str, Any], events: list[Event], facts: Facts) -> Chapter:
@@ -94,7 +154,7 @@ def _name(event: Event) -> str:
 def chapters_text(demo: Demo, width: int = WIDTH) -> str:
     """The chapters for a terminal without a screen: a line with time and title for each, and its sentence below."""
     facts = demo.facts
-    where = f"recorded on {facts.date} on {facts.host}; guests {facts.guests}; played at {demo.speed:g} times the speed"
+    where = f"recorded on {facts.date} on {facts.host}; guests {facts.guests}; played in {demo.seconds:.0f} s"
     lines = paragraph(where, width)
     for number, chapter in enumerate(demo.chapters, start=1):
         minutes, seconds = divmod(int(chapter.position), 60)

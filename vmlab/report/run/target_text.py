@@ -31,20 +31,20 @@ def limit_words(target: TargetDocument | Target) -> str:
 def missed_words(target: TargetDocument, *, of_tiles: bool) -> str:
     """``web.latency_p95 610.0 ms in tile 2 (at most 500 ms)``; without the tile where there is only one."""
     where = _in_tile(target) if of_tiles else ""
-    return f"{target['workload']}.{target['metric']} {_measured(target)}{where} ({_side_of(target)})"
+    return f"{target['workload']}.{target['metric']} {measured_words(target)}{where} ({_side_of(target)})"
 
 
 def instead_words(target: TargetDocument, *, of_tiles: bool) -> str:
     """``web.latency_p95 was 610 ms in tile 2 instead of at most 500 ms``; without the tile where there is one."""
     name, where = f"{target['workload']}.{target['metric']}", _in_tile(target) if of_tiles else ""
-    return f"{name} was {_measured(target)}{where} instead of {_side_of(target)}"
+    return f"{name} was {measured_words(target)}{where} instead of {_side_of(target)}"
 
 
 def _in_tile(target: TargetDocument) -> str:
     return f" in tile {target['tile']}"
 
 
-def _measured(target: TargetDocument) -> str:
+def measured_words(target: TargetDocument) -> str:
     """The figure in the unit of its limit."""
     form = _form(target)
     return f"{value_text(target['value'], target['unit'], form=form)} {form.unit}".rstrip()
@@ -56,6 +56,12 @@ def _form(target: TargetDocument) -> Written:
 
 def _side_of(target: TargetDocument) -> str:
     return _side(target["limit"], _form(target), at_least=target["at_least"])
+
+
+def limit_text(target: TargetDocument) -> str:
+    """The limit alone, such as ``500 ms``."""
+    form = _form(target)
+    return f"{target['limit'] * form.factor:.10g} {form.unit}".rstrip()
 
 
 def _side(limit: float, form: Written, *, at_least: bool) -> str:
@@ -130,7 +136,7 @@ def _at_place(words: str, cells: Sequence[CellDocument]) -> str:
         return "not known"
     missed = sum(any(one["met"] is False for one in those) for those in passed)
     of = "" if len(passed) == 1 else f" in {missed or len(passed)} of {plural(len(passed), 'cell')}"
-    return f"{'missed' if missed else 'met'}{of}: {_measured(worst_first(measured)[0])}"
+    return f"{'missed' if missed else 'met'}{of}: {measured_words(worst_first(measured)[0])}"
 
 
 def target_lines(cells: Sequence[CellDocument], width: int) -> list[str]:

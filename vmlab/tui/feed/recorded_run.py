@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import bisect
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,8 +101,10 @@ class RecordedRun:
 class Playback:
     """The state of a replay: position, speed, and whether it is paused."""
 
-    def __init__(self, recording: RecordedRun) -> None:
+    def __init__(self, recording: RecordedRun, onward: Callable[[float, float], float] = operator.add) -> None:
         self.recording = recording
+        self._onward = onward
+        """Where it is when it was played for so many seconds from a position on."""
         self.position = 0.0
         """Seconds from the recording's beginning."""
         self.speed = 1.0
@@ -121,7 +125,7 @@ class Playback:
         if self.paused:
             return [], []
         since = self.moment
-        self.position = min(self.recording.length, self.position + seconds * self.speed)
+        self.position = min(self.recording.length, self._onward(self.position, seconds * self.speed))
         return self.recording.between(since, self.moment)
 
     def seek(self, position: float) -> tuple[list[Event], list[Sample]]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import beside_reference
+from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError
 from vmlab.report.reference_text import reference_text
 from vmlab.report.run.tables import run_table
+from vmlab.report.run.tiles_board import QUESTION, board_of, target_bars
 from vmlab.store.reader import RunReader
+from vmlab.tui.state.views import Measured
 
 OfWidth = Callable[[int], str]
 """A text for a width."""
@@ -32,6 +35,19 @@ class ResultText:
             return problem
 
         return cls(text, text)
+
+
+def document_of(store: Path) -> RunDocument:
+    """The document of the run at `store`. Raises StoreError for a damaged store, UsageError for none."""
+    with RunReader(store) as reader:
+        return run_document(reader)
+
+
+def measured_of(document: RunDocument, done: Collection[int], cell: int) -> Measured:
+    """What the cells whose numbers are in `done` say, and the targets of `cell`, 0 for none."""
+    board = board_of(document, done)
+    targets = next((target_bars(one) for one in document["cells"] if one["cell"] == cell), ())
+    return Measured(QUESTION if board is not None else "", board, cell, targets)
 
 
 def results_of(store: Path) -> ResultText:

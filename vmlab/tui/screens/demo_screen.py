@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from vmlab.report.demo.chapters import Demo
-from vmlab.tui.feed.recorded_run import RecordedRun
+from vmlab.report.run.tiles_board import cells_of_most_tiles
+from vmlab.tui.contract import ConsoleCommands
+from vmlab.tui.feed.picks import Pick
+from vmlab.tui.feed.recorded_run import Playback, RecordedRun
 from vmlab.tui.screens.replay_screen import ReplayScreen
 from vmlab.tui.state.run_state import PastTimes
+from vmlab.tui.state.views import RunView
 from vmlab.tui.widgets.caption import Caption
+from vmlab.tui.widgets.status_strip import Origin
 
 
 class DemoScreen(ReplayScreen):
@@ -27,7 +32,7 @@ class DemoScreen(ReplayScreen):
     ]
 
     def __init__(self, demo: Demo) -> None:
-        super().__init__(demo.store, demo.speed)
+        super().__init__(demo.store)
         self.demo = demo
 
     def compose_more(self) -> ComposeResult:
@@ -38,6 +43,23 @@ class DemoScreen(ReplayScreen):
     def past_of(self, recording: RecordedRun) -> PastTimes:
         """None: the user's own runs were made on another host."""
         return {}
+
+    def playback_of(self, recording: RecordedRun) -> Playback:
+        """Chapters are held, and what lies between them is fast-forwarded."""
+        return Playback(recording, self.demo.onward)
+
+    def origin(self) -> Origin:
+        """RECORDING, with the speed at which this part of it is played."""
+        play, origin = self.playback, super().origin()
+        if play is None or play.at_end or play.paused:
+            return origin
+        return origin._replace(more=self.times(play.speed * self.demo.stretch(play.position).rate))
+
+    def is_answered(self, run: RunView) -> bool:
+        """The last chapter is the answer."""
+        play = self.playback
+        known = self.measured.board is not None
+        return known and play is not None and play.position >= self.demo.chapters[-1].position
 
     def begin(self) -> None:
         """Go to the first chapter."""
@@ -52,9 +74,16 @@ class DemoScreen(ReplayScreen):
     def _caption(self, position: float, *, over: bool) -> tuple[str, str]:
         if over:
             return self.demo.ending.title, self.demo.ending.sentence
-        place = self.demo.place(position)
+        place = self.demo.stretch(position).place
+        if place is None:
+            return "Fast forward", f"to the chapter {self.demo.next_title(position)!r}"
         chapter = self.demo.chapters[place]
         return f"{place + 1}/{len(self.demo.chapters)} {chapter.title}", chapter.sentence
+
+    def action_compare(self) -> None:
+        """The cache modes at the most tiles of which all have a cell that counts."""
+        cells = () if self.document is None else cells_of_most_tiles(self.document)
+        cast(ConsoleCommands, self.app).compare([Pick(self.store, cell) for cell in cells] or [Pick(self.store)])
 
     def why_not(self, action: str) -> str:
         """Chapters need the recording, as all that plays."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.messages import HostProblem, HostSampled, PastFound, RunArrived, RunFound, RunLost, StoreReadFailed
 from vmlab.tui.screens.run_keys import RUN_KEYS
 from vmlab.tui.screens.watch_screen import WatchScreen
-from vmlab.tui.state.views import LogLine, RunView
+from vmlab.tui.state.views import LogLine, Measured, RunView
 from vmlab.tui.widgets.charts.chart_board import Times
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
 
@@ -142,6 +143,27 @@ class LiveScreen(WatchScreen):
         if self._listed is not None and self._listed.is_outdated_by(message.events):
             self._list_coming()
         self.changed(unhurried=not message.urgent)
+
+    def measure(self, done: frozenset[int], cell: int) -> None:
+        """From the store of the run that is followed, in a thread, where its cells have numbers of tiles."""
+        run = self.view()
+        known = run.cell or (run.cells[-1] if run.cells else None)
+        if known is None or known.axis("tiles") is None:
+            self.measured = Measured()
+        else:
+            self._read_measured(runs_folder() / run.id, done, cell)
+
+    @work(thread=True, exclusive=True, group="measured")
+    def _read_measured(self, folder: Path, done: frozenset[int], cell: int) -> None:
+        from vmlab.store.runs import STORE
+        from vmlab.tui.feed.run_tables import document_of, measured_of
+
+        with contextlib.suppress(VmlabError):
+            self.hand_over(self._has_measured, measured_of(document_of(folder / STORE), done, cell))
+
+    def _has_measured(self, measured: Measured) -> None:
+        self.measured = measured
+        self.changed()
 
     def _take_over(self) -> None:
         """Stop reading the host: the run samples it itself now."""

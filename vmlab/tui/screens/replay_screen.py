@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -16,6 +16,7 @@ from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.past import past_times
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.recorded_run import Mark, Playback, RecordedRun
+from vmlab.tui.feed.run_tables import document_of, measured_of
 from vmlab.tui.screens.run_keys import refused_keys
 from vmlab.tui.screens.watch_screen import WatchScreen, freezing_lines
 from vmlab.tui.state.history import History
@@ -23,6 +24,9 @@ from vmlab.tui.state.run_state import PastTimes, RunState
 from vmlab.tui.state.views import Axes, RunView
 from vmlab.tui.widgets.charts.position_bar import Timeline
 from vmlab.tui.widgets.status_strip import Origin
+
+if TYPE_CHECKING:
+    from vmlab.analysis.shape import RunDocument
 
 _STEP_SECONDS = 0.25
 
@@ -60,6 +64,7 @@ class ReplayScreen(WatchScreen):
         self.playback: Playback | None = None
         self._begins_paused = False
         self._marks: tuple[Mark, ...] = ()
+        self.document: RunDocument | None = None
         self._past: PastTimes = {}
         self._planned: tuple[Axes, ...] = ()
         self._stepped = time.monotonic()
@@ -78,6 +83,7 @@ class ReplayScreen(WatchScreen):
         worker = get_current_worker()
         try:
             recording = RecordedRun(self.store)
+            self.document = document_of(self.store)
         except VmlabError as error:
             self.hand_over(self._refused, str(error))
             return
@@ -95,13 +101,22 @@ class ReplayScreen(WatchScreen):
         self.action_leave()
 
     def _loaded(self, recording: RecordedRun, past: PastTimes) -> None:
-        self.playback = Playback(recording)
+        self.playback = self.playback_of(recording)
         self.playback.speed = self.speed
         self.playback.paused = self._begins_paused
         self._marks, self._past, self._planned = recording.marks(), past, recording.planned()
         self._stepped = time.monotonic()
         self.refresh_bindings()
         self.begin()
+
+    def playback_of(self, recording: RecordedRun) -> Playback:
+        """How it is played."""
+        return Playback(recording)
+
+    def measure(self, done: frozenset[int], cell: int) -> None:
+        """From the whole recording, as far as it was played."""
+        if self.document is not None:
+            self.measured = measured_of(self.document, done, cell)
 
     def begin(self) -> None:
         """Go to where playing begins."""
@@ -122,12 +137,13 @@ class ReplayScreen(WatchScreen):
         play = self.playback
         if play is None:
             return Origin("RECORDING", "warning", "paused" if self._begins_paused else "is read …")
-        more = "at its end" if play.at_end else "paused" if play.paused else f"{self._multiple}{play.speed:g}"
+        more = "at its end" if play.at_end else "paused" if play.paused else self.times(play.speed)
         return Origin("RECORDING", "warning", more)
 
-    @property
-    def _multiple(self) -> str:
-        return "x" if self.query_one(Timeline).glyphs.plain else "\N{MULTIPLICATION SIGN}"
+    def times(self, speed: float) -> str:
+        """A speed for the screen, such as ``x3``."""
+        sign = "x" if self.query_one(Timeline).glyphs.plain else "\N{MULTIPLICATION SIGN}"
+        return sign + (f"{speed:.0f}" if speed >= 10 else f"{speed:.2g}")
 
     def hint(self, run: RunView) -> tuple[str, ...]:
         """The text in place of the tiles."""
@@ -239,7 +255,7 @@ class ReplayScreen(WatchScreen):
             return
         before, speed = self.playback.speed, self.playback.change_speed(step)
         if speed == before:
-            self.notify(f"{self._multiple}{before:g} is the {'fastest' if step > 0 else 'slowest'} there is")
+            self.notify(f"{self.times(before)} is the {'fastest' if step > 0 else 'slowest'} there is")
         elif self.playback.paused or self.playback.at_end:
-            self.notify(f"{self._multiple}{speed:g} when it plays again")
+            self.notify(f"{self.times(speed)} when it plays again")
         self.changed()

@@ -14,7 +14,7 @@ from vmlab.model.run import RUNNING, Phase
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.cpu_use import MUCH_PERCENT, outside_share
 from vmlab.tui.state.history import History, guest_figures
-from vmlab.tui.state.views import NO_RUN, RunView
+from vmlab.tui.state.views import NO_RUN, Measured, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, Times
 from vmlab.tui.widgets.kept import KeptContainer
@@ -23,6 +23,8 @@ from vmlab.tui.widgets.large_strip import LargeStrip
 from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip
 from vmlab.tui.widgets.tables.event_log import EventLog
 from vmlab.tui.widgets.tables.guest_table import METRICS, GuestTable
+from vmlab.tui.widgets.tables.target_meter import TargetMeter
+from vmlab.tui.widgets.tables.tiles_answer import TilesAnswer
 from vmlab.tui.widgets.text_board import TextBoard
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ SHORTEST_REDRAW = 0.25
 UNHURRIED_REDRAW = 1.1
 """The same where only progress arrived: it is drawn with the next sample, which comes within a second."""
 _OUTSIDE_SAMPLES = 5
+MeasuredKey = tuple[str, frozenset[int], int]
+_WORK_DONE = (Phase.COLLECT, Phase.CLEAN_UP)
 _PROJECTOR = (190, 55)
 """Columns and rows from which on a terminal is taken for one on a projector."""
 NO_GUESTS = ("No guests. Press 2 to choose a scenario and start it, 3 for the runs there are.",)
@@ -54,14 +58,19 @@ class WatchScreen(ConsoleScreen):
         self._drawn_at = 0.0
         self._due: Timer | None = None
         self._unhurried = False
+        self.measured = Measured()
+        """What the run's cells say so far."""
+        self._measured_key: MeasuredKey = ("", frozenset(), 0)
 
     def compose(self) -> ComposeResult:
         """Strip, charts with the tiles below or beside them, log, keys."""
         yield StatusStrip(id="strip")
         yield LargeStrip(id="large")
+        yield TilesAnswer(id="answer")
         with KeptContainer(id="middle"):
             yield ChartBoard(id="charts").titled("Host")
             yield GuestTable(id="guests").titled("Guests")
+            yield TargetMeter(id="targets").titled("Targets")
         yield TextBoard(id="loop").titled("Loop: the newest verified round")
         yield EventLog(id="log").titled("Events")
         yield from self.compose_more()
@@ -122,6 +131,7 @@ class WatchScreen(ConsoleScreen):
         charts = self.query_one(ChartBoard)
         charts.show(self.history, run.switched, run.moments, *self.counted(run))
         self._draw_guests(run)
+        self._draw_measured(run)
         self._draw_large(run)
         self._draw_loop(run)
         self.query_one(EventLog).show(run.log)
@@ -132,6 +142,30 @@ class WatchScreen(ConsoleScreen):
     def counted(self, run: RunView) -> tuple[Sequence[str], Times]:
         """The words behind the charts, and the times whose figures of the disk count; None for all times."""
         return run.ordered, run.executed if EMULATED_DISK in run.ordered else None
+
+    def _draw_measured(self, run: RunView) -> None:
+        """The answer as far as it is known, and the targets of the last cell once its guests have ended."""
+        key = measured_key(run)
+        if key != self._measured_key:
+            self._measured_key = key
+            self.measure(*key[1:])
+        measured = self.measured
+        self.set_class(bool(measured.question), "-asked")
+        self.set_class(self.is_answered(run), "-answered")
+        self.set_class(bool(measured.targets) and not is_working(run), "-measured")
+        if measured.question:
+            self.query_one(TilesAnswer).show(measured.question, measured.board)
+        if measured.targets:
+            meter = self.query_one(TargetMeter)
+            meter.border_title = f"Targets of cell {measured.cell}"
+            meter.show(measured.targets)
+
+    def measure(self, done: frozenset[int], cell: int) -> None:
+        """Find out what the cells in `done` say, and the targets of `cell`; sets `measured`."""
+
+    def is_answered(self, run: RunView) -> bool:
+        """Whether the board has the room of guests and log, as nothing more is to come."""
+        return self.measured.board is not None and bool(run.id) and run.outcome != RUNNING
 
     def _draw_loop(self, run: RunView) -> None:
         """Throughput and latency of a loop's workloads, between guests and log."""
@@ -148,7 +182,7 @@ class WatchScreen(ConsoleScreen):
         width, height = self.size
         strip.display = bool(run.id) and width >= _PROJECTOR[0] and height >= _PROJECTOR[1] and not strip.glyphs.plain
         if strip.display:
-            strip.show(run, self.now())
+            strip.show(run, self.now(), self.measured.board)
 
     def _outside(self, run: RunView) -> float | None:
         """How much of the CPUs other work takes while workloads run, in percent; None where it is not much."""
@@ -175,6 +209,19 @@ class WatchScreen(ConsoleScreen):
         """What `y` copies: the tiles with their figures."""
         strip, guests = self.query_one(StatusStrip), self.query_one(GuestTable)
         return f"{strip.text()}\n{guests.text()}\n"
+
+
+def measured_key(run: RunView) -> MeasuredKey:
+    """The run once it has a cell, the numbers of the cells whose workloads are done, and the newest of them or 0."""
+    done = {cell.number for cell in run.cells}
+    if run.cell is not None and (run.cell.phase in _WORK_DONE or run.cell.outcome != RUNNING):
+        done.add(run.cell.number)
+    return run.id if run.cell or run.cells else "", frozenset(done), max(done, default=0)
+
+
+def is_working(run: RunView) -> bool:
+    """Whether a cell's guests are there, or come."""
+    return run.cell is not None and run.cell.outcome == RUNNING and run.cell.phase not in _WORK_DONE
 
 
 def freezing_lines(run: RunView, now: float) -> tuple[str, ...]:

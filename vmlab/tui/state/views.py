@@ -11,6 +11,7 @@ from vmlab.model.run import RUNNING, AxisValue
 
 if TYPE_CHECKING:
     from vmlab.analysis.record.loops import LoopRow
+    from vmlab.report.run.tiles_board import Board, TargetBar
 
 Axes = tuple[tuple[str, AxisValue], ...]
 """Names and values of a cell's axes in order; hashable."""
@@ -197,6 +198,15 @@ class RunView(NamedTuple):
     def elapsed(self, now: float) -> float:
         """Seconds since the run began, or how long it took."""
         return max(0.0, (now if self.ended is None else self.ended) - self.began) if self.id else 0.0
+
+
+class Measured(NamedTuple):
+    """What a run's cells say so far: the board of tiles, and the targets of `cell`, the last whose work is done."""
+
+    question: str = ""
+    board: Board | None = None
+    cell: int = 0
+    targets: tuple[TargetBar, ...] = ()
 
 
 NO_RUN = RunView()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vmlab.model.run import RUNNING, AxisValue
 from vmlab.tui.state.views import NO_RUN, Axes, CellView, RunView
@@ -11,6 +11,9 @@ from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.large_text import COLUMNS, large
 from vmlab.tui.widgets.painted import Line, Painted, Piece
+
+if TYPE_CHECKING:
+    from vmlab.report.run.tiles_board import Board
 
 _GAP = 4
 
@@ -35,10 +38,11 @@ class LargeStrip(Painted):
         super().__init__(id=id)
         self._run = NO_RUN
         self._now = 0.0
+        self._board: Board | None = None
 
-    def show(self, run: RunView, now: float) -> None:
-        """Draw `run` as at `now`, in monotonic seconds."""
-        self._run, self._now = run, now
+    def show(self, run: RunView, now: float, board: Board | None = None) -> None:
+        """Draw `run` as at `now`, in monotonic seconds; when it is over, what its `board` answers."""
+        self._run, self._now, self._board = run, now, board
         self.repaint()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
@@ -57,6 +61,10 @@ class LargeStrip(Painted):
 
     def _words(self) -> Iterator[_Word]:
         run, cell = self._run, self._run.cell
+        if run.outcome != RUNNING and self._board is not None and self._board.rows:
+            for row in self._board.rows:
+                yield _Word(row.label, f"{row.carried} {'tile' if row.carried == '1' else 'tiles'}", "accent")
+            return
         if run.outcome != RUNNING:
             yield _Word("the run has", run.outcome, tone_of(run.outcome))
             return
