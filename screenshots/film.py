@@ -23,15 +23,13 @@ TARGET = Path(__file__).parent / "demo.svg"
 SIZE = (110, 34)
 SETTLE_SECONDS = 1.0
 PATIENCE_SECONDS = 300.0
-STEPS = (0.1, 0.35, 0.6, 0.85)
+STEPS = (0.1, 0.5, 0.9)
 """The parts of a chapter that have passed, at each of which there is a picture."""
 LEAD_SECONDS = 3.0
 """Recorded seconds that are played before a picture is taken."""
 SHOWN_SECONDS = 1.5
-LAST_SECONDS = 5.0
-STILL = "The switch"
-"""The chapter of which a picture is seen where nothing moves."""
-STILLS = {"switch": STILL, "knee": "The knee"}
+LAST_SECONDS = 6.0
+STILLS = {"switch": "The switch", "knee": "The knee"}
 """The chapters that have pictures of their own, at all sizes of the console's, by the names of these."""
 STILL_STEP = 0.7
 """The part of its chapter that has passed in a picture of its own."""
@@ -44,8 +42,9 @@ def moments(demo: Demo) -> list[tuple[int, float]]:
 
 
 def moment(demo: Demo, number: int, step: float) -> float:
-    """The position, in seconds, at which this part of a chapter has passed."""
-    since, until = (chapter.position for chapter in (*demo.chapters, demo.ending)[number : number + 2])
+    """The position, in seconds, at which this part of what is played of a chapter has passed."""
+    since = demo.chapters[number].position
+    (until,) = (stretch.until for stretch in demo.stretches if stretch.place == number and stretch.until > since)
     return since + step * (until - since)
 
 
@@ -59,7 +58,7 @@ async def settled(app: Console, pilot: Pilot[int]) -> str:
 
 
 async def pictures(demo: Demo) -> list[str]:
-    """The demo at its moments, its end, and the comparison of its run."""
+    """The demo at its moments, the comparison that it leads to, and its answer."""
     app = Console(demo=demo)
     async with app.run_test(size=SIZE) as pilot, asyncio.timeout(PATIENCE_SECONDS):
         screen, playback = await begun(app, pilot)
@@ -105,10 +104,8 @@ def main() -> None:
     for size in SIZES:
         asyncio.run(stills(demo, size))
     taken = asyncio.run(pictures(demo))
-    titles = [demo.chapters[number].title for number, _ in moments(demo)]
-    still = titles.index(STILL) + len(STEPS) // 2
-    seconds = [SHOWN_SECONDS] * len(titles) + [LAST_SECONDS, LAST_SECONDS]
-    text = moving(taken, seconds, still)
+    seconds = [SHOWN_SECONDS] * (len(taken) - 2) + [LAST_SECONDS, LAST_SECONDS]
+    text = moving(taken, seconds, still=len(taken) - 1)
     if len(text.encode()) > MOST_BYTES:
         raise SystemExit(f"{TARGET} would have {len(text.encode())} B, which is more than {MOST_BYTES}")
     TARGET.write_text(text)

@@ -27,7 +27,7 @@ from vmlab.tui.screens.replay_screen import ReplayScreen
 from vmlab.tui.widgets.row_list import RowList
 
 FOLDER = Path(__file__).parent
-SIZES = ((80, 24), (160, 48), (200, 60))
+SIZES = ((80, 24), (110, 34), (160, 48), (200, 60))
 SETTLE_SECONDS = 2.5
 PATIENCE_SECONDS = 120.0
 
