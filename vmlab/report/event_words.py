@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from vmlab.model.axes import axes_words, repeat_words
@@ -73,6 +74,29 @@ def event_sentence(event: Event, cells: int | None = None) -> Sentence | None:
             return _ended(event.outcome, f"run {event.outcome}", event.reason)
         case _:
             return _of_a_cell(event, cells)
+
+
+def like(one: Event, other: Event) -> bool:
+    """Whether one sentence can say both: workloads of a cell that start, guests that come to the same state."""
+    match one, other:
+        case WorkloadStarted(), WorkloadStarted():
+            return one.cell == other.cell and one.round == other.round == 1
+        case GuestStateChanged(), GuestStateChanged():
+            return one.state == other.state
+        case _:
+            return False
+
+
+def events_sentence(events: Sequence[Event]) -> Sentence | None:
+    """The sentence for events that are all `like` the first."""
+    first, last = events[0], events[-1]
+    if len(events) == 1:
+        return event_sentence(first)
+    within = f"within {(last.mono - first.mono) * 1e3:.0f} ms"
+    if isinstance(last, GuestStateChanged):
+        return _info(f"{len(events)} guests are {last.state}, {within}")
+    late = max(one.late_ms for one in events if isinstance(one, WorkloadStarted))
+    return _info(f"{len(events)} workloads started {within}, {late:.1f} ms late at most")
 
 
 def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:

@@ -14,20 +14,15 @@ from vmlab.model.names import guest_of
 from vmlab.model.quantities import format_bytes
 from vmlab.model.run import WARM_UP
 from vmlab.model.sample import Sample, split_name
+from vmlab.telemetry.limits import CPU_BUSY, DISK_BUSY, MOST_OF_THE_TIME, cpu_busy
 from vmlab.telemetry.sample_summary import seconds_within
 
-CPU_BUSY = 95.0
-"""Percent of all CPUs, or of a guest's processors, that count as all of them."""
-DISK_BUSY = 90.0
-"""Percent of a tick with a request under way, from which on the disk is at its limit."""
 MEMORY_STALLED = 10.0
 """Percent of a tick in which some task waited for memory, from which on memory is at its limit."""
 SWAPPED = 2.0**20
 """Bytes a second to and from swap, from which on memory is at its limit."""
-MOST_OF_THE_TIME = 50.0
-"""Percent of the time at its limit, from which on CPU or disk bound the cell."""
 MEMORY_TIME = 10.0
-"""The same for memory, which is no work but only a loss."""
+"""Percent of the time at its limit, from which on memory bound the cell: it is no work but a loss."""
 COMPARED_FIGURES = ("disk_util_percent",)
 """The host's figures that `idle_disk_words` reads of cells."""
 IDLE_DISK = 10.0
@@ -54,7 +49,7 @@ class _Watch:
 
     def take(self, sample: Sample, seconds: float) -> None:
         """Add `seconds` of a tick."""
-        cpu = 100.0 - sample.get("cpu_idle_percent") - sample.get("cpu_iowait_percent")
+        cpu = cpu_busy(sample)
         disk = sample.get("disk_util_percent")
         stalled = sample.get("pressure_memory_some_percent")
         swapped = sample.get("swap_in_bytes_per_second") + sample.get("swap_out_bytes_per_second")

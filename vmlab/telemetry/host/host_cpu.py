@@ -17,7 +17,15 @@ FIGURES = (
         "cpu_system_percent", "CPU system", "system", "CPU", headline=True, of_stages=True, chart="CPU", tone="two"
     ),
     HostFigure(
-        "cpu_iowait_percent", "CPU iowait", "iowait", "CPU", headline=True, of_stages=True, chart="CPU", tone="three"
+        "cpu_iowait_percent",
+        "CPU iowait",
+        "iowait",
+        "CPU",
+        headline=True,
+        of_stages=True,
+        chart="CPU",
+        tone="rest",
+        idle=True,
     ),
     HostFigure("cpu_steal_percent", "CPU steal", "steal", "CPU", chart="CPU", tone="four"),
     HostFigure("cpu_idle_percent", "CPU idle", "idle", "CPU"),

@@ -14,11 +14,11 @@ class HostFigure(NamedTuple):
     """One value of a sample as people see it. Its unit is the ending of its `name`, see `model.sample.unit_of`.
 
     `label` is its name in a table, `short` its name where the group is named already. `group` is its line in `vmlab
-    top`. A `headline` is in every document, report and comparison; one `of_stages` is also in the table of
-    a cell's stages. `chart` is the chart of the console that shows it,
-    None for none, in the colour `tone`; a `minor` one is left out where room is short; one that is not `drawn` is a
-    number above the chart only. `added` are other values that its chart adds; `area` is what is drawn where that is not
-    the number itself: dirty pages are part of the cache.
+    top`. A `headline` is in every document, report and comparison; one `of_stages` is also in the table of a cell's
+    stages. `chart` is the chart of the console that shows it, None for none, in the colour `tone`; a `minor` one is
+    left out where room is short; one that is not `drawn` is a number above the chart only, and an `idle` one is no
+    work: an outline over the areas. `added` are other values that its chart adds; `area` is what is drawn where that is
+    not the number itself: dirty pages are part of the cache.
     """
 
     name: str
@@ -31,6 +31,7 @@ class HostFigure(NamedTuple):
     tone: str = "one"
     minor: bool = False
     drawn: bool = True
+    idle: bool = False
     added: tuple[str, ...] = ()
     area: Terms | None = None
 

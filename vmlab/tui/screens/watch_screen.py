@@ -13,6 +13,7 @@ from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.run import RUNNING, Phase
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.cpu_use import MUCH_PERCENT, outside_share
+from vmlab.tui.state.gauges import TICKS, Gauge, gauges
 from vmlab.tui.state.history import History, guest_figures
 from vmlab.tui.state.views import NO_RUN, Measured, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
@@ -38,6 +39,8 @@ UNHURRIED_REDRAW = 1.1
 _OUTSIDE_SAMPLES = 5
 MeasuredKey = tuple[str, frozenset[int], int]
 _WORK_DONE = (Phase.COLLECT, Phase.CLEAN_UP)
+_HIGH = 40
+"""Rows from which on the log has more than its newest lines."""
 _PROJECTOR = (190, 55)
 """Columns and rows from which on a terminal is taken for one on a projector."""
 NO_GUESTS = ("No guests. Press 2 to choose a scenario and start it, 3 for the runs there are.",)
@@ -119,6 +122,11 @@ class WatchScreen(ConsoleScreen):
         self._due = None
         self.draw()
 
+    def on_resize(self) -> None:
+        """Where there are few rows, those of the guests come before those of the log."""
+        super().on_resize()
+        self.set_class(self.size.height >= _HIGH, "-high")
+
     def on_screen_resume(self) -> None:
         """Coming back from another screen."""
         self.draw()
@@ -137,7 +145,9 @@ class WatchScreen(ConsoleScreen):
         self.query_one(EventLog).show(run.log)
         is_dated = charts.has_axis and not self.has_class("-short")
         note = "" if is_dated or not len(self.history) else f"charts: {charts.span_seconds:.0f} s"
-        self.query_one(StatusStrip).show(run, self.now(), self.origin(), note, self._outside(run))
+        # What stands in large letters is not said a second time.
+        shown = () if self.query_one(LargeStrip).display else self._gauges(run)
+        self.query_one(StatusStrip).show(run, self.now(), self.origin(), note, self._outside(run), shown)
 
     def counted(self, run: RunView) -> tuple[Sequence[str], Times]:
         """The words behind the charts, and the times whose figures of the disk count; None for all times."""
@@ -182,7 +192,14 @@ class WatchScreen(ConsoleScreen):
         width, height = self.size
         strip.display = bool(run.id) and width >= _PROJECTOR[0] and height >= _PROJECTOR[1] and not strip.glyphs.plain
         if strip.display:
-            strip.show(run, self.now(), self.measured.board)
+            strip.show(run, self.now(), self.measured.board, self._gauges(run))
+
+    def _gauges(self, run: RunView) -> tuple[Gauge, ...]:
+        """How near disk and CPUs are to their limits, while workloads run: before, an emulated disk has none."""
+        if run.cell is None or run.cell.phase != Phase.EXECUTE or run.outcome != RUNNING:
+            return ()
+        began = run.cell.phase_began
+        return gauges([sample for sample in self.history.newest(TICKS) if sample.mono - sample.length >= began])
 
     def _outside(self, run: RunView) -> float | None:
         """How much of the CPUs other work takes while workloads run, in percent; None where it is not much."""

@@ -14,9 +14,9 @@ from vmlab.telemetry.host.shown_figure import HostFigure, Terms
 class Series(NamedTuple):
     """One area or line. `shown` is the value that stands in figures beside its `label`; `tone` names a colour.
 
-    `drawn` may differ from `shown` where areas lie on each other: dirty pages are part of the cache; what is only shown
-    as a number draws nothing. `unit` is the chart's unless it says otherwise; `minor` figures give way where room is
-    short.
+    An `idle` one lies over the others as an outline. `drawn` may differ from `shown` where areas lie on each other:
+    dirty pages are part of the cache; what is only shown as a number draws nothing. `unit` is the chart's unless it
+    says otherwise; `minor` figures give way where room is short.
     """
 
     label: str
@@ -25,6 +25,7 @@ class Series(NamedTuple):
     drawn: Terms
     unit: str | None = None
     minor: bool = False
+    idle: bool = False
 
 
 class Chart(NamedTuple):
@@ -51,12 +52,13 @@ def _series(figure: HostFigure, unit: str) -> Series:
         drawn=(figure.area or shown) if figure.drawn else (),
         unit=own if own != unit else None,
         minor=figure.minor,
+        idle=figure.idle,
     )
 
 
 def _chart(name: str, *, stacked: bool = True, top: float | str | None = None, title: str = "") -> Chart:
     """The chart that the table of figures calls `name`; its unit is that of its first figure."""
-    figures = figures_of_chart(name)
+    figures = sorted(figures_of_chart(name), key=lambda figure: figure.idle)
     unit = figures[0].unit
     return Chart(title or name, unit, tuple(_series(figure, unit) for figure in figures), stacked, top)
 

@@ -23,7 +23,7 @@ from vmlab.model.event import (
 )
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import RUNNING, Outcome
-from vmlab.report.event_words import event_sentence
+from vmlab.report.event_words import events_sentence, like
 from vmlab.tui.state.views import (
     Axes,
     CellView,
@@ -37,6 +37,8 @@ from vmlab.tui.state.views import (
 )
 
 LOG_LINES = 1000
+_AT_ONCE = 2.0
+"""Seconds within which events that say the same have one line."""
 _MOST_MOMENTS = 60
 HOST_STATE = "ready"
 """The state of a place that is no guest of the lab, such as the host itself."""
@@ -61,6 +63,8 @@ class RunState:
         self._timeline = RunTimeline()
         self._ended: list[CellView] = []
         self._log: deque[LogLine] = deque(maxlen=LOG_LINES)
+        self._alike: list[Event] = []
+        """The events of which the newest line of the log tells."""
         self._moments: deque[Moment] = deque(maxlen=_MOST_MOMENTS)
         self._freezing: dict[str, FreezingView] = {}
         self._loop: tuple[LoopRow, ...] = ()
@@ -73,9 +77,7 @@ class RunState:
 
     def apply(self, event: Event) -> None:
         """Take in the next event of the run."""
-        sentence = event_sentence(event)
-        if sentence is not None:
-            self._log.append(LogLine(event.wall, sentence.level, sentence.text))
+        self._log_event(event)
         if isinstance(event, CellStarted) and self._timeline.cell is not None:
             self._past |= passed_times(self._timeline.cell)
         self._timeline.apply(event)
@@ -92,8 +94,20 @@ class RunState:
             # Made once: a run may have hundreds of cells, and the screen is drawn four times a second.
             self._ended.append(cell_view(self._timeline.cells[event.cell]))
 
+    def _log_event(self, event: Event) -> None:
+        """A line for the event, or for all that came at once and say the same."""
+        alike = [one for one in self._alike if like(one, event) and event.mono - self._alike[0].mono <= _AT_ONCE]
+        sentence = events_sentence([*alike, event])
+        if sentence is None:
+            return
+        if alike:
+            self._log.pop()
+        self._alike = [*alike, event]
+        self._log.append(LogLine(self._alike[0].wall, sentence.level, sentence.text))
+
     def note(self, line: LogLine) -> None:
         """Put a line of the viewer's own into the log."""
+        self._alike = []
         self._log.append(line)
 
     def abandon(self, now: float, reason: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from vmlab.model.run import RUNNING, AxisValue
+from vmlab.tui.state.gauges import Gauge
 from vmlab.tui.state.views import NO_RUN, Axes, CellView, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.glyphs import tone_of
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from vmlab.report.run.tiles_board import Board
 
 _GAP = 4
+_BAR = 10
+"""Columns of a gauge."""
 
 
 class _Word(NamedTuple):
@@ -32,17 +35,18 @@ class _Word(NamedTuple):
 
 
 class LargeStrip(Painted):
-    """The cell, its cache mode, the phase with its time, and what comes next; nothing while there is no run."""
+    """Tiles, cache mode, disk and CPUs, the phase with its time, what comes next; nothing while there is no run."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._run = NO_RUN
         self._now = 0.0
         self._board: Board | None = None
+        self._gauges: Sequence[Gauge] = ()
 
-    def show(self, run: RunView, now: float, board: Board | None = None) -> None:
-        """Draw `run` as at `now`, in monotonic seconds; when it is over, what its `board` answers."""
-        self._run, self._now, self._board = run, now, board
+    def show(self, run: RunView, now: float, board: Board | None = None, gauges: Sequence[Gauge] = ()) -> None:
+        """Draw `run` as at `now`, in monotonic seconds, with `gauges`; when it is over, what its `board` answers."""
+        self._run, self._now, self._board, self._gauges = run, now, board, gauges
         self.repaint()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
@@ -70,10 +74,17 @@ class LargeStrip(Painted):
             return
         if cell is None:
             return
-        yield _Word("cell", f"{cell.number}/{max(run.cells_planned, cell.number)}", "plain")
+        tiles = cell.axis("tiles")
+        if tiles is None:
+            yield _Word("cell", f"{cell.number}/{max(run.cells_planned, cell.number)}", "plain")
+        else:
+            yield _Word("tiles", str(tiles), "plain")
         name, value = _told(cell)
         now = cell.now.get(name)
         yield _Word(name, value, "accent") if now is None else _Word(f"now {name}", now, "warning")
+        for gauge in self._gauges:
+            bar = gauge.bar(_BAR, plain=self.glyphs.plain)
+            yield _Word(f"{gauge.name} {bar}", f"{gauge.percent:.0f}", gauge.tone)
         if cell.phase:
             yield _Word(cell.phase, clock(self._now - cell.phase_began), "plain")
         if run.coming is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vmlab.model.axes import axes_words
 from vmlab.model.quantities import about_seconds
 from vmlab.model.run import EMULATED, RUNNING
+from vmlab.tui.state.gauges import Gauge
 from vmlab.tui.state.views import NO_RUN, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.glyphs import tone_of
@@ -26,6 +27,8 @@ LIVE = Origin("LIVE", "good")
 HOST = Origin("LIVE", "good", "host")
 
 
+_BAR, _WIDE_BAR = 5, 10
+"""Columns of a gauge."""
 _WIDE = 90
 """Columns from which on words are written out."""
 
@@ -40,13 +43,24 @@ class StatusStrip(Painted):
         self._origin = HOST
         self._note = ""
         self._outside: float | None = None
+        self._gauges: Sequence[Gauge] = ()
 
-    def show(self, run: RunView, now: float, origin: Origin, note: str = "", outside: float | None = None) -> None:
+    def show(
+        self,
+        run: RunView,
+        now: float,
+        origin: Origin,
+        note: str = "",
+        outside: float | None = None,
+        gauges: Sequence[Gauge] = (),
+    ) -> None:
         """Draw `run` as at `now` (monotonic seconds); `note` stands at the end of the second line.
 
-        `outside` is a share of the CPUs, in percent, that other work takes and that the user is to know of.
+        `outside` is a share of the CPUs, in percent, that other work takes and that the user is to know of. `gauges`
+        stand behind the phase.
         """
         self._run, self._now, self._origin, self._note, self._outside = run, now, origin, note, outside
+        self._gauges = gauges
         self.repaint()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
@@ -75,6 +89,10 @@ class StatusStrip(Painted):
             parts.append([("stopping: guests are cleared away", "warning")])
         elif run.cell is not None and run.cell.phase:
             parts.append([(f"{run.cell.phase} {clock(now - run.cell.phase_began)}", "accent")])
+        columns = _WIDE_BAR if width >= _WIDE else _BAR
+        for gauge in self._gauges:
+            bar = gauge.bar(columns, plain=self.glyphs.plain)
+            parts.append([(f"{gauge.name.upper()} ", "quiet"), (f"{bar} {gauge.percent:>3.0f}", gauge.tone)])
         duration: list[Piece] = [("run ", "quiet"), (clock(run.elapsed(now)), "plain"), (_of_all(run, now), "quiet")]
         following: list[list[Piece]] = []
         if run.next_axes is not None:

@@ -25,6 +25,7 @@ from vmlab.tui.state.charts import (
     NETWORK,
     PRESSURE,
     Chart,
+    Series,
     chart_of,
     is_of_disk,
     title_of,
@@ -35,6 +36,7 @@ from vmlab.tui.state.views import Moment
 from vmlab.tui.widgets.charts.axis_scale import Scale, nice_top, scale_for
 from vmlab.tui.widgets.charts.chart_head import head_rows, with_users
 from vmlab.tui.widgets.charts.raster import (
+    IDLE,
     PLAIN_LINES,
     Cell,
     Rows,
@@ -63,6 +65,7 @@ _AXIS_FROM = 14
 _MARK = "┊"
 _IDLE = "no workload runs"
 """Stands in a chart of an emulated disk while it need not have its limits."""
+_WAITING = "idle, waiting for disk"
 _WEIGHT = {CPU.title: 3}
 """How high charts are by their title, where they are not like most."""
 
@@ -216,7 +219,7 @@ class ChartBoard(Painted):
         return out
 
     def _chart(self, chart: Chart, width: int, height: int) -> list[list[Segment]]:
-        drawn = [series for series in chart.series if series.drawn]
+        drawn = _drawn(chart)
         values = [self.history.values(series.drawn, 2 * width) for series in drawn]
         last = self._last(chart)
         if self._counted is not None and is_of_disk(chart):
@@ -235,6 +238,8 @@ class ChartBoard(Painted):
             _mark(rows, column, "|" if self.glyphs.plain else _MARK)
         for column in self._marked_columns(width, odd if chart.stacked else 0):
             mark_column(rows, column, "|" if self.glyphs.plain else "│")
+        if any(series.idle for series in drawn):
+            _say_idle(rows)
         if chart.top != 100.0:
             _label(rows, scale.text(scale.top) + ("-" if self.glyphs.plain else "┤"))
         if last is not self.history.last and self._ordered:
@@ -295,7 +300,12 @@ class ChartBoard(Painted):
             return (plain_lines if signs else lines)(values, top, width, height)
         if signs:
             return textured(values, top, width, height, ascii_only=plain)
-        return stack(values, top, width, height)
+        idle = next((place for place, one in enumerate(_drawn(chart)) if one.idle), None)
+        return stack(values, top, width, height, idle)
+
+
+def _drawn(chart: Chart) -> list[Series]:
+    return [series for series in chart.series if series.drawn]
 
 
 def _sums(values: Sequence[Sequence[float]]) -> list[float]:
@@ -308,6 +318,13 @@ def _mark(rows: Rows, column: int, sign: str) -> None:
     for row in rows:
         if column < len(row) and row[column] == (" ", None, None):
             row[column] = (sign, None, None)
+
+
+def _say_idle(rows: Rows) -> None:
+    """Words in the shaded area, where it is as wide as they are."""
+    row = "".join(sign for sign, _, _ in rows[0])
+    if (start := row.find(IDLE * (len(_WAITING) + 2))) >= 0:
+        _label(rows, f" {_WAITING} ", start)
 
 
 def _label(rows: Rows, label: str, start: int = 0) -> None:

@@ -16,28 +16,30 @@ Rows = list[list[Cell]]
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _PLAIN_AREAS = "#+o:.x"
 _TEXTURES = "⣿⢕⠶⠒⠂⠄"
+IDLE = "░"
 PLAIN_LINES = "*o+x"
 """Signs that tell lines apart without colour."""
 _DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 _EMPTY: Cell = (" ", None, None)
 
 
-def stack(series: Sequence[Sequence[float]], top: float, width: int, height: int) -> Rows:
+def stack(series: Sequence[Sequence[float]], top: float, width: int, height: int, idle: int | None = None) -> Rows:
     """Areas that lie on each other, the first one lowest; one column a value, the newest at the right.
 
-    A cell has room for two areas: where three meet in it, the two that fill most of it are drawn.
+    A cell has room for two areas: where three meet in it, the two that fill most of it are drawn. The area number
+    `idle`, the uppermost, is shaded where it fills most of a cell, and nothing elsewhere.
     """
     blank = (_EMPTY,) * height
     columns = [blank] * width
     for x, edges in _levels(series, top, width, height * 8):
-        columns[x] = _column(tuple(edges), height)
+        columns[x] = _column(tuple(edges), height, idle)
     return [list(row) for row in zip(*columns, strict=True)]
 
 
 @lru_cache(maxsize=4096)
-def _column(edges: tuple[int, ...], height: int) -> tuple[Cell, ...]:
+def _column(edges: tuple[int, ...], height: int, idle: int | None) -> tuple[Cell, ...]:
     """The cells of one column from top to bottom; kept, as a column moves on many times before it leaves the chart."""
-    return tuple(_block(edges, y * 8) for y in range(height - 1, -1, -1))
+    return tuple(_block(edges, y * 8, idle) for y in range(height - 1, -1, -1))
 
 
 def _levels(series: Sequence[Sequence[float]], top: float, width: int, steps: int) -> list[tuple[int, list[int]]]:
@@ -56,11 +58,15 @@ def _levels(series: Sequence[Sequence[float]], top: float, width: int, steps: in
     return found
 
 
-def _block(edges: Sequence[int], base: int) -> Cell:
+def _block(edges: Sequence[int], base: int, idle: int | None) -> Cell:
     parts: list[tuple[int | None, int]] = []
     below = base
     for index, edge in enumerate(edges):
         inside = min(edge, base + 8) - below
+        if index == idle and (inside < 5 or below > base):
+            continue
+        if index == idle:
+            return (IDLE, index, None)
         if inside > 0:
             parts.append((index, inside))
             below += inside

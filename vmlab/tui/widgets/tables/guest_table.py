@@ -27,6 +27,7 @@ _ROLES_FROM = 104
 """Columns from which on guests have their roles beside them: bars of progress come first."""
 _CARDS_FROM = 12
 """Rows from which on guests are cards where they fit: fewer are for the table alone."""
+_TITLE = "Guests"
 Figures = Mapping[str, Sequence[float]]
 _NO_FIGURES = (math.nan,) * len(METRICS)
 
@@ -61,6 +62,8 @@ class GuestTable(Painted):
         self._hint: Sequence[str] = ()
         self._ended: Sequence[CellView] = ()
         self._history: History | None = None
+        self._rows: list[int] = []
+        """The line in which each guest begins."""
 
     def show(
         self,
@@ -80,8 +83,25 @@ class GuestTable(Painted):
         self._guests, self._figures, self._now, self._hint, self._ended = guests, figures, now, hint, ended
         self.repaint()
 
+    def repaint(self) -> None:
+        """With the number of guests below what is in sight, in the edge above."""
+        super().repaint()
+        self._say_more()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Others are in sight."""
+        super().watch_scroll_y(old_value, new_value)
+        self._say_more()
+
+    def _say_more(self) -> None:
+        end = round(self.scroll_offset.y) + self.size.height
+        more = sum(row >= end for row in self._rows)
+        sign = "v" if self.glyphs.plain else "▼"
+        self.border_title = f"{_TITLE}  {sign} {more} more" if more else _TITLE
+
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """A heading, then the guests by tile, then the cells that have ended."""
+        self._rows = []
         above = self._cards(width, height) or list(self._tiles(width))
         room = height - len(above) - 2
         return [*above, *self._cells(room)] if self._ended and room > 0 else above
@@ -111,8 +131,11 @@ class GuestTable(Painted):
             return
         widths = _Widths.of(width)
         yield [(_heading(widths), "quiet")]
+        row = 1
         for guest in self._guests:
+            self._rows.append(row)
             own = guest.workloads or (None,)
+            row += len(own)
             for place, workload in enumerate(own):
                 left = self._guest(guest, widths) if place == 0 else [(" " * _left(widths), "plain")]
                 yield [*left, *self._workload(workload, guest, widths)]
