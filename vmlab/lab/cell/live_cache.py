@@ -5,7 +5,7 @@ from __future__ import annotations
 from vmlab.hypervisor.disks.cache_switch import DrainTooLong, SwitchBrokenOff
 from vmlab.lab.cell.caches import emptied, host_files
 from vmlab.lab.cell.cell_events import CellEvents
-from vmlab.lab.cell.live_switch import LONGEST_PAUSE, LiveSwitch
+from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.cache import CACHE_FLAGS
 from vmlab.model.concurrency import shielded
@@ -80,9 +80,7 @@ class LiveCache(LiveSwitch[CacheMode]):
             drained_bytes=drained.written_bytes,
         )
         self._events.switched(switched)
-        for guest, seconds in pauses.items():
-            if seconds > LONGEST_PAUSE:
-                self._events.doubt(f"{guest} may have stood still for {seconds * 1e3:.0f} ms at the switch")
+        self._doubt_pauses(pauses)
         await self._prove_and_empty(mode)
         return switched
 

@@ -12,7 +12,7 @@ import psutil
 
 from vmlab.hypervisor.settings_keeper import SettingsKeeper
 from vmlab.lab.cell.cell_events import CellEvents
-from vmlab.lab.cell.live_switch import LONGEST_PAUSE, LiveSwitch
+from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import DeadlineExceeded, HypervisorError, RefusedError, UsageError, in_one_line
@@ -104,9 +104,7 @@ class LiveKsm(LiveSwitch[Ksm]):
         if not why_not:
             try:
                 self._unmerged = True
-                for guest, seconds in (await shielded(self._guests.make_mergeable(False))).items():
-                    if seconds > LONGEST_PAUSE:
-                        self._events.doubt(f"{guest} may have stood still for {seconds * 1e3:.0f} ms at the switch")
+                self._doubt_pauses(await shielded(self._guests.make_mergeable(False)))
                 await self._recounted(host)
                 return
             except (HypervisorError, DeadlineExceeded) as error:

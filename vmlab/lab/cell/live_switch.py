@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar, Generic, TypeVar
 
 from vmlab.lab.cell.cell_events import CellEvents
@@ -74,6 +75,13 @@ class LiveSwitch(ABC, Generic[State]):
             return self._task.result()
         except (HypervisorError, GuestError, DeadlineExceeded, OSError) as error:
             raise CommandFailed(f"{self._cell}: {in_one_line(error)}") from error
+
+    def _doubt_pauses(self, pauses: Mapping[str, float]) -> None:
+        """One line on the guests that may have stood still, with its seconds for each, where any did for long."""
+        long = {guest: seconds for guest, seconds in pauses.items() if seconds > LONGEST_PAUSE}
+        if long:
+            told = ", ".join(f"{guest} for {seconds * 1e3:.0f} ms" for guest, seconds in long.items())
+            self._events.doubt(f"guests that may have stood still at the switch: {told}")
 
     @property
     def _cell(self) -> str:

@@ -328,7 +328,7 @@ def cell_chart(course: CellCourse, prefix: str) -> etree._Element:
             known = [one for one in known if _count(course, one) == _count(course, known[0])]
         if known:
             seconds = [course.values[one.name].seconds for one in known]
-            lines = [Line(one.short, values=_added(course, one, chart.factor)) for one in known]
+            lines = [Line(one.short, values=_added(course, one, chart.factor), idle=one.idle) for one in known]
             top = limit if chart.chart == "Ordered memory" else chart.top
             drawn.tracks.append(Track(chart.track, seconds, lines, stacked=chart.stacked, top=top))
     return timeline(drawn, prefix)

@@ -66,11 +66,12 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Points or values under one name."""
+    """Points or values under one name; of a stack an `idle` one has an outline alone, as it is no work."""
 
     name: str
     points: Sequence[Point] = ()
     values: Sequence[float] = ()
+    idle: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,13 +247,13 @@ def _track(axes: Axes, track: Track) -> None:
         areas = axes.stackplot(
             track.seconds[0],
             *[line.values for line in track.lines],
-            colors=[_color(number) for number in range(len(track.lines))],
+            colors=["none" if line.idle else _color(number) for number, line in enumerate(track.lines)],
             labels=[line.name for line in track.lines],
             linewidth=0.3,
             edgecolor=INK,
         )
-        for area, hatch in zip(areas, HATCHES, strict=False):
-            area.set_hatch(hatch)
+        for area, hatch, line in zip(areas, HATCHES, track.lines, strict=False):
+            area.set_hatch("" if line.idle else hatch)
     else:
         for number, line in enumerate(track.lines):
             look: dict[str, Any] = {"color": _color(number), "linestyle": DASHES[number % len(DASHES)]}

@@ -58,7 +58,7 @@ def _series(figure: HostFigure, unit: str) -> Series:
 
 def _chart(name: str, *, stacked: bool = True, top: float | str | None = None, title: str = "") -> Chart:
     """The chart that the table of figures calls `name`; its unit is that of its first figure."""
-    figures = sorted(figures_of_chart(name), key=lambda figure: figure.idle)
+    figures = figures_of_chart(name)
     unit = figures[0].unit
     return Chart(title or name, unit, tuple(_series(figure, unit) for figure in figures), stacked, top)
 
