@@ -51,8 +51,9 @@ class _HostChart(NamedTuple):
 
     @property
     def figures(self) -> list[HostFigure]:
-        """What it shows: of memory only the two that are in every table."""
-        return [one for one in figures_of_chart(self.chart) if one.drawn and (one.headline or self.chart != "Memory")]
+        """What it shows, what is idle over all others; of memory only the two that are in every table."""
+        shown = [one for one in figures_of_chart(self.chart) if one.drawn and (one.headline or self.chart != "Memory")]
+        return sorted(shown, key=lambda one: one.idle)
 
 
 _HOST_CHARTS = (

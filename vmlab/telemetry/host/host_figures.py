@@ -33,5 +33,5 @@ def figures_of_group(group: str) -> tuple[HostFigure, ...]:
 
 
 def figures_of_chart(chart: str) -> tuple[HostFigure, ...]:
-    """The figures of one chart of the console; what is idle lies over all others."""
-    return tuple(sorted((one for one in HOST_FIGURES if one.chart == chart), key=lambda one: one.idle))
+    """The figures of one chart of the console."""
+    return tuple(figure for figure in HOST_FIGURES if figure.chart == chart)

@@ -41,6 +41,11 @@ class Chart(NamedTuple):
     stacked: bool
     top: float | str | None = None
 
+    @property
+    def drawn(self) -> list[Series]:
+        """Those that are more than a number, from the lowest to what is idle."""
+        return sorted((series for series in self.series if series.drawn), key=lambda series: series.idle)
+
 
 def _series(figure: HostFigure, unit: str) -> Series:
     shown = tuple((name, 1) for name in (figure.name, *figure.added))

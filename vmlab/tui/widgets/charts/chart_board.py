@@ -25,7 +25,6 @@ from vmlab.tui.state.charts import (
     NETWORK,
     PRESSURE,
     Chart,
-    Series,
     chart_of,
     is_of_disk,
     title_of,
@@ -168,7 +167,7 @@ class ChartBoard(Painted):
         """Whether nothing in a panel ever moved since the history began."""
         if not len(self.history):
             return False
-        drawn = [series.drawn for chart in panel for series in chart.series if series.drawn]
+        drawn = [series.drawn for chart in panel for series in chart.drawn]
         return all(never_moved(self.history.values(terms, KEPT)) for terms in drawn)
 
     def _told(self, still: Sequence[Panel], width: int) -> list[Strip]:
@@ -219,7 +218,7 @@ class ChartBoard(Painted):
         return out
 
     def _chart(self, chart: Chart, width: int, height: int) -> list[list[Segment]]:
-        drawn = _drawn(chart)
+        drawn = chart.drawn
         values = [self.history.values(series.drawn, 2 * width) for series in drawn]
         last = self._last(chart)
         if self._counted is not None and is_of_disk(chart):
@@ -300,12 +299,8 @@ class ChartBoard(Painted):
             return (plain_lines if signs else lines)(values, top, width, height)
         if signs:
             return textured(values, top, width, height, ascii_only=plain)
-        idle = next((place for place, one in enumerate(_drawn(chart)) if one.idle), None)
+        idle = next((place for place, one in enumerate(chart.drawn) if one.idle), None)
         return stack(values, top, width, height, idle)
-
-
-def _drawn(chart: Chart) -> list[Series]:
-    return [series for series in chart.series if series.drawn]
 
 
 def _sums(values: Sequence[Sequence[float]]) -> list[float]:

@@ -23,7 +23,8 @@ def head_rows(
     `ordered` has the words for parts of the host that are not its own.
     """
     title: list[Piece] = [(title_of(chart, ordered), "title"), (f" {scale.unit}", "quiet")]
-    items = [_item(series, last, chart, scale, marks[place : place + 1]) for place, series in enumerate(chart.series)]
+    signs = dict(zip(chart.drawn, marks, strict=False))
+    items = [_item(series, last, chart, scale, signs.get(series, "")) for series in chart.series]
     wanted = [item for item, series in zip(items, chart.series, strict=True) if not series.minor]
     minor = [item for item, series in zip(items, chart.series, strict=True) if series.minor]
     rows = _flow([title, *wanted], width)
