@@ -16,10 +16,11 @@ from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
+from textual.scrollbar import ScrollBarRender
 from textual.signal import Signal
 from textual.timer import Timer
 
-from vmlab.model.errors import ExitCode, VmlabError
+from vmlab.model.errors import ExitCode, UsageError, VmlabError
 from vmlab.model.places import state_folder
 from vmlab.model.visible import visible, visible_line
 from vmlab.system.terminal import say
@@ -28,6 +29,7 @@ from vmlab.tui.console_options import ConsoleOptions, has_terminal, no_terminal
 from vmlab.tui.contract import Said, Tabular
 from vmlab.tui.driver import WaitingDriver
 from vmlab.tui.screens.live_screen import LiveScreen
+from vmlab.tui.widgets.glyphs import glyphs_for
 
 if TYPE_CHECKING:
     from vmlab.report.demo.chapters import Demo
@@ -90,6 +92,13 @@ class Console(App[int], inherit_bindings=False):
         self.said_changed: Signal[Said | None] = Signal(self, "said")
         self._silence: Timer | None = None
 
+    def get_css_variables(self) -> dict[str, str]:
+        """The theme's; where there are 16 colours, none of them is left for a ground between dark and light."""
+        variables = super().get_css_variables()
+        if self.console.color_system == "standard":
+            variables |= dict.fromkeys(("surface", "panel", "boost"), variables["background"])
+        return variables
+
     def get_driver_class(self) -> type[Driver]:
         """Textual's choice, except that its driver for Linux is one that sleeps until keys come."""
         chosen = super().get_driver_class()
@@ -102,8 +111,10 @@ class Console(App[int], inherit_bindings=False):
     def on_mount(self) -> None:
         """Make Live a mode, to come back to, and set the theme that was asked for."""
         self.add_mode(self.DEFAULT_MODE, self.get_default_screen)
-        if self.options.theme is not None and self.options.theme in self.available_themes:
+        if self.options.theme is not None:
             self.theme = self.options.theme
+        if glyphs_for().plain:
+            ScrollBarRender.VERTICAL_BARS = [" "]
         if self.recording is not None:
             self.call_after_refresh(self._replay, self.recording)
         elif self.demo is not None:
@@ -283,11 +294,19 @@ def main(options: ConsoleOptions | None = None) -> int:
     try:
         recording = None if chosen.replay is None else _store_of(chosen.replay)
         demo = _demo() if chosen.demo else None
+        console = Console(chosen, recording, demo)
+        _check_theme(console)
     except VmlabError as error:
         say(f"vmlab: {visible_line(str(error))}")
         return int(error.exit_code)
     answer_first()
-    return Console(chosen, recording, demo).run(mouse=chosen.mouse) or 0
+    return console.run(mouse=chosen.mouse) or 0
+
+
+def _check_theme(console: Console) -> None:
+    name, known = console.options.theme, console.available_themes
+    if name is not None and name not in known:
+        raise UsageError(f"there is no theme {name!r}; there are: {', '.join(sorted(known))}")
 
 
 def _store_of(run: str) -> Path:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import colorsys
-from itertools import combinations
 from pathlib import Path
 
 import pytest
 from rich.color import Color, ColorSystem
 from rich.style import Style
+from textual.color import Color as Ground
 from textual.theme import BUILTIN_THEMES
 
 from tests.tui.conftest import RECORDED
@@ -19,9 +19,8 @@ from vmlab.tui.feed.picks import Pick
 from vmlab.tui.state.charts import CPU
 from vmlab.tui.widgets.charts.chart_board import ChartBoard
 from vmlab.tui.widgets.charts.overlay_chart import OverlayChart
-from vmlab.tui.widgets.side_table import TONES
 from vmlab.tui.widgets.status_strip import StatusStrip
-from vmlab.tui.widgets.tones import tones_on
+from vmlab.tui.widgets.tones import LEAST_CONTRAST, contrast, tones_on
 from vmlab.tui.widgets.too_small import SMALLEST
 
 SENTENCE = "This terminal has {} columns and {} rows; the console needs 60 and 16."
@@ -63,22 +62,47 @@ async def test_sixteen_colours_keep_their_meaning(monkeypatch: pytest.MonkeyPatc
                 assert not grounds & set(fronts)
 
 
-@pytest.mark.parametrize(
-    ("theme", "sixteen"),
-    [
-        *((name, False) for name in sorted(BUILTIN_THEMES) if "ansi" not in name),
-        ("textual-dark", True),
-        ("textual-light", True),
-    ],
-)
-def test_sides_have_other_colours_than_better_and_worse(theme: str, sixteen: bool) -> None:
+THEMES = sorted(name for name in BUILTIN_THEMES if "ansi" not in name)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("ground", ["background", "surface", "panel"])
+def test_every_text_can_be_read_in_every_theme(theme: str, ground: str) -> None:
+    variables = BUILTIN_THEMES[theme].to_color_system().generate()
+    behind = Ground.parse(variables[ground])
+    for tone, style in tones_on(Style(bgcolor=behind.hex6), variables).items():
+        under = Ground.from_rich_color(style.bgcolor) if style.bgcolor else behind
+        assert contrast(Ground.from_rich_color(style.color), under) >= LEAST_CONTRAST, (tone, style)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("sixteen", [False, True])
+def test_colours_of_limits_are_of_nothing_else(theme: str, sixteen: bool) -> None:
     variables = BUILTIN_THEMES[theme].to_color_system().generate()
     ground = Style(color=variables["foreground"], bgcolor=variables["background"])
     tones = tones_on(ground, variables, sixteen=sixteen)
-    hues = {tone: _hue(tones[tone].color) for tone in (*TONES, "good", "bad")}
-    pairs = [pair for pair in combinations(hues, 2) if {*TONES[2:]} & {*pair}]
-    assert len(pairs) == 9
-    assert [pair for pair in pairs if _apart(*(hues[tone] for tone in pair)) < 15] == [], hues
+    limits = {tone: _hue(tones[tone].color) for tone in ("good", "warning", "bad")}
+    for tone in ("one", "two", "three", "four", "five"):
+        color = tones[tone].color
+        assert color is not None
+        if len({*color.get_truecolor()}) > 1:
+            near = {limit for limit, hue in limits.items() if _apart(hue, _hue(color)) < 15}
+            assert near == set(), tone
+
+
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
+@pytest.mark.usefixtures("state")
+async def test_the_pane_with_the_focus_is_seen(theme: str) -> None:
+    app = StillConsole()
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.theme = theme
+        await pilot.press("tab")
+        await pilot.pause()
+        pane = app.focused
+        assert pane is not None
+        kind, color = pane.styles.border_top
+        assert kind == "heavy"
+        assert contrast(color, pane.background_colors[0]) >= 3
 
 
 @pytest.mark.usefixtures("state")

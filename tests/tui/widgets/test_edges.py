@@ -24,7 +24,7 @@ def titles(app: StillConsole) -> set[str]:
     """The titles that stand in edges on the screen."""
     parts = {str(one.border_title) for one in app.screen.query(Painted) if one.border_title and one.display}
     text = screen_text(app)
-    return {part for part in parts if f"─{part}─" in text}
+    return {part for part in parts if any(f"{edge}{part}{edge}" in text for edge in "─━")}
 
 
 async def planned_tile(app: StillConsole, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,11 +70,11 @@ async def test_scenarios_have_their_titles_in_edges_or_in_lines(
     async with app.run_test(size=size) as pilot:
         await planned_tile(app, monkeypatch)
         await until(lambda: titles(app) == (parts if there else set()), "the edges")
-        assert screen_text(app).splitlines()[0].strip(" ─").startswith("Scenarios")
+        assert screen_text(app).splitlines()[0].strip(" ─━").startswith("Scenarios")
         assert screen_text(app).count("What a run costs") == 1
         await pilot.resize_terminal(*((80, 24) if there else (160, 48)))
         await until(lambda: titles(app) == (set() if there else parts), "the edges of the other size")
-        await until(lambda: screen_text(app).splitlines()[0].strip(" ─").startswith("Scenarios"), "the list's title")
+        await until(lambda: screen_text(app).splitlines()[0].strip(" ─━").startswith("Scenarios"), "the list's title")
         assert screen_text(app).count("What a run costs") == 1
 
 

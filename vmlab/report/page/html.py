@@ -43,6 +43,7 @@ from vmlab.report.page.content import (
 )
 from vmlab.report.page.elements import Part, chart_figure, chart_grid, el, marked
 from vmlab.report.page.gathered import Gathered, each_a_side
+from vmlab.report.page.theme import style_sheet
 from vmlab.report.run.cell_text import cell_lines, order_sentence
 from vmlab.report.run.notice_text import at_best_notes, short_notices
 from vmlab.report.run.score_rows import score_notes, score_tables
@@ -80,7 +81,7 @@ def _page(runs: Sequence[Gathered], sides: Sequence[Side], timelines: int, chara
         el("meta", **{"http-equiv": "Content-Security-Policy", "content": _POLICY}),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("title", f"{title} - vmlab"),
-        el("style", Path(__file__).with_name("page.css").read_text(encoding="utf-8")),
+        el("style", style_sheet(Path(__file__).with_name("page.css").read_text(encoding="utf-8"))),
     )
     body = el("body")
     if sides:

@@ -1,7 +1,7 @@
 """Colours of the report: names that charts are drawn with, and what each is in light, dark and print.
 
-The series colours are those of Okabe and Ito (Color Universal Design, 2008), which people with any common kind of
-colour blindness tell apart; markers, dashes and hatches differ too, so that a print without colour is read as well.
+The series colours are those of `report.palette`; markers, dashes and hatches differ too, so that a print without colour
+is read as well.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 from lxml import etree
+
+from vmlab.report import palette
 
 INK, MUTED, LINE, GROUND = "#010203", "#010204", "#010205", "#010206"
 SERIES = ("#020301", "#020302", "#020303", "#020304", "#020305", "#020306", "#020307")
@@ -46,6 +48,21 @@ def theme(root: etree._Element) -> None:
                 element.set("style", f"{element.get('style', '')};{text}: {_variable(value)}".lstrip(";"))
             elif text == "style":
                 element.set(text, _COLOR.sub(lambda found: _variable(found[0]), element.get("style", "")))
+
+
+def style_sheet(text: str) -> str:
+    """The page's style sheet `text`, with the palette's colours as variables in light, dark and print."""
+    names = {**{f"--s{number}": hue for number, hue in enumerate(palette.SERIES, start=1)}, "--near": palette.NEAR}
+    light = " ".join(f"{name}: {hue.light};" for name, hue in names.items())
+    dark = " ".join(f"{name}: {hue.dark};" for name, hue in names.items())
+    return "\n".join(
+        [
+            f":root {{ {light} }}",
+            f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}",
+            f"@media print {{ :root {{ {light} }} }}",
+            text,
+        ]
+    )
 
 
 def _variable(color: str) -> str:

@@ -35,7 +35,7 @@ FIGURES = (
         "nice+irq",
         "",
         chart="CPU",
-        tone="rest",
+        tone="five",
         minor=True,
         added=("cpu_irq_percent", "cpu_softirq_percent"),
     ),

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from vmlab.tui.contract import Saying
+from vmlab.tui.widgets.glyphs import glyphs_for
 from vmlab.tui.widgets.kept import KeptLines
 from vmlab.tui.widgets.too_small import SMALLEST, TooSmall
 
@@ -23,6 +24,7 @@ class ConsoleScreen(KeptLines, Screen[None], inherit_bindings=False):
 
     def on_resize(self) -> None:
         """Where there is no room for any screen, one sentence says so, over all of it."""
+        self.set_class(glyphs_for().plain, "-plain")
         width, height = self.app.size
         small = width < SMALLEST[0] or height < SMALLEST[1]
         over = self.query(TooSmall)

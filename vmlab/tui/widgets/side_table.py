@@ -10,7 +10,7 @@ from vmlab.tui.state.compared import ComparedSides, TableRow
 from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
 from vmlab.tui.widgets.struck import struck_pieces
 
-TONES = ("one", "three", "third side", "fourth side")
+TONES = ("one", "three", "two", "four")
 """Tones of the sides in order, in the table and in the chart."""
 _BASE, _TITLE = " (base)", "title"
 _FIGURE, _DIFFERENCE = 9, 11
