@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.run import RUN_TIME
-from vmlab.report.headline import explanation, headline
+from vmlab.report.headline import explanation, headline, repeats_to_tell
 from vmlab.store.reader import RunReader
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import sides_of
@@ -25,21 +27,29 @@ def sentence(store: Path) -> str:
 def test_what_is_proven_is_named_and_the_rest_counted(tmp_path: Path) -> None:
     told = sentence(_store(tmp_path, 8))
     assert told == (
-        "Under emulation (TCG): cache writeback is proven to be better at mail (-50.0 %); "
-        "of 1 other figure nothing is proven"
+        "CACHE WRITEBACK IS FASTER: mail -50.0 % (of 1 other figure nothing is proven), under emulation (TCG)"
     )
 
 
 def test_a_figure_that_is_no_run_time_has_its_name(tmp_path: Path) -> None:
     sides = [picked.side for picked in sides_of([Pick(_store(tmp_path, 8))])]
-    assert "worse at mail mails (-50.0 %)" in headline(compare(sides))
+    assert "and WORSE: mail mails -50.0 %" in headline(compare(sides))
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
 def test_too_few_readings_prove_nothing(tmp_path: Path, repeats: int) -> None:
     told = sentence(_store(tmp_path, repeats))
-    assert told.startswith("Under emulation (TCG): cache writeback: no difference is proven (")
-    assert "takes" in told and "at least" in told and "better" not in told
+    has = f"{repeats} repeat{'s' if repeats > 1 else ''}"
+    assert told == f"cache writeback: CANNOT TELL YET: {has}, needs 7, under emulation (TCG)"
+
+
+def test_where_enough_readings_prove_nothing_their_intervals_are_said(tmp_path: Path) -> None:
+    sides = [picked.side for picked in sides_of([Pick(_store(tmp_path, 8))])]
+    comparison = compare(sides)
+    (web,) = [row for row in comparison.rows if (row.workload, row.metric) == ("web", RUN_TIME)]
+    told = headline(replace(comparison, rows=(web,)))
+    assert re.fullmatch(r"cache writeback: NO DIFFERENCE PROVEN \(web \S+ to \S+ %\), under emulation \(TCG\)", told)
+    assert repeats_to_tell(replace(comparison, rows=(web,))) is None
 
 
 def _bound(path: Path, repeats: int) -> RunDocument:

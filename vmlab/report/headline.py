@@ -1,4 +1,4 @@
-"""A comparison in one sentence, and in a paragraph: what is proven, where nothing is, and why."""
+"""A comparison in one line, and in a paragraph: what is proven, where nothing is, and why."""
 
 from __future__ import annotations
 
@@ -11,21 +11,37 @@ from vmlab.model.axes import axes_words
 from vmlab.report.bound_text import resource_word
 from vmlab.report.compared_rows import row_name
 from vmlab.report.heading import behind_words
-from vmlab.report.verdicts import long_text, percent_text, to_find_words, unit_of, untested_words
+from vmlab.report.verdicts import (
+    interval_text,
+    long_text,
+    percent_text,
+    readings_words,
+    to_find_words,
+    unit_of,
+    untested_words,
+)
 from vmlab.report.words import plural
 
 _MOST_NAMED = 4
+_TIMES = ("s", "ms", "us")
+_VERDICTS = {"time": ("FASTER", "SLOWER", "DIFFERENT"), "": ("BETTER", "WORSE", "DIFFERENT")}
 
 
 def headline(comparison: Comparison, metrics: Sequence[str] = ()) -> str:
-    """One sentence on the rows of `metrics`, or on all, after what the figures were read under."""
+    """The answer in a line, on the rows of `metrics` or on all, with what the figures were read under at its end."""
     rows = [row for row in comparison.rows if (not metrics or row.metric in metrics) and row.differences]
     parts = [_of_side(rows, place, label) for place, label in enumerate(comparison.labels[1:])]
     told = "; ".join(part for part in parts if part)
     if not told:
-        return "nothing is compared: no figure passed on both sides"
-    how = ", ".join(behind_words(comparison.accelerators, comparison.ordered))
-    return f"{how[0].upper()}{how[1:]}: {told}" if how else told
+        return "NOTHING IS COMPARED: no figure passed on both sides"
+    return ", ".join([told, *behind_words(comparison.accelerators, comparison.ordered)])
+
+
+def repeats_to_tell(comparison: Comparison, metrics: Sequence[str] = ()) -> int | None:
+    """How many repeats a run needs where these are too few for any proof; None where they are not."""
+    found = [one for row in comparison.rows if not metrics or row.metric in metrics for one in row.differences]
+    needed = [one.needed or 0 for one in found if one.obstacle and one.paired]
+    return max(needed, default=0) or None if not any(one.proven for one in found) else None
 
 
 def _of_side(rows: Sequence[Row], place: int, label: str) -> str:
@@ -34,26 +50,30 @@ def _of_side(rows: Sequence[Row], place: int, label: str) -> str:
         return ""
     proven = [(row, one) for row, one in found if one.proven]
     if not proven:
-        return f"{label}: no difference is proven{_why(found)}"
+        return _unproven(found, label)
+    words = _VERDICTS["time" if all(row.unit in _TIMES for row, _ in proven) else ""]
     parts = [
-        f"{word} {_named([(row, one) for row, one in proven if one.better is better])}"
-        for word, better in (("better at", True), ("worse at", False), ("different at", None))
+        f"{word}: {_named([(row, one) for row, one in proven if one.better is better])}"
+        for word, better in zip(words, (True, False, None), strict=True)
         if any(one.better is better for _, one in proven)
     ]
     rest = len(found) - len(proven)
-    more = f"; of {plural(rest, 'other figure')} nothing is proven" if rest else ""
-    return f"{label} is proven to be {' and '.join(parts)}{more}"
+    more = f" (of {plural(rest, 'other figure')} nothing is proven)" if rest else ""
+    return f"{label.upper()} IS {', and '.join(parts)}{more}"
 
 
-def _why(found: Sequence[tuple[Row, Difference]]) -> str:
+def _unproven(found: Sequence[tuple[Row, Difference]], label: str) -> str:
     untested = [one for _, one in found if one.obstacle]
-    return f" ({untested_words(max(untested, key=lambda one: one.family))})" if untested else ""
+    if untested:
+        most = max(untested, key=lambda one: one.family)
+        has = f"{readings_words(most)}, needs {most.needed}" if most.needed else most.obstacle
+        return f"{label}: CANNOT TELL YET: {has}"
+    named = [f"{row_name(row)} {interval_text(one)[1:-1]} %" for row, one in found if one.interval]
+    return f"{label}: NO DIFFERENCE PROVEN ({_some(named)})" if named else f"{label}: NO DIFFERENCE PROVEN"
 
 
 def _named(proven: Sequence[tuple[Row, Difference]]) -> str:
-    named = [f"{row_name(row)} ({percent_text(one)})" for row, one in proven[:_MOST_NAMED]]
-    rest = len(proven) - len(named)
-    return ", ".join([*named, *([f"{rest} more"] if rest else [])])
+    return _some([f"{row_name(row)} {percent_text(one)}" for row, one in proven])
 
 
 def explanation(comparison: Comparison) -> list[str]:

@@ -64,7 +64,7 @@ def sentence(found: Difference) -> str:
     tested = found.verdict in (Verdict.PROVEN, Verdict.NOT_PROVEN)
     parts = [_tested(found) if tested else untested_words(found)]
     if found.verdict == Verdict.NOT_PROVEN and found.detectable:
-        parts.append(f"{_readings(found)} find {found.detectable:.1f} % or more in four of five cases")
+        parts.append(f"{readings_words(found)} find {found.detectable:.1f} % or more in four of five cases")
         parts.append(f"one as large as seen takes {to_find_words(found)}")
     return "; ".join([*parts, *_noise(found)])
 
@@ -72,12 +72,12 @@ def sentence(found: Difference) -> str:
 def _tested(found: Difference) -> str:
     """An estimate with the interval and p of its test."""
     p = f"p {found.p_adjusted:.2g}{_corrected(found)}"
-    return f"{found.verdict}: {_interval_words(found)}, {p}, {_readings(found)}"
+    return f"{found.verdict}: {_interval_words(found)}, {p}, {readings_words(found)}"
 
 
 def estimate_words(found: Difference) -> str:
     """A difference that has an interval, with that and the readings that it rests on, and without a verdict."""
-    parts = [_interval_words(found), _corrected(found).strip(), _readings(found)]
+    parts = [_interval_words(found), _corrected(found).strip(), readings_words(found)]
     return "; ".join([", ".join(filter(None, parts)), *_noise(found)])
 
 
@@ -105,10 +105,11 @@ def untested_words(found: Difference) -> str:
 
 def _why_untested(found: Difference) -> str:
     too_few = found.verdict == Verdict.TOO_FEW and not found.because
-    return f"{found.obstacle}: {_readings(found)}" if too_few else found.obstacle
+    return f"{found.obstacle}: {readings_words(found)}" if too_few else found.obstacle
 
 
-def _readings(found: Difference) -> str:
+def readings_words(found: Difference) -> str:
+    """``3 repeats``, or ``3 runs a side``."""
     return plural(found.readings, "repeat") if found.paired else f"{plural(found.readings, 'run')} a side"
 
 

@@ -26,7 +26,7 @@ from vmlab.model.visible import visible, visible_line
 from vmlab.system.terminal import say
 from vmlab.telemetry.priority import answer_first
 from vmlab.tui.console_options import ConsoleOptions, has_terminal, no_terminal
-from vmlab.tui.contract import Said, Tabular
+from vmlab.tui.contract import Proposal, Said, Tabular
 from vmlab.tui.driver import WaitingDriver
 from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.widgets.glyphs import glyphs_for
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from vmlab.report.demo.chapters import Demo
     from vmlab.tui.feed.picks import Pick
     from vmlab.tui.screens.compare_screen import CompareScreen
+    from vmlab.tui.screens.scenarios_screen import ScenariosScreen
 
 _MASK_SECONDS = 0.005
 _TONES: dict[SeverityLevel, str] = {"information": "accent", "warning": "warning", "error": "bad"}
@@ -213,6 +214,14 @@ class Console(App[int], inherit_bindings=False):
     async def _compare(self, picks: Sequence[Pick]) -> None:
         await self.switch_mode("compare")
         cast("CompareScreen", self.screen).compare(picks)
+
+    def propose(self, proposal: Proposal) -> None:
+        """Plan a run on the Scenarios screen, which starts nothing."""
+        self.call_later(self._propose, proposal)
+
+    async def _propose(self, proposal: Proposal) -> None:
+        await self.switch_mode("scenarios")
+        cast("ScenariosScreen", self.screen).propose(proposal)
 
     def ask_to_stop(self, folder: Path) -> None:
         """Ask the user, and then the run, to stop."""

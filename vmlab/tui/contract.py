@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from textual.signal import Signal
 
+    from vmlab.model.run import AxisValue
     from vmlab.tui.feed.picks import Pick
+
+
+class Proposal(NamedTuple):
+    """A run that was made once more with other `repeats`: its scenario, its size, and the values of its axes."""
+
+    scenario: str
+    size: str
+    repeats: int
+    axes: Mapping[str, Sequence[AxisValue]]
 
 
 class ConsoleCommands(Protocol):
@@ -25,6 +35,10 @@ class ConsoleCommands(Protocol):
 
     def compare(self, picks: Sequence[Pick]) -> None:
         """Set runs or cells side by side."""
+        ...
+
+    def propose(self, proposal: Proposal) -> None:
+        """Plan a run on the Scenarios screen, which starts nothing."""
         ...
 
     def ask_to_stop(self, folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from textual import work
 from textual.app import ComposeResult
@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from vmlab.model.errors import VmlabError
 from vmlab.model.ordered import EMULATED_DISK, of_emulated_disk, ordered_title
 from vmlab.telemetry.host.host_figures import HEADLINES
+from vmlab.tui.contract import ConsoleCommands, Proposal
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, phases_of, sides_of, switches_of
 from vmlab.tui.screens.base_screen import ConsoleScreen
@@ -43,6 +44,7 @@ class CompareScreen(ConsoleScreen):
         Binding("m", "metric(1)", "Chart", tooltip="Another host figure in the chart"),
         Binding("M", "metric(-1)", "Series before", show=False, tooltip="The host figure before"),
         Binding("a", "every_metric", "Figures", tooltip="Run times only, or everything that was measured"),
+        Binding("r", "repeat", "Repeat…", show=False, tooltip="Plan this run with as many repeats as an answer takes"),
         Binding("x", "swap", "Swap", tooltip="Let the next side be the baseline"),
     ]
 
@@ -128,7 +130,8 @@ class CompareScreen(ConsoleScreen):
         if bars.display:
             height = min(self.size.height // 2, len(compared.bars) * (len(labels) + 1) + _SENTENCE_ROWS)
             bars.styles.height = height
-            bars.show(labels, compared.bars, compared.sentence)
+            more = f"; r plans a new run of {compared.repeats}" if compared.repeats else ""
+            bars.show(labels, compared.bars, compared.sentence + more)
             rest = self.size.height - height - _CHART_ROWS - len(labels) - 2
             self.query_one(SideTable).styles.max_height = max(3, rest)
             compared = replace(compared, rows=compared.rows[compared.times :])
@@ -157,8 +160,10 @@ class CompareScreen(ConsoleScreen):
 
     def why_not(self, action: str) -> str:
         """Keys that change the comparison need one."""
-        if action in ("metric", "every_metric", "swap") and not self._sides:
+        if action in ("metric", "every_metric", "swap", "repeat") and not self._sides:
             return "nothing is compared; press 3, and c on a run"
+        if action == "repeat" and self._compared.repeats is None:
+            return "these repeats are as many as an answer takes, or are of several runs"
         return ""
 
     def action_metric(self, step: int) -> None:
@@ -174,6 +179,14 @@ class CompareScreen(ConsoleScreen):
             return
         self._every_metric = not self._every_metric
         self._read(unchanged="there are no other figures to compare")
+
+    def action_repeat(self) -> None:
+        """Plan a new run with enough repeats; nothing is pooled with this one."""
+        if self.is_refused("repeat") or (repeats := self._compared.repeats) is None:
+            return
+        run = self._sides[0].side.run
+        axes = {name: axis["values"] for name, axis in run["axes"].items()}
+        cast(ConsoleCommands, self.app).propose(Proposal(run["scenario"], run["size"], repeats, axes))
 
     def action_swap(self) -> None:
         """Turn the sides by one, so that another one is the baseline."""

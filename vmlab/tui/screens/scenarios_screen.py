@@ -20,10 +20,10 @@ from vmlab.model.errors import VmlabError
 from vmlab.model.quantities import about_seconds
 from vmlab.plan.terms import Overrides
 from vmlab.tui.commands import start
-from vmlab.tui.contract import ConsoleCommands
+from vmlab.tui.contract import ConsoleCommands, Proposal
 from vmlab.tui.feed.planner import Planned, own_file, planned, scenario_names, scenarios
 from vmlab.tui.screens.base_screen import ConsoleScreen
-from vmlab.tui.state.choices import Choice, choices_of, overrides_of
+from vmlab.tui.state.choices import Choice, choices_of, overrides_of, proposed
 from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Line, Painted, Piece
@@ -56,6 +56,7 @@ class ScenariosScreen(ConsoleScreen):
         self._planned: Planned | None = None
         self._problem = ""
         self._hint = "Reading them …"
+        self._proposal: Proposal | None = None
         self._starting = False
         self._is_planning = self._is_wanted = False
 
@@ -150,6 +151,15 @@ class ScenariosScreen(ConsoleScreen):
         self.query_one(ChoiceForm).show(self._choices)
         self._plan_anew()
 
+    def propose(self, proposal: Proposal) -> None:
+        """Plan a run as `proposal` has it."""
+        self._name, self._choices, self._proposal = proposal.scenario, (), proposal
+        self._summaries.setdefault(proposal.scenario, "")
+        self._draw()
+        self.query_one(RowList).place(proposal.scenario)
+        self.query_one(ChoiceForm).focus()
+        self._plan_anew()
+
     def action_reset(self) -> None:
         """As the scenario is written, at its first size."""
         sizes = [choice.chosen for choice in self._choices if choice.name == "size"]
@@ -167,10 +177,16 @@ class ScenariosScreen(ConsoleScreen):
     @work(thread=True, exclusive=True, group="plan")
     def _make_plan(self) -> None:
         name, choices, before = self._name, self._choices, self._planned
+        proposal, self._proposal = self._proposal, None
         if name is None:
             return
         try:
-            if len(choices) <= 1 or before is None or before.name != name:
+            if proposal is not None:
+                made = planned(name, Overrides(size=proposal.size))
+                choices = choices_of(made.file.scenario, made.plan.scenario, made.plan.size)
+                choices = proposed(choices, proposal.repeats, proposal.axes)
+                made = planned(name, overrides_of(choices))
+            elif len(choices) <= 1 or before is None or before.name != name:
                 size = str(choices[0].chosen[0]) if choices else _FIRST_SIZE
                 made = planned(name, Overrides(size=size))
                 choices = choices_of(made.file.scenario, made.plan.scenario, made.plan.size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vmlab.model.axes import axis_yaml
@@ -45,6 +46,18 @@ def choices_of(written: Scenario, sized: Scenario, size: str) -> tuple[Choice, .
         choices.append(Choice(name, _offered(name, own, axis.values), axis.values, several=True))
     offered = tuple(sorted({*_REPEATS, sized.repeats}))
     return (*choices, Choice("repeats", offered, (sized.repeats,), several=False))
+
+
+def proposed(choices: tuple[Choice, ...], repeats: int, axes: Mapping[str, Sequence[AxisValue]]) -> tuple[Choice, ...]:
+    """`choices` with so many repeats, and the values of `axes` that a run had."""
+    wanted = {**{name: tuple(values) for name, values in axes.items() if values}, "repeats": (repeats,)}
+    return tuple(_with(choice, wanted.get(choice.name, choice.chosen)) for choice in choices)
+
+
+def _with(choice: Choice, chosen: tuple[AxisValue, ...]) -> Choice:
+    if chosen == choice.chosen:
+        return choice
+    return replace(choice, values=tuple(dict.fromkeys((*choice.values, *chosen))), chosen=chosen, touched=True)
 
 
 def _offered(name: str, *own: tuple[AxisValue, ...]) -> tuple[AxisValue, ...]:

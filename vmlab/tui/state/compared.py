@@ -13,7 +13,7 @@ from vmlab.model.run import RUN_TIME
 from vmlab.report.compared_rows import ComparedRow, compared_rows
 from vmlab.report.comparison_text import comparison_notes, index_notes
 from vmlab.report.heading import behind_words
-from vmlab.report.headline import headline
+from vmlab.report.headline import headline, repeats_to_tell
 from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.run.notice_text import AT_BEST, at_best_notes
 from vmlab.report.run.target_text import missed_sentence
@@ -52,7 +52,8 @@ class ComparedSides:
     """What the Compare screen shows: rows, with notes on what is known of the differences, and warnings.
 
     `sentence` says it in one, `bars` draw the first rows, of which there are `times`. `ordered` has the words for parts
-    of a host that were not its own, on any side.
+    of a host that were not its own, on any side. `repeats` is how many a run needs where these prove nothing;
+    None where they do, or several runs are compared.
     """
 
     rows: tuple[TableRow, ...] = ()
@@ -61,6 +62,7 @@ class ComparedSides:
     bars: tuple[BarRow, ...] = ()
     times: int = 0
     ordered: tuple[str, ...] = ()
+    repeats: int | None = None
 
 
 def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_out: Sequence[str] = ()) -> ComparedSides:
@@ -88,6 +90,7 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
         bar_rows(compared, metrics),
         len(figures),
         compared.ordered,
+        repeats_to_tell(compared, metrics) if len({side.run["id"] for side in sides}) == 1 else None,
     )
 
 

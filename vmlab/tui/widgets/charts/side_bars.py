@@ -38,7 +38,6 @@ class SideBars(Painted):
         """The sentence, then a line for each side of each figure."""
         for text in textwrap.wrap(self._sentence, max(20, width - 1)):
             yield [(text, "title")]
-        yield self._key()
         airy = len(self._rows) * (len(self._labels) + 1) + 2 <= height
         for row in self._rows:
             if airy:
@@ -46,13 +45,18 @@ class SideBars(Painted):
             if not row.bars:
                 yield [(row.label, "title")]
             yield from self._figure(row, width)
+        yield self._key()
 
     def _key(self) -> list[Piece]:
         """What the shades of a bar mean."""
         solid, shade = self._signs
         several = any(bar.half for row in self._rows for bar in row.bars)
-        interval = f", {shade} where its 95 % interval is" if several else "; there is no interval of one reading"
-        return [(f"{solid} mean of the side{interval}; a difference has a colour only where it is proven", "quiet")]
+        mean = f"{self._mark} mean, in {shade} its 95 % interval" if several else f"{solid} one reading, no interval"
+        return [(f"{mean}; a difference has a colour only where it is proven", "quiet")]
+
+    @property
+    def _mark(self) -> str:
+        return "|" if self.glyphs.plain else "┃"
 
     @property
     def _signs(self) -> tuple[str, str]:
@@ -81,4 +85,7 @@ class SideBars(Painted):
         low, high = (round(max(0.0, end) / top * room) for end in (bar.mean - half, bar.mean + half))
         high = max(high, low + (half > 0))
         text = solid * low + shade * (high - low)
+        if half:
+            place = min(max(low, round(bar.mean / top * room)), high - 1)
+            text = text[:place] + self._mark + text[place + 1 :]
         return [(text[:room].ljust(room), tone)]
