@@ -22,6 +22,7 @@ from vmlab.model.event import CellStarted
 from vmlab.model.run import Part, Phase
 from vmlab.model.sample import Series
 from vmlab.report.page.drawing import Line, Span, Timeline, Track, timeline
+from vmlab.report.page.theme import style_sheet
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run
 from vmlab.store.samples import series
@@ -112,7 +113,8 @@ def picture(reader: RunReader, number: int | None) -> etree._Element:
     title = etree.SubElement(root, "{http://www.w3.org/2000/svg}title")
     title.text = f"cell {cell['cell']} of run {time['run']}: {cell['seconds']:.1f} s"
     style = etree.SubElement(root, "{http://www.w3.org/2000/svg}style")
-    style.text = _PAGE.read_text(encoding="utf-8").partition(_COLOURS_END)[0] + "text { font-family: sans-serif; }"
+    colours = style_sheet(_PAGE.read_text(encoding="utf-8")).partition(_COLOURS_END)[0]
+    style.text = colours + "text { font-family: sans-serif; }"
     return root
 
 

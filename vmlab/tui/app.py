@@ -44,6 +44,8 @@ COPIED = "copied.txt"
 """The file that also gets a copied table, for terminals without OSC 52."""
 
 
+_SMOOTH = ScrollBarRender.VERTICAL_BARS
+"""The characters at the ends of a scroll bar, where not only ASCII may be written."""
 SCREENS = {
     "scenarios": "scenarios_screen.ScenariosScreen",
     "runs": "runs_screen.RunsScreen",
@@ -114,14 +116,11 @@ class Console(App[int], inherit_bindings=False):
         self.add_mode(self.DEFAULT_MODE, self.get_default_screen)
         if self.options.theme is not None:
             self.theme = self.options.theme
-        if glyphs_for().plain:
-            ScrollBarRender.VERTICAL_BARS = [" "]
+        ScrollBarRender.VERTICAL_BARS = [" "] if glyphs_for().plain else _SMOOTH
         if self.recording is not None:
             self.call_after_refresh(self._replay, self.recording)
         elif self.demo is not None:
-            from vmlab.tui.screens.demo_screen import DemoScreen
-
-            self.call_after_refresh(self.push_screen, DemoScreen(self.demo))
+            self.call_after_refresh(self._play, self.demo)
         self.call_after_refresh(_collect_garbage)
 
     def notify(
@@ -214,6 +213,21 @@ class Console(App[int], inherit_bindings=False):
     async def _compare(self, picks: Sequence[Pick]) -> None:
         await self.switch_mode("compare")
         cast("CompareScreen", self.screen).compare(picks)
+
+    @work(thread=True, exclusive=True, group="demo")
+    def open_demo(self) -> None:
+        """Play the recording that comes with the program."""
+        try:
+            demo = _demo()
+        except VmlabError as error:
+            self.call_from_thread(self.notify, str(error), severity="error")
+            return
+        self.call_from_thread(self._play, demo)
+
+    def _play(self, demo: Demo) -> None:
+        from vmlab.tui.screens.demo_screen import DemoScreen
+
+        self.push_screen(DemoScreen(demo))
 
     def propose(self, proposal: Proposal) -> None:
         """Plan a run on the Scenarios screen, which starts nothing."""

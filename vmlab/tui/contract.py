@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Proposal(NamedTuple):
-    """A run that was made once more with other `repeats`: its scenario, its size, and the values of its axes."""
+    """A run to plan: its scenario and size, and where it is to be others than written, repeats and values of axes."""
 
     scenario: str
     size: str
-    repeats: int
-    axes: Mapping[str, Sequence[AxisValue]]
+    repeats: int | None = None
+    axes: Mapping[str, Sequence[AxisValue]] = MappingProxyType({})
 
 
 class ConsoleCommands(Protocol):
@@ -35,6 +36,10 @@ class ConsoleCommands(Protocol):
 
     def compare(self, picks: Sequence[Pick]) -> None:
         """Set runs or cells side by side."""
+        ...
+
+    def open_demo(self) -> None:
+        """Play the recording that comes with the program."""
         ...
 
     def propose(self, proposal: Proposal) -> None:

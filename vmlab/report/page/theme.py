@@ -1,7 +1,7 @@
 """Colours of the report: names that charts are drawn with, and what each is in light, dark and print.
 
-The series colours are those of `report.palette`; markers, dashes and hatches differ too, so that a print without colour
-is read as well.
+The series colours are those of `telemetry.palette`; markers, dashes and hatches differ too, so that a print without
+colour is read as well.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from lxml import etree
 
-from vmlab.report import palette
+from vmlab.telemetry import palette
 
 INK, MUTED, LINE, GROUND = "#010203", "#010204", "#010205", "#010206"
 SERIES = ("#020301", "#020302", "#020303", "#020304", "#020305", "#020306", "#020307")
@@ -59,8 +59,8 @@ def style_sheet(text: str) -> str:
         [
             f":root {{ {light} }}",
             f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}",
-            f"@media print {{ :root {{ {light} }} }}",
             text,
+            f"@media print {{ :root {{ {light} }} }}",
         ]
     )
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from vmlab.hypervisor.checks import checks
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import RefusedError, VmlabError
+from vmlab.model.quantities import about_seconds
 from vmlab.plan.planning import check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.plan.terms import HostFacts, Overrides, Plan
+
+TRIED = "tile", Overrides(size="smoke")
+"""What a newcomer is to try first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,18 @@ class Planned:
     plan: Plan
     host: HostFacts
     refusal: str = ""
+
+
+def readiness() -> str:
+    """Whether this host can start `TRIED` at once: how long it takes, or what is missing. May take a second or two."""
+    missing = [check.name for check in checks() if check.required and not check.ok]
+    if missing:
+        return f"missing: {', '.join(missing)}; `vmlab doctor --fix` installs it"
+    try:
+        made = planned(*TRIED)
+    except VmlabError as error:
+        return str(error)
+    return made.refusal or f"{about_seconds(made.plan.seconds)}; this host is ready"
 
 
 def scenarios() -> list[tuple[str, str]]:

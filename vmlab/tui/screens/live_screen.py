@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import on, work
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
 from vmlab.model.errors import VmlabError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING, other_mode
-from vmlab.tui.contract import ConsoleCommands
+from vmlab.tui.contract import ConsoleCommands, Proposal
 from vmlab.tui.feed.messages import HostProblem, HostSampled, PastFound, RunArrived, RunFound, RunLost, StoreReadFailed
 from vmlab.tui.screens.run_keys import RUN_KEYS
 from vmlab.tui.screens.watch_screen import WatchScreen
@@ -45,13 +45,19 @@ _OF_A_RUN = (
     "as_planned",
     "stop_run",
 )
+_WELCOME_SECONDS = 1.0
+"""After so long without a run the host is looked at: what is to be tried may lack something."""
 _RUNNING_GUESTS = "The running guests"
 
 
 class LiveScreen(WatchScreen):
     """Finds the live run by itself; when it ends, its last picture stays and the host's figures go on."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*RUN_KEYS]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *RUN_KEYS,
+        Binding("d", "demo", "Demo", show=False, tooltip="Watch the demo, a recorded run of two minutes"),
+        Binding("s", "try_it", "Try it", show=False, tooltip="Plan the scenario tile at size smoke"),
+    ]
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,6 +89,21 @@ class LiveScreen(WatchScreen):
         self._feed.start()
         self._start_host()
         self.set_interval(1.0, self._tick)
+        self.set_timer(_WELCOME_SECONDS, self._look_at_host)
+
+    def _look_at_host(self) -> None:
+        if self.watched is None:
+            self._find_readiness()
+
+    @work(thread=True, group="readiness")
+    def _find_readiness(self) -> None:
+        from vmlab.tui.feed.planner import readiness
+
+        self.hand_over(self._readiness_found, readiness())
+
+    def _readiness_found(self, words: str) -> None:
+        self.readiness = words
+        self.changed()
 
     def on_unmount(self) -> None:
         """Threads end with the screen."""
@@ -212,9 +233,24 @@ class LiveScreen(WatchScreen):
 
     def why_not(self, action: str) -> str:
         """Commands to a run need one."""
+        if action in ("demo", "try_it") and self.watched is not None:
+            return "a run is going on; 2 has all scenarios"
         if action in _OF_A_RUN and self.watched is None:
             return "no run is going on; press 2 to start one"
         return ""
+
+    def action_demo(self) -> None:
+        """The recording that comes with the program."""
+        if not self.is_refused("demo"):
+            cast(ConsoleCommands, self.app).open_demo()
+
+    def action_try_it(self) -> None:
+        """The plan of what is to be tried first."""
+        if not self.is_refused("try_it"):
+            from vmlab.tui.feed.planner import TRIED
+
+            name, overrides = TRIED
+            cast(ConsoleCommands, self.app).propose(Proposal(name, overrides.size))
 
     def action_switch_cache(self) -> None:
         """Cells to come: none where the next is not, writeback otherwise. The running cell stays as it is."""

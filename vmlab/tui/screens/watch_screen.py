@@ -43,7 +43,12 @@ _HIGH = 40
 """Rows from which on the log has more than its newest lines."""
 _PROJECTOR = (190, 55)
 """Columns and rows from which on a terminal is taken for one on a projector."""
-NO_GUESTS = ("No guests. Press 2 to choose a scenario and start it, 3 for the runs there are.",)
+_WELCOME = (
+    "No guests. vmlab shows what this host carries, by guests that do real work.",
+    "d  watch the demo, a recorded run of two minutes",
+    "s  try it: tile at size smoke{}",
+    "2  all scenarios     3  the runs there are",
+)
 
 
 class WatchScreen(ConsoleScreen):
@@ -61,6 +66,8 @@ class WatchScreen(ConsoleScreen):
         self._drawn_at = 0.0
         self._due: Timer | None = None
         self._unhurried = False
+        self.readiness = ""
+        """Whether this host can start what is to be tried first; empty until that is known."""
         self.measured = Measured()
         """What the run's cells say so far."""
         self._measured_key: MeasuredKey = ("", frozenset(), 0)
@@ -220,7 +227,8 @@ class WatchScreen(ConsoleScreen):
         """The text in place of the tiles."""
         if run.id and run.outcome == "running":
             return (f"{run.scenario}: the guests are not there yet.", *freezing_lines(run, self.now()))
-        return NO_GUESTS
+        ready = f" ({self.readiness})" if self.readiness else ""
+        return tuple(line.format(ready) for line in _WELCOME)
 
     def table_text(self) -> str:
         """What `y` copies: the tiles with their figures."""

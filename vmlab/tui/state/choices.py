@@ -48,9 +48,13 @@ def choices_of(written: Scenario, sized: Scenario, size: str) -> tuple[Choice, .
     return (*choices, Choice("repeats", offered, (sized.repeats,), several=False))
 
 
-def proposed(choices: tuple[Choice, ...], repeats: int, axes: Mapping[str, Sequence[AxisValue]]) -> tuple[Choice, ...]:
-    """`choices` with so many repeats, and the values of `axes` that a run had."""
-    wanted = {**{name: tuple(values) for name, values in axes.items() if values}, "repeats": (repeats,)}
+def proposed(
+    choices: tuple[Choice, ...], repeats: int | None, axes: Mapping[str, Sequence[AxisValue]]
+) -> tuple[Choice, ...]:
+    """`choices` with so many repeats, and with the values of `axes`."""
+    wanted = {name: tuple(values) for name, values in axes.items() if values}
+    if repeats is not None:
+        wanted["repeats"] = (repeats,)
     return tuple(_with(choice, wanted.get(choice.name, choice.chosen)) for choice in choices)
 
 

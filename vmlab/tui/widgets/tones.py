@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from rich.style import Style
 from textual.color import Color
 
-from vmlab.report import palette
-from vmlab.report.palette import Hue
+from vmlab.telemetry import palette
+from vmlab.telemetry.palette import Hue
 
 LEAST_CONTRAST = 4.5
 """Of a text to its ground: success criterion 1.4.3 of WCAG 2.1."""
