@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -152,8 +153,8 @@ def test_bars_are_as_long_as_their_figures_and_shade_their_intervals(store: Path
     lines = [line for line in _bars(store) if "█" in line]
     web, faster = (next(line for line in lines if word in line) for word in ("web", "-50.0 %"))
     # Mail by write-back takes as long as web, and half of what it takes without: 10 s of a scale of 30 s.
-    assert abs(web.count("█") + web.count("▒") - faster.count("█") - faster.count("▒")) <= 2
-    assert "▒" in web
+    assert abs(web.index("┃") - faster.index("┃")) <= 2
+    assert web.count("┃") == faster.count("┃") == 1
     wall = next(line for line in lines if "total wall clock" in line)
     assert abs(wall.count("█") - 3 * faster.count("█")) <= 4
 
@@ -170,14 +171,24 @@ def test_a_side_that_missed_targets_says_so_on_the_screen(tmp_path: Path) -> Non
     compared = compared_sides([picked.side for picked in sides_of([Pick(timed_run(tmp_path / "run.sqlite"))])])
     missed = "depth 8: targets missed in 7 of 7 cells, most of all disk.latency_p99 800.0 us (at most 200 us)"
     assert compared.warnings[0] == missed
-    assert "depth 8 is proven to be better at disk throughput" in compared.sentence
+    assert "DEPTH 8 IS BETTER: disk throughput +" in compared.sentence
     assert {row.label for row in compared.bars} == {"disk throughput (MB/s)"}
 
 
 def test_bars_of_one_reading_have_no_interval(tmp_path: Path) -> None:
     lines = _bars(_store(tmp_path, 1))
     assert not any("▒" in line for line in lines)
-    assert any("no interval of one reading" in line for line in lines)
+    assert not any("┃" in line for line in lines)
+    assert any("one reading, no interval" in line for line in lines)
+
+
+def test_the_mean_is_a_mark_within_its_interval() -> None:
+    bars = SideBars()
+    bars.show(["1", "8"], [BarRow("disk", (Bar("1.0", 1.0, 0.5), Bar("2.0", 2.0, 0.5)), 2.5)], "")
+    one, other = ("".join(text for text, _ in line) for line in bars.lines(160, 3) if "┃" in line[2][0])
+    for line in (one, other):
+        assert re.search("█▒+┃▒+ ?", line)
+    assert other.index("┃") - one.index("█") > 1.8 * (one.index("┃") - one.index("█"))
 
 
 @pytest.mark.parametrize(("width", "there"), [(160, True), (112, False)])

@@ -54,6 +54,30 @@ def progress(done: float, stage: str = "", mono: float = 21.0) -> WorkloadProgre
     return WorkloadProgressed(cell=1, workload="web", tile=1, done=done, total=10, unit="", stage=stage, mono=mono)
 
 
+def test_what_comes_at_once_and_says_the_same_has_one_line() -> None:
+    started = [
+        WorkloadStarted(
+            cell=1,
+            tile=tile,
+            workload="web",
+            benchmark="http",
+            guest="front",
+            late_ms=tile * 1.5,
+            uncertainty_ms=0.1,
+            mono=20.0 + tile / 50,
+        )
+        for tile in (1, 2, 3)
+    ]
+    log = [line.text for line in fed([*beginning(), *started]).log]
+    assert log[-1] == "3 workloads started within 40 ms, 4.5 ms late at most"
+    later = replace(started[0], tile=4, mono=30.0)
+    log = [line.text for line in fed([*beginning(), *started, later]).log]
+    assert log[-2:] == [
+        "3 workloads started within 40 ms, 4.5 ms late at most",
+        "tile 4 web started on front, 1.5 ms late",
+    ]
+
+
 def test_nothing_is_known_before_the_first_event() -> None:
     assert fed([]) == NO_RUN
 
