@@ -185,7 +185,8 @@ def test_bars_of_one_reading_have_no_interval(tmp_path: Path) -> None:
 def test_the_mean_is_a_mark_within_its_interval() -> None:
     bars = SideBars()
     bars.show(["1", "8"], [BarRow("disk", (Bar("1.0", 1.0, 0.5), Bar("2.0", 2.0, 0.5)), 2.5)], "")
-    one, other = ("".join(text for text, _ in line) for line in bars.lines(160, 3) if "┃" in line[2][0])
+    lines = ["".join(text for text, _ in line) for line in bars.lines(160, 3)]
+    one, other = (line for line in lines if "█" in line)
     for line in (one, other):
         assert re.search("█▒+┃▒+ ?", line)
     assert other.index("┃") - one.index("█") > 1.8 * (one.index("┃") - one.index("█"))
