@@ -15,7 +15,7 @@ from textual.worker import get_current_worker
 
 from vmlab.model.errors import VmlabError
 from vmlab.model.places import runs_folder
-from vmlab.model.run import RUNNING, other_mode
+from vmlab.model.run import RUNNING, Phase, other_mode
 from vmlab.tui.contract import ConsoleCommands, Proposal
 from vmlab.tui.feed.messages import HostProblem, HostSampled, PastFound, RunArrived, RunFound, RunLost, StoreReadFailed
 from vmlab.tui.screens.run_keys import RUN_KEYS
@@ -47,6 +47,8 @@ _OF_A_RUN = (
 )
 _WELCOME_SECONDS = 1.0
 """After so long without a run the host is looked at: what is to be tried may lack something."""
+_TARGET_SECONDS = 8.0
+"""How long the targets of a cell stand while the guests of the next one come."""
 _RUNNING_GUESTS = "The running guests"
 
 
@@ -68,6 +70,7 @@ class LiveScreen(WatchScreen):
         self._feed: LiveFeed | None = None
         self._listed: ComingList | None = None
         """The list of the cells to come while it is open."""
+        self._measured_at = -math.inf
         self._asked: AskedChanges | None = None
         self._asked_now: AskedChanges | None = None
         """What the user asked for of its cells to come; None where no run is followed."""
@@ -172,7 +175,9 @@ class LiveScreen(WatchScreen):
         if known is None or known.axis("tiles") is None:
             self.measured = Measured()
         else:
-            self._read_measured(runs_folder() / run.id, done, cell)
+            # What a cell measured is complete when it has ended.
+            ended = done & {one.number for one in run.cells}
+            self._read_measured(runs_folder() / run.id, ended, max(ended, default=0))
 
     @work(thread=True, exclusive=True, group="measured")
     def _read_measured(self, folder: Path, done: frozenset[int], cell: int) -> None:
@@ -183,8 +188,16 @@ class LiveScreen(WatchScreen):
             self.hand_over(self._has_measured, measured_of(document_of(folder / STORE), done, cell))
 
     def _has_measured(self, measured: Measured) -> None:
+        if measured.cell != self.measured.cell:
+            self._measured_at = time.monotonic()
         self.measured = measured
         self.changed()
+
+    def has_room_for_targets(self, run: RunView) -> bool:
+        """Also while the next cell's guests come: it begins as soon as one has ended."""
+        coming = run.cell is not None and run.cell.phase != Phase.EXECUTE
+        shown = time.monotonic() - self._measured_at < _TARGET_SECONDS
+        return super().has_room_for_targets(run) or (coming and shown)
 
     def _take_over(self) -> None:
         """Stop reading the host: the run samples it itself now."""

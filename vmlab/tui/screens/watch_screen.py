@@ -37,7 +37,7 @@ SHORTEST_REDRAW = 0.25
 UNHURRIED_REDRAW = 1.1
 """The same where only progress arrived: it is drawn with the next sample, which comes within a second."""
 _OUTSIDE_SAMPLES = 5
-MeasuredKey = tuple[str, frozenset[int], int]
+MeasuredKey = tuple[str, frozenset[int], int, int]
 _WORK_DONE = (Phase.COLLECT, Phase.CLEAN_UP)
 _HIGH = 40
 """Rows from which on the log has more than its newest lines."""
@@ -70,7 +70,7 @@ class WatchScreen(ConsoleScreen):
         """Whether this host can start what is to be tried first; empty until that is known."""
         self.measured = Measured()
         """What the run's cells say so far."""
-        self._measured_key: MeasuredKey = ("", frozenset(), 0)
+        self._measured_key: MeasuredKey = ("", frozenset(), 0, 0)
 
     def compose(self) -> ComposeResult:
         """Strip, charts with the tiles below or beside them, log, keys."""
@@ -165,11 +165,11 @@ class WatchScreen(ConsoleScreen):
         key = measured_key(run)
         if key != self._measured_key:
             self._measured_key = key
-            self.measure(*key[1:])
+            self.measure(*key[1:3])
         measured = self.measured
         self.set_class(bool(measured.question), "-asked")
         self.set_class(self.is_answered(run), "-answered")
-        self.set_class(bool(measured.targets) and not is_working(run), "-measured")
+        self.set_class(bool(measured.targets) and self.has_room_for_targets(run), "-measured")
         if measured.question:
             self.query_one(TilesAnswer).show(measured.question, measured.board)
         if measured.targets:
@@ -179,6 +179,10 @@ class WatchScreen(ConsoleScreen):
 
     def measure(self, done: frozenset[int], cell: int) -> None:
         """Find out what the cells in `done` say, and the targets of `cell`; sets `measured`."""
+
+    def has_room_for_targets(self, run: RunView) -> bool:
+        """Whether the targets stand in the place of the guests, which have ended."""
+        return not is_working(run)
 
     def is_answered(self, run: RunView) -> bool:
         """Whether the board has the room of guests and log, as nothing more is to come."""
@@ -237,11 +241,14 @@ class WatchScreen(ConsoleScreen):
 
 
 def measured_key(run: RunView) -> MeasuredKey:
-    """The run once it has a cell, the numbers of the cells whose workloads are done, and the newest of them or 0."""
+    """The run once it has a cell, the numbers of the cells whose workloads are done, the newest of them or 0.
+
+    Then how many have ended: of a run that goes on, what was measured is complete only then.
+    """
     done = {cell.number for cell in run.cells}
     if run.cell is not None and (run.cell.phase in _WORK_DONE or run.cell.outcome != RUNNING):
         done.add(run.cell.number)
-    return run.id if run.cell or run.cells else "", frozenset(done), max(done, default=0)
+    return run.id if run.cell or run.cells else "", frozenset(done), max(done, default=0), len(run.cells)
 
 
 def is_working(run: RunView) -> bool:

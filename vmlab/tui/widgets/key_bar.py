@@ -1,4 +1,4 @@
-"""The bottom lines: what the console has to say, or else the keys, with help and quit always in sight."""
+"""The bottom lines: what the console has to say, or else the keys; screens, help and quit stay in sight."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from vmlab.tui.contract import Explaining, Saying
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 
 _LAST = ("help", "quit")
+_TABS = "switch_mode"
+_TABS_FROM = 72
+"""Columns from which on the screens of the console have their place before any other key."""
 _MOST_LINES = 4
 
 
 class KeyBar(Painted):
-    """Keys from the active bindings of the screen, greyed where they do not apply; a click presses them."""
+    """Keys from the active bindings, greyed where they do not apply, the screen's own lit; a click presses them."""
 
     def on_mount(self) -> None:
         """Follow the bindings of the screen."""
@@ -43,7 +46,8 @@ class KeyBar(Painted):
         # A binding of several keys is there once for each of them.
         every = self.screen.active_bindings.values()
         shown = list({active.binding.action: active for active in every if active.binding.show}.values())
-        ends = [active for active in shown if active.binding.action in _LAST]
+        last = (*_LAST, _TABS) if width >= _TABS_FROM else _LAST
+        ends = [active for active in shown if active.binding.action.startswith(last)]
         room = width - sum(len(active.binding.description) + 4 for active in ends)
         line: list[Piece] = []
         used = 0
@@ -55,10 +59,9 @@ class KeyBar(Painted):
             length = len(key) + len(text) + 1
             if used + length > (width + 1 if active in ends else room):
                 continue
-            line += [
-                (f" {key}", "quiet" if self._is_off(binding.action) else "accent"),
-                (text, "quiet" if self._is_off(binding.action) else "plain"),
-            ]
+            off, here = self._is_off(binding.action), binding.action == f"{_TABS}('{self.app.current_mode}')"
+            line += [(f" {key}", "cursor" if here else "quiet" if off else "accent")]
+            line += [(text, "cursor" if here else "quiet" if off else "plain")]
             self._actions.append((used, used + length, binding.action))
             used += length
         return [line]
