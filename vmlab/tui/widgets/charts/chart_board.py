@@ -64,6 +64,8 @@ _AXIS_FROM = 14
 _MARK = "┊"
 _IDLE = "no workload runs"
 """Stands in a chart of an emulated disk while it need not have its limits."""
+_SPEED_ROWS = 2
+"""Rows of the CPUs' speed at least, with its figure."""
 _WAITING = "idle, waiting for disk"
 _WEIGHT = {CPU.title: 3}
 """How high charts are by their title, where they are not like most."""
@@ -214,6 +216,10 @@ class ChartBoard(Painted):
         out: list[list[Segment]] = []
         for lane, chart in enumerate(panel):
             rows = height // len(panel) + (lane < height % len(panel))
+            if CPU_SPEED in panel:
+                # A line that seldom moves takes no more rows from the CPUs' work than it has to.
+                speed = max(_SPEED_ROWS, height // 4)
+                rows = speed if chart is CPU_SPEED else height - speed
             out += self._chart(chart, width, rows)
         return out
 
