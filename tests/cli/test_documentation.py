@@ -11,9 +11,11 @@ from pathlib import Path
 
 import click
 import pytest
+from ruamel.yaml import YAML
 
 from vmlab.cli.main import COMMANDS
 from vmlab.model.errors import ExitCode
+from vmlab.model.scenarios.scenario import Scenario
 from vmlab.plan.scenario_file.loading import read
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +25,7 @@ PAGES = [
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "decisions"),
 ]
 _CODE = re.compile(r"^(?:    |\t)(?:\$ )?(vmlab .*)$|`(vmlab [^`]+)`", re.MULTILINE)
+_YAML = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _OPTION = re.compile(r"(--[a-z][a-z-]*)")
 
 
@@ -60,6 +63,21 @@ def _of_others(line: str) -> set[str]:
     """Options of further commands in a line that names several."""
     others = [COMMANDS[name].load() for name in re.findall(r"[,/] ([a-z]+)", line) if name in COMMANDS]
     return {option for command in others for option in options_of(command)}
+
+
+@pytest.mark.parametrize(
+    ("page", "block"),
+    [
+        pytest.param(page, block, id=f"{page.stem}-{number}")
+        for page in PAGES
+        for number, block in enumerate(_YAML.findall(page.read_text(encoding="utf-8")), start=1)
+    ],
+)
+def test_a_part_of_a_scenario_has_parts_that_there_are(page: Path, block: str) -> None:
+    found = YAML(typ="safe", pure=True).load(block)
+    assert found.keys() <= Scenario.model_fields.keys()
+    if {"guests", "workloads"} <= found.keys():
+        assert read(page, block if "name" in found else f"name: shown\n{block}").scenario.workloads.keys()
 
 
 def test_every_page_on_a_scenario_has_one_that_is_valid() -> None:

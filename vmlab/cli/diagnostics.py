@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -14,6 +15,8 @@ from vmlab.system.leaving import words_for
 from vmlab.system.terminal import say
 
 _LONGEST = 400
+_NO_ARGUMENTS: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
+"""Before 8.2, as Debian 12 and 13 have it, click prints the help itself and raises nothing."""
 __all__ = ["run_and_report", "say"]
 
 
@@ -34,7 +37,7 @@ def run_and_report(command: Callable[[], object]) -> int:
         return int(error.exit_code)
     except click.exceptions.Exit as end:
         return end.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
+    except _NO_ARGUMENTS as error:
         say(error.format_message())
         return int(ExitCode.USAGE)
     except click.ClickException as error:
