@@ -134,11 +134,11 @@ class Console(App[int], inherit_bindings=False):
     ) -> None:
         """Say `message` in the bottom lines, where it covers no chart; for `timeout` seconds.
 
-        A warning says why a key does nothing on this screen, and goes with it; news and errors stay. There is no
-        markup, and control characters are made visible.
+        What has a title is news and stays, as errors do; all else is of this screen, such as why a key does nothing,
+        and goes with it. There is no markup, and control characters are made visible.
         """
         words = ": ".join(filter(None, (visible_line(title), visible(message))))
-        self.said = Said(words, _TONES[severity], of_screen=severity == "warning")
+        self.said = Said(words, _TONES[severity], of_screen=severity != "error" and not title)
         self.said_changed.publish(self.said)
         if self._silence is not None:
             self._silence.stop()

@@ -41,7 +41,6 @@ PACKAGES: tuple[str, ...] = (
     "php-mysql",
     "mariadb-server",
     "wordpress",
-    "wordpress-theme-twentytwentyone",
     "postgresql",
     "postfix",
     "samba",
@@ -60,6 +59,10 @@ PACKAGES: tuple[str, ...] = (
     "libjlayer-java",
     "libsunflow-java",
 )
+
+THEMES = {"bookworm": "wordpress-theme-twentytwentyone"}
+"""The theme of the web service by release; a later one has none that PHP alone draws."""
+LATER_THEME = "wordpress-theme-twentytwentythree"
 
 LEFT_OUT: tuple[str, ...] = (
     # Manuals are not read in a guest.
@@ -153,7 +156,7 @@ def current(codename: str, architecture: str = "amd64") -> ImageRecipe:
     return ImageRecipe(
         codename=codename,
         architecture=architecture,
-        packages=PACKAGES,
+        packages=(*PACKAGES, THEMES.get(codename, LATER_THEME)),
         left_out=LEFT_OUT,
         payload=read_payload(),
         environment=setup_environment(),

@@ -30,6 +30,8 @@ def make_tree(recipe: ImageRecipe, tree: Path, scratch: Path, step: RunStep) -> 
             *(f"--dpkgopt=path-exclude={pattern}" for pattern in recipe.left_out),
             "--dpkgopt=force-unsafe-io",
             *(["--hook-directory=/usr/share/mmdebstrap/hooks/file-mirror-automount"] if local else []),
+            # Java of Debian 13 makes links to manuals, whose folder is left out with them.
+            '--essential-hook=mkdir -p "$1/usr/share/man/man1"',
             *(f"--customize-hook={hook}" for hook in _hooks()),
             recipe.codename,
             str(tree),

@@ -99,7 +99,8 @@ def _row(place: Carried, planned: range) -> BoardRow:
     unknown = next((climb.last for climb in place.climbs if climb.end is ClimbEnd.UNKNOWN), None)
     if place.tiles is None and unknown is not None:
         squares = tuple(True if tiles <= place.known else None for tiles in planned)
-        return BoardRow(place.label, squares, str(place.known), f"cell {unknown['cell']} does not tell", "")
+        least = f"{place.known}+" if place.known else "?"
+        return BoardRow(place.label, squares, least, f"cell {unknown['cell']} does not tell", "")
     carried = place.tiles or 0
     tried = max(place.cells)
     if place.at_least:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import Event, RunEnded, RunStarted, WorkloadProgressed
 from vmlab.model.sample import Sample, SampleNames
@@ -14,7 +16,7 @@ from vmlab.store.life import is_alive
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import STORE, run_folders
 from vmlab.store.samples import samples
-from vmlab.tui.feed.messages import PastFound, PostMessage, RunArrived, RunFound, RunLost, StoreReadFailed
+from vmlab.tui.feed.messages import OthersFound, PastFound, PostMessage, RunArrived, RunFound, RunLost, StoreReadFailed
 from vmlab.tui.feed.past import intent_of, past_times, planned_axes
 from vmlab.tui.state.history import KEPT
 
@@ -46,11 +48,14 @@ class LiveFeed:
         self._wanted = folder
 
     def _work(self) -> None:
-        problem = ""
+        problem = others = ""
         while not self._stop.is_set():
             try:
                 folder = self._wanted or _newest_alive()
                 self._wanted = None
+                if folder is None and (found := _others()) != others:
+                    others = found
+                    self._post(OthersFound(others))
                 if folder is not None:
                     _Following(folder, self._post).until(self._over)
                 problem = ""
@@ -63,6 +68,18 @@ class LiveFeed:
     def _over(self) -> bool:
         """Whether the run that is followed is to be left; waits for the next look otherwise."""
         return self._stop.wait(_FOLLOW_SECONDS) or self._wanted is not None
+
+
+def _others() -> str:
+    """The runs that measure on this host, as far as this user may know; asked where none is followed."""
+    try:
+        place = measuring_place()
+    except (VmlabError, OSError):
+        return ""
+    try:
+        return ", ".join(map(str, others_measuring(place, "")))
+    finally:
+        os.close(place)
 
 
 class _Following:

@@ -33,6 +33,14 @@ class HostProblem(Message, bubble=False):
         self.text = text
 
 
+class OthersFound(Message, bubble=False):
+    """Runs of other users or state folders that measure on this host, in `words`; empty where there is none."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self.words = words
+
+
 class RunFound(Message, bubble=False):
     """A run lives, and its events follow. `intent` is what its scenario says, where it is known already; `planned` are
     the axis values of its cells, in order.

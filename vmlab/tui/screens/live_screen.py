@@ -17,7 +17,16 @@ from vmlab.model.errors import VmlabError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING, Phase, other_mode
 from vmlab.tui.contract import ConsoleCommands, Proposal
-from vmlab.tui.feed.messages import HostProblem, HostSampled, PastFound, RunArrived, RunFound, RunLost, StoreReadFailed
+from vmlab.tui.feed.messages import (
+    HostProblem,
+    HostSampled,
+    OthersFound,
+    PastFound,
+    RunArrived,
+    RunFound,
+    RunLost,
+    StoreReadFailed,
+)
 from vmlab.tui.screens.run_keys import RUN_KEYS
 from vmlab.tui.screens.watch_screen import WatchScreen
 from vmlab.tui.state.views import LogLine, Measured, RunView
@@ -140,6 +149,11 @@ class LiveScreen(WatchScreen):
     @on(HostSampled)
     def _host_sampled(self, message: HostSampled) -> None:
         self.history.take(message.sample)
+        self.changed()
+
+    @on(OthersFound)
+    def _others_found(self, message: OthersFound) -> None:
+        self.others = message.words
         self.changed()
 
     @on(HostProblem)

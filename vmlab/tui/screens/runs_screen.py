@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 from typing import ClassVar, cast
 
 from textual import on, work
@@ -34,7 +35,9 @@ from vmlab.tui.widgets.row_list import Line, Piece, RowList, cut
 _REFRESH_SECONDS = 2.0
 _WIDE = 130
 """Columns from which on a run's line tells more than its summary."""
-_NAME, _TOOK, _CELL, _SPARK = 24, 11, 11, 16
+_NAME, _TOOK, _CELL, _TO_BEFORE = 24, 11, 11, 15
+_BEFORE = 20
+"""With so many earlier runs a run is compared, by their median."""
 """Times have room for ``24 min 28 s``."""
 _BEHIND = 4
 """Columns for the word behind a time of emulated guests."""
@@ -158,15 +161,15 @@ class RunsScreen(ConsoleScreen):
 
     @property
     def _varied_room(self) -> int:
-        return max(0, self.size.width - _FIXED - self._room - _CELL - _BEHIND - _SPARK - 3)
+        return max(0, self.size.width - _FIXED - self._room - _CELL - _BEHIND - _TO_BEFORE - 4)
 
     def _heading(self) -> Line:
         text = f"  {'outcome':<10} {cut('scenario', self._room)} {'size':<9} {'cells':>6}"
         text += f"  {'started':<{self._date}} {'took':>{_TOOK}}"
         more = ""
         if self._is_wide:
-            spark, varied = cut("and runs before", _SPARK), cut("what it varied", self._varied_room)
-            more = f"  {'mean cell':>{_CELL}}{'':{_BEHIND}} {spark} {varied}"
+            varied = cut("what it varied", self._varied_room)
+            more = f"  {'mean cell':>{_CELL}}{'':{_BEHIND}} {'to those before':>{_TO_BEFORE}}  {varied}"
         order = f"  {SORTS[self._sort][0]}"
         # An order of which only the first letters fit would read as a column.
         shown = order if len(text) + len(more) + len(order) <= self.size.width else ""
@@ -200,15 +203,15 @@ class RunsScreen(ConsoleScreen):
         return (f" {EMULATED if emulated else '':<{_BEHIND}}", "warning")
 
     def _beside(self, row: RunRow) -> Iterator[Piece]:
-        """How long its cells took, as a small history of the runs like it, and what it varied."""
+        """How long its cells took, how much that is from the runs like it before, and what it varied."""
         run, facts = next(run for run in self._runs if run.id == row.run), self._facts.get(row.run, RunFacts())
         told = "" if facts.cell_seconds is None else format_seconds(facts.cell_seconds)
         ordered = [word for word in facts.behind if word != EMULATED]
         yield (f"  {told:>{_CELL}}", "plain")
         yield self._behind(row, told)
-        values = earlier(run, self._runs, self._facts, _SPARK) if facts.cell_seconds is not None else []
-        spark = self.query_one(RowList).glyphs.spark(values, max(values, default=1.0)) if len(values) > 1 else ""
-        yield (f"{spark:<{_SPARK}} ", "one")
+        *before, own = earlier(run, self._runs, self._facts, _BEFORE + 1) if facts.cell_seconds is not None else [0.0]
+        more = f"{100 * (own / median(before) - 1):+.0f} % of {len(before)}" if before else ""
+        yield (f"{more:>{_TO_BEFORE}}  ", "quiet")
         yield (cut("; ".join([*ordered, facts.varied]), self._varied_room), "quiet")
 
     def _current(self) -> RunRow | None:

@@ -66,6 +66,8 @@ class WatchScreen(ConsoleScreen):
         self._drawn_at = 0.0
         self._due: Timer | None = None
         self._unhurried = False
+        self.others = ""
+        """The runs of other users or state folders that measure on this host."""
         self.readiness = ""
         """Whether this host can start what is to be tried first; empty until that is known."""
         self.measured = Measured()
@@ -154,7 +156,7 @@ class WatchScreen(ConsoleScreen):
         note = "" if is_dated or not len(self.history) else f"charts: {charts.span_seconds:.0f} s"
         # What stands in large letters is not said a second time.
         shown = () if self.query_one(LargeStrip).display else self._gauges(run)
-        self.query_one(StatusStrip).show(run, self.now(), self.origin(), note, self._outside(run), shown)
+        self.query_one(StatusStrip).show(run, self.now(), self.origin(), note, self._outside(run), shown, self.others)
 
     def counted(self, run: RunView) -> tuple[Sequence[str], Times]:
         """The words behind the charts, and the times whose figures of the disk count; None for all times."""

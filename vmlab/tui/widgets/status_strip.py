@@ -44,6 +44,7 @@ class StatusStrip(Painted):
         self._note = ""
         self._outside: float | None = None
         self._gauges: Sequence[Gauge] = ()
+        self._others = ""
 
     def show(
         self,
@@ -53,14 +54,15 @@ class StatusStrip(Painted):
         note: str = "",
         outside: float | None = None,
         gauges: Sequence[Gauge] = (),
+        others: str = "",
     ) -> None:
         """Draw `run` as at `now` (monotonic seconds); `note` stands at the end of the second line.
 
         `outside` is a share of the CPUs, in percent, that other work takes and that the user is to know of. `gauges`
-        stand behind the phase.
+        stand behind the phase. `others` are runs that measure here while none is followed.
         """
         self._run, self._now, self._origin, self._note, self._outside = run, now, origin, note, outside
-        self._gauges = gauges
+        self._gauges, self._others = gauges, others
         self.repaint()
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
@@ -78,6 +80,8 @@ class StatusStrip(Painted):
 
     def _progress(self, width: int) -> list[list[Piece]]:
         run, now = self._run, self._now
+        if not run.id and self._others:
+            return [[(f"the host, on which {self._others} measures", "warning")]]
         if not run.id:
             return [[("the host as it is; no run is going on", "quiet")]]
         parts: list[list[Piece]] = []

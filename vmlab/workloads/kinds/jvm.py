@@ -29,7 +29,8 @@ from vmlab.workloads.verification import demand_success, demand_within
 
 FOLDER = "/usr/lib/vmlab/jvm"
 """Sources and, compiled when the image is built, classes."""
-_LIBRARIES = ("eclipse-jdt-core", "jl", "sunflow", "janino", "commons-compiler")
+_LIBRARIES = ("eclipse-jdt-core", "eclipse-jdt-core-compiler-batch", "jl", "sunflow", "janino", "commons-compiler")
+"""The second is part of the first before Debian 13, and Java passes over what is not there."""
 _SETTINGS = ("-XX:+UseG1GC", "-XX:-UsePerfData")
 """Java would choose its collector by the guest's processors and memory; and it would write counters to /tmp."""
 _MIB = 2**20

@@ -24,8 +24,10 @@ smtpd_peername_lookup = no
 smtpd_relay_restrictions = permit_mynetworks, reject_unauth_destination
 END
 postfix check
-# What Debian's unit does before every start: it fills the place that Postfix's servers are locked into.
-/usr/lib/postfix/configure-instance.sh -
+# This fills the place that Postfix's servers are locked into. Debian 12's unit does it, and from 3.10 on `postfix check`.
+case $(postconf -h mail_version) in
+    3.[0-9].*) /usr/lib/postfix/configure-instance.sh - ;;
+esac
 
 cat >/etc/systemd/system/postfix.service <<END
 [Unit]
