@@ -62,3 +62,9 @@ def test_each_role_has_units_and_each_step_of_the_set_up_is_a_script() -> None:
     assert steps
     for step in steps:
         assert step.read_text().startswith("#!/bin/sh\n"), step
+
+
+@pytest.mark.parametrize(("codename", "theme"), [("bookworm", "twentytwentyone"), ("trixie", "twentytwentythree")])
+def test_each_release_has_one_theme_of_its_own(codename: str, theme: str) -> None:
+    packages = current(codename).packages
+    assert [name for name in packages if "-theme-" in name] == [f"wordpress-theme-{theme}"]

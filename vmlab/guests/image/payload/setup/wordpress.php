@@ -18,7 +18,7 @@ if (is_wp_error($made)) {
     fwrite(STDERR, $made->get_error_message() . "\n");
     exit(1);
 }
-// One theme is installed: the newest that this release of Debian has and that is drawn by PHP alone, else the oldest.
+// The recipe installs one theme.
 switch_theme(array_key_first(wp_get_themes()));
 update_option('default_ping_status', 'closed');
 update_option('default_comment_status', 'closed');
