@@ -36,7 +36,7 @@ def readiness() -> str:
     """Whether this host can start `TRIED` at once: how long it takes, or what is missing. May take a second or two."""
     missing = [check.name for check in checks() if check.required and not check.ok]
     if missing:
-        return f"missing: {', '.join(missing)}; `vmlab doctor --fix` installs it"
+        return f"missing: {', '.join(missing)}; `vmlab doctor` says how to get it"
     try:
         made = planned(*TRIED)
     except VmlabError as error:
