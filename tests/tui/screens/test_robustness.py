@@ -272,13 +272,21 @@ async def test_runs_that_nobody_may_list_are_told_of(state: Path) -> None:
 
 @pytest.mark.usefixtures("state")
 @pytest.mark.parametrize("key", ["3", "question_mark"])
-@pytest.mark.parametrize(("severity", "stays"), [("warning", False), ("information", True), ("error", True)])
+@pytest.mark.parametrize(
+    ("severity", "title", "stays"),
+    [
+        ("warning", "", False),
+        ("information", "", False),
+        ("information", "Started", True),
+        ("error", "", True),
+    ],
+)
 async def test_why_a_key_does_nothing_is_for_its_screen_and_news_stay_to_be_read(
-    severity: Literal["warning", "information", "error"], key: str, *, stays: bool
+    severity: Literal["warning", "information", "error"], title: str, key: str, *, stays: bool
 ) -> None:
     app = Console()
     async with app.run_test(size=(80, 24)) as pilot:
-        app.notify("words of Live", severity=severity, timeout=3600)
+        app.notify("words of Live", title=title, severity=severity, timeout=3600)
         await until(lambda: "words of Live" in screen_text(app), "it is said")
         live = app.screen
         await pilot.press(key)

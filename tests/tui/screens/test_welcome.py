@@ -38,9 +38,7 @@ async def test_s_plans_a_first_run_and_starts_nothing(state: Path, monkeypatch: 
 
 
 @pytest.mark.usefixtures("state")
-@pytest.mark.parametrize(
-    ("missing", "told"), [([MISSING], "missing: qemu-img; `vmlab doctor --fix`"), ([], "is ready")]
-)
+@pytest.mark.parametrize(("missing", "told"), [([MISSING], "missing: qemu-img; `vmlab doctor`"), ([], "is ready")])
 def test_the_panel_says_what_this_host_lacks(monkeypatch: pytest.MonkeyPatch, missing: list[Check], told: str) -> None:
     monkeypatch.setattr("vmlab.lab.provision.host_support.read_host_facts", lambda folder: ROOMY)
     monkeypatch.setattr(planner, "checks", lambda: missing)

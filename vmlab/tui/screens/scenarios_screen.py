@@ -154,8 +154,8 @@ class ScenariosScreen(ConsoleScreen):
     def propose(self, proposal: Proposal) -> None:
         """Plan a run as `proposal` has it."""
         self._name, self._choices, self._proposal = proposal.scenario, (), proposal
-        self._summaries.setdefault(proposal.scenario, "")
-        self._draw()
+        self._listed([] if self._summaries else scenario_names())
+        self._listed([] if proposal.scenario in self._summaries else [(proposal.scenario, "")])
         self.query_one(RowList).place(proposal.scenario)
         self.query_one(ChoiceForm).focus()
         self._plan_anew()
@@ -177,7 +177,8 @@ class ScenariosScreen(ConsoleScreen):
     @work(thread=True, exclusive=True, group="plan")
     def _make_plan(self) -> None:
         name, choices, before = self._name, self._choices, self._planned
-        proposal, self._proposal = self._proposal, None
+        # It is kept until its plan is there: a list that is filled for the first time moves its cursor later.
+        proposal = self._proposal if self._proposal is not None and self._proposal.scenario == name else None
         if name is None:
             return
         try:
@@ -199,11 +200,13 @@ class ScenariosScreen(ConsoleScreen):
             self.hand_over(self._plan_received, made, choices)
 
     def _refused(self, problem: str) -> None:
-        self._problem, self._is_planning = problem, False
+        self._problem, self._is_planning, self._proposal = problem, False, None
         self._draw()
 
     def _plan_received(self, made: Planned, choices: tuple[Choice, ...]) -> None:
         self._planned, self._choices, self._problem = made, choices, made.refusal
+        if self._proposal is not None and self._proposal.scenario == made.name:
+            self._proposal = None
         self._is_planning = False
         self._draw()
         if self._is_wanted:
