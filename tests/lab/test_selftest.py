@@ -1,10 +1,13 @@
 """`vmlab selftest`: what is held against the kernel, what is said where nothing can run, and what a bundle has."""
 
+import itertools
 import json
+import math
 import threading
 import time
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -13,7 +16,7 @@ from vmlab.cli.commands import selftest_command
 from vmlab.hypervisor.checks import Check
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.selftest import bundle, trials
-from vmlab.lab.selftest.trials import FAILS, NOT_HERE, TRIALS, WORKS, CounterTrace, Result, Trials, recorder_verdict
+from vmlab.lab.selftest.trials import FAILS, NOT_TRIED, TRIALS, WORKS, CounterTrace, Result, Trials, recorder_verdict
 from vmlab.model.errors import RefusedError
 from vmlab.model.event import Notice
 from vmlab.store.writer import RunWriter
@@ -22,6 +25,13 @@ Captured = pytest.CaptureFixture[str]
 KERNEL = {"cpu_user_percent": 60.0, "cpu_system_percent": 20.0, "memory_cached_bytes": 2e9}
 ROOT = Check("root", True, "running as root")
 NO_DISK = Check("pyfuse3", False, "not installed", "pip install vmlab[disk]", required=False)
+
+
+class Times(NamedTuple):
+    user: float
+    system: float
+    idle: float
+    guest: float
 
 
 def refuse() -> None:
@@ -45,16 +55,24 @@ def test_a_recorder_that_agrees_works_and_one_that_is_off_by_more_than_a_tick_fa
     assert recorder_verdict({"cpu_user_percent": 60.0}, KERNEL, 8e9)[0] == FAILS
 
 
-def test_the_counters_show_a_process_that_computes() -> None:
+def test_shares_are_of_the_time_between_the_first_and_the_last_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = itertools.count()
+
+    def cpu_times() -> object:
+        # Of 8 ticks each time, 3 are a user's, one of them a guest's, 1 is the kernel's, and 4 are idle.
+        now = next(ticks)
+        return Times(user=3 * now, system=now, idle=4 * now, guest=now)
+
+    monkeypatch.setattr(trials.psutil, "cpu_times", cpu_times)
     with CounterTrace() as trace:
-        began = time.monotonic()
-        while trace.during(began, time.monotonic()) is None or time.monotonic() - began < 1:
-            sum(range(1000))
-        seen = trace.during(began, time.monotonic())
+        while trace.during(0, math.inf) is None:
+            time.sleep(0.01)
+        seen = trace.during(0, math.inf)
     assert seen is not None
-    assert 5 < seen["cpu_user_percent"] + seen["cpu_system_percent"] <= 101
+    assert seen["cpu_user_percent"] == pytest.approx(37.5)
+    assert seen["cpu_system_percent"] == pytest.approx(12.5)
     assert seen["memory_cached_bytes"] > 0
-    assert trace.during(0, began - 1) is None
+    assert trace.during(0, 1) is None
     assert not [one for one in threading.enumerate() if one.name == "selftest-counters"]
 
 
@@ -65,7 +83,7 @@ def test_where_nothing_can_run_each_trial_says_why() -> None:
         patch.setattr(trials, "check_ready", refuse)
         tried.run()
     assert [one.name for one in shown] == list(TRIALS)
-    assert {one.state for one in shown} == {NOT_HERE}
+    assert {one.state for one in shown} == {NOT_TRIED}
     assert all("libvirt-python" in one.detail for one in shown)
     assert tried.folder is None
 
@@ -80,12 +98,31 @@ def test_the_command_refuses_and_names_what_is_not_here(capsys: Captured) -> Non
     assert len(lines) == 2 + len(TRIALS)
 
 
+def test_without_what_runs_need_nothing_is_started(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    qemu = Check("qemu-system-x86_64", False, "not installed", "apt-get install qemu-system-x86")
+    monkeypatch.setattr(selftest_command, "checks", lambda: [ROOT, qemu])
+    monkeypatch.setattr(trials, "start_run", None)
+    assert ended("selftest") == 3
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first.startswith("not here  qemu-system-x86_64")
+    assert len(others) == len(TRIALS)
+    assert all(line.startswith("not tried") and line.endswith("runs need qemu-system-x86_64") for line in others)
+
+
+def test_of_a_run_that_ends_early_one_trial_fails_and_the_others_are_not_tried() -> None:
+    tried = Trials(lambda result: None)
+    tried.add(Result(TRIALS[0], WORKS, ""))
+    tried.leave_out("the run ended: no QEMU", failed=True)
+    assert [one.state for one in tried.results] == [WORKS, FAILS, *[NOT_TRIED] * (len(TRIALS) - 2)]
+    assert tried.results[1].detail == "the run ended: no QEMU"
+
+
 @pytest.mark.usefixtures("nothing_runs")
 def test_as_json_there_is_nothing_else_on_standard_output(capsys: Captured) -> None:
     assert ended("selftest", "--json") == 3
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "vmlab.selftest/1"
-    assert {one["state"] for one in document["trials"][2:]} == {NOT_HERE}
+    assert {one["state"] for one in document["trials"][2:]} == {NOT_TRIED}
 
 
 @pytest.mark.usefixtures("nothing_runs")

@@ -30,7 +30,8 @@ def selftest(bundle: Path | None, host_names: bool, yes: bool, concurrent: bool,
     """Try on a small guest what a run needs: boot, freeze, restore, prove and switch a cache mode, record, kill, clear.
 
     Takes about two minutes, some more where the guest image is missing. Each line says what works, what fails, and
-    what is not here, with the reason. Exit code 1 if something fails, 3 if something that runs need is not here.
+    what is not here or was not tried, with the reason. Exit code 1 if something fails, 3 if something that runs need is
+    not here.
     """
     if bundle is None and (host_names or yes):
         raise UsageError("--host-names and --yes are for --bundle")
@@ -40,7 +41,11 @@ def selftest(bundle: Path | None, host_names: bool, yes: bool, concurrent: bool,
     trials = Trials(lambda result: None if as_json else _show(result), concurrent=concurrent)
     for result in _of_checks(found):
         trials.add(result)
-    trials.run()
+    lacking = [check.name for check in found if check.required and not check.ok]
+    if lacking:
+        trials.leave_out(f"runs need {', '.join(lacking)}")
+    else:
+        trials.run()
     results = trials.results
     if as_json:
         write_json({"schema": "vmlab.selftest/1", "trials": [asdict(one) for one in results]})
@@ -52,8 +57,7 @@ def selftest(bundle: Path | None, host_names: bool, yes: bool, concurrent: bool,
             say(f"run {trials.folder.id} has the details")
         else:
             remove_run(trials.folder)
-    lacking = any(check.required and not check.ok for check in found) or trials.folder is None
-    sys.exit(ExitCode.FAILED if failed else ExitCode.REFUSED if lacking else ExitCode.PASSED)
+    sys.exit(ExitCode.FAILED if failed else ExitCode.REFUSED if trials.folder is None else ExitCode.PASSED)
 
 
 def _show(result: Result) -> None:

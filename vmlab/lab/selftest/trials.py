@@ -33,7 +33,7 @@ from vmlab.plan.validating import load_valid
 from vmlab.store.reader import RunReader
 from vmlab.system.processes import command_line
 
-WORKS, FAILS, NOT_HERE = "works", "fails", "not here"
+WORKS, FAILS, NOT_HERE, NOT_TRIED = "works", "fails", "not here", "not tried"
 SCENARIO = Path(__file__).with_name("selftest.yaml")
 MEASURED, SWITCHED, KILLED = 1, 2, 3
 """The cells, by what is done to them."""
@@ -60,7 +60,7 @@ _DEADLINE_SECONDS = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One line: `state` is works, fails or not here; `detail` says what was seen, or why not."""
+    """One line: `state` is works, fails, not here or not tried; `detail` says what was seen, or why not."""
 
     name: str
     state: str
@@ -114,7 +114,7 @@ class CounterTrace:
 class Trials:
     """Runs them, and calls `show` with each result as soon as it is known.
 
-    A trial that was not reached has `fails` or `not here` with the reason, so that each of `TRIALS` has one result.
+    One that was not reached is `not tried`, so that each of `TRIALS` has one result.
     """
 
     def __init__(self, show: Show, *, concurrent: bool = False) -> None:
@@ -133,11 +133,15 @@ class Trials:
     def _note(self, name: str, state: str, detail: str) -> None:
         self.add(Result(name, state, detail))
 
-    def _rest(self, state: str, why: str) -> None:
+    def leave_out(self, why: str, *, failed: bool = False) -> None:
+        """Note what has no result yet as not tried; with `failed`, the first of it as what failed, with the reason."""
         done = {one.name for one in self.results}
-        for name in TRIALS:
-            if name not in done:
-                self._note(name, state, why)
+        left = [name for name in TRIALS if name not in done]
+        if failed and left:
+            self._note(left.pop(0), FAILS, why)
+            why = "the run had ended"
+        for name in left:
+            self._note(name, NOT_TRIED, why)
 
     def run(self) -> None:
         """Try all of them; returns when nothing of the run is left. Raises HostBusy where another run measures."""
@@ -146,19 +150,17 @@ class Trials:
             file = load_valid(str(SCENARIO))
             # No frozen guest that is kept has this amount, so that it is booted and frozen. Other load spoils no trial.
             memory = 256 * _MIB + int(time.time()) % _SPREAD_MIB * _MIB
-            overrides = Overrides(
-                size="smoke", sets=(f"guests.vm.memory={memory // _MIB} MiB",), allow_noise=True
-            )
+            overrides = Overrides(size="smoke", sets=(f"guests.vm.memory={memory // _MIB} MiB",), allow_noise=True)
             plan, host = prepare_run(file, overrides)
             check_fit(plan, host, overcommit=True)
         except RefusedError as error:
-            self._rest(NOT_HERE, in_one_line(error))
+            self.leave_out(in_one_line(error))
             return
         self.folder = start_run(file, overrides, plan, host, concurrent=self._concurrent)
         try:
             with CounterTrace() as trace:
                 self._follow(self.folder, trace)
-            self._rest(FAILS, "the run ended before: " + self._why_ended())
+            self.leave_out(f"the run ended: {self._why_ended()}", failed=True)
         finally:
             self._clear(self.folder)
 
@@ -173,7 +175,7 @@ class Trials:
                 self._timeline.apply(event)
                 self._take(folder, event, trace)
             if time.monotonic() > end:
-                self._rest(FAILS, f"not done within {_DEADLINE_SECONDS:.0f} s")
+                self.leave_out(f"not done within {_DEADLINE_SECONDS:.0f} s", failed=True)
                 return
 
     def _take(self, folder: RunFolder, event: Event, trace: CounterTrace) -> None:
