@@ -63,7 +63,7 @@ def test_shares_are_of_the_time_between_the_first_and_the_last_reading(monkeypat
         now = next(ticks)
         return Times(user=3 * now, system=now, idle=4 * now, guest=now)
 
-    monkeypatch.setattr(trials.psutil, "cpu_times", cpu_times)
+    monkeypatch.setattr("psutil.cpu_times", cpu_times)
     with CounterTrace() as trace:
         while trace.during(0, math.inf) is None:
             time.sleep(0.01)
