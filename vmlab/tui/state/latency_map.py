@@ -1,0 +1,70 @@
+"""The latency of guests' disks over time: what the console's heat map shows."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from vmlab.model.event import DiskLatencyRead
+from vmlab.telemetry.latency_bins import BINS, OPERATIONS, LatencyBins, bins_of
+
+_MOST_COLUMNS = 400
+Place = tuple[int, str, str]
+"""Tile, guest and disk."""
+
+
+class LatencyColumn(NamedTuple):
+    """One reading of all guests' disks: requests in each bin by operation. `part` says what it belongs to."""
+
+    part: str
+    counts: dict[str, list[int]]
+    guests: set[tuple[int, str]]
+
+
+class LatencyMap:
+    """The newest readings in `columns`; `disks` and `total` have what was counted in the newest part of the run.
+
+    A part begins with a cell, and where running guests are switched. `about` says which one it is.
+    """
+
+    def __init__(self) -> None:
+        self.bins: LatencyBins = BINS
+        self.columns: deque[LatencyColumn] = deque(maxlen=_MOST_COLUMNS)
+        self.disks: dict[Place, dict[str, list[int]]] = {}
+        self.total: dict[str, list[int]] = {}
+        self.about = ""
+        self.version = 0
+        self._next: tuple[str, str] | None = ("", "")
+        self._part = ""
+
+    def begin(self, part: str, about: str) -> None:
+        """What is read next belongs to another `part`, a word for the time axis."""
+        self._next = part, about
+
+    def take(self, event: DiskLatencyRead) -> None:
+        """Take in what was read of one guest."""
+        self.version += 1
+        bins = bins_of(*event.scale)
+        if bins.scale != self.bins.scale:
+            self.bins = bins
+            self.columns.clear()
+            self._next = self._next or (self._part, self.about)
+        place = event.tile, event.guest
+        begins = self._next is not None
+        if self._next is not None:
+            self._part, self.about = self._next
+            self._next, self.disks, self.total = None, {}, self._nothing()
+        if begins or not self.columns or place in self.columns[-1].guests:
+            self.columns.append(LatencyColumn(self._part, self._nothing(), set()))
+        column = self.columns[-1]
+        column.guests.add(place)
+        for disk, operations in event.counts.items():
+            own = self.disks.setdefault((*place, disk), self._nothing())
+            for operation in OPERATIONS:
+                if operation in operations:
+                    counts = bins.total([operations[operation]])
+                    for sums in (own, self.total, column.counts):
+                        sums[operation] = [one + more for one, more in zip(sums[operation], counts, strict=True)]
+
+    def _nothing(self) -> dict[str, list[int]]:
+        return {operation: [0] * (len(self.bins.boundaries) + 1) for operation in OPERATIONS}
