@@ -29,8 +29,9 @@ def milliseconds(value: float | None) -> str:
     """A percentile with two significant digits: ``0.089``, ``4.5``, ``140``, ``11000``."""
     if value is None:
         return NOT_MEASURED
-    places = _DIGITS - 1 - math.floor(math.log10(value)) if value > 0 else 0
-    return f"{round(value, places):.{max(0, places)}f}"
+    rounded = float(f"{value:.{_DIGITS}g}")
+    places = _DIGITS - 1 - math.floor(math.log10(rounded)) if rounded > 0 else 0
+    return f"{rounded:.{max(0, places)}f}"
 
 
 def percentiles_text(values: Sequence[float | None]) -> str:

@@ -102,7 +102,7 @@ class LatencyBoard(Painted):
             legend += [(signs[level], f"one:{level}"), (f" {step}", "quiet")]
         pieces: list[Piece] = [
             ("Latency of the guests' disks", "title"),
-            (f", ± {known.bins.error_percent:.0f} %", "quiet"),
+            (f", p50 / p95 / p99 in ms, ± {known.bins.error_percent:.0f} %", "quiet"),
             (about, "plain"),
         ]
         room = width - sum(len(text) for text, _ in pieces)
@@ -111,7 +111,7 @@ class LatencyBoard(Painted):
     def _heads(self, each: int) -> Iterator[Line]:
         """Each operation with its number of requests, and the percentiles of the newest part."""
         first: list[Piece] = [(" " * _SCALE, "plain")]
-        second: list[Piece] = [("ms".rjust(_SCALE - 1) + " ", "quiet")]
+        second: list[Piece] = [(" " * _SCALE, "plain")]
         for operation in OPERATIONS:
             counts = self._map.total[operation]
             words = f" {sum(counts)} requests"
