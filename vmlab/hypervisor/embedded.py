@@ -285,11 +285,11 @@ class EmbeddedHypervisor:
         return await self._running_disks.switch(specs, mode, describe)
 
     async def begin_latency(self, name: str) -> None:
-        """By QEMU's own histograms; see `disk_latency`."""
+        """By QEMU's own histograms; see `latency_histograms`."""
         await self._running_disks.begin_latency(name)
 
     async def disk_latency(self, name: str) -> DiskLatency:
-        """From QEMU's own histograms; see `disk_latency`."""
+        """From QEMU's own histograms; see `latency_histograms`."""
         return await self._running_disks.latency(name)
 
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:

@@ -77,7 +77,14 @@ async def test_slow_requests_are_above_and_each_operation_has_a_map(monkeypatch:
     assert read[-1] == "####" and read[-2] in ("****", "    ") and "...." in read
     flush = [line[7 + 2 * 24 :][:4] for line in rows]
     assert flush[0] == "####" and not any(one.strip() for one in flush[1:])
-    assert "t1-db root" in "\n".join(lines)
+
+
+async def test_each_disk_has_a_line_where_there_is_room() -> None:
+    latency = LatencyMap()
+    latency.take(reading("db", {"root": {"read": [21, 60]}, "data": {"flush": [51, 1]}}))
+    (line,) = [line for line in await shown(latency, (120, 40)) if line.startswith("t1-db data")]
+    assert line.split() == ["t1-db", "data", "-", "-", "1100", "/", "1100", "/", "1100"]
+    assert "t1-db" not in "\n".join(await shown(latency, (80, 12)))
 
 
 async def test_there_is_one_line_where_nothing_was_read() -> None:
