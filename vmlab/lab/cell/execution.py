@@ -13,8 +13,8 @@ from typing import Any
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.common_start import CommonStart, StartSkew, start_together
 from vmlab.lab.cell.contention import Contention
-from vmlab.lab.cell.latency_readings import LatencyReadings
 from vmlab.lab.cell.disturbance import TOLD_SPEED_PERCENT, Disturbance, until_steady
+from vmlab.lab.cell.latency_readings import LatencyReadings
 from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.network_proof import NetworkCheck, fault_of

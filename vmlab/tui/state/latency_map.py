@@ -14,9 +14,13 @@ Place = tuple[int, str, str]
 
 
 class LatencyColumn(NamedTuple):
-    """One reading of all guests' disks: requests in each bin by operation. `part` says what it belongs to."""
+    """One reading of all guests' disks: requests in each bin by operation.
 
-    part: str
+    `part` is the number of the part that it belongs to, and `word` is that one's.
+    """
+
+    part: int
+    word: str
     counts: dict[str, list[int]]
     guests: set[tuple[int, str]]
 
@@ -35,11 +39,11 @@ class LatencyMap:
         self.about = ""
         self.version = 0
         self._next: tuple[str, str] | None = ("", "")
-        self._part = ""
+        self._part, self._word = 0, ""
 
-    def begin(self, part: str, about: str) -> None:
-        """What is read next belongs to another `part`, a word for the time axis."""
-        self._next = part, about
+    def begin(self, word: str, about: str) -> None:
+        """What is read next belongs to another part: in a word for the time axis, and in more of them."""
+        self._next = word, about
 
     def take(self, event: DiskLatencyRead) -> None:
         """Take in what was read of one guest."""
@@ -48,14 +52,15 @@ class LatencyMap:
         if bins.scale != self.bins.scale:
             self.bins = bins
             self.columns.clear()
-            self._next = self._next or (self._part, self.about)
+            self._next = self._next or (self._word, self.about)
         place = event.tile, event.guest
         begins = self._next is not None
         if self._next is not None:
-            self._part, self.about = self._next
+            self._word, self.about = self._next
+            self._part += 1
             self._next, self.disks, self.total = None, {}, self._nothing()
         if begins or not self.columns or place in self.columns[-1].guests:
-            self.columns.append(LatencyColumn(self._part, self._nothing(), set()))
+            self.columns.append(LatencyColumn(self._part, self._word, self._nothing(), set()))
         column = self.columns[-1]
         column.guests.add(place)
         for disk, operations in event.counts.items():

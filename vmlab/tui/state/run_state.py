@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from vmlab.analysis.record.loops import LoopRow, loop_rows
 from vmlab.analysis.record.timeline import CellTimeline, RunTimeline, WorkloadTimeline
-from vmlab.model.axes import axes_words
+from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.event import (
     CacheSwitched,
     CellEnded,
@@ -171,7 +171,8 @@ class RunState:
             case DiskLatencyRead():
                 self.latency.take(event)
             case CellStarted():
-                self.latency.begin(f"cell {event.cell}", f"cell {event.cell}: {axes_words(event.axes)}")
+                word = " ".join(map(axis_word, event.axes.values())) or f"cell {event.cell}"
+                self.latency.begin(word, f"cell {event.cell}: {axes_words(event.axes)}")
             case CacheSwitched() | KsmSwitched():
                 self.latency.begin(event.after, f"cell {event.cell}: {event.what} {event.after}, since it was switched")
             case TilesChanged():

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.color import Color, blend_rgb
+from rich.color_triplet import ColorTriplet
 from rich.style import Style
 
 from vmlab.model.names import guest_key
@@ -58,19 +59,24 @@ class LatencyBoard(Painted):
         """A tone, or with a colon and a number behind it one of its levels."""
         base, _, level = name.partition(":")
         style = super().tone(base)
-        front, back = style.color, self.ground.bgcolor
-        if not level or front is None or front.triplet is None or back is None or back.triplet is None:
+        if not level or not self._has_shades or style.color is None or style.color.triplet is None:
             return style
-        mixed = blend_rgb(back.triplet, front.triplet, _STRENGTH[int(level)])
+        behind = self.ground.bgcolor
+        back = ColorTriplet(0, 0, 0) if behind is None or behind.triplet is None else behind.triplet
+        mixed = blend_rgb(back, style.color.triplet, _STRENGTH[int(level)])
         return style + Style(color=Color.from_triplet(mixed))
 
     @property
+    def _has_shades(self) -> bool:
+        """Whether the terminal can show levels by shades of a colour."""
+        return not self.app.no_color and self.app.console.color_system in ("256", "truecolor")
+
+    @property
     def _signs(self) -> str:
-        """A sign for each level, where there is no colour for it."""
+        """A sign for each level, of which the colour says more where it can."""
         if self.glyphs.plain:
             return _PLAIN_SIGNS
-        color = super().tone("one").color
-        return _SIGNS if color is None or color.triplet is None else "████"
+        return "████" if self._has_shades else _SIGNS
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The maps side by side, and each disk's percentiles where there is room for them."""
@@ -145,10 +151,11 @@ class LatencyBoard(Painted):
     def _axis(self, columns: Sequence[LatencyColumn], wide: int, each: int) -> Line:
         """The names of the parts, each under its first reading, as far as there is room."""
         text = ""
-        for place, (part, readings) in enumerate(itertools.groupby(columns, key=lambda column: column.part)):
-            room = len(list(readings)) * wide
-            text += (" " if place else "") + (part if len(part) <= room else part.split()[-1])[:room].ljust(room)
-        return [(" " * _SCALE, "plain"), *[(text.ljust(each + _GAP), "quiet")] * len(OPERATIONS)]
+        for _, readings in itertools.groupby(columns, key=lambda column: column.part):
+            words = [column.word for column in readings]
+            room = len(words) * wide
+            text += words[0][:room].ljust(room + 1)
+        return [(" " * _SCALE, "plain"), *[(text[:each].ljust(each + _GAP), "quiet")] * len(OPERATIONS)]
 
     def _table(self, width: int) -> Iterator[Line]:
         if width < _PLACE + _FIGURES * len(OPERATIONS):
