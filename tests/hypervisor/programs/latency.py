@@ -27,6 +27,9 @@ LOAD = (
     *("--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:95:99", "--output-format=json"),
 )
 
+# udev looks at a disk again whenever somebody has written to it.
+READY = "until [ -b /dev/vdb ]; do sleep 0.1; done; udevadm settle; udevadm control --stop-exec-queue"
+
 
 async def work(shell: AgentShell) -> dict[str, Any]:
     """By operation how many requests fio had, and its percentiles in ms."""
@@ -53,7 +56,7 @@ async def main(runtime: str, folder: str) -> None:
     await wait_for_agent(call, one.name, 150)
     shell = AgentShell(one.name, call)
     await hypervisor.plug_data_disks([one])
-    await shell.run(["sh", "-c", "until [ -b /dev/vdb ]; do sleep 0.1; done; udevadm settle"], deadline=60)
+    await shell.run(["sh", "-c", READY], deadline=60)
     await hypervisor.begin_latency(one.name)
     told = []
     for switched in (False, True):

@@ -20,8 +20,14 @@ from vmlab.model.event import Switched
 from vmlab.plan.terms import CellPlan
 
 State = TypeVar("State", bound=str)
+EndSpan = Callable[[], Awaitable[None]]
+"""Reads what is to be known of the time before a switch."""
 LONGEST_PAUSE = 0.3
 """Seconds for which a guest may stand still at a switch; a longer pause is reported."""
+
+
+async def _nothing() -> None:
+    """There is nothing to read."""
 
 
 class LiveSwitch(ABC, Generic[State]):
@@ -36,15 +42,15 @@ class LiveSwitch(ABC, Generic[State]):
         self._open = False
         self._task: asyncio.Task[Switched] | None = None
         self._can_be_called_off = False
-        self._end_span: Callable[[], Awaitable[None]] = _nothing
+        self._end_span: EndSpan = _nothing
 
     @property
     def busy(self) -> bool:
         """Whether it is being switched."""
         return self._task is not None and not self._task.done()
 
-    def begin(self, end_span: Callable[[], Awaitable[None]]) -> None:
-        """The workloads run now. `end_span` reads what is to be known of the time before a switch."""
+    def begin(self, end_span: EndSpan = _nothing) -> None:
+        """The workloads run now; `end_span` is called at each switch."""
         self._open, self._end_span = True, end_span
 
     async def end(self) -> None:
@@ -95,7 +101,3 @@ class LiveSwitch(ABC, Generic[State]):
     @abstractmethod
     async def _switched(self, state: State, origin: str) -> Switched:
         """Switch to it, call `_end_span`, and emit the event that is returned."""
-
-
-async def _nothing() -> None:
-    """There is nothing to read."""
