@@ -15,7 +15,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.model.event import CacheSwitched, DiskLatencyRead, PhaseEnded, PhaseStarted
 from vmlab.model.event_json import from_json, to_json
 from vmlab.report.exports.tidy import Exported, measurements
-from vmlab.report.run.cell_text import cell_text
+from vmlab.report.run.cell_text import cell_lines, cell_text
 from vmlab.report.run.latency_text import milliseconds
 from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
@@ -96,6 +96,14 @@ def test_tables_and_cells_have_them_with_their_error(tmp_path: Path) -> None:
     of_cell = cell_text(known, known["cells"][0])
     assert "latency of each disk, p50 / p95 / p99 in ms, each ± 216 %" in of_cell
     assert ["db", "data", "write", "100", "32", "32", "1000"] in [line.split() for line in of_cell.splitlines()]
+
+
+def test_the_report_has_a_sentence_for_each_cell(tmp_path: Path) -> None:
+    (cell,) = document(told(tmp_path, "none"))["cells"]
+    assert (
+        "Latency of the guests' disks, p50 / p95 / p99 in ms, each ± 216 %: "
+        "read 3.2 / 320 / 320, write 32 / 32 / 1000, flush 1000 / 1000 / 1000."
+    ) in list(cell_lines(cell))
 
 
 def test_a_record_without_readings_has_none(tmp_path: Path) -> None:

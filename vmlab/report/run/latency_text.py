@@ -81,6 +81,17 @@ def _value(known: PercentilesDocument, key: str) -> float | None:
     return value
 
 
+def latency_sentence(cell: CellDocument) -> str:
+    """The percentiles over all disks of a cell; empty where nobody counted."""
+    known = cell.get("disk_latency")
+    found = [] if known is None else [one for one in known["over_disks"] if one["requests"]]
+    if known is None or not found:
+        return ""
+    texts = (f"{one['operation']} {percentiles_text([_value(one, key) for key in KEYS])}" for one in found)
+    head = title([known])
+    return f"{head[0].upper()}{head[1:]}: {', '.join(texts)}."
+
+
 def disk_lines(cell: CellDocument, width: int) -> list[str]:
     """A line for each disk of a cell, and what was asked of it."""
     known = cell.get("disk_latency")
