@@ -98,10 +98,10 @@ class Execution:
                 # A tile may have joined while the changes were ended.
                 await self._all_ended()
             self._executed = (began, time.monotonic())
-            await self.latency.end()
             await self._network.end(start.host_wall)
             self._stood = await self._stood_still(standstills, stood_before)
             self._between = counters.until(await self._host_counters())
+            await self.latency.end()
         finally:
             await shielded(self._end_changes(end_tiles))
             await self.latency.stop()
