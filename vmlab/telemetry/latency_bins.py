@@ -60,12 +60,15 @@ class LatencyBins:
         low, high = self.boundaries[max(0, place - 1)], self.boundaries[min(place, len(self.boundaries) - 1)]
         return math.sqrt(low * high)
 
+    def nothing(self) -> list[int]:
+        """Counts to which others can be added."""
+        return [0] * (len(self.boundaries) + 1)
+
     def total(self, packed: Iterable[Packed]) -> list[int]:
-        """The sum of several; bins that there are not are left out."""
-        counts = [0] * (len(self.boundaries) + 1)
-        for first, *more in packed:
-            for place, count in enumerate(more[: max(0, len(counts) - first)], first):
-                counts[place] += count
+        """The sum of several."""
+        counts = self.nothing()
+        for one in packed:
+            add(counts, one)
         return counts
 
 
@@ -77,6 +80,13 @@ BINS = LatencyBins(10_000, 10, 71)
 def bins_of(lowest: int, a_decade: int, count: int) -> LatencyBins:
     """The bins of a recorded reading, by its `LatencyBins.scale`."""
     return LatencyBins(lowest, a_decade, count)
+
+
+def add(counts: list[int], packed: Packed) -> None:
+    """Add to `counts`; bins that these do not have are left out."""
+    first, *more = packed
+    for place, count in enumerate(more[: max(0, len(counts) - first)], first):
+        counts[place] += count
 
 
 def packed(counts: Counts) -> Packed:

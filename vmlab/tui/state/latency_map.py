@@ -6,7 +6,7 @@ from collections import deque
 from typing import NamedTuple
 
 from vmlab.model.event import DiskLatencyRead
-from vmlab.telemetry.latency_bins import BINS, OPERATIONS, LatencyBins, bins_of
+from vmlab.telemetry.latency_bins import BINS, OPERATIONS, LatencyBins, add, bins_of
 
 _MOST_COLUMNS = 400
 Place = tuple[int, str, str]
@@ -64,12 +64,13 @@ class LatencyMap:
         column = self.columns[-1]
         column.guests.add(place)
         for disk, operations in event.counts.items():
-            own = self.disks.setdefault((*place, disk), self._nothing())
+            own = self.disks.get((*place, disk))
+            if own is None:
+                own = self.disks[*place, disk] = self._nothing()
             for operation in OPERATIONS:
                 if operation in operations:
-                    counts = bins.total([operations[operation]])
                     for sums in (own, self.total, column.counts):
-                        sums[operation] = [one + more for one, more in zip(sums[operation], counts, strict=True)]
+                        add(sums[operation], operations[operation])
 
     def _nothing(self) -> dict[str, list[int]]:
-        return {operation: [0] * (len(self.bins.boundaries) + 1) for operation in OPERATIONS}
+        return {operation: self.bins.nothing() for operation in OPERATIONS}
