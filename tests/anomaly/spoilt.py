@@ -15,7 +15,7 @@ from tests.anomaly.injector import Injector, unspoilt
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.scripted_guest import Script, ScriptedClient, ScriptedGuest
 from vmlab.guests.channel import Channel
-from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
+from vmlab.hypervisor.contract import BootImage, DiskLatency, DomainSpec, SavedGuest
 from vmlab.hypervisor.disks.host_data import host_data
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.lab.process.run_folder import RunFolder
@@ -86,6 +86,14 @@ class SpoiltHypervisor:
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
         await self._point("network_counts")
         return await self._inner.network_counts(specs)
+
+    async def begin_latency(self, name: str) -> None:
+        await self._point("begin_latency")
+        await self._inner.begin_latency(name)
+
+    async def disk_latency(self, name: str) -> DiskLatency:
+        await self._point("disk_latency")
+        return await self._inner.disk_latency(name)
 
     async def drain_disks(self, specs: list[DomainSpec], deadline: float) -> Drained:
         await self._point("drain_disks")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
+from vmlab.hypervisor.contract import BootImage, DiskLatency, DomainSpec, SavedGuest
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.losses import Losses
@@ -82,6 +82,8 @@ class FakeHypervisor:
     switch_fault: VmlabError | None = None
     counts: list[NetworkCounts] = field(default_factory=list)
     merge_fault: VmlabError | None = None
+    latency_fault: VmlabError | None = None
+    _asked_for_latency: dict[str, int] = field(default_factory=dict)
     unmergeable: set[str] = field(default_factory=set)
     """The guests whose memory may not be merged now."""
     helpers: dict[str, Path] = field(default_factory=dict)
@@ -210,6 +212,23 @@ class FakeHypervisor:
         for spec in specs:
             self._running(spec.name)
         return self.counts.pop(0) if self.counts else NetworkCounts(None, None, {})
+
+    async def begin_latency(self, name: str) -> None:
+        """Nothing is counted yet."""
+        self._called("begin_latency")
+        self._running(name)
+        self._asked_for_latency[name] = 0
+
+    async def disk_latency(self, name: str) -> DiskLatency:
+        """Between two questions each guest reads once in bin 5, and writes twice in bin 20; or as the test says."""
+        self._called("disk_latency")
+        self._running(name)
+        if self.latency_fault is not None:
+            raise self.latency_fault
+        times = self._asked_for_latency[name] = self._asked_for_latency[name] + 1
+        read, written = ([0] * 72 for _ in range(2))
+        read[5], written[20] = times, 2 * times
+        return {"root": {"read": read, "write": written, "flush": [0] * 72}}
 
     async def drain_disks(self, specs: list[DomainSpec], deadline: float) -> Drained:
         """At once, or when the test lets it; a thousand bytes for each guest."""

@@ -49,6 +49,8 @@ EXAMPLES: dict[str, Any] = {
     ],
     "dict[str, str]": {"run_time": "s"},
     "dict[str, Reading]": {"run_time": 1.5},
+    "LatencyScale": [10_000, 10, 71],
+    "dict[str, dict[str, LatencyCounts]]": {"root": {"read": [3, 1]}},
     "dict[str, Any]": {"cpu": "AMD", "cpus": 2},
 }
 HOSTILE: tuple[Any, ...] = (None, True, "many", "", -7, 2.5, 10**30, 1e308, [], [[1]], {}, {"a": {"b": [None]}})

@@ -212,6 +212,10 @@ def closes(opening: str) -> Deed:
     return lambda walk, key: walk.closes(key, opening)
 
 
+MAP: dict[str, Deed] = {"latency": opens("guests' disks", back=tuple(keys(WatchScreen, "latency")))}
+"""The heat map has the charts' place until the key is pressed once more."""
+
+
 def reacts(walk: Walk, key: str) -> None:
     """The key changes a screen that stands still, or says something."""
     walk.reacts(key)

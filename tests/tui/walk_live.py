@@ -6,7 +6,21 @@ import re
 from collections.abc import Callable, Iterable
 
 from tests.tui.tmux import Tmux
-from tests.tui.walk import FOCUS, PANES, TITLES, Deed, Walk, WatchWalk, everywhere, focus, moves, opens, says, unknown
+from tests.tui.walk import (
+    FOCUS,
+    MAP,
+    PANES,
+    TITLES,
+    Deed,
+    Walk,
+    WatchWalk,
+    everywhere,
+    focus,
+    moves,
+    opens,
+    says,
+    unknown,
+)
 from tests.tui.walks import COMING, QUESTION
 from vmlab.tui.app import Console
 from vmlab.tui.screens.live_screen import LiveScreen
@@ -91,7 +105,7 @@ class Live(WatchWalk):
 
     def walk(self, of_a_run: Deeds, later: Iterable[str] = ()) -> None:
         """All keys of the screen and of its panes but for `later`; those for a run do what `of_a_run` says."""
-        deeds = everywhere("live") | of_a_run | dict.fromkeys(FOCUS, focus(*PANES))
+        deeds = everywhere("live") | MAP | of_a_run | dict.fromkeys(FOCUS, focus(*PANES))
         deeds = {action: deed for action, deed in deeds.items() if action not in later}
         self.over(LiveScreen, Console, deeds=deeds, later=tuple(later), other=unknown)
         for title, owner in PANES.items():

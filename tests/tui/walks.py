@@ -9,7 +9,21 @@ from textual.widgets import Button
 
 from tests.tui.bound import LEAVES, bound, keys
 from tests.tui.tmux import Tmux
-from tests.tui.walk import PANES, TITLES, Deed, Walk, WatchWalk, closes, everywhere, moves, opens, reacts, says, unknown
+from tests.tui.walk import (
+    MAP,
+    PANES,
+    TITLES,
+    Deed,
+    Walk,
+    WatchWalk,
+    closes,
+    everywhere,
+    moves,
+    opens,
+    reacts,
+    says,
+    unknown,
+)
 from vmlab.tui.app import Console
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.demo_screen import DemoScreen
@@ -183,11 +197,15 @@ def _walk_recording(tmux: Tmux, screen: type[ReplayScreen], mode: str) -> None:
         tmux.shows(PAUSED)
 
     back = f"switch_mode('{mode}')"
-    deeds = everywhere(mode, opened=True) | {
-        "pause": paused,
-        "change_run": says("this is a recording"),
-        "compare": opens(TITLES["compare"], back=(_KEY[back],)),
-    }
+    deeds = (
+        everywhere(mode, opened=True)
+        | MAP
+        | {
+            "pause": paused,
+            "change_run": says("this is a recording"),
+            "compare": opens(TITLES["compare"], back=(_KEY[back],)),
+        }
+    )
     walk.over(screen, Console, deeds=deeds, later=("leave", back), other=reacts)
     for title, owner in PANES.items():
         walk.enter(title)

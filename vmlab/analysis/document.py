@@ -30,6 +30,8 @@ from vmlab.model.event import (
     CacheProved,
     CellEnded,
     CellStarted,
+    DiskLatencyRead,
+    Event,
     FiguresRemade,
     GuestInspected,
     HostProbed,
@@ -68,6 +70,7 @@ _KINDS = (
     PhaseEnded,
     CacheProved,
     NetworkProved,
+    DiskLatencyRead,
     *SWITCHED,
     TilesChanged,
     WorkloadStarted,
@@ -80,6 +83,9 @@ _KINDS = (
     RunnerFinished,
     RunEnded,
 )
+
+
+_COMPARED_KINDS = tuple(kind for kind in _KINDS if kind is not DiskLatencyRead)
 
 
 def run_document(reader: RunReader) -> RunDocument:
@@ -95,6 +101,7 @@ def run_document(reader: RunReader) -> RunDocument:
             speed.add(samples)
             if was_switched(cell):
                 cell["spans"] = list(span_documents(known, samples))
+                cell["disk_latency"] = None
             else:
                 _watched(cell, samples, *known.execution)
             # A loop's stages come again and again, and are of no one span.
@@ -106,9 +113,10 @@ def run_document(reader: RunReader) -> RunDocument:
 def compared_document(reader: RunReader) -> RunDocument:
     """As `run_document`, with what a comparison of runs reads, which is a fifth of the work.
 
-    Of the host's figures it has `COMPARED_FIGURES` alone, and it has no stages, no traffic, no bounds and no tables.
+    Of the host's figures it has `COMPARED_FIGURES` alone, and it has no stages, no traffic, no latency
+    of disks, no bounds and no tables.
     """
-    document, timelines = _document(reader)
+    document, timelines = _document(reader, _COMPARED_KINDS)
     speed = SpeedTrace()
     for cell, known in zip(document["cells"], timelines, strict=True):
         if known.execution is not None and not was_switched(cell):
@@ -145,11 +153,11 @@ def _began(workload: WorkloadTimeline) -> float | None:
     return None if start is None or start.round > 1 else start.mono
 
 
-def _document(reader: RunReader) -> tuple[RunDocument, list[CellTimeline]]:
+def _document(reader: RunReader, kinds: tuple[type[Event], ...] = _KINDS) -> tuple[RunDocument, list[CellTimeline]]:
     """The document as far as the events tell it, and the timelines of its cells."""
     # Checked before the events are read: a run that ends in between is then shown as its last event says.
     alive = is_alive(reader.path.parent)
-    timeline = RunTimeline.of(event for _, event in reader.events(kinds=_KINDS))
+    timeline = RunTimeline.of(event for _, event in reader.events(kinds=kinds))
     unended = RUNNING if alive and timeline.ended is None else str(Outcome.ABORTED)
     texts = reader.documents()
     directions, said = Directions(kinds_of(texts)), targets_said(texts)

@@ -225,6 +225,38 @@ class TrafficDocument(TypedDict):
     sentence: str
 
 
+class PercentilesDocument(TypedDict):
+    """Percentiles of one operation (``read``, ``write``, ``flush``), in ms; None where there was no request."""
+
+    operation: str
+    requests: int
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+
+
+class OneDiskLatency(PercentilesDocument):
+    """The same of one disk (``root``, ``data``) of a guest."""
+
+    guest: str
+    tile: int
+    disk: str
+
+
+class DiskLatencyDocument(TypedDict):
+    """How long requests of the guests' disks took, of each disk and over all of them together.
+
+    A percentile may be off by `error_percent`, between `least_ms` and `most_ms`; at these it may be any that is less or
+    more.
+    """
+
+    error_percent: float
+    least_ms: float
+    most_ms: float
+    over_disks: list[PercentilesDocument]
+    disks: list[OneDiskLatency]
+
+
 class BoundDocument(TypedDict):
     """The resource that was at its limit: ``cpu``, ``disk``, ``memory`` or ``none``; see `analysis.bound`.
 
@@ -372,6 +404,7 @@ class SpanDocument(TypedDict):
     ksm: str | None
     tiles: int | None
     host: dict[str, AggregateDocument]
+    disk_latency: DiskLatencyDocument | None
     loop: list[LoopDocument]
 
 
@@ -416,7 +449,7 @@ class CellDocument(TypedDict):
     `block` is the repeat, all cells of which follow each other, and `position` the place of the cell in it, from 1. A
     warm-up is repeat and block 0. A cell with `switches` has the host's figures in `spans` alone. A `looped` cell has
     `rounds` in place of measurements, and `loop` over them. `speed_percent` is the CPUs' mean speed over its total wall
-    clock, as that of a workload.
+    clock, as that of a workload. `disk_latency` is None where nobody counted, as in older records.
     """
 
     cell: int
@@ -443,6 +476,7 @@ class CellDocument(TypedDict):
     host: dict[str, AggregateDocument]
     disk_traffic: TrafficDocument | None
     bound_by: BoundDocument | None
+    disk_latency: DiskLatencyDocument | None
     stages: list[StageDocument]
     switches: list[SwitchDocument]
     tile_changes: list[TileChangeDocument]

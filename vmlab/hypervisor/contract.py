@@ -29,6 +29,10 @@ class BootImage:
     command_line: str
 
 
+DiskLatency = dict[str, dict[str, list[int]]]
+"""Requests in each bin by disk (``root``, ``data``) and operation."""
+
+
 @dataclass(frozen=True, slots=True)
 class Translated:
     """The IPv4 address that a guest has, and the elastic one by which others reach it."""
@@ -150,6 +154,14 @@ class Hypervisor(Protocol):
         may have stood still. Raises RefusedError where a disk's file system has no O_DIRECT, and SwitchBrokenOff when a
         disk cannot be switched; the others are put back then, and the message says whether that went well.
         """
+        ...
+
+    async def begin_latency(self, name: str) -> None:
+        """Have the QEMU of a guest that runs count from now on how long requests of its disks take."""
+        ...
+
+    async def disk_latency(self, name: str) -> DiskLatency:
+        """What was counted since `begin_latency`, in the bins of `telemetry.latency_bins.BINS`."""
         ...
 
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:

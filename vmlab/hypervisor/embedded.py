@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import libvirt
 import libvirt_qemu
 
-from vmlab.hypervisor.contract import BootImage, DomainSpec, SavedGuest
+from vmlab.hypervisor.contract import BootImage, DiskLatency, DomainSpec, SavedGuest
 from vmlab.hypervisor.disks.data_disks import DataDisks
 from vmlab.hypervisor.disks.overlays import BackingFormat, make_overlay, require_direct
 from vmlab.hypervisor.disks.running_disks import RunningDisks
@@ -283,6 +283,14 @@ class EmbeddedHypervisor:
             return domain_xml(spec, self._lab, self._images[spec.name], self._files[spec.name], platform)
 
         return await self._running_disks.switch(specs, mode, describe)
+
+    async def begin_latency(self, name: str) -> None:
+        """By QEMU's own histograms; see `latency_histograms`."""
+        await self._running_disks.begin_latency(name)
+
+    async def disk_latency(self, name: str) -> DiskLatency:
+        """From QEMU's own histograms; see `latency_histograms`."""
+        return await self._running_disks.latency(name)
 
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
         """Read from the kernel's counters of the tunnel, the taps and the limits' devices."""

@@ -38,6 +38,17 @@ Provision = Annotated[
 _Boot = Annotated[dict[str, Any], Keys({"units": list[str], "failed": list[str]})]
 _DataDisk = Annotated[dict[str, Any], Keys({"bytes": int, "queues": int, "read_ahead_bytes": int})]
 Seen = Annotated[dict[str, Any], Keys({"boot": _Boot, "data_disk": _DataDisk})]
+_MOST_DECADES = 20
+
+
+def _is_scale(scale: list[int]) -> bool:
+    return len(scale) == 3 and min(scale) > 0 and scale[2] <= _MOST_DECADES * scale[1] <= 100 * _MOST_DECADES
+
+
+LatencyScale = Annotated[list[int], Condition(_is_scale)]
+"""The bins of a latency histogram: the first boundary in ns, boundaries in a decade, boundaries in all."""
+LatencyCounts = Annotated[list[int], Condition(lambda counts: len(counts) > 1 and min(counts) >= 0)]
+"""The number of the first bin that has requests, and how many they are in it and in those that follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +237,22 @@ class NetworkProved(Event):
     least_bytes: int | None
     most_bytes: int | None
     agrees: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskLatencyRead(Event):
+    """How long requests of a guest's disks took that ended after `since`, on the monotonic clock, as its QEMU counted.
+
+    `counts` are by disk (``root``, ``data``) and operation (``read``, ``write``, ``flush``), without those that had no
+    requests; `scale` has their bins.
+    """
+
+    cell: int
+    tile: int
+    guest: str
+    since: float
+    scale: LatencyScale
+    counts: dict[str, dict[str, LatencyCounts]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.figures.over_tiles import over_tiles
+from vmlab.analysis.record.disk_latency import latency_document
 from vmlab.analysis.record.loop_documents import loop_documents, round_documents
 from vmlab.analysis.record.remade import remade_documents
 from vmlab.analysis.record.switches import switch_documents, tile_change_documents
@@ -56,6 +57,7 @@ def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> C
         "host": {},
         "disk_traffic": None,
         "bound_by": None,
+        "disk_latency": latency_document(cell.latency),
         "stages": [],
         "switches": switch_documents(cell),
         "tile_changes": tile_change_documents(cell),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from vmlab.analysis.record.disk_latency import latency_document, within
 from vmlab.analysis.record.host_means import host_of
 from vmlab.analysis.record.loop_documents import loop_documents
 from vmlab.analysis.record.timeline import CellTimeline
@@ -83,6 +84,7 @@ def span_documents(cell: CellTimeline, samples: Sequence[Sample]) -> Iterator[Sp
             "ksm": ksm,
             "tiles": tiles,
             "host": host_of(samples, begin, end),
+            "disk_latency": latency_document(within(cell.latency, begin, end, last=end == until)),
             "loop": loop_documents(rounds),
         }
 

@@ -18,6 +18,7 @@ from vmlab.model.event import (
     CellsReplanned,
     CellStarted,
     CommandReceived,
+    DiskLatencyRead,
     Event,
     FiguresRemade,
     GuestInspected,
@@ -105,6 +106,7 @@ class CellTimeline:
     remade: list[FiguresRemade] = field(default_factory=list)
     proofs: list[CacheProved] = field(default_factory=list)
     network: list[NetworkProved] = field(default_factory=list)
+    latency: list[DiskLatencyRead] = field(default_factory=list)
     switches: list[Switched] = field(default_factory=list)
     tile_changes: list[TilesChanged] = field(default_factory=list)
     rounds: list[RoundEnded] = field(default_factory=list)
@@ -139,6 +141,8 @@ class CellTimeline:
                 self.proofs.append(event)
             case NetworkProved():
                 self.network.append(event)
+            case DiskLatencyRead():
+                self.latency.append(event)
             case CacheSwitched() | KsmSwitched():
                 self.switches.append(event)
             case TilesChanged():

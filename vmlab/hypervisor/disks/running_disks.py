@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lxml import etree
 
-from vmlab.hypervisor.contract import DomainSpec
-from vmlab.hypervisor.disks import cache_proof, cache_switch
-from vmlab.hypervisor.disks.block_nodes import BlockNodes, Definition, definitions_in
+from vmlab.hypervisor.contract import DiskLatency, DomainSpec
+from vmlab.hypervisor.disks import cache_proof, cache_switch, latency_histograms
+from vmlab.hypervisor.disks.block_nodes import BlockNodes, Definition, Monitor, definitions_in
 from vmlab.hypervisor.disks.cache_switch import GuestDisks
 from vmlab.hypervisor.disks.data_disks import DataDisks
 from vmlab.hypervisor.libvirt.calls import call
@@ -25,6 +25,9 @@ from vmlab.model.results import CacheProof, Drained
 from vmlab.model.run import CacheMode
 
 _ASK = 10.0
+LATENCY_SECONDS = 5.0
+"""For one question about a guest's latency; it is asked again after ten."""
+T = TypeVar("T")
 
 
 class RunningDisks:
@@ -76,6 +79,18 @@ class RunningDisks:
             await call(f"{spec.name}: looking at its disks", _ASK, self._guest_disks, spec, describe) for spec in specs
         ]
         return await cache_switch.switch(guests, direct=CACHE_FLAGS[mode].direct)
+
+    async def begin_latency(self, name: str) -> None:
+        """Empty the histograms of a guest's disks; see `latency_histograms`."""
+        await self._about_latency(name, latency_histograms.begin)
+
+    async def latency(self, name: str) -> DiskLatency:
+        """What they have counted since."""
+        return await self._about_latency(name, latency_histograms.read)
+
+    async def _about_latency(self, name: str, ask: Callable[[Monitor], T]) -> T:
+        what = f"{name}: reading the latency of its disks"
+        return await call(what, LATENCY_SECONDS, lambda: ask(partial(qmp, self._lookup(name))))
 
     def _guest_disks(self, spec: DomainSpec, describe: Callable[[DomainSpec], str]) -> GuestDisks:
         domain = self._lookup(spec.name)

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
+from vmlab.hypervisor.contract import DomainSpec
 from vmlab.lab.cell.common_start import StartSkew
 from vmlab.lab.cell.step_times import timed_step
 from vmlab.lab.cell.workload_instance import WorkloadInstance
@@ -16,6 +17,7 @@ from vmlab.model.event import (
     CellEnded,
     CellStarted,
     CommandReceived,
+    DiskLatencyRead,
     Event,
     GuestInspected,
     GuestStateChanged,
@@ -31,6 +33,7 @@ from vmlab.model.results import CacheProof, Measurement, NetworkProof, RawOutput
 from vmlab.model.run import Outcome, Part, Phase, worst
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
+from vmlab.telemetry.latency_bins import BINS
 
 Emit = Callable[[Event], object]
 _SWITCHED = {"cache": "the cache mode", "ksm": "the host's KSM"}
@@ -119,6 +122,19 @@ class CellEvents:
         """The cache mode was proved."""
         for proof in proofs:
             self._emit(CacheProved(cell=self._plan.index, **asdict(proof)))
+
+    def disk_latency(self, guest: DomainSpec, since: float, counts: dict[str, dict[str, list[int]]]) -> None:
+        """How long requests of a guest's disks took that ended after `since`, in `BINS`."""
+        self._emit(
+            DiskLatencyRead(
+                cell=self._plan.index,
+                tile=guest.tile,
+                guest=guest.guest,
+                since=since,
+                scale=list(BINS.scale),
+                counts=counts,
+            )
+        )
 
     def network_proof(self, proof: NetworkProof) -> None:
         """It was found out what the tunnel or a limit has carried."""

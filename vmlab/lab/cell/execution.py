@@ -14,6 +14,7 @@ from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.common_start import CommonStart, StartSkew, start_together
 from vmlab.lab.cell.contention import Contention
 from vmlab.lab.cell.disturbance import TOLD_SPEED_PERCENT, Disturbance, until_steady
+from vmlab.lab.cell.latency_readings import LatencyReadings
 from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.network_proof import NetworkCheck, fault_of
@@ -62,6 +63,8 @@ class Execution:
         self._stood: list[Stood] = []
         self._between = Between()
         self._network = NetworkCheck(around.hypervisor, guests.specs)
+        self.latency = LatencyReadings(around.hypervisor, guests, events, around.timing.latency)
+        """Of the guests' disks while the clients work."""
 
     async def run(self, instances: Instances, end_tiles: Callable[[], Awaitable[None]]) -> None:
         """Start all of `instances` together and follow each to its end; `end_tiles` ends changes of the tiles.
@@ -76,6 +79,7 @@ class Execution:
         stood_before = await self._standstill()
         counters = await self._host_counters()
         await self._network.begin()
+        await self.latency.begin()
         with self._events.step(Part.START, "announce the start"):
             start = await start_together(instances, self._around.timing)
         self._contention = Contention.of(self._plan, self._around.hypervisor)
@@ -86,7 +90,7 @@ class Execution:
             began = time.monotonic()
             with self._events.phase(Phase.EXECUTE):
                 for one in self._live.values():
-                    one.begin()
+                    one.begin(self.latency.read)
                 self.running = True
                 await self._contention.measure(list(self._following))
                 await self._all_ended()
@@ -97,8 +101,10 @@ class Execution:
             await self._network.end(start.host_wall)
             self._stood = await self._stood_still(standstills, stood_before)
             self._between = counters.until(await self._host_counters())
+            await self.latency.end()
         finally:
             await shielded(self._end_changes(end_tiles))
+            await self.latency.stop()
             with contextlib.suppress(OSError):
                 await asyncio.to_thread(standstills.stop)
             for task in self._following:
@@ -144,6 +150,8 @@ class Execution:
 
     async def join(self, instances: Sequence[WorkloadInstance]) -> None:
         """Start the clients of a further tile together, and follow them as the others."""
+        for tile in {instance.plan.tile for instance in instances}:
+            await self.latency.begin(tile)
         start = await start_together(instances, self._around.timing)
         for instance in instances:
             self.loop.join(instance.plan.tile)

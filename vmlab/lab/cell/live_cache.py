@@ -70,6 +70,7 @@ class LiveCache(LiveSwitch[CacheMode]):
             self._events.end_as(Outcome.INVALID, f"switching its cache mode to {mode} while it ran failed: {broken}")
             raise
         self._modes = {mode}
+        await self._end_span()
         switched = CacheSwitched(
             cell=self._plan.index,
             origin=origin,

@@ -79,6 +79,7 @@ class LiveKsm(LiveSwitch[Ksm]):
 
     async def _switched(self, state: Ksm, origin: str) -> KsmSwitched:
         assert self._host is not None, "it is checked before"
+        await self._end_span()
         before = "off" if state == "on" else "on"
         switched = KsmSwitched(cell=self._plan.index, origin=origin, before=before, after=state)
         if self._unmerged:

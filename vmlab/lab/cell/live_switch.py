@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import ClassVar, Generic, TypeVar
 
 from vmlab.lab.cell.cell_events import CellEvents
@@ -20,8 +20,14 @@ from vmlab.model.event import Switched
 from vmlab.plan.terms import CellPlan
 
 State = TypeVar("State", bound=str)
+EndSpan = Callable[[], Awaitable[None]]
+"""Reads what is to be known of the time before a switch."""
 LONGEST_PAUSE = 0.3
 """Seconds for which a guest may stand still at a switch; a longer pause is reported."""
+
+
+async def _nothing() -> None:
+    """There is nothing to read."""
 
 
 class LiveSwitch(ABC, Generic[State]):
@@ -36,15 +42,16 @@ class LiveSwitch(ABC, Generic[State]):
         self._open = False
         self._task: asyncio.Task[Switched] | None = None
         self._can_be_called_off = False
+        self._end_span: EndSpan = _nothing
 
     @property
     def busy(self) -> bool:
         """Whether it is being switched."""
         return self._task is not None and not self._task.done()
 
-    def begin(self) -> None:
-        """The workloads run now."""
-        self._open = True
+    def begin(self, end_span: EndSpan = _nothing) -> None:
+        """The workloads run now; `end_span` is called at each switch."""
+        self._open, self._end_span = True, end_span
 
     async def end(self) -> None:
         """They do not any more: a switch that has changed nothing yet is called off, any other is waited for."""
@@ -93,4 +100,4 @@ class LiveSwitch(ABC, Generic[State]):
 
     @abstractmethod
     async def _switched(self, state: State, origin: str) -> Switched:
-        """Switch to it, and emit the event that is returned."""
+        """Switch to it, call `_end_span`, and emit the event that is returned."""

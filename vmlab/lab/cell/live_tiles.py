@@ -121,6 +121,7 @@ class LiveTiles:
             self._instances.remove(instances)
             await shielded(self._taken_away(plan.guests, instances))
             raise
+        await self._execution.latency.read()
         self._events.tiles_changed(self._tiles, plan.tiles, origin)
         self._tiles = plan.tiles
 
@@ -146,6 +147,7 @@ class LiveTiles:
         if any(one.error is not None for one in leaving):
             # They stay, so that the cell fails with their reason.
             return
+        await self._execution.latency.leave(tile)
         self._events.tiles_changed(self._tiles, tile - 1, origin)
         self._tiles = tile - 1
         guests = [guest for guest in self._guests.guests if guest.tile == tile]

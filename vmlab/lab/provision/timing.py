@@ -11,7 +11,7 @@ from vmlab.workloads.contract import Client
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Spans in seconds. All but the last five are deadlines; exceeding one is a failure.
+    """Spans in seconds. All but the last six are deadlines; exceeding one is a failure.
 
     Calls to a shell or to the hypervisor have their own deadlines, given by the caller.
     """
@@ -55,6 +55,8 @@ class Timing:
     lead_a_client: float = 0.05
     tick: float = 1.0
     """Between two samples of the recorder."""
+    latency: float = 10.0
+    """Between two readings of the latency of guests' disks."""
 
     def boot_of(self, guests: int) -> float:
         """For each of `guests` guests that boot side by side."""

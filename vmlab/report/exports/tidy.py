@@ -52,7 +52,7 @@ class Exported:
 
 
 def measurements(*runs: Exported) -> Tidy:
-    """A row for each figure of each workload, and one for each cell's wall clock, of no workload.
+    """A row for each figure of each workload, and, of no workload, for each cell's wall clock and guests' disks.
 
     A workload that did not pass has a row for its run time without a value. Raises StoreError for a damaged store.
     """
@@ -161,6 +161,16 @@ def _rows_of_cell(cell: CellDocument) -> Iterator[tuple[Cell, ...]]:
         if place not in timed:
             yield (ended["workload"], ended["tile"], ended["guest"], ended["outcome"], RUN_TIME, "s", None)
     yield (None, None, None, None, WALL_SECONDS, "s", cell["wall_seconds"])
+    yield from _latency_rows(cell)
+
+
+def _latency_rows(cell: CellDocument) -> Iterator[tuple[Cell, ...]]:
+    """The percentiles of each disk of a guest, of no workload."""
+    known = cell["disk_latency"]
+    for disk in known["disks"] if known else ():
+        for percent, value in ((50, disk["p50_ms"]), (95, disk["p95_ms"]), (99, disk["p99_ms"])):
+            metric = f"{disk['disk']}_disk_{disk['operation']}_latency_p{percent}"
+            yield (None, disk["tile"], disk["guest"], None, metric, "s", None if value is None else value / 1e3)
 
 
 def _row(taken: MeasurementDocument, outcome: str | None) -> tuple[Cell, ...]:

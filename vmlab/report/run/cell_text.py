@@ -16,6 +16,7 @@ from vmlab.report.figures import unit_word, value_text
 from vmlab.report.grid import WIDTH, Column, grid, paragraph, shorten
 from vmlab.report.heading import heading
 from vmlab.report.run.host_rows import mean_text, row_label
+from vmlab.report.run.latency_text import disk_lines, latency_sentence
 from vmlab.report.run.loop_text import loop_lines, loop_rows_of
 from vmlab.report.run.switch_text import span_lines, switch_lines, tile_change_lines
 from vmlab.report.run.target_text import verdict_words
@@ -36,6 +37,7 @@ def cell_text(document: RunDocument, cell: CellDocument, width: int = WIDTH) -> 
         _stages(cell, width),
         span_lines(cell, width),
         _host(cell, width),
+        disk_lines(cell, width),
         list(_proofs(cell, width)),
         [shorten(network_words(proof), width) for proof in cell["network_proof"]],
         list(_seen(cell, width)),
@@ -166,3 +168,5 @@ def cell_lines(cell: CellDocument) -> Iterator[str]:
     for line in switch_lines(cell):
         yield f"{line[0].upper()}{line[1:]}."
     yield from bound_lines(cell)
+    if latency := latency_sentence(cell):
+        yield latency

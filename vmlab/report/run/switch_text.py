@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from vmlab.analysis.shape import CellDocument, SpanDocument, TileChangeDocument
 from vmlab.report.grid import Column, grid
 from vmlab.report.run.host_rows import mean_text, row_label
+from vmlab.report.run.latency_text import span_latency_lines
 from vmlab.report.run.loop_text import loop_lines, loop_rows_of
 from vmlab.report.words import NOT_MEASURED, number, plural, switch_words, tiles_words
 from vmlab.telemetry.host.host_figures import HEADLINES
@@ -33,7 +34,13 @@ def span_lines(cell: CellDocument, width: int) -> list[str]:
     # Where tiles alone changed, the cache mode still says which guests they were.
     names = list(dict.fromkeys(one["what"] for one in cell["switches"])) or ["cache"]
     heads = [_span_words(span, names, tiles=bool(cell["tile_changes"])) for span in cell["spans"]]
-    return [*_host_lines(cell["spans"], heads, " / ".join(names), width), *_loops(cell["spans"], heads, width)]
+    spans, corner = cell["spans"], " / ".join(names)
+    latency = span_latency_lines(spans, heads, corner, width)
+    return [
+        *_host_lines(spans, heads, corner, width),
+        *(["", *latency] if latency else []),
+        *_loops(spans, heads, width),
+    ]
 
 
 def _span_words(span: SpanDocument, names: Iterable[str], *, tiles: bool) -> str:

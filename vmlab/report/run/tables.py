@@ -18,6 +18,7 @@ from vmlab.report.heading import heading
 from vmlab.report.headline import explanation
 from vmlab.report.run.blocks import block_lines, intervals_shown
 from vmlab.report.run.host_rows import host_lines
+from vmlab.report.run.latency_text import latency_lines
 from vmlab.report.run.named import named_differences, named_figures
 from vmlab.report.run.notice_text import short_notices
 from vmlab.report.run.score_rows import score_lines, score_notes
@@ -45,6 +46,7 @@ def table_lines(document: RunDocument, width: int) -> list[str]:
     for block in layout.blocks:
         lines += ["", *block_lines(document, layout, block, width)]
         lines += _section(host_lines(document, layout, block, width))
+        lines += _section(latency_lines(document, layout, block, width))
     lines += _section(tiles_lines(document, width))
     lines += _section(target_lines(document["cells"], width))
     lines += _section(score_lines(document, width))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
 from vmlab.model.ordered import EMULATED_DISK
@@ -21,6 +22,7 @@ from vmlab.tui.widgets.charts.chart_board import ChartBoard, Times
 from vmlab.tui.widgets.kept import KeptContainer
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.large_strip import LargeStrip
+from vmlab.tui.widgets.painted import Painted
 from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip
 from vmlab.tui.widgets.tables.event_log import EventLog
 from vmlab.tui.widgets.tables.guest_table import METRICS, GuestTable
@@ -43,6 +45,7 @@ _HIGH = 40
 """Rows from which on the log has more than its newest lines."""
 _PROJECTOR = (190, 55)
 """Columns and rows from which on a terminal is taken for one on a projector."""
+LATENCY = "Latency of the guests' disks as a heat map in place of the charts, and back"
 _WELCOME = (
     "No guests. vmlab shows what this host carries, by guests that do real work.",
     "d  watch the demo, a recorded run of two minutes",
@@ -55,6 +58,7 @@ class WatchScreen(ConsoleScreen):
     """A picture of a run and of the host. Subclasses feed `state` and `history` and call `changed`."""
 
     CSS_PATH = "../styles/watch.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("m", "latency", "Latency", show=False, tooltip=LATENCY)]
     # Arrow keys belong to the screen until the user moves into a pane with Tab.
     AUTO_FOCUS = ""
 
@@ -91,6 +95,15 @@ class WatchScreen(ConsoleScreen):
     def compose_more(self) -> ComposeResult:
         """What a subclass has between log and keys."""
         yield from ()
+
+    def action_latency(self) -> None:
+        """A heat map of the latency of the guests' disks in the place of the charts, or the charts again."""
+        if not self.query("#latency"):
+            from vmlab.tui.widgets.charts.latency_board import LatencyBoard
+
+            self.query_one("#middle").mount_all([LatencyBoard(id="latency").titled("Guests' disks")], before="#guests")
+        self.toggle_class("-latency")
+        self.call_after_refresh(self.draw)
 
     def now(self) -> float:
         """The moment that is shown, on the monotonic clock."""
@@ -147,12 +160,13 @@ class WatchScreen(ConsoleScreen):
         run = self.view()
         charts = self.query_one(ChartBoard)
         charts.show(self.history, run.switched, run.moments, *self.counted(run))
+        self._draw_latency()
         self._draw_guests(run)
         self._draw_measured(run)
         self._draw_large(run)
         self._draw_loop(run)
         self.query_one(EventLog).show(run.log)
-        is_dated = charts.has_axis and not self.has_class("-short")
+        is_dated = self.has_class("-latency") or (charts.has_axis and not self.has_class("-short"))
         note = "" if is_dated or not len(self.history) else f"charts: {charts.span_seconds:.0f} s"
         # What stands in large letters is not said a second time.
         shown = () if self.query_one(LargeStrip).display else self._gauges(run)
@@ -189,6 +203,12 @@ class WatchScreen(ConsoleScreen):
     def is_answered(self, run: RunView) -> bool:
         """Whether the board has the room of guests and log, as nothing more is to come."""
         return self.measured.board is not None and bool(run.id) and run.outcome != RUNNING
+
+    def _draw_latency(self) -> None:
+        if self.has_class("-latency") and self.state is not None:
+            from vmlab.tui.widgets.charts.latency_board import LatencyBoard
+
+            self.query_one(LatencyBoard).show(self.state.latency)
 
     def _draw_loop(self, run: RunView) -> None:
         """Throughput and latency of a loop's workloads, between guests and log."""
@@ -239,7 +259,8 @@ class WatchScreen(ConsoleScreen):
     def table_text(self) -> str:
         """What `y` copies: the tiles with their figures."""
         strip, guests = self.query_one(StatusStrip), self.query_one(GuestTable)
-        return f"{strip.text()}\n{guests.text()}\n"
+        latency = f"{self.query_one('#latency', Painted).text()}\n" if self.has_class("-latency") else ""
+        return f"{strip.text()}\n{guests.text()}\n{latency}"
 
 
 def measured_key(run: RunView) -> MeasuredKey:

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from vmlab.analysis.record.loops import LoopRow, loop_rows
 from vmlab.analysis.record.timeline import CellTimeline, RunTimeline, WorkloadTimeline
+from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.event import (
     CacheSwitched,
     CellEnded,
     CellsReplanned,
     CellStarted,
+    DiskLatencyRead,
     Event,
     KsmSwitched,
     PhaseStarted,
@@ -24,6 +26,7 @@ from vmlab.model.event import (
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import RUNNING, Outcome
 from vmlab.report.event_words import events_sentence, like
+from vmlab.tui.state.latency_map import LatencyMap
 from vmlab.tui.state.views import (
     Axes,
     CellView,
@@ -66,6 +69,8 @@ class RunState:
         self._alike: list[Event] = []
         """The events of which the newest line of the log tells."""
         self._moments: deque[Moment] = deque(maxlen=_MOST_MOMENTS)
+        self.latency = LatencyMap()
+        """How long requests of the guests' disks took, in the newest readings."""
         self._freezing: dict[str, FreezingView] = {}
         self._loop: tuple[LoopRow, ...] = ()
         self._changed: CellsReplanned | None = None
@@ -86,6 +91,7 @@ class RunState:
         if moment is not None:
             self._moments.append(moment)
         self._note_freezing(event)
+        self._note_latency(event)
         if isinstance(event, RoundEnded | TilesChanged | CellStarted) and self._timeline.cell is not None:
             # Made once: a loop may have thousands of rounds, and the screen is drawn four times a second.
             cell = self._timeline.cell
@@ -159,6 +165,18 @@ class RunState:
                 since, until = cell.executed
                 goes_on = until is None and cell is newest[-1] and cell.end is None and ended is None
                 yield (since, math.inf) if goes_on else cell.execution
+
+    def _note_latency(self, event: Event) -> None:
+        match event:
+            case DiskLatencyRead():
+                self.latency.take(event)
+            case CellStarted():
+                word = " ".join(map(axis_word, event.axes.values())) or f"cell {event.cell}"
+                self.latency.begin(word, f"cell {event.cell}: {axes_words(event.axes)}")
+            case CacheSwitched() | KsmSwitched():
+                self.latency.begin(event.after, f"cell {event.cell}: {event.what} {event.after}, since it was switched")
+            case TilesChanged():
+                self.latency.begin(f"tiles {event.after}", f"cell {event.cell}: tiles {event.after}, since the change")
 
     def _note_freezing(self, event: Event) -> None:
         """Which guests are being frozen, and how far they are; each cell begins anew."""

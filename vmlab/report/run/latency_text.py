@@ -1,0 +1,137 @@
+"""How long requests of the guests' disks took, in plain text: 50th, 95th and 99th percentile in ms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from vmlab.analysis.figures.figure import figure_of
+from vmlab.analysis.figures.table_layout import Block, TableLayout, absent_reason, axis_title
+from vmlab.analysis.shape import (
+    CellDocument,
+    DiskLatencyDocument,
+    OneDiskLatency,
+    PercentilesDocument,
+    RunDocument,
+    SpanDocument,
+)
+from vmlab.model.axes import axis_word
+from vmlab.report.grid import Column, grid
+from vmlab.report.words import NOT_MEASURED
+from vmlab.telemetry.latency_bins import OPERATIONS
+
+KEYS = ("p50_ms", "p95_ms", "p99_ms")
+_DIGITS = 2
+"""Significant digits: more would say what the bins do not know."""
+
+
+def milliseconds(value: float | None) -> str:
+    """A percentile with two significant digits: ``0.089``, ``4.5``, ``140``, ``11000``."""
+    if value is None:
+        return NOT_MEASURED
+    rounded = float(f"{value:.{_DIGITS}g}")
+    places = _DIGITS - 1 - math.floor(math.log10(rounded)) if rounded > 0 else 0
+    return f"{rounded:.{max(0, places)}f}"
+
+
+def percentiles_text(values: Sequence[float | None]) -> str:
+    """``0.089 / 0.45 / 2.8``; the sign for what was not measured where there was no request."""
+    return NOT_MEASURED if None in values else " / ".join(map(milliseconds, values))
+
+
+def title(known: Sequence[DiskLatencyDocument], whose: str = "the guests' disks") -> str:
+    """The line above such figures, with the error of their bins."""
+    error = max(one["error_percent"] for one in known)
+    return f"latency of {whose}, p50 / p95 / p99 in ms, each ± {error:.0f} %"
+
+
+def latency_lines(document: RunDocument, layout: TableLayout, block: Block, width: int) -> list[str]:
+    """The mean of each percentile over a column's cells, as in `host_lines`; [] where nobody counted."""
+    known = [one for cell in block.cells if (one := cell.get("disk_latency")) is not None]
+    rows = [operation for operation in OPERATIONS if any(_of(one, operation) for one in known)]
+    if not rows:
+        return []
+    axis = layout.main_axis
+    absent = {axis_word(value) for value in layout.values.get(axis or "", ()) if absent_reason(document, axis, value)}
+    columns = [
+        Column(name, [percentiles_text([_mean(cells, row, key) for key in KEYS]) for row in rows])
+        for name, cells in layout.groups(block).items()
+        if name not in absent
+    ]
+    return [title(known), *grid(axis_title(document, axis), rows, columns, width)]
+
+
+def _of(known: DiskLatencyDocument | None, operation: str) -> PercentilesDocument | None:
+    """What is known of an operation over all disks; None without a request."""
+    found = () if known is None else known["over_disks"]
+    return next((one for one in found if one["operation"] == operation and one["requests"]), None)
+
+
+def _mean(cells: Sequence[CellDocument], operation: str, key: str) -> float | None:
+    def read(cell: CellDocument) -> float | None:
+        known = _of(cell.get("disk_latency"), operation)
+        return None if known is None else _value(known, key)
+
+    spread = figure_of(cells, read).spread
+    return None if spread is None else spread.mean
+
+
+def _value(known: PercentilesDocument, key: str) -> float | None:
+    value: float | None = known[key]  # type: ignore[literal-required]
+    return value
+
+
+def latency_sentence(cell: CellDocument) -> str:
+    """The percentiles over all disks of a cell; empty where nobody counted."""
+    known = cell.get("disk_latency")
+    found = [] if known is None else [one for one in known["over_disks"] if one["requests"]]
+    if known is None or not found:
+        return ""
+    texts = (f"{one['operation']} {percentiles_text([_value(one, key) for key in KEYS])}" for one in found)
+    head = title([known])
+    return f"{head[0].upper()}{head[1:]}: {', '.join(texts)}."
+
+
+def disk_lines(cell: CellDocument, width: int) -> list[str]:
+    """A line for each disk of a cell, and what was asked of it."""
+    known = cell.get("disk_latency")
+    if known is None or not known["disks"]:
+        return []
+    disks = known["disks"]
+    columns = [
+        Column("operation", [one["operation"] for one in disks]),
+        Column("requests", [str(one["requests"]) for one in disks], beside=True),
+        *_columns(disks),
+    ]
+    return [title([known], "each disk"), *grid("disk", list(map(disk_name, disks)), columns, width)]
+
+
+def disk_name(disk: OneDiskLatency) -> str:
+    """``file-a root``, and its tile where that is not the first."""
+    tile = "" if disk["tile"] == 1 else f" of tile {disk['tile']}"
+    return f"{disk['guest']} {disk['disk']}{tile}"
+
+
+def _columns(disks: Sequence[OneDiskLatency]) -> list[Column]:
+    return [
+        Column(key.removesuffix("_ms"), [milliseconds(_value(one, key)) for one in disks], beside=True) for key in KEYS
+    ]
+
+
+def span_latency_lines(spans: Sequence[SpanDocument], heads: Sequence[str], corner: str, width: int) -> list[str]:
+    """The percentiles over all disks in each span between changes, a column each; [] where nobody counted."""
+    known = [one for span in spans if (one := span["disk_latency"]) is not None]
+    rows = [operation for operation in OPERATIONS if any(_of(one, operation) for one in known)]
+    if not rows:
+        return []
+    return [
+        title(known),
+        *grid(corner, rows, [_span_column(span, head, rows) for span, head in zip(spans, heads, strict=True)], width),
+    ]
+
+
+def _span_column(span: SpanDocument, head: str, rows: Sequence[str]) -> Column:
+    found = [_of(span["disk_latency"], row) for row in rows]
+    return Column(
+        head, [NOT_MEASURED if one is None else percentiles_text([_value(one, key) for key in KEYS]) for one in found]
+    )
