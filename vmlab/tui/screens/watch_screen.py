@@ -10,7 +10,8 @@ from textual.app import ComposeResult
 from textual.timer import Timer
 
 from vmlab.model.ordered import EMULATED_DISK
-from vmlab.model.run import RUNNING, Phase
+from vmlab.model.run import OF_HOST, RUNNING, Phase
+from vmlab.telemetry.domains.hurting import SPAN, DomainState, Recent, host_limits, ranked
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.cpu_use import MUCH_PERCENT, outside_share
 from vmlab.tui.state.gauges import TICKS, Gauge, gauges
@@ -21,7 +22,9 @@ from vmlab.tui.widgets.charts.chart_board import ChartBoard, Times
 from vmlab.tui.widgets.kept import KeptContainer
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.large_strip import LargeStrip
+from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip
+from vmlab.tui.widgets.tables.domain_list import DomainList
 from vmlab.tui.widgets.tables.event_log import EventLog
 from vmlab.tui.widgets.tables.guest_table import METRICS, GuestTable
 from vmlab.tui.widgets.tables.target_meter import TargetMeter
@@ -29,6 +32,7 @@ from vmlab.tui.widgets.tables.tiles_answer import TilesAnswer
 from vmlab.tui.widgets.text_board import TextBoard
 
 if TYPE_CHECKING:
+    from vmlab.model.domain import Domain
     from vmlab.model.event import Event
     from vmlab.tui.state.run_state import RunState
 
@@ -66,6 +70,8 @@ class WatchScreen(ConsoleScreen):
         self._drawn_at = 0.0
         self._due: Timer | None = None
         self._unhurried = False
+        self.domains: tuple[Domain, ...] = ()
+        """The host's own guests, where the figures come with theirs."""
         self.others = ""
         """The runs of other users or state folders that measure on this host."""
         self.readiness = ""
@@ -82,6 +88,7 @@ class WatchScreen(ConsoleScreen):
         with KeptContainer(id="middle"):
             yield ChartBoard(id="charts").titled("Host")
             yield GuestTable(id="guests").titled("Guests")
+            yield DomainList(id="domains").titled("Domains")
             yield TargetMeter(id="targets").titled("Targets")
         yield TextBoard(id="loop").titled("Loop: the newest verified round")
         yield EventLog(id="log").titled("Events")
@@ -148,6 +155,7 @@ class WatchScreen(ConsoleScreen):
         charts = self.query_one(ChartBoard)
         charts.show(self.history, run.switched, run.moments, *self.counted(run))
         self._draw_guests(run)
+        self._draw_domains(run)
         self._draw_measured(run)
         self._draw_large(run)
         self._draw_loop(run)
@@ -229,6 +237,30 @@ class WatchScreen(ConsoleScreen):
         history = self.history if self.has_class("-wide") else None
         self.query_one(GuestTable).show(run.guests, figures, self.now(), self.hint(run), run.cells, history)
 
+    def states(self) -> list[DomainState]:
+        """The host's own guests by the newest figures, the one first that hurts most."""
+        return ranked(Recent(self.history.newest(SPAN)).get, self.domains) if self.domains else []
+
+    def _draw_domains(self, run: RunView) -> None:
+        """In the place of a run's guests, where there is no run or it is a recording of the host."""
+        shown = bool(self.domains) and (not run.id or run.size == OF_HOST)
+        listed = self.query_one(DomainList)
+        if shown != self.has_class("-domains"):
+            self.set_class(shown, "-domains")
+            if shown and self.focused is None:
+                # There is one list here, so arrows and Enter are for it.
+                listed.focus()
+        if shown:
+            limits = host_limits(Recent(self.history.newest(SPAN)).get, self.domains)
+            listed.show_states(self.states(), limits)
+
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        """Enter on one of the host's own guests."""
+        if self.has_class("-domains") and message.key:
+            from vmlab.tui.screens.domain_screen import DomainScreen
+
+            self.app.push_screen(DomainScreen(self, message.key))
+
     def hint(self, run: RunView) -> tuple[str, ...]:
         """The text in place of the tiles."""
         if run.id and run.outcome == "running":
@@ -238,7 +270,8 @@ class WatchScreen(ConsoleScreen):
 
     def table_text(self) -> str:
         """What `y` copies: the tiles with their figures."""
-        strip, guests = self.query_one(StatusStrip), self.query_one(GuestTable)
+        strip = self.query_one(StatusStrip)
+        guests = self.query_one(DomainList) if self.has_class("-domains") else self.query_one(GuestTable)
         return f"{strip.text()}\n{guests.text()}\n"
 
 
