@@ -39,6 +39,29 @@ _Boot = Annotated[dict[str, Any], Keys({"units": list[str], "failed": list[str]}
 _DataDisk = Annotated[dict[str, Any], Keys({"bytes": int, "queues": int, "read_ahead_bytes": int})]
 Seen = Annotated[dict[str, Any], Keys({"boot": _Boot, "data_disk": _DataDisk})]
 
+_DomainDisk = Annotated[
+    dict[str, Any],
+    Keys({"target": str, "file": str, "format": str, "cache": str, "o_direct": bool | None, "below": str}),
+    Condition(lambda disk: disk.keys() >= {"target", "file"}),
+]
+DomainBody = Annotated[
+    dict[str, Any],
+    Keys(
+        {
+            "name": str,
+            "source": str,
+            "pid": int,
+            "uuid": str,
+            "vcpus": int,
+            "memory_bytes": int,
+            "accelerator": str,
+            "disks": list[_DomainDisk],
+        }
+    ),
+    Condition(lambda domain: domain.keys() >= {"name", "source"}),
+]
+"""A guest of the host's own: see `model.domain`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -445,6 +468,13 @@ class RepeatsEnded(Event):
     cells: int
     widest_percent: Reading | None
     reached: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainsSeen(Event):
+    """The host's own guests that run from now on, each as `Domain.to_json` has it; in recordings of the host alone."""
+
+    domains: list[DomainBody]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

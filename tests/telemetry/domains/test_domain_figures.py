@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -96,10 +97,16 @@ def test_a_program_that_was_only_forked_is_looked_at_again(host: RecordedHost) -
 def test_libvirt_adds_disks_network_and_what_is_used_inside(host: RecordedHost, libvirt: Libvirt) -> None:
     guests = OwnGuests(host, libvirt)
     guests.qemu(71, OF_LIBVIRT)
-    inside = {"balloon.last-update": 5, "balloon.available": 1000, "balloon.unused": 200, "balloon.disk_caches": 300}
-    libvirt.answer = [libvirt_stats(0, **inside, **{"balloon.usable": 450})]
+    inside: dict[str, Any] = {
+        "balloon.last-update": 5,
+        "balloon.available": 1000,
+        "balloon.unused": 200,
+        "balloon.disk_caches": 300,
+    }
+    inside["balloon.usable"] = 450
+    libvirt.answer = [libvirt_stats(0, **inside)]
     until(lambda: "domain_disk_await_ms[db/vda]" in guests.tick(time.monotonic()))
-    libvirt.answer = [libvirt_stats(1, **inside, **{"balloon.usable": 450})]
+    libvirt.answer = [libvirt_stats(1, **inside)]
     until(lambda: guests.tick(time.monotonic())["domain_disk_reads_per_second[db/vda]"] > 0)
     got = guests.tick(time.monotonic())
     (domain,) = guests.group.domains

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from vmlab.model.domain import Domain
 from vmlab.model.event import (
     AnotherRunSeen,
     CacheProved,
@@ -18,6 +19,7 @@ from vmlab.model.event import (
     CellsReplanned,
     CellStarted,
     CommandReceived,
+    DomainsSeen,
     Event,
     FiguresRemade,
     GuestInspected,
@@ -224,6 +226,8 @@ class RunTimeline:
     notices: list[Notice] = field(default_factory=list)
     others: list[AnotherRunSeen] = field(default_factory=list)
     added_images: dict[str, str] = field(default_factory=dict)
+    domains: dict[str, Domain] = field(default_factory=dict)
+    """The host's own guests that were seen, by name, each as it was seen last."""
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Self:
@@ -270,6 +274,8 @@ class RunTimeline:
             case RepeatsEnded():
                 self.repeats_ended = event
                 self.cells_planned = event.cells
+            case DomainsSeen():
+                self.domains |= {one.name: one for one in map(Domain.from_json, event.domains)}
             case RunnerFinished():
                 self.finished = event
             case RunEnded():

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.timer import Timer
 
+from vmlab.model.domain import Domain
+from vmlab.model.event import DomainsSeen
 from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.run import OF_HOST, RUNNING, Phase
 from vmlab.telemetry.domains.hurting import SPAN, DomainState, Recent, host_limits, ranked
@@ -32,7 +34,6 @@ from vmlab.tui.widgets.tables.tiles_answer import TilesAnswer
 from vmlab.tui.widgets.text_board import TextBoard
 
 if TYPE_CHECKING:
-    from vmlab.model.domain import Domain
     from vmlab.model.event import Event
     from vmlab.tui.state.run_state import RunState
 
@@ -116,6 +117,8 @@ class WatchScreen(ConsoleScreen):
         if self.state is not None:
             for event in events:
                 self.state.apply(event)
+                if isinstance(event, DomainsSeen):
+                    self.domains = tuple(map(Domain.from_json, event.domains))
 
     def changed(self, *, unhurried: bool = False) -> None:
         """Something arrived: draw now, or as soon as the last picture is old enough."""
