@@ -39,7 +39,7 @@ def _domain(state: DomainState) -> Iterator[str]:
         f"{_number(network / 1e6, '.2f'):>9}  {take}"
     )
     if state.limits:
-        yield f"  at limit: {'; '.join(state.limits)}"
+        yield f"  at limit: {'; '.join(limit.words for limit in state.limits)}"
     disks = state.domain.disks
     if disks:
         yield _DISK_HEAD

@@ -105,7 +105,7 @@ def _domain_object(state: DomainState) -> dict[str, Any]:
     return {
         **body,
         "takes": None if take is None else {"resource": take.resource, "percent": take.percent, "short": take.is_short},
-        "at_limit": list(state.limits),
+        "at_limit": [limit.words for limit in state.limits],
         **_finite(_bare(state.figures)),
         "disks": disks,
     }

@@ -44,14 +44,21 @@ class Take(NamedTuple):
         return f"{self.resource} {self.percent:.0f} %"
 
 
+class Limit(NamedTuple):
+    """What is at its limit: in a word or two, and in a phrase with the figure."""
+
+    short: str
+    words: str
+
+
 class DomainState(NamedTuple):
-    """A domain with its figures, what it takes most, and what is at its limit; `limits` are whole phrases."""
+    """A domain with its figures, what it takes most, and what is at its limit."""
 
     domain: Domain
     figures: dict[str, float]
     disks: dict[str, dict[str, float]]
     take: Take | None
-    limits: tuple[str, ...]
+    limits: tuple[Limit, ...]
 
 
 class Recent:
@@ -119,8 +126,9 @@ def _disk_takes(get: Get, domain: Domain, moved: dict[str, dict[str, float]]) ->
     for below, own in moved[domain.name].items():
         busy = get(f"disk_util_percent[{below}]")
         disk = get(f"disk_read_bytes_per_second[{below}]") + get(f"disk_write_bytes_per_second[{below}]")
-        whole = max(disk, sum(other.get(below, 0.0) for other in moved.values()))
-        if busy == busy and whole == whole and whole > 0:
+        of_domains = (other.get(below, math.nan) for other in moved.values())
+        whole = max(disk, sum(one for one in of_domains if one == one))
+        if busy == busy and own == own and whole > 0:
             yield Take(below, busy * own / whole, busy >= DISK_BUSY)
 
 
@@ -140,7 +148,8 @@ def _moved(get: Get, domain: Domain) -> dict[str, float]:
     for disk in domain.disks:
         own = _bytes(get, "domain_disk", f"{domain.name}/{disk.target}")
         if disk.below:
-            of_disks[disk.below] = of_disks.get(disk.below, 0.0) + (own if own == own else 0.0)
+            known = [one for one in (of_disks.get(disk.below, math.nan), own) if one == one]
+            of_disks[disk.below] = sum(known) if known else math.nan
     of_process = _bytes(get, "domain_host", domain.name)
     if of_process == of_process and len(of_disks) == 1:
         return dict.fromkeys(of_disks, of_process)
@@ -157,23 +166,24 @@ def _limits(
     figures: dict[str, float],
     disks: dict[str, dict[str, float]],
     takes: Sequence[Take],
-) -> Iterable[str]:
+) -> Iterable[Limit]:
     for take in takes:
         if take.is_short and take.percent >= _LEAST_SHARE:
-            yield _short_words(get, take)
+            yield Limit(take.resource, _short_words(get, take))
     vcpus = domain.vcpus or math.nan
     if (busy := figures["domain_cpu_percent"] / vcpus) >= CPU_BUSY:
-        yield f"its {domain.vcpus} vCPU{'s' * (domain.vcpus != 1)} {min(busy, 100.0):.0f} % busy"
+        yield Limit("vCPUs", f"its {domain.vcpus} vCPU{'s' * (domain.vcpus != 1)} {min(busy, 100.0):.0f} % busy")
     if (delay := figures["domain_vcpu_delay_percent"] / vcpus) >= DELAYED:
-        yield f"waits {delay:.0f} % of the time for a CPU"
+        yield Limit("steal", f"waits {delay:.0f} % of the time for a CPU")
     for target, own in disks.items():
         if (queue := own["domain_disk_queue_depth"]) >= QUEUED:
-            yield f"{target} has {queue:.1f} requests waiting, await {own['domain_disk_await_ms']:.1f} ms"
+            waiting = f"{target} has {queue:.1f} requests waiting, await {own['domain_disk_await_ms']:.1f} ms"
+            yield Limit(f"waits {target}", waiting)
     if (usable := figures["domain_memory_usable_bytes"] / (domain.memory_bytes or math.nan) * 100) < USABLE:
-        yield f"{usable:.0f} % of its memory usable"
+        yield Limit("memory", f"{usable:.0f} % of its memory usable")
     swapped = figures["domain_memory_swapped_bytes"]
     if swapped / (domain.memory_bytes or math.nan) * 100 >= SWAPPED:
-        yield f"{format_bytes(swapped)} of it swapped out"
+        yield Limit("swapped", f"{format_bytes(swapped)} of it swapped out")
 
 
 def _short_words(get: Get, take: Take) -> str:

@@ -126,7 +126,7 @@ def _who(state: DomainState, width: int) -> list[Line]:
         [(f" {take}", "plain")],
     ]
     tone = "bad" if state.take is not None and state.take.is_short else "warning"
-    lines += [[(f" at its limit: {limit}"[:width], tone)] for limit in state.limits]
+    lines += [[(f" at its limit: {limit.words}"[:width], tone)] for limit in state.limits]
     return lines
 
 
@@ -148,7 +148,12 @@ def _disks(state: DomainState, width: int) -> list[Line]:
                 (f" {disk.target:<{name}} ", "accent"),
                 (f"{cut(disk.cache_words + proof, 22)} ", "two"),
                 (f"{cut(disk.format, 8)}{numbers}  ", "plain"),
-                (where[: max(0, width - name - 65)], "quiet"),
+                (_end_of(where, width - name - 65), "quiet"),
             ]
         )
     return lines
+
+
+def _end_of(text: str, width: int) -> str:
+    """`text`, or its end where it is wider: the end of a path says more than its beginning."""
+    return text if len(text) <= width else f"…{text[-max(1, width - 1) :]}" if width > 1 else ""

@@ -11,8 +11,8 @@ from vmlab.tui.widgets.painted import Piece
 from vmlab.tui.widgets.row_list import RowList, cut
 
 _TITLE = "Domains"
-_LIMIT_FROM = 8
-"""Columns from which on what is at its limit has a field of its own."""
+_WORDS_FROM = 40
+"""Columns from which on what is at its limit is said with its figures, and not in a word."""
 
 
 class _Field(NamedTuple):
@@ -48,8 +48,8 @@ class DomainList(RowList):
         name = 12 + max(0, min(8, (width - 78) // 6))
         rest = width - name - 1 - sum(field.width for field in fields) - _CACHE - _TAKES - 3
         heads = "".join(f"{field.head:>{field.width}}" for field in fields)
-        last = "at its limit" if rest >= _LIMIT_FROM else ""
-        heading = [(f"{'domain':<{name}} {heads} {'cache':<{_CACHE}} {'takes':<{_TAKES}} {last}"[:width], "quiet")]
+        text = f"{'domain':<{name}} {heads} {'cache':<{_CACHE}} {'takes':<{_TAKES}} at its limit"
+        heading = [(text[:width], "quiet")]
         rows = ((state.domain.name, self._row(state, fields, name, rest)) for state in states)
         self.show(heading, rows)
 
@@ -57,13 +57,15 @@ class DomainList(RowList):
         figures = _written(state)
         take = state.take
         tone = "bad" if take is not None and take.is_short and state.limits else "plain"
+        with_figures = rest >= _WORDS_FROM
+        limits = ", ".join(limit.words if with_figures else limit.short for limit in state.limits)
         numbers = "".join(f"{figures[field.head]:>{field.width}}" for field in fields)
         return [
             (f"{cut(state.domain.name, name)} ", "accent"),
             (f"{numbers} ", "plain"),
             (f"{cut(cache_words(state), _CACHE)} ", "two"),
             (f"{cut(take.words if take else NO_FIGURE, _TAKES)} ", tone),
-            (cut("; ".join(state.limits), rest) if rest >= _LIMIT_FROM else "", "warning" if tone == "plain" else tone),
+            (cut(limits, rest), "warning" if tone == "plain" else tone),
         ]
 
 
