@@ -110,7 +110,7 @@ def test_no_advice_where_the_figures_carry_none(given: dict[str, Any], why: str)
 def test_ksm_that_takes_cpu_and_saves_nothing() -> None:
     found = advise(document(queue=0.0, ksm=(1.0, 10.0 * MIB, 30.0)))
     assert [(one.subject, one.run) for one in found.advice] == [("KSM", KSM_RUN)]
-    assert found.advice[0].why == ("KSM saved 10 MiB, 0.1 % of the memory, for 30.0 % of a CPU (ksmd)",)
+    assert found.advice[0].why == ("it saved 10 MiB, 0.1 % of the memory, for 30.0 % of a CPU (ksmd)",)
 
 
 def test_ksm_that_pays_is_said_without_advice() -> None:

@@ -149,7 +149,7 @@ def _of_ksm(document: RunDocument) -> Sequence[tuple[float, Advice]]:
         return []
     saved, cpu = host["ksm_saved_bytes"]["mean"], host["ksmd_cpu_percent"]["mean"]
     percent = 100 * saved / host["memory_total_bytes"]["mean"]
-    yields = f"KSM saved {format_bytes(saved)}, {percent:.1f} % of the memory, for {cpu:.1f} % of a CPU (ksmd)"
+    yields = f"it saved {format_bytes(saved)}, {percent:.1f} % of the memory, for {cpu:.1f} % of a CPU (ksmd)"
     if percent < KSM_LITTLE_PERCENT and cpu >= KSMD_MUCH_PERCENT:
         return [(saved, Advice("KSM", "KSM takes CPU here and saves next to nothing", (yields,), KSM_RUN))]
     return [(saved, Advice("KSM", yields))]
