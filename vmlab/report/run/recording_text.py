@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from vmlab.analysis.shape import (
     AggregateDocument,
@@ -22,6 +23,18 @@ from vmlab.telemetry.host.host_figures import HEADLINES
 Figures = Mapping[str, AggregateDocument]
 
 
+class Grid(NamedTuple):
+    """A table: what its rows are, their names, and its columns."""
+
+    head: str
+    names: list[str]
+    columns: list[Column]
+
+    def lines(self, width: int) -> list[str]:
+        """As text."""
+        return grid(self.head, self.names, self.columns, width) if self.names else []
+
+
 def recording_lines(document: RunDocument, width: int) -> list[str]:
     """The host's means, what was at its limit, the domains, their disks; every text of `document` has to be visible."""
     recording = document["recording"]
@@ -31,8 +44,46 @@ def recording_lines(document: RunDocument, width: int) -> list[str]:
     lines += ["", f"recorded: {format_seconds(recording['seconds'])}"]
     if not recording["domains"]:
         return [*lines, "no guest of the host's own was seen"]
-    domains = sorted(recording["domains"], key=lambda one: -mean_of(one["figures"], "cpu_percent", 0.0))
-    return [*lines, "", *_domains(domains, width), "", *_disks(domains, width)]
+    domains = domains_of(document)
+    return [*lines, "", *domain_grid(domains).lines(width), "", *disk_grid(domains).lines(width)]
+
+
+def domains_of(document: RunDocument) -> list[DomainDocument]:
+    """The domains of a recording, the one first that used most CPU time."""
+    domains = document["recording"]["domains"] if document["recording"] else []
+    return sorted(domains, key=lambda one: -mean_of(one["figures"], "cpu_percent", 0.0))
+
+
+def compared_recordings(sides: Sequence[tuple[str, RunDocument]], width: int) -> list[str]:
+    """Means of recordings side by side: of the host, of each guest and of each disk. Each is one reading: no difference
+    is proven.
+    """
+    names = [f"{chr(ord('A') + place)}: {label}" for place, (label, _) in enumerate(sides)]
+    letters = [name[0] for name in names]
+    documents = [document for _, document in sides]
+    rows = list(dict.fromkeys(row for document in documents for row in _rows(document)))
+    found = [_rows(document) for document in documents]
+    columns = [
+        Column(letter, [own.get(row, NOT_MEASURED) for row in rows]) for letter, own in zip(letters, found, strict=True)
+    ]
+    note = "means over each recording; one reading of each, so no difference is proven"
+    return [*names, "", *grid("figure", rows, columns, width), "", note]
+
+
+def _rows(document: RunDocument) -> dict[str, str]:
+    """Each figure of a recording by its words."""
+    found: dict[str, str] = {}
+    for cell in document["cells"]:
+        for figure in HEADLINES:
+            if figure.name in cell["host"]:
+                found[row_label(figure)] = mean_text(figure, cell["host"][figure.name]["mean"])
+    for one in domains_of(document):
+        table = domain_grid([one])
+        found |= {f"{one['name']} {column.heading}": column.texts[0] for column in table.columns}
+        disks = disk_grid([one])
+        for place, name in enumerate(disks.names):
+            found |= {f"{name} {column.heading}": column.texts[place] for column in disks.columns}
+    return found
 
 
 def mean_of(figures: Figures, name: str, otherwise: float = float("nan")) -> float:
@@ -68,7 +119,9 @@ def _limits(bound: BoundDocument | None) -> Iterator[str]:
     yield f"at its limit: {', '.join(parts) or 'nothing'}"
 
 
-def _domains(domains: Sequence[DomainDocument], width: int) -> list[str]:
+def domain_grid(domains: Sequence[DomainDocument]) -> Grid:
+    """The means of each domain; a column that none has is left out."""
+
     def column(name: str, head: str, *, of_bytes: bool = False) -> Column:
         means = [mean_of(one["figures"], name) for one in domains]
         return Column(head, [_text(mean, of_bytes=of_bytes) for mean in means])
@@ -84,10 +137,11 @@ def _domains(domains: Sequence[DomainDocument], width: int) -> list[str]:
         column("host_write_bytes_per_second", "written/s", of_bytes=True),
     ]
     shown = [one for one in columns if any(text != NOT_MEASURED for text in one.texts)]
-    return grid("domain, mean", [one["name"] for one in domains], shown, width)
+    return Grid("domain, mean", [one["name"] for one in domains], shown)
 
 
-def _disks(domains: Sequence[DomainDocument], width: int) -> list[str]:
+def disk_grid(domains: Sequence[DomainDocument]) -> Grid:
+    """Each disk of each domain with its cache mode and its means."""
     disks = [(domain, disk) for domain in domains for disk in domain["disks"]]
 
     def moved(disk: DomainDiskDocument, what: str) -> str:
@@ -103,7 +157,7 @@ def _disks(domains: Sequence[DomainDocument], width: int) -> list[str]:
         Column("on", [disk["below"] or NOT_MEASURED for _, disk in disks]),
     ]
     names = [f"{domain['name']} {disk['target']}" for domain, disk in disks]
-    return grid("disk of the guest", names, columns, width) if disks else []
+    return Grid("disk of the guest", names, columns)
 
 
 def _text(value: float, *, of_bytes: bool = False) -> str:
