@@ -36,6 +36,12 @@ class DomainCharts(ChartBoard):
         return across, max(each, (width - across + 1) // across), self.panels
 
 
+class DiskBoard(TextBoard):
+    """A line for each disk; it scrolls."""
+
+    can_focus = True
+
+
 class DomainScreen(ConsoleScreen):
     """Follows one guest in the figures of the screen that it was opened from."""
 
@@ -57,11 +63,12 @@ class DomainScreen(ConsoleScreen):
         """Who it is, charts, disks, keys."""
         yield TextBoard(id="who")
         yield DomainCharts(id="charts").titled("Domain")
-        yield TextBoard(id="disks").titled("Disks")
+        yield DiskBoard(id="disks").titled("Disks")
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:
         """Draw, and again when figures have come."""
+        self.query_one(DiskBoard).focus()
         self.call_after_refresh(self.draw)
         self.set_interval(_REDRAW_SECONDS, self._draw_newer)
 
