@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from bench.support.process_cpu import TreeCpu
+from vmlab.store.reader import RunReader
 from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.source import THE_HOST
 
@@ -76,10 +77,11 @@ def main() -> None:
             own, during = spent([OwnCpu([recorder]), OwnCpu(daemons())], seconds)
         finally:
             subprocess.run([sys.executable, "-m", "vmlab", "stop", run], env=environment, check=False)
-        stored = (folder / "run.sqlite").stat().st_size / (seconds + _WARM_UP)
+        with RunReader(folder / "run.sqlite") as reader:
+            stored = [len(row.body) for row in reader.sample_rows()]
     print(f"vmlab record: {own:.2f} % of one core")
     print(f"libvirt's daemon: {during:.2f} % of one core, {before:.2f} % before; ours {during - before:.2f} %")
-    print(f"together: {own + during - before:.2f} % of one core; {stored * 86400 / 1e6:.0f} MB a day")
+    print(f"together: {own + during - before:.2f} % of one core; {stored[-1] * 86400 / 1e6:.0f} MB a day")
 
 
 if __name__ == "__main__":

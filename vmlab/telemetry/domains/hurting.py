@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from vmlab.model.domain import Domain
+from vmlab.model.quantities import format_bytes
 from vmlab.model.sample import Sample
-from vmlab.model.units import format_bytes
 from vmlab.telemetry.domains.domain_rates import METRICS, OF_DISK
 from vmlab.telemetry.limits import CPU_BUSY, DISK_BUSY
 

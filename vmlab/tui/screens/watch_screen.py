@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.timer import Timer
 
-from vmlab.model.domain import Domain
-from vmlab.model.event import DomainsSeen
 from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.run import OF_HOST, RUNNING, Phase
-from vmlab.telemetry.domains.hurting import SPAN, DomainState, Recent, host_limits, ranked
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.cpu_use import MUCH_PERCENT, outside_share
 from vmlab.tui.state.gauges import TICKS, Gauge, gauges
@@ -34,7 +31,9 @@ from vmlab.tui.widgets.tables.tiles_answer import TilesAnswer
 from vmlab.tui.widgets.text_board import TextBoard
 
 if TYPE_CHECKING:
+    from vmlab.model.domain import Domain
     from vmlab.model.event import Event
+    from vmlab.telemetry.domains.hurting import DomainState
     from vmlab.tui.state.run_state import RunState
 
 SHORTEST_REDRAW = 0.25
@@ -117,8 +116,8 @@ class WatchScreen(ConsoleScreen):
         if self.state is not None:
             for event in events:
                 self.state.apply(event)
-                if isinstance(event, DomainsSeen):
-                    self.domains = tuple(map(Domain.from_json, event.domains))
+            if self.state.domains is not None:
+                self.domains = self.state.domains
 
     def changed(self, *, unhurried: bool = False) -> None:
         """Something arrived: draw now, or as soon as the last picture is old enough."""
@@ -242,7 +241,9 @@ class WatchScreen(ConsoleScreen):
 
     def states(self) -> list[DomainState]:
         """The host's own guests by the newest figures, the one first that hurts most."""
-        return ranked(Recent(self.history.newest(SPAN)).get, self.domains) if self.domains else []
+        from vmlab.telemetry.domains.hurting import SPAN, Recent, ranked
+
+        return ranked(Recent(self.history.newest(SPAN)).get, self.domains)
 
     def _draw_domains(self, run: RunView) -> None:
         """In the place of a run's guests, where there is no run or it is a recording of the host."""
@@ -254,6 +255,8 @@ class WatchScreen(ConsoleScreen):
                 # There is one list here, so arrows and Enter are for it.
                 listed.focus()
         if shown:
+            from vmlab.telemetry.domains.hurting import SPAN, Recent, host_limits
+
             limits = host_limits(Recent(self.history.newest(SPAN)).get, self.domains)
             listed.show_states(self.states(), limits)
 

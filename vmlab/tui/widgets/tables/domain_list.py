@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from vmlab.telemetry.domains.hurting import DomainState
 from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, short
 from vmlab.tui.widgets.painted import Piece
 from vmlab.tui.widgets.row_list import RowList, cut
+
+if TYPE_CHECKING:
+    from vmlab.telemetry.domains.hurting import DomainState
 
 _TITLE = "Domains"
 _WORDS_FROM = 40
