@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.lab.run.test_host_recorder import recorded
 from tests.telemetry.domains.test_hurting import DOMAINS, HOST
 from tests.tui.pictures import SIZES, screen_text
-from tests.tui.screens.test_screens import StillConsole
+from tests.tui.screens.test_screens import StillConsole, replayed
 from tests.waiting import until
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.tui.feed.messages import HostSampled
@@ -81,6 +83,17 @@ async def test_z_draws_all_that_is_kept(size: tuple[int, int]) -> None:
         await until(lambda: 2000 <= charts.span_seconds < 2400, "all that is kept")
         await pilot.press("z")
         await until(lambda: charts.span_seconds < 300, "the newest ticks again")
+
+
+async def test_a_recording_of_the_host_is_played_with_its_guests(size: tuple[int, int], tmp_path: Path) -> None:
+    recorded(tmp_path / "run.sqlite")
+    app = StillConsole()
+    async with app.run_test(size=size) as pilot:
+        await replayed(app, tmp_path / "run.sqlite")
+        await pilot.press("end")
+        await shown(app, "at its end", "domain ", "db ", "none")
+        await pilot.press("enter")
+        await shown(app, "db  2 vCPUs, 1 GiB, kvm, by libvirt, process 71", "none O_DIRECT", "/db on sda")
 
 
 def test_groups_of_samples_stay_the_same_as_time_goes_on(size: tuple[int, int]) -> None:
