@@ -21,10 +21,11 @@ from vmlab.lab.process.host_recording import RecordingRequest, start_recording
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.run.host_recorder import Ring
 from vmlab.model.domain import Domain, DomainDisk
-from vmlab.model.event import CellStarted, DomainsSeen, PhaseEnded, PhaseStarted, RunStarted
+from vmlab.model.event import CellStarted, DomainsSeen, HostProbed, PhaseEnded, PhaseStarted, RunStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.run import OF_HOST, Phase
 from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
+from vmlab.report.event_words import event_sentence
 from vmlab.report.run.tables import run_table
 from vmlab.store.life import is_recording
 from vmlab.store.reader import NotBegunError, RunReader
@@ -208,3 +209,14 @@ def test_recordings_are_set_side_by_side_and_reported(tmp_path: Path, capsys: py
     text = page.read_text()
     assert "The host's own guests" in text and "<td>none</td>" in text
     assert "less than a minute says nothing" in text
+
+
+def test_what_a_recording_says_while_it_is_followed() -> None:
+    run = RunStarted(run="r", scenario="recording", size=OF_HOST, seed=0, cells=1, expected_seconds=0.0)
+    probed = HostProbed(accelerator="", host={})
+    events = [run, probed, DomainsSeen(domains=[DOMAIN.to_json()]), DomainsSeen(domains=[])]
+    assert [one.text for event in events if (one := event_sentence(event)) is not None] == [
+        "recording r began",
+        "guests of the host: db",
+        "no guest of the host's own runs",
+    ]
