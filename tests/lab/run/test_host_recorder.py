@@ -209,6 +209,7 @@ def test_recordings_are_set_side_by_side_and_reported(tmp_path: Path, capsys: py
     text = page.read_text()
     assert "The host's own guests" in text and "<td>none</td>" in text
     assert "less than a minute says nothing" in text
+    assert "guests' CPU %" in text
 
 
 def test_what_a_recording_says_while_it_is_followed() -> None:
