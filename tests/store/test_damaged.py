@@ -47,6 +47,9 @@ EXAMPLES: dict[str, Any] = {
     "list[CellToCome] | None": [
         {"cell": 2, "axes": {"tiles": 1}, "repeat": 1, "state": "skipped", "planned": {"tiles": 1}}
     ],
+    "list[DomainBody]": [
+        {"name": "db", "source": "libvirt", "vcpus": 2, "disks": [{"target": "vda", "file": "/db", "o_direct": None}]}
+    ],
     "dict[str, str]": {"run_time": "s"},
     "dict[str, Reading]": {"run_time": 1.5},
     "LatencyScale": [10_000, 10, 71],

@@ -7,6 +7,7 @@ import re
 import time
 from pathlib import Path
 
+from tests.telemetry.domains.own_guests import OwnGuests
 from tests.telemetry.libvirt_stats import domain
 from tests.telemetry.recorded import RecordedHost
 from tests.telemetry.test_ordered_host import ordered_group
@@ -25,6 +26,8 @@ def recorded_names(host: RecordedHost) -> set[str]:
     seen: list[Sample] = []
     ordered = ordered_group(host.roots.proc.parent / "ordered")
     guests = {"web": domain()}
+    own = OwnGuests(host)
+    own.qemu(71, "-name db")
     recorder = Recorder(
         0.02,
         seen.append,
@@ -33,6 +36,7 @@ def recorded_names(host: RecordedHost) -> set[str]:
         apart=os.getpid(),
         ordered=ordered,
         speed=True,
+        domains=own.group,
     )
     recorder.start()
     while not seen or not {"guest_cpu_percent[web]", "cpu_speed_percent"} <= set(seen[-1].layout.names):

@@ -12,6 +12,7 @@ from textual.widgets import Input
 
 from tests.tui.conftest import RECORDED, RUN
 from tests.tui.pictures import screen_text
+from tests.tui.screens.test_own_guests import sampled
 from tests.tui.screens.test_screens import ROOMY, TIGHT, StillConsole, failing, replayed, shown_live
 from tests.tui.state.test_coming import Commands
 from tests.waiting import until
@@ -22,6 +23,7 @@ from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.demo_screen import DemoScreen
+from vmlab.tui.screens.domain_screen import DomainScreen
 from vmlab.tui.screens.help import HelpModal
 from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.screens.question import QuestionModal
@@ -68,6 +70,20 @@ def store() -> Path:
 
 async def no_run(at: Place) -> None:
     await at.shows("No guests")
+
+
+async def own_guests(at: Place) -> None:
+    await at.shows("No guests")
+    at.app.screen.post_message(sampled())
+    await at.shows("sda 78 %", "web")
+
+
+async def one_guest(at: Place) -> None:
+    await own_guests(at)
+    screen = at.app.screen
+    assert isinstance(screen, LiveScreen)
+    screen.action_domain()
+    await at.shows("db  2 vCPUs", "vda")
 
 
 async def running(at: Place) -> None:
@@ -293,6 +309,9 @@ async def question(at: Place) -> None:
 
 STATES = (
     State(no_run, LiveScreen, "guests log"),
+    State(own_guests, LiveScreen, "domains log", "domains"),
+    State(own_guests, LiveScreen, "domains log", "domains", "", HIGH),
+    State(one_guest, DomainScreen, "disks"),
     State(running, LiveScreen, "guests log", "log", "recorded"),
     State(running, LiveScreen, "guests log", "log", "recorded", HIGH),
     State(ended, LiveScreen, "guests log", "log"),

@@ -11,6 +11,7 @@ from vmlab.analysis.figures.counted_cells import was_switched
 from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.figures.intent import absent_of, axes_of, kinds_of, table_of, targets_said, until_of
 from vmlab.analysis.record.bound import COMPARED_FIGURES, bound_by, vcpus_of
+from vmlab.analysis.record.domain_documents import recording_document
 from vmlab.analysis.record.host_means import host_of
 from vmlab.analysis.record.recorded_cells import cell_document
 from vmlab.analysis.record.remade import remade_notices
@@ -31,6 +32,7 @@ from vmlab.model.event import (
     CellEnded,
     CellStarted,
     DiskLatencyRead,
+    DomainsSeen,
     Event,
     FiguresRemade,
     GuestInspected,
@@ -51,7 +53,7 @@ from vmlab.model.event import (
     WorkloadStarted,
 )
 from vmlab.model.moments import time_of_day
-from vmlab.model.run import AS_WRITTEN, RUNNING, Outcome
+from vmlab.model.run import AS_WRITTEN, OF_HOST, RUNNING, Outcome
 from vmlab.model.sample import Sample
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
@@ -62,6 +64,7 @@ _KINDS = (
     RunStarted,
     HostProbed,
     ImageReady,
+    DomainsSeen,
     Notice,
     AnotherRunSeen,
     CellStarted,
@@ -93,12 +96,15 @@ def run_document(reader: RunReader) -> RunDocument:
 
     Raises StoreError for a damaged store.
     """
-    document, timelines = _document(reader)
+    document, timeline = _document(reader)
+    timelines = list(timeline.cells.values())
     signs, speed = signs_of_stages(reader), SpeedTrace()
     for cell, known in zip(document["cells"], timelines, strict=True):
         if known.execution is not None:
             samples = list(read_samples(reader, *known.execution))
             speed.add(samples)
+            if document["run"]["size"] == OF_HOST:
+                document["recording"] = recording_document(samples, timeline.domains.values(), *known.execution)
             if was_switched(cell):
                 cell["spans"] = list(span_documents(known, samples))
                 cell["disk_latency"] = None
@@ -116,7 +122,8 @@ def compared_document(reader: RunReader) -> RunDocument:
     Of the host's figures it has `COMPARED_FIGURES` alone, and it has no stages, no traffic, no latency
     of disks, no bounds and no tables.
     """
-    document, timelines = _document(reader, _COMPARED_KINDS)
+    document, timeline = _document(reader, _COMPARED_KINDS)
+    timelines = list(timeline.cells.values())
     speed = SpeedTrace()
     for cell, known in zip(document["cells"], timelines, strict=True):
         if known.execution is not None and not was_switched(cell):
@@ -153,8 +160,8 @@ def _began(workload: WorkloadTimeline) -> float | None:
     return None if start is None or start.round > 1 else start.mono
 
 
-def _document(reader: RunReader, kinds: tuple[type[Event], ...] = _KINDS) -> tuple[RunDocument, list[CellTimeline]]:
-    """The document as far as the events tell it, and the timelines of its cells."""
+def _document(reader: RunReader, kinds: tuple[type[Event], ...] = _KINDS) -> tuple[RunDocument, RunTimeline]:
+    """The document as far as the events tell it, and the timeline of the run."""
     # Checked before the events are read: a run that ends in between is then shown as its last event says.
     alive = is_alive(reader.path.parent)
     timeline = RunTimeline.of(event for _, event in reader.events(kinds=kinds))
@@ -170,7 +177,7 @@ def _document(reader: RunReader, kinds: tuple[type[Event], ...] = _KINDS) -> tup
         cell["targets"] = target_documents(cell, said)
         cells.append(cell)
     run = _run_part(reader, timeline, unended)
-    return {"schema": SCHEMA, "run": run, "cells": cells, "tables": [], "scores": {}}, list(timeline.cells.values())
+    return {"schema": SCHEMA, "run": run, "cells": cells, "tables": [], "scores": {}, "recording": None}, timeline
 
 
 def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:
@@ -206,7 +213,7 @@ def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:
         "notices": [],
         "measured_beside": [],
     }
-    return {"schema": SCHEMA, "run": run, "cells": [], "tables": [], "scores": {}}
+    return {"schema": SCHEMA, "run": run, "cells": [], "tables": [], "scores": {}, "recording": None}
 
 
 def _watched(cell: CellDocument, samples: Sequence[Sample], since: float, until: float) -> None:

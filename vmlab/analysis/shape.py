@@ -489,11 +489,47 @@ class CellDocument(TypedDict):
     seen_in_guests: list[SeenDocument]
 
 
+class DomainDiskDocument(TypedDict):
+    """A disk of a guest of the host's own: see `model.domain.DomainDisk`."""
+
+    target: str
+    file: str
+    format: str
+    cache: str
+    o_direct: bool | None
+    below: str
+    figures: dict[str, AggregateDocument]
+
+
+class DomainDocument(TypedDict):
+    """A guest of the host's own: see `model.domain.Domain`."""
+
+    name: str
+    source: str
+    vcpus: int
+    memory_bytes: int
+    accelerator: str
+    figures: dict[str, AggregateDocument]
+    disks: list[DomainDiskDocument]
+
+
+class RecordingDocument(TypedDict):
+    """What a recording of the host has of its own guests over `seconds`; `disks` are those of the host below them."""
+
+    seconds: float
+    domains: list[DomainDocument]
+    disks: dict[str, dict[str, AggregateDocument]]
+
+
 class RunDocument(TypedDict):
-    """The whole of a run; `tables` are its results laid out as `run` says, `scores` those of `analysis.scores`."""
+    """The whole of a run; `tables` are its results laid out as `run` says, `scores` those of `analysis.scores`.
+
+    `recording` is that of `vmlab record`, None of every other run.
+    """
 
     schema: str
     run: RunPart
     cells: list[CellDocument]
     tables: list[dict[str, Any]]
     scores: dict[str, Any]
+    recording: RecordingDocument | None

@@ -52,6 +52,8 @@ COMMANDS: dict[str, CommandEntry] = {
     "replay": CommandEntry("console_words.replay", "Play a recorded run back in the console."),
     "demo": CommandEntry("console_words.demo", "Play the built-in recording; starts nothing."),
     "top": CommandEntry("commands.top_command.top", "Watch this host live."),
+    "record": CommandEntry("commands.record_command.record", "Record this host and its own guests."),
+    "advise": CommandEntry("commands.advise_command.advise", "Say where a recording's cache modes matter, and why."),
     "plan": CommandEntry(
         "commands.plan_commands.plan", "Show what would run, for how long, with how much RAM and disk."
     ),

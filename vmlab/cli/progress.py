@@ -91,7 +91,8 @@ class RunProgress:
             return None
         match event:
             case RunStarted():
-                return f"{sentence.text}, {about_seconds(event.expected_seconds)}"
+                about = f", {about_seconds(event.expected_seconds)}" if event.expected_seconds else ""
+                return f"{sentence.text}{about}"
             case CellStarted():
                 return f"{sentence.text}, {plural(event.guests, 'guest')}"
             case Notice() | AnotherRunSeen():

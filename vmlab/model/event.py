@@ -50,6 +50,29 @@ LatencyScale = Annotated[list[int], Condition(_is_scale)]
 LatencyCounts = Annotated[list[int], Condition(lambda counts: len(counts) > 1 and min(counts) >= 0)]
 """The number of the first bin that has requests, and how many they are in it and in those that follow."""
 
+_DomainDisk = Annotated[
+    dict[str, Any],
+    Keys({"target": str, "file": str, "format": str, "cache": str, "o_direct": bool | None, "below": str}),
+    Condition(lambda disk: disk.keys() >= {"target", "file"}),
+]
+DomainBody = Annotated[
+    dict[str, Any],
+    Keys(
+        {
+            "name": str,
+            "source": str,
+            "pid": int,
+            "uuid": str,
+            "vcpus": int,
+            "memory_bytes": int,
+            "accelerator": str,
+            "disks": list[_DomainDisk],
+        }
+    ),
+    Condition(lambda domain: domain.keys() >= {"name", "source"}),
+]
+"""A guest of the host's own: see `model.domain`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -472,6 +495,13 @@ class RepeatsEnded(Event):
     cells: int
     widest_percent: Reading | None
     reached: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainsSeen(Event):
+    """The host's own guests that run from now on, each as `Domain.to_json` has it; in recordings of the host alone."""
+
+    domains: list[DomainBody]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

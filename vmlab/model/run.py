@@ -18,6 +18,8 @@ SWITCHABLE: tuple[CacheMode, ...] = ("none", "writeback")
 
 RUN_TIME: Final = "run_time"
 """The metric that every workload has, in seconds."""
+OF_HOST: Final = "host"
+"""In place of a size, for a recording of the host and its own guests, which has no workloads."""
 RUNNING = "running"
 """In place of an outcome, for a run, a cell or a workload that is still under way."""
 DAMAGED = "damaged"

@@ -13,6 +13,7 @@ from vmlab.model.event import (
     CellEnded,
     CellStarted,
     CommandReceived,
+    DomainsSeen,
     Event,
     FiguresRemade,
     GuestStateChanged,
@@ -33,7 +34,7 @@ from vmlab.model.event import (
 )
 from vmlab.model.ordered import ordered_sentences
 from vmlab.model.quantities import format_seconds
-from vmlab.model.run import EMULATED, Outcome
+from vmlab.model.run import EMULATED, OF_HOST, Outcome
 from vmlab.report.run.loop_text import round_words
 from vmlab.report.words import host_words, network_words, plural, switch_words, tiles_words
 
@@ -54,6 +55,13 @@ def event_sentence(event: Event, cells: int | None = None) -> Sentence | None:
     A cell's number is given as one of `cells`, where that is known.
     """
     match event:
+        case RunStarted() if event.size == OF_HOST:
+            return _info(f"recording {event.run} began")
+        case HostProbed(accelerator=""):
+            return None
+        case DomainsSeen():
+            names = ", ".join(str(domain["name"]) for domain in event.domains)
+            return _info(f"guests of the host: {names}" if names else "no guest of the host's own runs")
         case RunStarted():
             what = f"{event.scenario}, control run" if event.control else event.scenario
             return _info(f"run {event.run} started: {what}, size {event.size}, {plural(event.cells, 'cell')}")

@@ -8,7 +8,7 @@ from typing import Any
 from vmlab.analysis.record.accelerators import accelerators_of
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart, SpeedDocument
 from vmlab.model.ordered import ordered_note, ordered_sentences
-from vmlab.model.run import EMULATED, Outcome
+from vmlab.model.run import EMULATED, OF_HOST, Outcome
 from vmlab.report.grid import WIDTH, paragraph
 from vmlab.report.words import moment, plural
 
@@ -63,6 +63,8 @@ def _emulation_notes(accelerators: Collection[str | None], part: str) -> list[st
 
 def _what(document: RunDocument) -> list[str]:
     run, cells = document["run"], document["cells"]
+    if run["size"] == OF_HOST:
+        return ["a recording of the host and its own guests"]
     tiles = _tiles(cells)
     guests = sorted({cell["provision"]["guests"] for cell in cells} - {0})
     parts = [run["scenario"] or "a run without a name"]

@@ -12,6 +12,8 @@ from vmlab.system.given_file import read_given
 
 LOCK = "lock"
 PROCESSES = "runner.json"
+RECORDER = "recorder_pid"
+"""The process of a recording of the host, which is no run of a lab."""
 _MOST_NOTED = 65536
 
 
@@ -42,3 +44,8 @@ def process_ids(folder: Path) -> dict[str, int]:
     if not isinstance(noted, dict):
         return {}
     return {name: value for name, value in noted.items() if isinstance(value, int)}
+
+
+def is_recording(folder: Path) -> bool:
+    """Whether the run in `folder` is a recording of the host."""
+    return RECORDER in process_ids(folder)

@@ -107,6 +107,24 @@ class RunWriter:
         """Keep one packed sample; `wall` in seconds since the epoch, `mono` in seconds of the monotonic clock."""
         self._insert("INSERT INTO samples (layout, wall, mono, body) VALUES (?, ?, ?, ?)", (layout, wall, mono, blob))
 
+    def drop_samples(self, until_mono: float) -> int:
+        """Remove the samples up to a moment; how many. Their room in the file is used for those to come."""
+        with self._store_errors():
+            if self._open is None:
+                raise StoreError(f"cannot write {self.path}: it is closed")
+            return self._open.execute("DELETE FROM samples WHERE mono <= ?", (until_mono,)).rowcount
+
+    def used_bytes(self) -> int:
+        """What the store's pages hold, in bytes; what was removed from it does not count."""
+        with self._store_errors():
+            if self._open is None:
+                raise StoreError(f"cannot write {self.path}: it is closed")
+            size, pages, free = (
+                int(self._open.execute(f"PRAGMA {name}").fetchone()[0])
+                for name in ("page_size", "page_count", "freelist_count")
+            )
+        return size * (pages - free)
+
     def document(self, name: str, text: str) -> None:
         """Keep a text by its name, such as ``scenario``; a later text of the same name replaces it."""
         self._insert("INSERT OR REPLACE INTO documents (name, body) VALUES (?, ?)", (name, text))

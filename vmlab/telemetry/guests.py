@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from vmlab.telemetry.guest_readings import GuestRates, GuestStats
+from vmlab.telemetry.guest_readings import GuestCounters, GuestRates, GuestStats
 from vmlab.telemetry.poller import Answer, Ask, Deliver, GuestPoller
 
 _LONGEST_WAIT = 0.25
@@ -59,7 +59,7 @@ class Guests:
     def __init__(self, ask: Ask, interval: float) -> None:
         self._poller = GuestPoller(ask)
         self._rates = GuestRates()
-        self._last: Answer | None = None
+        self._last: Answer[GuestCounters] | None = None
         self._patience = min(_LONGEST_WAIT, interval / 3)
         self._guests: tuple[str, ...] | None = None
         self.names: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class Guests:
             self.names = ("guest_questions_stuck", *self._guests)
         return [float(self._poller.stuck), *values]
 
-    def _well_timed(self, answer: Answer) -> bool:
+    def _well_timed(self, answer: Answer[GuestCounters]) -> bool:
         """Whether the time between the last answer that was used and this one is known well enough for a rate.
 
         Where it is not, the next answer's rates are over the time since the last one that was.

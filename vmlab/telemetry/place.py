@@ -44,7 +44,13 @@ def _disk_of(folder: Path, roots: Roots) -> str | None:
     nearest = next((place for place in (folder, *folder.absolute().parents) if place.exists()), None)
     if nearest is None:
         return None
-    device = nearest.stat().st_dev
+    return whole_disk_of(nearest.stat().st_dev, roots)
+
+
+def whole_disk_of(device: int, roots: Roots) -> str | None:
+    """The kernel's name of the whole disk behind a device number, or below a file system that has no number of its own;
+    None where it is not known.
+    """
     link = roots.sys / "dev/block" / f"{os.major(device)}:{os.minor(device)}"
     return _whole_disk(link) or _mounted_from(device, roots)
 

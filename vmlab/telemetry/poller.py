@@ -6,26 +6,30 @@ import time
 from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from vmlab.telemetry.guest_readings import GuestAnswers, GuestCounters, GuestStats
 
 _MOST_STUCK = 4
 _PATIENCE_SECONDS = 1.0
 
+Found = TypeVar("Found")
+"""What the hypervisor answers."""
+Cut = TypeVar("Cut")
+"""What is kept of it."""
 Deliver = Callable[[GuestStats | Exception], None]
 """Takes the answer to one question, or its error, in any thread."""
 Ask = Callable[[Deliver], None]
 """Puts one question to the hypervisor and returns at once. The answer may come before it returns, later, or never."""
 
 
-class Answer(NamedTuple):
+class Answer(NamedTuple, Generic[Cut]):
     """The answer to a question that was put at `asked` and answered at `given`, or its error."""
 
     question: int
     asked: float
     given: float
-    counters: GuestCounters | None
+    counters: Cut | None
     error: Exception | None
 
     @property
@@ -39,18 +43,25 @@ class Answer(NamedTuple):
         return (self.given - self.asked) / 2
 
 
-class GuestPoller:
+class Poller(Generic[Found, Cut]):
     """Asks each time that `answer` is called. All but what `ask` is given to deliver with is for one thread.
 
-    A question without an answer after a second is left behind, and the next tick asks again: libvirt's NOWAIT then
+    `cut` takes from an answer what is needed of it. A question without an answer after `patience` seconds is left
+    behind, and the next tick asks again: libvirt's NOWAIT then
     skips the guest that holds up the first one. At most four are left behind; then there are no figures until one of
     them is answered.
     """
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(
+        self,
+        ask: Callable[[Callable[[Found | Exception], None]], None],
+        cut: Callable[[Found], Cut],
+        patience: float = _PATIENCE_SECONDS,
+    ) -> None:
         self._ask = ask
-        self._figures = GuestAnswers()
-        self._answers: SimpleQueue[Answer] = SimpleQueue()
+        self._cut = cut
+        self._patience = patience
+        self._answers: SimpleQueue[Answer[Cut]] = SimpleQueue()
         self._question = 0
         self._asked_at: float | None = None
         self._stuck: set[int] = set()
@@ -60,14 +71,14 @@ class GuestPoller:
         """How many questions were left behind and have no answer yet."""
         return len(self._stuck)
 
-    def answer(self, seconds: float) -> Answer | None:
+    def answer(self, seconds: float) -> Answer[Cut] | None:
         """The newest answer that was not returned before; waits up to `seconds` for one, None where none came."""
         late = None
         # This thread alone takes answers, so one that is there stays; an empty queue would cost an exception.
         while not self._answers.empty():
             late = self._wanted(self._answers.get()) or late
         if self._asked_at is not None:
-            if time.monotonic() - self._asked_at < _PATIENCE_SECONDS:
+            if time.monotonic() - self._asked_at < self._patience:
                 return self._wait(seconds)
             self._stuck.add(self._question)
             self._asked_at = None
@@ -81,7 +92,7 @@ class GuestPoller:
             self._deliver(self._question, self._asked_at, error)
         return self._wait(seconds) or late
 
-    def _wait(self, seconds: float) -> Answer | None:
+    def _wait(self, seconds: float) -> Answer[Cut] | None:
         until = time.monotonic() + seconds
         while True:
             try:
@@ -91,7 +102,7 @@ class GuestPoller:
             if self._wanted(answer):
                 return answer
 
-    def _wanted(self, answer: Answer) -> Answer | None:
+    def _wanted(self, answer: Answer[Cut]) -> Answer[Cut] | None:
         """The answer, where nobody has given up waiting for it."""
         self._stuck.discard(answer.question)
         if answer.question != self._question:
@@ -99,14 +110,21 @@ class GuestPoller:
         self._asked_at = None
         return answer
 
-    def _deliver(self, question: int, asked: float, found: GuestStats | Exception) -> None:
+    def _deliver(self, question: int, asked: float, found: Found | Exception) -> None:
         """Keep what came of a `question`, cut down in the thread that has its hundreds of objects in its cache."""
         given = time.monotonic()
         if isinstance(found, Exception):
             self._answers.put(Answer(question, asked, given, None, found))
             return
         try:
-            answer = Answer(question, asked, given, self._figures.counters(found), None)
+            answer = Answer(question, asked, given, self._cut(found), None)
         except Exception as error:  # noqa: BLE001 - the recorder reports an unexpected form too
             answer = Answer(question, asked, given, None, error)
         self._answers.put(answer)
+
+
+class GuestPoller(Poller[GuestStats, GuestCounters]):
+    """Asks for the lab's guests."""
+
+    def __init__(self, ask: Ask) -> None:
+        super().__init__(ask, GuestAnswers().counters)

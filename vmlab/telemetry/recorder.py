@@ -11,6 +11,7 @@ from queue import SimpleQueue
 from vmlab.model.names import BRIDGE
 from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
 from vmlab.telemetry.cpu_speed import CpuSpeed
+from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.guests import Guests
 from vmlab.telemetry.host.ordered_host import GroupFiles
 from vmlab.telemetry.host_groups import Notify, Readings, host_groups
@@ -32,9 +33,9 @@ class Recorder:
     libvirt's bulk statistics; it returns at once, and the answer may never come. `network` is the lab's bridge, `disks`
     are the folders of the lab's disk files. `scope` defines the CPU time of the lab: that of all processes of this PID
     namespace, or of this process alone. The process `apart`, of an emulated disk, is counted by itself. `ordered` is
-    the ordered host, if there is one. With `speed` a probe traces the speed of the CPUs. `notify` gets one
-    line for each group that cannot be read; any thread may call it. Raises ValueError for an interval outside these
-    bounds.
+    the ordered host, if there is one. With `speed` a probe traces the speed of the CPUs. `domains` reads the host's own
+    guests. `notify` gets one line for each group that cannot be read; any thread may call it. Raises ValueError for an
+    interval outside these bounds.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Recorder:
         apart: int | None = None,
         ordered: GroupFiles | None = None,
         speed: bool = False,
+        domains: Domains | None = None,
         roots: Roots | None = None,
         clocks: Clocks | None = None,
     ) -> None:
@@ -66,6 +68,8 @@ class Recorder:
         groups = host_groups(roots or Roots(), disks, network, scope, notify, apart, ordered)
         if guests is not None:
             groups.append(Guests(guests, interval))
+        if domains is not None:
+            groups.append(domains)
         self._speed = CpuSpeed(notify) if speed else None
         if self._speed is not None:
             groups.append(self._speed)

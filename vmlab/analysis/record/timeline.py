@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from vmlab.model.domain import Domain
 from vmlab.model.event import (
     AnotherRunSeen,
     CacheProved,
@@ -19,6 +20,7 @@ from vmlab.model.event import (
     CellStarted,
     CommandReceived,
     DiskLatencyRead,
+    DomainsSeen,
     Event,
     FiguresRemade,
     GuestInspected,
@@ -228,6 +230,8 @@ class RunTimeline:
     notices: list[Notice] = field(default_factory=list)
     others: list[AnotherRunSeen] = field(default_factory=list)
     added_images: dict[str, str] = field(default_factory=dict)
+    domains: dict[str, Domain] = field(default_factory=dict)
+    """The host's own guests that were seen, by name, each as it was seen last."""
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Self:
@@ -274,6 +278,8 @@ class RunTimeline:
             case RepeatsEnded():
                 self.repeats_ended = event
                 self.cells_planned = event.cells
+            case DomainsSeen():
+                self.domains |= {one.name: one for one in map(Domain.from_json, event.domains)}
             case RunnerFinished():
                 self.finished = event
             case RunEnded():

@@ -18,12 +18,15 @@ from vmlab.cli.gate_options import GateOptions, gate_options
 from vmlab.cli.named_runs import named_sides, split_cell
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.model.errors import ExitCode, UsageError
+from vmlab.model.event import RunStarted
+from vmlab.model.run import OF_HOST
 from vmlab.model.visible import visible_values
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.gate_text import gate_text
 from vmlab.report.grid import paragraph
 from vmlab.report.headline import explanation
 from vmlab.report.run.cell_text import cell_text, raw_text
+from vmlab.report.run.recording_text import compared_recordings
 from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run
@@ -192,6 +195,10 @@ def compare(
         name, named = split_cell(runs[0])
         _show_reference(name, named if cell is None else cell, raw=False, as_json=as_json)
         return ExitCode.PASSED
+    plain = not (as_json or gate.conditions or control is not None or cell is not None)
+    if len(runs) > 1 and plain and (recordings := _recordings(runs)):
+        write_figures("\n".join(compared_recordings(recordings, page_width())) + "\n")
+        return ExitCode.PASSED
     noise = None if control is None else noise_of(_document(resolve_run(control)))
     comparison = gate.judged(comparing.compare(list(_sides(runs, cell, whole=explain)), noise))
     if as_json:
@@ -200,6 +207,26 @@ def compare(
         explained = _explained(comparison) if explain else ""
         write_figures(comparison_table(comparison, page_width()) + explained + gate_text(comparison, page_width()))
     return gate.told(comparison, as_json=as_json)
+
+
+def _recordings(references: Sequence[str]) -> list[tuple[str, RunDocument]]:
+    """Label and document of each run where all are recordings of the host; [] where none is.
+
+    Raises UsageError where some are.
+    """
+    runs = [run for side in named_sides(references, None) for run in side.runs]
+    with_size = [(run.name, run.store, _is_recording(run.store)) for run in runs]
+    if not any(recorded for *_, recorded in with_size):
+        return []
+    if not all(recorded for *_, recorded in with_size):
+        raise UsageError("a recording of the host is compared with other recordings, and not with runs")
+    return [(name, visible_values(_document(store, whole=True))) for name, store, _ in with_size]
+
+
+def _is_recording(store: Path) -> bool:
+    with RunReader(store) as reader:
+        first = next((event for _, event in reader.events(kinds=(RunStarted,))), None)
+    return isinstance(first, RunStarted) and first.size == OF_HOST
 
 
 def _explained(comparison: Comparison) -> str:

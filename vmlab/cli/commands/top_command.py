@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from queue import SimpleQueue
+from typing import Any
 
 import click
 
 from vmlab.cli.diagnostics import say
+from vmlab.cli.domain_lines import domain_lines
 from vmlab.cli.output import write_json_line, write_screen, write_text
 from vmlab.cli.top_view import host_lines
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample
 from vmlab.model.units import parse_seconds
 from vmlab.model.visible import Control
+from vmlab.telemetry.domains.domains import Domains
+from vmlab.telemetry.domains.hurting import DomainState, Recent, host_limits, ranked
 from vmlab.telemetry.recorder import Recorder
+from vmlab.telemetry.source import THE_HOST
 
 SCHEMA = "vmlab.top/1"
 _HOME, _END_OF_LINE, _BELOW = Control("\x1b[H"), Control("\x1b[K\n"), Control("\x1b[J")
@@ -37,30 +42,82 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
 @click.option("--interval", default="1 s", show_default=True, callback=_seconds, help="Sampling interval, from 20 ms.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Number of samples [default: until Ctrl-C].")
 def top(as_json: bool, interval: float, count: int | None) -> None:
-    """Watch this host live: CPU, memory, disks, KSM and pressure, without any run."""
+    """Watch this host live: CPU, memory, disks, KSM, pressure, and the host's own guests, without any run."""
     samples: SimpleQueue[Sample] = SimpleQueue()
+    watched = _Watched(Domains(THE_HOST, notify=_note))
     try:
         recorder = Recorder(
-            interval, samples.put, None, None, [runs_folder()], notify=_note, scope="process", speed=True
+            interval,
+            samples.put,
+            None,
+            None,
+            [runs_folder()],
+            notify=_note,
+            scope="process",
+            speed=True,
+            domains=watched.group,
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     recorder.start()
     try:
         if as_json:
-            _follow(samples, count, lambda sample: write_json_line(json_object(sample)))
+            _follow(samples, count, lambda sample: write_json_line(json_object(sample, watched.states(sample))))
         elif sys.stdout.isatty():
-            _on_screen(samples, count)
+            _on_screen(samples, count, watched)
         else:
-            _follow(samples, count, lambda sample: write_text("\n".join([_time(sample), *host_lines(sample), ""])))
+            _follow(samples, count, lambda sample: write_text("\n".join([_time(sample), *watched.lines(sample), ""])))
     finally:
         recorder.stop()
 
 
-def json_object(sample: Sample) -> dict[str, str | float | None]:
+class _Watched:
+    """The host's own guests beside the samples of the host."""
+
+    def __init__(self, group: Domains) -> None:
+        self.group = group
+        self._recent = Recent()
+
+    def states(self, sample: Sample) -> list[DomainState]:
+        """Of the newest samples, this one included."""
+        self._recent.take(sample)
+        return ranked(self._recent.get, self.group.domains)
+
+    def lines(self, sample: Sample) -> list[str]:
+        """The host, then its guests."""
+        states = self.states(sample)
+        limits = host_limits(self._recent.get, self.group.domains)
+        return [*host_lines(sample), *domain_lines(states, sample.get("domains_of_labs"), limits)]
+
+
+def json_object(sample: Sample, states: Iterable[DomainState] = ()) -> dict[str, Any]:
     """The object of one tick: the keys of a cell's ``host`` and more; null for what could not be read."""
-    values = {name: value if math.isfinite(value) else None for name, value in sample.host().items()}
-    return {"schema": SCHEMA, "wall": sample.wall, "mono": sample.mono, **values}
+    values = _finite(sample.host())
+    domains = [_domain_object(state) for state in states]
+    return {"schema": SCHEMA, "wall": sample.wall, "mono": sample.mono, **values, "domains": domains}
+
+
+def _domain_object(state: DomainState) -> dict[str, Any]:
+    """A domain: who it is, what it takes and lacks, its figures, and its disks with theirs."""
+    body = state.domain.to_json()
+    take = state.take
+    disks = [{**disk, **_finite(_bare(state.disks[disk["target"]]))} for disk in body.pop("disks")]
+    return {
+        **body,
+        "takes": None if take is None else {"resource": take.resource, "percent": take.percent, "short": take.is_short},
+        "at_limit": [limit.words for limit in state.limits],
+        **_finite(_bare(state.figures)),
+        "disks": disks,
+    }
+
+
+def _bare(figures: Mapping[str, float]) -> dict[str, float]:
+    """Without the beginning that all of them have."""
+    return {name.removeprefix("domain_"): value for name, value in figures.items()}
+
+
+def _finite(figures: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: value if math.isfinite(value) else None for name, value in figures.items()}
 
 
 def _follow(samples: SimpleQueue[Sample], count: int | None, show: Callable[[Sample], None]) -> None:
@@ -70,11 +127,11 @@ def _follow(samples: SimpleQueue[Sample], count: int | None, show: Callable[[Sam
         seen += 1
 
 
-def _on_screen(samples: SimpleQueue[Sample], count: int | None) -> None:
+def _on_screen(samples: SimpleQueue[Sample], count: int | None, watched: _Watched) -> None:
     """Draw over the last picture, on the terminal's alternate screen; the normal screen is restored at the end."""
 
     def show(sample: Sample) -> None:
-        lines = [_time(sample), "", *host_lines(sample), "", "Ctrl-C ends."]
+        lines = [_time(sample), "", *watched.lines(sample), "", "Ctrl-C ends."]
         write_screen(_HOME, *(part for line in lines for part in (line, _END_OF_LINE)), _BELOW)
 
     write_screen(_OTHER_SCREEN)

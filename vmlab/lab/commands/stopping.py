@@ -14,7 +14,7 @@ from pathlib import Path
 from vmlab.lab.commands.command_socket import NotAnswering, NotListening, send_command
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
-from vmlab.store.life import is_alive
+from vmlab.store.life import is_alive, is_recording
 from vmlab.store.runs import run_folders
 from vmlab.system.processes import command_line, signal_process
 
@@ -27,12 +27,13 @@ _NEWBORN_SECONDS = 0.5
 
 
 def living_run(*, or_newest: bool = False) -> RunFolder:
-    """The run that is under way, where there is none the newest if asked.
+    """The run that is under way, where there is none the newest if asked. A recording counts where there is no other.
 
     Raises UsageError where there is none of either, and with their names where several are under way.
     """
     folders = run_folders()
     living = [path for path in folders if is_alive(path)] or (folders[:1] if or_newest else [])
+    living = [path for path in living if not is_recording(path)] or living
     if not living:
         raise UsageError("no run is under way; `vmlab ls` lists those that are over")
     if len(living) > 1:

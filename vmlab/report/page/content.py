@@ -332,6 +332,9 @@ def cell_chart(course: CellCourse, prefix: str) -> etree._Element:
             lines = [Line(one.short, values=_added(course, one, chart.factor), idle=one.idle) for one in known]
             top = limit if chart.chart == "Ordered memory" else chart.top
             drawn.tracks.append(Track(chart.track, seconds, lines, stacked=chart.stacked, top=top))
+    for label, guests in course.guests:
+        lines = [Line(name, values=one.values) for name, one in guests.items()]
+        drawn.tracks.append(Track(label, [one.seconds for one in guests.values()], lines))
     return timeline(drawn, prefix)
 
 

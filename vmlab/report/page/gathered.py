@@ -14,9 +14,13 @@ from vmlab.model.ordered import of_emulated_disk, ordered_words
 from vmlab.model.results import RawOutput
 from vmlab.model.run import Phase
 from vmlab.model.visible import visible, visible_line, visible_values
+from vmlab.report.run.recording_text import domains_of
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import series
 
+_OF_GUESTS = (("guests' CPU %", "domain_cpu_percent"), ("guests' await ms", "domain_disk_await_ms"))
+_MOST_GUESTS = 7
+"""Of more guests those that used least CPU time have no line."""
 _MOST_TICKS = 150
 """Ticks of a longer cell are averaged to so many: a chart is not wider."""
 
@@ -33,13 +37,15 @@ class Course:
 class CellCourse:
     """A cell over time: its phases and workloads as name, beginning and end in seconds, and courses by name.
 
-    `marks` are moments at which it was changed, with what it was changed to.
+    `marks` are moments at which it was changed, with what it was changed to. `guests` are figures of the host's own
+    guests in a recording, each with its label and the course of each guest.
     """
 
     phases: tuple[tuple[str, float, float], ...]
     workloads: tuple[tuple[str, float, float], ...]
     values: Mapping[str, Course]
     marks: tuple[tuple[float, str], ...] = ()
+    guests: tuple[tuple[str, Mapping[str, Course]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +97,22 @@ def _courses(reader: RunReader, document: RunDocument, names: Sequence[str]) -> 
                 workloads=tuple(_worked(cell, own)),
                 values={name: _course(reader, name, began, _span(name, own, ordered)) for name in names},
                 marks=tuple(_marks(cell, own)),
+                guests=tuple(_guests(reader, document, began, (own[0].since, own[-1].until))),
             )
     return found
+
+
+def _guests(
+    reader: RunReader, document: RunDocument, began: float, span: tuple[float, float]
+) -> Iterator[tuple[str, Mapping[str, Course]]]:
+    """The courses of those guests of the host's own that used most CPU time; nothing where none is recorded."""
+    for label, metric in _OF_GUESTS:
+        courses = {
+            domain["name"]: _course(reader, f"{metric}[{domain['name']}]", began, span)
+            for domain in domains_of(document)[:_MOST_GUESTS]
+        }
+        if known := {name: course for name, course in courses.items() if course.seconds}:
+            yield label, known
 
 
 def _span(name: str, spans: Sequence[PhaseSpan], ordered: Sequence[str]) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.comparison.result_table import Entry, ResultTable, result_tables
 from vmlab.analysis.figures.table_layout import in_written_order
 from vmlab.analysis.record.accelerators import accelerator_of, accelerators_of
-from vmlab.analysis.shape import CellDocument
+from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import ordered_words
 from vmlab.model.visible import visible_values
@@ -43,6 +43,7 @@ from vmlab.report.page.content import (
 )
 from vmlab.report.page.elements import Part, chart_figure, chart_grid, el, marked
 from vmlab.report.page.gathered import Gathered, each_a_side
+from vmlab.report.page.recorded import recorded_parts
 from vmlab.report.page.theme import style_sheet
 from vmlab.report.run.cell_text import cell_lines, order_sentence
 from vmlab.report.run.notice_text import at_best_notes, short_notices
@@ -98,7 +99,7 @@ def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterato
     charts = result_charts(document, prefix)
     whole = places_chart(document, f"{prefix}w-")
     first, more = ([whole], charts) if whole else (charts[:2], charts[2:])
-    said = el("div", *(_said(text) for text in answers(document)), class_="answer")
+    said = el("div", *(_said(text) for text in _answers(document)), class_="answer")
     yield el("h1", run.summary or what)
     yield el("p", what, class_="sub") if run.summary else el("span")
     for line in rest:
@@ -106,17 +107,22 @@ def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterato
     yield el("div", said, chart_grid(first, words), class_="first")
     yield from _targets(run)
     yield from _validity(run)
-    yield el("h2", "Figures")
-    yield el("p", _meaning(run), class_="note")
-    yield from (_table(table) for table in result_tables(document))
+    if document["recording"] is not None:
+        yield from recorded_parts(document)
+    else:
+        yield el("h2", "Figures")
+        yield el("p", _meaning(run), class_="note")
+        yield from (_table(table) for table in result_tables(document))
     more = [*more, *axis_charts(document, prefix)]
     if more:
         yield chart_grid(more, words)
     yield from _scores(run)
     hosts = host_charts(document, prefix)
     if hosts:
-        yield el("h2", "The host while the workloads ran")
+        recorded = document["recording"] is not None
+        yield el("h2", "The host" if recorded else "The host while the workloads ran")
         means = "Means over the time in which the workloads ran, and over repeats."
+        means = "Means over the recording." if recorded else means
         saved = [
             cell["host"]["ksm_saved_bytes"]["max"] for cell in document["cells"] if "ksm_saved_bytes" in cell["host"]
         ]
@@ -132,6 +138,11 @@ def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterato
     yield el("h2", "Configuration")
     yield from _configuration(run)
     yield from _raw(run, characters)
+
+
+def _answers(document: RunDocument) -> Iterable[str]:
+    """What the run says; a recording compares nothing."""
+    return () if document["recording"] is not None else answers(document)
 
 
 def _said(text: str) -> etree._Element:

@@ -10,7 +10,7 @@ from vmlab.analysis.figures.intent import WORKLOADS
 from vmlab.analysis.figures.table_layout import TableLayout, layout_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import absent_words, axes_words, axis_word
-from vmlab.model.run import WARM_UP, AxisValue
+from vmlab.model.run import OF_HOST, WARM_UP, AxisValue
 from vmlab.model.visible import visible_values
 from vmlab.report.bound_text import limits_lines, unpassed_lines
 from vmlab.report.grid import WIDTH, paragraph
@@ -21,6 +21,7 @@ from vmlab.report.run.host_rows import host_lines
 from vmlab.report.run.latency_text import latency_lines
 from vmlab.report.run.named import named_differences, named_figures
 from vmlab.report.run.notice_text import short_notices
+from vmlab.report.run.recording_text import recording_lines
 from vmlab.report.run.score_rows import score_lines, score_notes
 from vmlab.report.run.target_text import missed_sentence, target_lines
 from vmlab.report.run.tiles_text import tiles_lines
@@ -41,6 +42,9 @@ def run_table(document: RunDocument, width: int = WIDTH) -> str:
 
 def table_lines(document: RunDocument, width: int) -> list[str]:
     """The tables and the notes of a run without its heading; every text of `document` has to be visible."""
+    if document["run"]["size"] == OF_HOST:
+        said = [line for note in short_notices(document["run"]["notices"]) for line in paragraph(note, width, "  ")]
+        return [*recording_lines(document, width), *_section(said)]
     layout = layout_of(document)
     lines: list[str] = []
     for block in layout.blocks:

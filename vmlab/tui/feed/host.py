@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample
+from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.recorder import Recorder
+from vmlab.telemetry.source import THE_HOST
 from vmlab.tui.feed.messages import HostProblem, HostSampled, PostMessage
 
 INTERVAL = 1.0
@@ -15,6 +17,7 @@ class HostFeed:
 
     def __init__(self, post: PostMessage) -> None:
         self._post = post
+        self._domains = Domains(THE_HOST, notify=self._host_problem_found)
         self._recorder = Recorder(
             INTERVAL,
             self._sampled,
@@ -24,6 +27,7 @@ class HostFeed:
             notify=self._host_problem_found,
             scope="process",
             speed=True,
+            domains=self._domains,
         )
 
     def start(self) -> None:
@@ -35,7 +39,7 @@ class HostFeed:
         self._recorder.stop()
 
     def _sampled(self, sample: Sample) -> None:
-        self._post(HostSampled(sample))
+        self._post(HostSampled(sample, self._domains.domains))
 
     def _host_problem_found(self, text: str) -> None:
         self._post(HostProblem(text))

@@ -12,7 +12,7 @@ from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import Event, RunEnded, RunStarted, WorkloadProgressed
 from vmlab.model.sample import Sample, SampleNames
-from vmlab.store.life import is_alive
+from vmlab.store.life import is_alive, is_recording
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import STORE, run_folders
 from vmlab.store.samples import samples
@@ -149,4 +149,5 @@ class _Following:
 
 
 def _newest_alive() -> Path | None:
-    return next((folder for folder in run_folders()[:20] if is_alive(folder)), None)
+    # A recording is watched where it is opened, as Live reads the host itself.
+    return next((folder for folder in run_folders()[:20] if is_alive(folder) and not is_recording(folder)), None)

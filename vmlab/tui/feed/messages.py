@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from vmlab.model.domain import Domain
     from vmlab.model.event import Event
     from vmlab.model.sample import Sample
     from vmlab.tui.state.run_state import PastTimes
@@ -18,11 +19,12 @@ PostMessage = Callable[[Message], object]
 
 
 class HostSampled(Message, bubble=False):
-    """The console itself read the host."""
+    """The console itself read the host, and `domains`, its own guests."""
 
-    def __init__(self, sample: Sample) -> None:
+    def __init__(self, sample: Sample, domains: tuple[Domain, ...] = ()) -> None:
         super().__init__()
         self.sample = sample
+        self.domains = domains
 
 
 class HostProblem(Message, bubble=False):

@@ -28,10 +28,13 @@ from vmlab.tui.feed.messages import (
     StoreReadFailed,
 )
 from vmlab.tui.screens.run_keys import RUN_KEYS
+from vmlab.tui.screens.span_keys import SPAN_KEYS, switch_span
 from vmlab.tui.screens.watch_screen import WatchScreen
+from vmlab.tui.state.history import HOUR, History
 from vmlab.tui.state.views import LogLine, Measured, RunView
 from vmlab.tui.widgets.charts.chart_board import Times
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
+from vmlab.tui.widgets.tables.domain_list import DomainList
 
 if TYPE_CHECKING:
     from vmlab.model.event import CellToCome
@@ -66,12 +69,15 @@ class LiveScreen(WatchScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *RUN_KEYS,
+        *SPAN_KEYS,
+        Binding("enter", "domain", "Domain", show=False, tooltip="The host's own guest that hurts most, in full"),
         Binding("d", "demo", "Demo", show=False, tooltip="Watch the demo, a recorded run of two minutes"),
         Binding("s", "try_it", "Try it", show=False, tooltip="Plan the scenario tile at size smoke"),
     ]
 
     def __init__(self) -> None:
         super().__init__()
+        self.history = History(HOUR)
         self.watched: str | None = None
         """The run that is followed; None while none lives."""
         self._host: HostFeed | None = None
@@ -149,6 +155,7 @@ class LiveScreen(WatchScreen):
     @on(HostSampled)
     def _host_sampled(self, message: HostSampled) -> None:
         self.history.take(message.sample)
+        self.domains = message.domains
         self.changed()
 
     @on(OthersFound)
@@ -260,11 +267,22 @@ class LiveScreen(WatchScreen):
 
     def why_not(self, action: str) -> str:
         """Commands to a run need one."""
+        if action == "domain" and not self.has_class("-domains"):
+            return "no guest of the host's own is seen here"
         if action in ("demo", "try_it") and self.watched is not None:
             return "a run is going on; 2 has all scenarios"
         if action in _OF_A_RUN and self.watched is None:
             return "no run is going on; press 2 to start one"
         return ""
+
+    def action_domain(self) -> None:
+        """The one under the list's cursor, which is the first until it is moved."""
+        if not self.is_refused("domain"):
+            self.query_one(DomainList).action_choose()
+
+    def action_span(self) -> None:
+        """Charts over all that is kept, or over the newest ticks again."""
+        switch_span(self)
 
     def action_demo(self) -> None:
         """The recording that comes with the program."""

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
 from vmlab.model.ordered import EMULATED_DISK
-from vmlab.model.run import RUNNING, Phase
+from vmlab.model.run import OF_HOST, RUNNING, Phase
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.cpu_use import MUCH_PERCENT, outside_share
 from vmlab.tui.state.gauges import TICKS, Gauge, gauges
@@ -23,7 +23,9 @@ from vmlab.tui.widgets.kept import KeptContainer
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.large_strip import LargeStrip
 from vmlab.tui.widgets.painted import Painted
+from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip
+from vmlab.tui.widgets.tables.domain_list import DomainList
 from vmlab.tui.widgets.tables.event_log import EventLog
 from vmlab.tui.widgets.tables.guest_table import METRICS, GuestTable
 from vmlab.tui.widgets.tables.target_meter import TargetMeter
@@ -31,7 +33,9 @@ from vmlab.tui.widgets.tables.tiles_answer import TilesAnswer
 from vmlab.tui.widgets.text_board import TextBoard
 
 if TYPE_CHECKING:
+    from vmlab.model.domain import Domain
     from vmlab.model.event import Event
+    from vmlab.telemetry.domains.hurting import DomainState
     from vmlab.tui.state.run_state import RunState
 
 SHORTEST_REDRAW = 0.25
@@ -70,6 +74,8 @@ class WatchScreen(ConsoleScreen):
         self._drawn_at = 0.0
         self._due: Timer | None = None
         self._unhurried = False
+        self.domains: tuple[Domain, ...] = ()
+        """The host's own guests, where the figures come with theirs."""
         self.others = ""
         """The runs of other users or state folders that measure on this host."""
         self.readiness = ""
@@ -86,6 +92,7 @@ class WatchScreen(ConsoleScreen):
         with KeptContainer(id="middle"):
             yield ChartBoard(id="charts").titled("Host")
             yield GuestTable(id="guests").titled("Guests")
+            yield DomainList(id="domains").titled("Domains")
             yield TargetMeter(id="targets").titled("Targets")
         yield TextBoard(id="loop").titled("Loop: the newest verified round")
         yield EventLog(id="log").titled("Events")
@@ -122,6 +129,8 @@ class WatchScreen(ConsoleScreen):
         if self.state is not None:
             for event in events:
                 self.state.apply(event)
+            if self.state.domains is not None:
+                self.domains = self.state.domains
 
     def changed(self, *, unhurried: bool = False) -> None:
         """Something arrived: draw now, or as soon as the last picture is old enough."""
@@ -162,6 +171,7 @@ class WatchScreen(ConsoleScreen):
         charts.show(self.history, run.switched, run.moments, *self.counted(run))
         self._draw_latency()
         self._draw_guests(run)
+        self._draw_domains(run)
         self._draw_measured(run)
         self._draw_large(run)
         self._draw_loop(run)
@@ -249,6 +259,34 @@ class WatchScreen(ConsoleScreen):
         history = self.history if self.has_class("-wide") else None
         self.query_one(GuestTable).show(run.guests, figures, self.now(), self.hint(run), run.cells, history)
 
+    def states(self) -> list[DomainState]:
+        """The host's own guests by the newest figures, the one first that hurts most."""
+        from vmlab.telemetry.domains.hurting import SPAN, Recent, ranked
+
+        return ranked(Recent(self.history.newest(SPAN)).get, self.domains)
+
+    def _draw_domains(self, run: RunView) -> None:
+        """In the place of a run's guests, where there is no run or it is a recording of the host."""
+        shown = bool(self.domains) and (not run.id or run.size == OF_HOST)
+        listed = self.query_one(DomainList)
+        if shown != self.has_class("-domains"):
+            self.set_class(shown, "-domains")
+            if shown and self.focused is None:
+                # There is one list here, so arrows and Enter are for it.
+                listed.focus()
+        if shown:
+            from vmlab.telemetry.domains.hurting import SPAN, Recent, host_limits
+
+            limits = host_limits(Recent(self.history.newest(SPAN)).get, self.domains)
+            listed.show_states(self.states(), limits)
+
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        """Enter on one of the host's own guests."""
+        if self.has_class("-domains") and message.key:
+            from vmlab.tui.screens.domain_screen import DomainScreen
+
+            self.app.push_screen(DomainScreen(self, message.key))
+
     def hint(self, run: RunView) -> tuple[str, ...]:
         """The text in place of the tiles."""
         if run.id and run.outcome == "running":
@@ -258,7 +296,8 @@ class WatchScreen(ConsoleScreen):
 
     def table_text(self) -> str:
         """What `y` copies: the tiles with their figures."""
-        strip, guests = self.query_one(StatusStrip), self.query_one(GuestTable)
+        strip = self.query_one(StatusStrip)
+        guests = self.query_one(DomainList) if self.has_class("-domains") else self.query_one(GuestTable)
         latency = f"{self.query_one('#latency', Painted).text()}\n" if self.has_class("-latency") else ""
         return f"{strip.text()}\n{guests.text()}\n{latency}"
 

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from vmlab.analysis.record.loops import LoopRow, loop_rows
 from vmlab.analysis.record.timeline import CellTimeline, RunTimeline, WorkloadTimeline
 from vmlab.model.axes import axes_words, axis_word
+from vmlab.model.domain import Domain
 from vmlab.model.event import (
     CacheSwitched,
     CellEnded,
     CellsReplanned,
     CellStarted,
     DiskLatencyRead,
+    DomainsSeen,
     Event,
     KsmSwitched,
     PhaseStarted,
@@ -75,6 +77,8 @@ class RunState:
         self._loop: tuple[LoopRow, ...] = ()
         self._changed: CellsReplanned | None = None
         self._abandoned: tuple[float, str] | None = None
+        self.domains: tuple[Domain, ...] | None = None
+        """The host's own guests that run now, in a recording of the host; None in every other run."""
 
     def remember(self, past: PastTimes) -> None:
         """Take over how long workloads took in earlier runs; times of this run itself take precedence."""
@@ -86,6 +90,8 @@ class RunState:
         if isinstance(event, CellStarted) and self._timeline.cell is not None:
             self._past |= passed_times(self._timeline.cell)
         self._timeline.apply(event)
+        if isinstance(event, DomainsSeen):
+            self.domains = tuple(map(Domain.from_json, event.domains))
         moment = _moment(event)
         self._changed = event if isinstance(event, CellsReplanned) else self._changed
         if moment is not None:

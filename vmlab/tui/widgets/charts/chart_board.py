@@ -86,6 +86,8 @@ class ChartBoard(Painted):
         self._counted: Times = None
         self._marked: tuple[int, ...] = ()
         self._looks: dict[tuple[str, ...], _Looks] = {}
+        self.is_whole = False
+        """Whether charts cover all that is kept, several samples in a column, and not the newest alone."""
         self.heads: dict[str, str] = {}
         """The head of every chart by its title and unit, as it was drawn last."""
 
@@ -115,7 +117,12 @@ class ChartBoard(Painted):
     @property
     def span_seconds(self) -> float:
         """How much time a chart covers from left to right."""
-        return self._grid(self.size.width, self.size.height)[1] * 2 * self.history.interval
+        each = self._grid(self.size.width, self.size.height)[1]
+        return each * 2 * self._stretch(each) * self.history.interval
+
+    def _stretch(self, each: int) -> int:
+        """How many samples stand in half a column of charts that are `each` columns wide, as their mean."""
+        return max(1, math.ceil(len(self.history) / (2 * each))) if self.is_whole and each > 0 else 1
 
     @property
     def has_axis(self) -> bool:
@@ -188,7 +195,10 @@ class ChartBoard(Painted):
 
     def _columns(self, each: int) -> dict[int, Moment]:
         last = self.history.last
-        return {} if last is None else columns_of(self._moments, last.mono, 2 * self.history.interval, each)
+        return {} if last is None else columns_of(self._moments, last.mono, self._column_seconds(each), each)
+
+    def _column_seconds(self, each: int) -> float:
+        return 2 * self._stretch(each) * self.history.interval
 
     def _axis(self, across: int, each: int, width: int) -> Strip:
         line = axis_line(self._columns(each), self.span_seconds, each, "|" if self.glyphs.plain else _MARK)
@@ -225,12 +235,14 @@ class ChartBoard(Painted):
 
     def _chart(self, chart: Chart, width: int, height: int) -> list[list[Segment]]:
         drawn = chart.drawn
-        values = [self.history.values(series.drawn, 2 * width) for series in drawn]
+        stretch = self._stretch(width)
+        values = [self.history.values(series.drawn, 2 * width * stretch) for series in drawn]
         last = self._last(chart)
         if self._counted is not None and is_of_disk(chart):
-            counts = [self._counts(sample) for sample in self.history.newest(2 * width)]
+            counts = [self._counts(sample) for sample in self.history.newest(2 * width * stretch)]
             values = [[one if said else math.nan for one, said in zip(each, counts, strict=True)] for each in values]
-        odd = self.history.taken % 2
+        values = [means_of(each, stretch, self.history.taken) for each in values]
+        odd = -(-self.history.taken // stretch) % 2
         if chart.stacked:
             values = [pairs(each, odd=odd) for each in values]
         scale = self._scale(chart, values)
@@ -273,7 +285,10 @@ class ChartBoard(Painted):
     def _marked_columns(self, width: int, odd: int) -> set[int]:
         """The columns that have the first sample after a moment to be marked; `odd` is as in `raster.pairs`."""
         newer = (self.history.newer_than(moment) for moment in self._switched)
-        columns = {width - 1 - (count - 1 + odd) // 2 for count in newer if 0 < count <= len(self.history) - 1}
+        half = self._stretch(width)
+        columns = {
+            width - 1 - ((count - 1) // half + odd) // 2 for count in newer if 0 < count <= len(self.history) - 1
+        }
         return {column for column in columns if column >= 0}
 
     def _keep_head(self, chart: Chart, scale: Scale, head: Sequence[Sequence[Piece]]) -> None:
@@ -307,6 +322,18 @@ class ChartBoard(Painted):
             return textured(values, top, width, height, ascii_only=plain)
         idle = next((place for place, one in enumerate(chart.drawn) if one.idle), None)
         return stack(values, top, width, height, idle)
+
+
+def means_of(values: list[float], count: int, taken: int) -> list[float]:
+    """The means of `count` values each, of those that are known. `taken` values came so far, so that a group stays one
+    as time goes on.
+    """
+    if count == 1:
+        return values
+    first = taken - len(values)
+    groups = groupby(enumerate(values, first), lambda numbered: numbered[0] // count)
+    known = ([value for _, value in group if value == value] for _, group in groups)
+    return [math.fsum(group) / len(group) if group else math.nan for group in known]
 
 
 def _sums(values: Sequence[Sequence[float]]) -> list[float]:

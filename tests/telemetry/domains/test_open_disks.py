@@ -1,0 +1,45 @@
+"""The proof from open files, on this process's own files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from vmlab.model.domain import DomainDisk
+from vmlab.telemetry.domains.open_disks import open_files, with_open_files
+from vmlab.telemetry.source import THE_HOST
+
+OWN = Path("/proc/self")
+
+
+def opened(file: Path, flags: int) -> int:
+    with file.open("wb") as new:
+        new.truncate(2 << 20)
+    return os.open(file, flags)
+
+
+def test_o_direct_is_read_from_the_open_file(tmp_path: Path) -> None:
+    direct, cached = tmp_path / "direct.img", tmp_path / "cached.img"
+    held = [opened(direct, os.O_RDWR | os.O_DIRECT), opened(cached, os.O_RDWR)]
+    try:
+        files = open_files(os.getpid(), THE_HOST)
+        said = [DomainDisk("a", str(direct), cache="writeback"), DomainDisk("b", str(cached), cache="writeback")]
+        wrong, right = with_open_files(said, files, OWN)
+        found = {disk.file: disk for disk in with_open_files([], files, OWN)}
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+    assert (wrong.o_direct, wrong.direct, wrong.cache_words) == (True, True, "direct, not writeback")
+    assert (right.o_direct, right.direct, right.cache_words) == (False, False, "writeback")
+    assert found[str(direct)].cache_words == "direct"
+    assert found[str(cached)].cache_words == "page cache"
+
+
+def test_a_file_that_is_not_open_is_left_as_it_is_said(tmp_path: Path) -> None:
+    disk = DomainDisk("a", str(tmp_path / "gone.img"), cache="none")
+    assert with_open_files([disk], (), OWN) == (disk,)
+    assert disk.direct is True
+
+
+def test_a_process_that_has_ended_has_no_files() -> None:
+    assert open_files(2**22 + 1, THE_HOST) == ()

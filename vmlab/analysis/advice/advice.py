@@ -1,0 +1,155 @@
+"""Advice from a recording: which disks' cache mode matters on this host, with the figures that carry it, or none.
+
+The rules, which docs/how-to/own-hypervisor.md has in words:
+
+- A disk that leaves out the host's page cache (none, directsync), whose guest waited for it, matters where the host has
+  memory for a cache: with writeback the host could take writes in, and keep what is read again.
+- A disk that uses the page cache (writeback, writethrough, unsafe) matters where the cache served a good part of what
+  the guest read: with none that part would have to come from the disk. Where it served next to nothing, none costs the
+  guest nothing of that, and gives the host its memory back.
+- Whatever else is known of a disk carries no advice, and why not is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from vmlab.analysis.advice.disk_evidence import DiskEvidence, evidence_of
+from vmlab.analysis.shape import RunDocument
+from vmlab.model.quantities import format_bytes, format_seconds
+
+LEAST_SECONDS = 60.0
+"""A shorter recording says nothing: it may be any minute of a guest's day."""
+LEAST_BYTES = 16 * 2**20
+"""A guest that moved less has not used its disk."""
+WAITS_QUEUE = 0.5
+"""Requests under way on average, from which on a guest has waited for its disk for a good part of the time."""
+WAITS_MS = 1.0
+"""Milliseconds that a request took on average, from which on there is a wait that memory could shorten."""
+FREE_PERCENT = 10.0
+"""Percent of the host's memory that is available, from which on it has room for a page cache."""
+MUCH_PERCENT, LITTLE_PERCENT = 30.0, 5.0
+"""Percent of what a guest read that the page cache served, from which on it matters, and up to which it does not."""
+KSM_LITTLE_PERCENT, KSMD_MUCH_PERCENT = 1.0, 5.0
+"""Percent of the host's memory that KSM saved, and of a CPU that ksmd used for it."""
+CACHE_RUN = "vmlab run tile --cache none,writeback --repeats 8"
+KSM_RUN = "vmlab run memory-sharing"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What concerns `subject`, a disk or the host's KSM. `matters` is one sentence, `why` has one for each figure.
+
+    `run` is the command that would measure it on this host; empty where there is no advice.
+    """
+
+    subject: str
+    matters: str
+    why: tuple[str, ...] = ()
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Advised:
+    """All advice, and for which disks there is none, with the reason."""
+
+    advice: tuple[Advice, ...]
+    none: tuple[Advice, ...]
+
+
+def advise(document: RunDocument) -> Advised:
+    """Of a recording's document; of another run's all is empty."""
+    recording = document["recording"]
+    if recording is None:
+        return Advised((), ())
+    if recording["seconds"] < LEAST_SECONDS:
+        short = format_seconds(recording["seconds"])
+        return Advised((), (Advice("the recording", f"it is {short} long, and less than a minute says nothing"),))
+    found = [_of_disk(evidence) for evidence in evidence_of(document)] + list(_of_ksm(document))
+    found.sort(key=lambda one: one[0], reverse=True)
+    given = tuple(one for _, one in found if one.run)
+    return Advised(given, tuple(one for _, one in found if not one.run))
+
+
+def _of_disk(disk: DiskEvidence) -> tuple[float, Advice]:
+    """The advice for one disk, and what it weighs: bytes that it moved."""
+    moved = disk.read_bytes + disk.written_bytes
+    if moved != moved:
+        return 0.0, Advice(disk.name, "nothing tells what the guest reads and writes; libvirt would")
+    if disk.direct is None:
+        return 0.0, Advice(disk.name, "its cache mode is not known")
+    if moved < LEAST_BYTES:
+        return moved, Advice(
+            disk.name, f"the guest moved {format_bytes(moved)} in {_time(disk)}, which is next to nothing"
+        )
+    return moved, _direct(disk) if disk.direct else _cached(disk)
+
+
+def _direct(disk: DiskEvidence) -> Advice:
+    waits = _waits(disk)
+    if not (disk.queue >= WAITS_QUEUE and disk.await_ms >= WAITS_MS):
+        return Advice(disk.name, f"cache {disk.cache} costs it little: {waits}")
+    available = (
+        f"{format_bytes(disk.available_bytes)} of the host's memory, {disk.available_percent:.0f} %, was available"
+    )
+    if not disk.available_percent >= FREE_PERCENT:
+        return Advice(disk.name, f"the host has no room for a cache: {available}, and {waits}")
+    moved = f"it read {format_bytes(disk.read_bytes)} and wrote {format_bytes(disk.written_bytes)} in {_time(disk)}"
+    taken = f"{disk.written_percent:.0f} % were writes, which the page cache would take in at once"
+    return Advice(
+        disk.name,
+        f"cache {disk.cache} may cost this guest time: it leaves out the host's page cache, and the guest waited",
+        (waits, f"{moved}: {taken}", *_busy(disk), f"{available} for a page cache"),
+        CACHE_RUN,
+    )
+
+
+def _cached(disk: DiskEvidence) -> Advice:
+    served, asked = disk.served_percent, f"it read {format_bytes(disk.read_bytes)} in {_time(disk)}"
+    if disk.read_bytes < LEAST_BYTES:
+        return Advice(disk.name, f"{asked}, too little to say what the page cache serves")
+    if served != served:
+        return Advice(
+            disk.name, "what the page cache served is not known: its QEMU read of other disks, too, or is not ours"
+        )
+    read = f"{asked}, and its QEMU had {format_bytes(disk.from_disk_bytes)} read from the host's disk"
+    why = f"{read}: the page cache served {served:.0f} %"
+    held = f"the host's page cache held {format_bytes(disk.cached_bytes)}"
+    if served >= MUCH_PERCENT:
+        matters = f"cache {disk.cache} saves this guest reads: with none they would come from the disk"
+        return Advice(disk.name, matters, (why, _waits(disk), *_busy(disk), held), CACHE_RUN)
+    if served <= LITTLE_PERCENT:
+        matters = f"cache {disk.cache} serves next to none of its reads, and keeps them in the host's memory"
+        return Advice(disk.name, matters, (why, *_busy(disk), held), CACHE_RUN)
+    return Advice(disk.name, f"the page cache served {served:.0f} % of its reads, which is neither much nor nothing")
+
+
+def _waits(disk: DiskEvidence) -> str:
+    return f"on average {disk.queue:.2g} of its requests were under way, and each took {disk.await_ms:.2g} ms"
+
+
+def _busy(disk: DiskEvidence) -> Iterator[str]:
+    """What the host's disk below did."""
+    if disk.below and disk.busy_percent == disk.busy_percent:
+        busy = f"the host's disk {disk.below} was busy for {disk.busy_percent:.0f} % of the time"
+        wait = f"{disk.below_await_ms:.2g} ms for a request"
+        yield f"{busy}, with {wait}; it moved {format_bytes(disk.below_bytes)} for all guests and the host itself"
+
+
+def _time(disk: DiskEvidence) -> str:
+    return format_seconds(disk.seconds)
+
+
+def _of_ksm(document: RunDocument) -> Sequence[tuple[float, Advice]]:
+    """KSM that yields next to nothing for the CPU that it takes."""
+    host = next((cell["host"] for cell in document["cells"]), {})
+    known = {"ksm_run", "ksm_saved_bytes", "ksmd_cpu_percent", "memory_total_bytes"} <= host.keys()
+    if not known or host["ksm_run"]["mean"] < 0.5:
+        return []
+    saved, cpu = host["ksm_saved_bytes"]["mean"], host["ksmd_cpu_percent"]["mean"]
+    percent = 100 * saved / host["memory_total_bytes"]["mean"]
+    yields = f"it saved {format_bytes(saved)}, {percent:.1f} % of the memory, for {cpu:.1f} % of a CPU (ksmd)"
+    if percent < KSM_LITTLE_PERCENT and cpu >= KSMD_MUCH_PERCENT:
+        return [(saved, Advice("KSM", "KSM takes CPU here and saves next to nothing", (yields,), KSM_RUN))]
+    return [(saved, Advice("KSM", yields))]

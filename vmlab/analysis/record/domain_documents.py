@@ -1,0 +1,78 @@
+"""The host's own guests over a recording: each with its means, and the host's disks below their files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from vmlab.analysis.shape import AggregateDocument, DomainDiskDocument, DomainDocument, RecordingDocument
+from vmlab.model.domain import Domain, DomainDisk
+from vmlab.model.sample import Sample, split_name
+from vmlab.telemetry.domains.domain_rates import METRICS, OF_DISK
+from vmlab.telemetry.host.disk import METRICS as OF_HOST_DISK
+from vmlab.telemetry.sample_summary import Summary, seconds_within, summarise
+
+Found = Mapping[str, Summary]
+
+
+def recording_document(
+    samples: Sequence[Sample], domains: Iterable[Domain], since: float, until: float
+) -> RecordingDocument:
+    """Every domain that was seen from `since` to `until` on the monotonic clock, by name, and the host's disks.
+
+    `seconds` are those of the samples that are there: the oldest of a long recording are dropped.
+    """
+    domains = list(domains)
+    found = summarise(samples, since, until, instances=True, names=_Wanted(domains))
+    return {
+        "seconds": sum(seconds for one in samples if (seconds := seconds_within(one, since, until)) > 0),
+        "domains": [_domain(one, found) for one in sorted(domains, key=lambda one: one.name)],
+        "disks": {below: _figures(found, OF_HOST_DISK, below) for below in _below(domains)},
+    }
+
+
+class _Wanted:
+    """The names of values that are about domains, or about the host's disks below their files."""
+
+    def __init__(self, domains: Iterable[Domain]) -> None:
+        self._below = _below(domains)
+
+    def __contains__(self, name: object) -> bool:
+        metric, instance = split_name(str(name))
+        return metric.startswith("domain_") or (metric in OF_HOST_DISK and instance in self._below)
+
+
+def _below(domains: Iterable[Domain]) -> list[str]:
+    return sorted({disk.below for domain in domains for disk in domain.disks if disk.below})
+
+
+def _domain(domain: Domain, found: Found) -> DomainDocument:
+    return {
+        "name": domain.name,
+        "source": domain.source,
+        "vcpus": domain.vcpus,
+        "memory_bytes": domain.memory_bytes,
+        "accelerator": domain.accelerator,
+        "figures": _figures(found, METRICS, domain.name),
+        "disks": [_disk(domain, disk, found) for disk in domain.disks],
+    }
+
+
+def _disk(domain: Domain, disk: DomainDisk, found: Found) -> DomainDiskDocument:
+    return {
+        "target": disk.target,
+        "file": disk.file,
+        "format": disk.format,
+        "cache": disk.cache,
+        "o_direct": disk.o_direct,
+        "below": disk.below,
+        "figures": _figures(found, OF_DISK, f"{domain.name}/{disk.target}"),
+    }
+
+
+def _figures(found: Found, metrics: Iterable[str], instance: str) -> dict[str, AggregateDocument]:
+    """By metric without ``domain_``; what was never read is left out."""
+    known = {metric: found[name] for metric in metrics if (name := f"{metric}[{instance}]") in found}
+    return {
+        metric.removeprefix("domain_"): AggregateDocument(mean=one.mean, max=one.max, p95=one.p95, area=one.area)
+        for metric, one in known.items()
+    }

@@ -1,0 +1,103 @@
+"""`vmlab record`: the host and its own guests over time, as a run without workloads."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import click
+
+from vmlab.analysis.document import run_document
+from vmlab.cli.diagnostics import say
+from vmlab.cli.interrupts import InterruptedLater
+from vmlab.cli.output import page_width, write_figures, write_json, write_text
+from vmlab.lab.commands.stopping import stop_run
+from vmlab.lab.process.host_recording import RecordingRequest, start_recording
+from vmlab.lab.process.run_ending import ended
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import ExitCode, StoreError, UsageError
+from vmlab.model.quantities import format_seconds, parse_bytes, parse_seconds
+from vmlab.report.run.tables import run_table
+from vmlab.store.reader import RunReader
+
+_LOOK_SECONDS = 0.2
+_LEAST_INTERVAL = 0.02
+_LEAST_BYTES = 10**6
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """A duration such as ``2h`` or ``500 ms``, longer than nothing. Raises BadParameter."""
+    if value is None:
+        return None
+    try:
+        seconds = parse_seconds(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value[:40]!r} {error}", ctx, param) from None
+    if seconds < _LEAST_INTERVAL:
+        raise click.BadParameter(f"{value[:40]!r} is less than 20 ms", ctx, param)
+    return seconds
+
+
+def _bytes(ctx: click.Context, param: click.Parameter, value: str) -> int:
+    """A size of 1 MB or more. Raises BadParameter."""
+    try:
+        size = parse_bytes(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value[:40]!r} {error}", ctx, param) from None
+    if size < _LEAST_BYTES:
+        raise click.BadParameter(f"{value[:40]!r} is less than 1 MB", ctx, param)
+    return size
+
+
+@click.command()
+@click.option("--for", "duration", metavar="TIME", callback=_seconds, help="How long, such as 2h.")
+@click.option("--detach", is_flag=True, help="Record in the background; `vmlab stop` ends it.")
+@click.option("--interval", default="1 s", show_default=True, callback=_seconds, help="Sampling interval, from 20 ms.")
+@click.option("--keep", default="24 h", show_default=True, callback=_seconds, help="Keep the newest samples.")
+@click.option("--most", default="1 GB", show_default=True, callback=_bytes, help="Keep no more on the disk.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
+def record(duration: float | None, detach: bool, interval: float, keep: float, most: int, as_json: bool) -> None:
+    """Record this host and its own guests, read only, as a run without workloads; Ctrl-C ends it.
+
+    `show`, `replay`, `report`, `export`, `compare` and `advise` read it.
+    """
+    if interval > 3600:
+        raise UsageError("--interval: at most one hour")
+    with InterruptedLater() as interrupted:
+        with interrupted.obeyed():
+            request = RecordingRequest(duration, interval, keep, most)
+        folder = start_recording(request)
+        if detach:
+            if as_json:
+                write_json({"run": {"id": folder.id}})
+            else:
+                write_text(folder.id)
+            return
+        _wait(folder, interrupted, duration)
+    _print(folder, as_json)
+
+
+def _wait(folder: RunFolder, interrupted: InterruptedLater, duration: float | None) -> None:
+    """Until it has ended; the first Ctrl-C ends it in the regular way. Raises StoreError where it broke off."""
+    say(f"recording {folder.id}" + (f" for {format_seconds(duration)}" if duration else "") + "; Ctrl-C ends it")
+    asked = False
+    while folder.alive():
+        if interrupted.count and not asked:
+            asked = True
+            try:
+                stop_run(folder, origin=interrupted.number.name, number=interrupted.number)
+            except UsageError:
+                continue  # It has just ended.
+        time.sleep(_LOOK_SECONDS)
+    if ended(folder) is None:
+        raise StoreError(f"the recording broke off; {folder.log} has its last output")
+
+
+def _print(folder: RunFolder, as_json: bool) -> None:
+    with RunReader(folder.store) as reader:
+        document = run_document(reader)
+    if as_json:
+        write_json(document)
+    else:
+        write_figures(run_table(document, page_width()))
+    sys.exit(ExitCode.PASSED)

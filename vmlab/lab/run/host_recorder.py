@@ -1,0 +1,173 @@
+"""The process of a recording: the host and its own guests, each tick, as a run without workloads.
+
+Started by `host_recording`, never by hand: ``python -m vmlab.lab.run.host_recorder RUN FOLDER LOCK_FD REQUEST``. It
+holds the run's lock. SIGINT and SIGTERM end it as its own end does: what was recorded is whole.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from vmlab.lab.process.host_recording import NAME, RecordingRequest
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.signals import HELD, STOPPING
+from vmlab.lab.run.host_facts import host_facts
+from vmlab.lab.run.recording import KeptTicks
+from vmlab.model.domain import Domain
+from vmlab.model.errors import ExitCode, StoreError, in_one_line
+from vmlab.model.event import (
+    CellEnded,
+    CellStarted,
+    DomainsSeen,
+    Event,
+    HostProbed,
+    Notice,
+    PhaseEnded,
+    PhaseStarted,
+    RunEnded,
+    RunStarted,
+)
+from vmlab.model.quantities import format_seconds
+from vmlab.model.run import OF_HOST, Outcome, Phase
+from vmlab.model.sample import Sample
+from vmlab.store.outbox import Outbox
+from vmlab.store.samples import SampleWriter
+from vmlab.store.writer import RunWriter
+from vmlab.system.terminal import say
+from vmlab.telemetry.domains.domains import Domains
+from vmlab.telemetry.recorder import Recorder
+from vmlab.telemetry.source import THE_HOST
+
+_CELL = 1
+_LOOK_EVERY = 60
+"""Samples after which it is looked whether too much is kept."""
+_FOLD_EVERY = 600
+"""Samples after which the log is folded in: nothing is measured that this could disturb."""
+_DROPPED_PART = 0.05
+"""How much of what is kept goes when the bytes are too many."""
+_STOP_SECONDS = 20.0
+
+
+class Ring:
+    """Passes samples on to `keep`, and drops the oldest ones beyond what the request allows."""
+
+    def __init__(self, writer: RunWriter, keep: Callable[[Sample], None], request: RecordingRequest) -> None:
+        self._writer = writer
+        self._keep = keep
+        self._request = request
+        self._count = 0
+        self._first: float | None = None
+        self.began_at: float | None = None
+        """The moment up to which samples were dropped; None where all are kept."""
+
+    def __call__(self, sample: Sample) -> None:
+        """Keep one sample. Raises StoreError where it cannot be written."""
+        self._keep(sample)
+        self._first = sample.mono if self._first is None else self._first
+        self._count += 1
+        if self._count % _LOOK_EVERY == 0:
+            self._drop(sample.mono)
+        if self._count % _FOLD_EVERY == 0:
+            self._writer.checkpoint()
+
+    def _drop(self, now: float) -> None:
+        first = self._first or now
+        until = now - self._request.keep_seconds
+        if self._writer.used_bytes() > self._request.keep_bytes:
+            until = max(until, first + _DROPPED_PART * (now - first))
+        if until > first and self._writer.drop_samples(until):
+            self._first = self.began_at = until
+
+
+class HostRecorder:
+    """Records into the store of `folder` between `start` and `end`."""
+
+    def __init__(self, folder: RunFolder, request: RecordingRequest) -> None:
+        self._writer = RunWriter(folder.store)
+        self._outbox = Outbox(self._writer)
+        self._request = request
+        self._domains = Domains(THE_HOST, notify=self._note)
+        self._seen: tuple[Domain, ...] = ()
+        self._ring = Ring(self._writer, SampleWriter(self._writer), request)
+        self._kept = KeptTicks(self._ring, self._outbox.append)
+        self._folder = folder
+        self._recorder = Recorder(
+            request.interval,
+            self._take,
+            None,
+            None,
+            [folder.path],
+            notify=self._note,
+            scope="process",
+            speed=True,
+            domains=self._domains,
+        )
+
+    def start(self) -> None:
+        """Write the beginning of the record, and start to sample."""
+        seconds = self._request.seconds or 0.0
+        self._emit(
+            RunStarted(run=self._folder.id, scenario=NAME, size=OF_HOST, seed=0, cells=1, expected_seconds=seconds),
+            HostProbed(accelerator="", host=host_facts(self._folder.path)),
+            CellStarted(cell=_CELL, axes={}, repeat=1, guests=0),
+            PhaseStarted(cell=_CELL, phase=Phase.EXECUTE),
+        )
+        self._began = time.monotonic()
+        self._recorder.start()
+
+    def end(self) -> None:
+        """Take the last sample, and write the end of the record. Raises StoreError where it could not be written."""
+        self._recorder.stop(_STOP_SECONDS)
+        self._kept.tell_losses()
+        if self._ring.began_at is not None:
+            gone = format_seconds(max(0.0, self._ring.began_at - self._began))
+            self._note(f"the samples of the first {gone} were dropped: the recording keeps its newest part", "warning")
+        seconds = time.monotonic() - self._began
+        self._emit(
+            PhaseEnded(cell=_CELL, phase=Phase.EXECUTE, seconds=seconds),
+            CellEnded(cell=_CELL, outcome=Outcome.PASSED, reasons=[], wall_seconds=None, start_skew_ms=None),
+            RunEnded(outcome=Outcome.PASSED, exit_code=int(ExitCode.PASSED)),
+        )
+        self._outbox.close()
+        self._writer.fold_in()
+        self._writer.close()
+
+    def _take(self, sample: Sample) -> None:
+        domains = self._domains.domains
+        if domains is not self._seen:
+            self._seen = domains
+            self._emit(DomainsSeen(domains=[domain.to_json() for domain in domains]))
+        self._kept(sample)
+
+    def _note(self, line: str, level: str = "info") -> None:
+        self._emit(Notice(level=level, text=line))
+
+    def _emit(self, *events: Event) -> None:
+        for event in events:
+            self._outbox.append(event)
+
+
+def main() -> None:
+    """Entry point of the recorder's process."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+    folder, request = RunFolder(sys.argv[1], Path(sys.argv[2])), RecordingRequest.from_json(sys.argv[4])
+    try:
+        recorder = HostRecorder(folder, request)
+        recorder.start()
+        # Blocked, so that none is lost before and none comes in the middle of the end.
+        if request.seconds is None:
+            signal.sigwait(STOPPING)
+        else:
+            signal.sigtimedwait(STOPPING, request.seconds)
+        recorder.end()
+    except (StoreError, OSError) as error:
+        say(f"vmlab: {in_one_line(error)}")
+        sys.exit(ExitCode.FAILED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""A recording of the host and its own guests in plain text: means over its time, and each disk's cache mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from vmlab.analysis.shape import (
+    AggregateDocument,
+    BoundDocument,
+    CellDocument,
+    DomainDiskDocument,
+    DomainDocument,
+    RunDocument,
+)
+from vmlab.model.domain import DomainDisk
+from vmlab.model.quantities import format_bytes, format_seconds
+from vmlab.report.grid import Column, grid, paragraph
+from vmlab.report.run.host_rows import mean_text, row_label
+from vmlab.report.words import NOT_MEASURED, host_number, number
+from vmlab.telemetry.host.host_figures import HEADLINES
+
+Figures = Mapping[str, AggregateDocument]
+
+
+class Grid(NamedTuple):
+    """A table: what its rows are, their names, and its columns."""
+
+    head: str
+    names: list[str]
+    columns: list[Column]
+
+    def lines(self, width: int) -> list[str]:
+        """As text."""
+        return grid(self.head, self.names, self.columns, width) if self.names else []
+
+
+def recording_lines(document: RunDocument, width: int) -> list[str]:
+    """The host's means, what was at its limit, the domains, their disks; every text of `document` has to be visible."""
+    recording = document["recording"]
+    lines = [line for cell in document["cells"] for line in _host(cell, width)]
+    if recording is None:
+        return lines
+    lines += ["", f"recorded: {format_seconds(recording['seconds'])}"]
+    if not recording["domains"]:
+        return [*lines, "no guest of the host's own was seen"]
+    domains = domains_of(document)
+    return [*lines, "", *domain_grid(domains).lines(width), "", *disk_grid(domains).lines(width)]
+
+
+def domains_of(document: RunDocument) -> list[DomainDocument]:
+    """The domains of a recording, the one first that used most CPU time."""
+    domains = document["recording"]["domains"] if document["recording"] else []
+    return sorted(domains, key=lambda one: -mean_of(one["figures"], "cpu_percent", 0.0))
+
+
+def compared_recordings(sides: Sequence[tuple[str, RunDocument]], width: int) -> list[str]:
+    """Means of recordings side by side: of the host, of each guest and of each disk. Each is one reading: no difference
+    is proven.
+    """
+    names = [f"{chr(ord('A') + place)}: {label}" for place, (label, _) in enumerate(sides)]
+    letters = [name[0] for name in names]
+    documents = [document for _, document in sides]
+    rows = list(dict.fromkeys(row for document in documents for row in _rows(document)))
+    found = [_rows(document) for document in documents]
+    columns = [
+        Column(letter, [own.get(row, NOT_MEASURED) for row in rows]) for letter, own in zip(letters, found, strict=True)
+    ]
+    note = "means over each recording; one reading of each, so no difference is proven"
+    return [*names, "", *grid("figure", rows, columns, width), "", note]
+
+
+def _rows(document: RunDocument) -> dict[str, str]:
+    """Each figure of a recording by its words."""
+    found: dict[str, str] = {}
+    for cell in document["cells"]:
+        for figure in HEADLINES:
+            if figure.name in cell["host"]:
+                found[row_label(figure)] = mean_text(figure, cell["host"][figure.name]["mean"])
+    for one in domains_of(document):
+        table = domain_grid([one])
+        found |= {f"{one['name']} {column.heading}": column.texts[0] for column in table.columns}
+        disks = disk_grid([one])
+        for place, name in enumerate(disks.names):
+            found |= {f"{name} {column.heading}": column.texts[place] for column in disks.columns}
+    return found
+
+
+def mean_of(figures: Figures, name: str, otherwise: float = float("nan")) -> float:
+    """A mean; `otherwise` where the figure was never read."""
+    return figures[name]["mean"] if name in figures else otherwise
+
+
+def cache_of(disk: DomainDiskDocument) -> str:
+    """A disk's cache mode in words."""
+    return DomainDisk(disk["target"], disk["file"], cache=disk["cache"], o_direct=disk["o_direct"]).cache_words
+
+
+def _host(cell: CellDocument, width: int) -> list[str]:
+    known = [figure for figure in HEADLINES if figure.name in cell["host"]]
+    if not known:
+        return []
+    means = [mean_text(figure, cell["host"][figure.name]["mean"]) for figure in known]
+    most = [mean_text(figure, cell["host"][figure.name]["max"]) for figure in known]
+    lines = ["", *grid("host", [*map(row_label, known)], [Column("mean", means), Column("max", most)], width)]
+    return [*lines, *(line for text in _limits(cell["bound_by"]) for line in paragraph(text, width, "  "))]
+
+
+def _limits(bound: BoundDocument | None) -> Iterator[str]:
+    """For how much of the time CPUs, disk and memory were at their limits."""
+    if bound is None:
+        return
+    evidence = bound["evidence"]
+    parts = [
+        f"{word} {evidence[key]:.0f} % of the time"
+        for word, key in (("CPUs", "cpu_at_limit_percent"), ("disk", "disk_at_limit_percent"))
+        if evidence.get(key, 0.0) >= 1
+    ]
+    yield f"at its limit: {', '.join(parts) or 'nothing'}"
+
+
+def domain_grid(domains: Sequence[DomainDocument]) -> Grid:
+    """The means of each domain; a column that none has is left out."""
+
+    def column(name: str, head: str, *, of_bytes: bool = False) -> Column:
+        means = [mean_of(one["figures"], name) for one in domains]
+        return Column(head, [_text(mean, of_bytes=of_bytes) for mean in means])
+
+    columns = [
+        column("cpu_percent", "CPU %"),
+        column("vcpu_delay_percent", "steal %"),
+        column("memory_resident_bytes", "RSS", of_bytes=True),
+        column("ksm_merged_bytes", "KSM", of_bytes=True),
+        column("memory_used_bytes", "used", of_bytes=True),
+        column("memory_cached_bytes", "cached", of_bytes=True),
+        column("host_read_bytes_per_second", "disk read/s", of_bytes=True),
+        column("host_write_bytes_per_second", "written/s", of_bytes=True),
+    ]
+    shown = [one for one in columns if any(text != NOT_MEASURED for text in one.texts)]
+    return Grid("domain, mean", [one["name"] for one in domains], shown)
+
+
+def disk_grid(domains: Sequence[DomainDocument]) -> Grid:
+    """Each disk of each domain with its cache mode and its means."""
+    disks = [(domain, disk) for domain in domains for disk in domain["disks"]]
+
+    def moved(disk: DomainDiskDocument, what: str) -> str:
+        return _text(mean_of(disk["figures"], f"disk_{what}_bytes_per_second"), of_bytes=True)
+
+    columns = [
+        Column("cache", [cache_of(disk) for _, disk in disks]),
+        Column("format", [disk["format"] for _, disk in disks]),
+        Column("read/s", [moved(disk, "read") for _, disk in disks]),
+        Column("written/s", [moved(disk, "write") for _, disk in disks]),
+        Column("await ms", [_text(mean_of(disk["figures"], "disk_await_ms")) for _, disk in disks]),
+        Column("queue", [_text(mean_of(disk["figures"], "disk_queue_depth")) for _, disk in disks]),
+        Column("on", [disk["below"] or NOT_MEASURED for _, disk in disks]),
+    ]
+    names = [f"{domain['name']} {disk['target']}" for domain, disk in disks]
+    return Grid("disk of the guest", names, columns)
+
+
+def _text(value: float, *, of_bytes: bool = False) -> str:
+    if value != value:
+        return NOT_MEASURED
+    return format_bytes(value) if of_bytes else host_number(value) if value >= 1 else number(value)

@@ -1,0 +1,199 @@
+"""The QEMU processes of this host that no lab has started, found in /proc, and their counters at each tick."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from vmlab.model.domain import Domain
+from vmlab.telemetry.domains.open_disks import OpenFile, open_files
+from vmlab.telemetry.domains.qemu_options import QemuOptions
+from vmlab.telemetry.lab_cpu import cpu_clock_of
+from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
+
+_PROGRAMS = ("qemu-system-", "qemu-kvm", "kvm")
+_LAB = b"vmlab.lab."
+"""The modules of a lab's processes; a QEMU below one of them is a lab's."""
+_LIST_SECONDS = 2.0
+_PROOF_SECONDS = 10.0
+_MOST_PARENTS = 64
+_STATUS = KeyedLines((b"VmRSS:", b"VmSwap:"))
+_IO = KeyedLines((b"read_bytes:", b"write_bytes:"))
+_KSM_STAT = KeyedLines((b"ksm_merging_pages",))
+
+
+class ProcessCounters(NamedTuple):
+    """One reading of a QEMU: CPU and wait for a CPU in ns, bytes; None for what this user may not read."""
+
+    cpu_ns: int
+    delays_ns: dict[int, int]
+    rss_bytes: int
+    swapped_bytes: int
+    ksm_bytes: int | None
+    read_bytes: int | None
+    written_bytes: int | None
+
+
+class QemuProcess:
+    """The open files of /proc of one QEMU, and what its arguments say. Raises OSError where it has gone."""
+
+    def __init__(self, pid: int, options: QemuOptions, roots: Roots, clock_ns: Callable[[int], int]) -> None:
+        self.pid = pid
+        self._roots = roots
+        self._clock_ns = clock_ns
+        self.folder = roots.proc / str(pid)
+        self._status = KernelFile(self.folder / "status")
+        self._io = _readable(self.folder / "io")
+        self._ksm = _readable(self.folder / "ksm_merging_pages")
+        self._ksm_stat = None if self._ksm else _readable(self.folder / "ksm_stat")
+        self._page = os.sysconf("SC_PAGE_SIZE")
+        self._waits: dict[int, KernelFile] = {}
+        self._listed_at = self._proved_at = -1e9
+        self._opened: tuple[OpenFile, ...] = ()
+        self.domain = Domain(
+            name=options.name or f"qemu-{pid}",
+            source="process",
+            pid=pid,
+            uuid=options.uuid,
+            vcpus=options.vcpus,
+            memory_bytes=options.memory_bytes,
+            accelerator=options.accelerator,
+            disks=tuple(options.disks()),
+        )
+        """Who it is by its arguments, without a look at its open files."""
+
+    def counters(self, now: float) -> ProcessCounters:
+        """Read all of them. Raises OSError or ValueError where the process has gone."""
+        if now - self._listed_at >= _LIST_SECONDS:
+            self._listed_at = now
+            self._list_threads()
+        cpu = self._clock_ns(cpu_clock_of(self.pid))
+        rss, swapped = _STATUS.numbers(self._status.read())
+        read, written = self._bytes_moved()
+        delays = {}
+        for thread, file in self._waits.items():
+            with suppress(OSError):
+                delays[thread] = int(file.read().split()[1])
+        return ProcessCounters(cpu, delays, rss << 10, swapped << 10, self._merged(), read, written)
+
+    def open_files(self, now: float) -> tuple[OpenFile, ...]:
+        """The files that it has open, read again every few seconds, as its owner may switch a cache mode."""
+        if now - self._proved_at >= _PROOF_SECONDS:
+            self._proved_at = now
+            opened = open_files(self.pid, self._roots)
+            # The same object while nothing changes, so that nothing is made of it again.
+            self._opened = self._opened if opened == self._opened else opened
+        return self._opened
+
+    def _list_threads(self) -> None:
+        """Those of the vCPUs where QEMU names its threads, else all of them."""
+        tasks = self.folder / "task"
+        names = {}
+        for thread in os.listdir(tasks):  # noqa: PTH208 - half of iterdir's cost
+            with suppress(OSError):
+                names[int(thread)] = (tasks / thread / "comm").read_bytes()
+        of_vcpus = [thread for thread, name in names.items() if name.startswith(b"CPU ")]
+        wanted = of_vcpus or list(names)
+        self._waits = {thread: self._waits.get(thread) or found for thread in wanted if (found := self._wait(thread))}
+
+    def _wait(self, thread: int) -> KernelFile | None:
+        return self._waits.get(thread) or _readable(self.folder / "task" / str(thread) / "schedstat")
+
+    def _merged(self) -> int | None:
+        if self._ksm is not None:
+            return self._ksm.number() * self._page
+        return None if self._ksm_stat is None else _KSM_STAT.numbers(self._ksm_stat.read())[0] * self._page
+
+    def _bytes_moved(self) -> tuple[int | None, int | None]:
+        if self._io is None:
+            return None, None
+        read, written = _IO.numbers(self._io.read())
+        return read, written
+
+
+class QemuProcesses:
+    """All of them, listed again every two seconds, and no more than those processes that are new."""
+
+    def __init__(self, roots: Roots, clock_ns: Callable[[int], int] = time.clock_gettime_ns) -> None:
+        self._roots = roots
+        self._clock_ns = clock_ns
+        self._others: set[str] = set()
+        self._fresh: set[str] = set()
+        self._found: dict[int, QemuProcess] = {}
+        self._listed_at = -1e9
+        self.of_labs = 0
+        """How many QEMUs of labs run."""
+        self._labs: set[str] = set()
+
+    def read(self, now: float) -> list[tuple[QemuProcess, ProcessCounters]]:
+        """Each with its counters; one that has just ended is left out."""
+        if now - self._listed_at >= _LIST_SECONDS:
+            self._listed_at = now
+            self._list()
+        readings = []
+        for process in list(self._found.values()):
+            try:
+                readings.append((process, process.counters(now)))
+            except (OSError, ValueError, IndexError):
+                del self._found[process.pid]
+        return readings
+
+    def _list(self) -> None:
+        pids = {name for name in os.listdir(self._roots.proc) if name.isdigit()}  # noqa: PTH208
+        self._found = {pid: process for pid, process in self._found.items() if str(pid) in pids}
+        self._labs &= pids
+        known = {str(pid) for pid in self._found} | self._labs
+        looked_at = pids - self._others - known
+        for pid in looked_at:
+            self._look(pid)
+        # A process that has only been forked gets its program later, so each is looked at twice.
+        self._others = (self._others & pids) | (looked_at & self._fresh)
+        self._fresh = looked_at
+        self.of_labs = len(self._labs)
+
+    def _look(self, pid: str) -> None:
+        arguments = _arguments(self._roots.proc / pid)
+        if not arguments or not os.path.basename(arguments[0]).startswith(_PROGRAMS):  # noqa: PTH119 - half of Path's cost
+            return
+        options = QemuOptions(arguments[1:])
+        if not options.is_a_guest:
+            return
+        if _is_of_a_lab(pid, self._roots.proc):
+            self._labs.add(pid)
+            return
+        with suppress(OSError):
+            self._found[int(pid)] = QemuProcess(int(pid), options, self._roots, self._clock_ns)
+
+
+def _arguments(folder: Path) -> list[str]:
+    try:
+        return [os.fsdecode(word) for word in (folder / "cmdline").read_bytes().split(b"\0")[:-1]]
+    except OSError:
+        return []
+
+
+def _is_of_a_lab(pid: str, proc: Path) -> bool:
+    """Whether a process above it is a launcher, an init or a runner of a lab."""
+    for _ in range(_MOST_PARENTS):
+        try:
+            stat = (proc / pid / "stat").read_bytes()
+            pid = stat[stat.rindex(b")") + 2 :].split(None, 2)[1].decode()
+            if _LAB in (proc / pid / "cmdline").read_bytes():
+                return True
+        except (OSError, ValueError, IndexError):
+            return False
+    return False
+
+
+def _readable(path: Path) -> KernelFile | None:
+    """The file, where this user may read it: some may be opened by all and read by their owner alone."""
+    try:
+        file = KernelFile(path)
+        file.read()
+    except OSError:
+        return None
+    return file

@@ -1,0 +1,166 @@
+"""One of the host's own guests in full: who it is, its charts, and each disk with its cache mode and figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from vmlab.model.units import format_bytes
+from vmlab.tui.screens.base_screen import ConsoleScreen
+from vmlab.tui.screens.span_keys import SPAN_KEYS, switch_span
+from vmlab.tui.state.domain_charts import domain_charts
+from vmlab.tui.widgets.charts.axis_scale import short
+from vmlab.tui.widgets.charts.chart_board import ChartBoard, Panel
+from vmlab.tui.widgets.key_bar import KeyBar
+from vmlab.tui.widgets.painted import Line
+from vmlab.tui.widgets.row_list import cut
+from vmlab.tui.widgets.text_board import TextBoard
+
+if TYPE_CHECKING:
+    from vmlab.telemetry.domains.hurting import DomainState
+    from vmlab.tui.screens.watch_screen import WatchScreen
+
+_REDRAW_SECONDS = 0.5
+
+
+class DomainCharts(ChartBoard):
+    """The same charts as the host's, of one guest."""
+
+    panels: tuple[Panel, ...] = ()
+
+    def _grid(self, width: int, height: int) -> tuple[int, int, tuple[Panel, ...]]:
+        across, each, _ = super()._grid(width, height)
+        across = min(across, 3)
+        return across, max(each, (width - across + 1) // across), self.panels
+
+
+class DiskBoard(TextBoard):
+    """A line for each disk; it scrolls."""
+
+    can_focus = True
+
+
+class DomainScreen(ConsoleScreen):
+    """Follows one guest in the figures of the screen that it was opened from."""
+
+    CSS_PATH = "../styles/domain.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "Back"),
+        Binding("left,h", "other(-1)", "Other", key_display="←→", tooltip="The guest before in the list"),
+        Binding("right,l", "other(1)", "Next", show=False, tooltip="The next guest in the list"),
+        *SPAN_KEYS,
+    ]
+
+    def __init__(self, watch: WatchScreen, name: str) -> None:
+        super().__init__()
+        self._watch = watch
+        self._name = name
+        self._drawn = -1
+
+    def compose(self) -> ComposeResult:
+        """Who it is, charts, disks, keys."""
+        yield TextBoard(id="who")
+        yield DomainCharts(id="charts").titled("Domain")
+        yield DiskBoard(id="disks").titled("Disks")
+        yield KeyBar(id="keys")
+
+    def on_mount(self) -> None:
+        """Draw, and again when figures have come."""
+        self.query_one(DiskBoard).focus()
+        self.call_after_refresh(self.draw)
+        self.set_interval(_REDRAW_SECONDS, self._draw_newer)
+
+    def on_resize(self) -> None:
+        """Another size has other lines."""
+        super().on_resize()
+        self.call_after_refresh(self.draw)
+
+    def _draw_newer(self) -> None:
+        if self.is_current and self._watch.history.version != self._drawn:
+            self.draw()
+
+    def _state(self) -> DomainState | None:
+        return next((state for state in self._watch.states() if state.domain.name == self._name), None)
+
+    def draw(self) -> None:
+        """Draw the newest figures; of a guest that has ended, those that were there."""
+        self._drawn = self._watch.history.version
+        charts, state = self.query_one(DomainCharts), self._state()
+        if state is None:
+            self.query_one("#who", TextBoard).show([[(f" {self._name} has ended", "warning")]])
+        else:
+            has_requests = state.figures["domain_disk_await_ms"] == state.figures["domain_disk_await_ms"]
+            panels = tuple((chart,) for chart in domain_charts(state.domain, has_requests=has_requests))
+            if panels != charts.panels:
+                charts.panels = panels
+                charts.repaint()
+            self.query_one("#who", TextBoard).show(_who(state, self.size.width))
+            self.query_one("#disks", TextBoard).show(_disks(state, self.size.width))
+        charts.show(self._watch.history)
+
+    def action_span(self) -> None:
+        """Charts over all that is kept, or over the newest ticks again."""
+        switch_span(self)
+
+    def action_other(self, step: int) -> None:
+        """The guest before or after this one, in the order of the list."""
+        names = [state.domain.name for state in self._watch.states()]
+        if self._name in names and len(names) > 1:
+            self._name = names[(names.index(self._name) + step) % len(names)]
+            self.draw()
+        else:
+            self.notify("there is no other guest")
+
+    def table_text(self) -> str:
+        """What `y` copies."""
+        return "\n".join(self.query_one(f"#{name}", TextBoard).text() for name in ("who", "disks")) + "\n"
+
+
+def _who(state: DomainState, width: int) -> list[Line]:
+    domain = state.domain
+    known = [
+        f"{domain.vcpus} vCPU{'s' * (domain.vcpus != 1)}" if domain.vcpus else "",
+        format_bytes(domain.memory_bytes) if domain.memory_bytes else "",
+        domain.accelerator,
+        "by libvirt" if domain.source == "libvirt" else "QEMU without libvirt",
+        f"process {domain.pid}" if domain.pid else "",
+    ]
+    take = f"takes {state.take.words}" if state.take is not None else "takes nothing"
+    lines: list[Line] = [
+        [(f" {domain.name}  ", "title"), (", ".join(filter(None, known)), "plain")],
+        [(f" {take}", "plain")],
+    ]
+    tone = "bad" if state.take is not None and state.take.is_short else "warning"
+    lines += [[(f" at its limit: {limit.words}"[:width], tone)] for limit in state.limits]
+    return lines
+
+
+def _disks(state: DomainState, width: int) -> list[Line]:
+    name = max([len(disk.target) for disk in state.domain.disks], default=0) + 1
+    lines: list[Line] = [
+        [(f" {'disk':<{name}} {'cache':<22} {'format':<8}   MB/s   req/s   await  queue  file", "quiet")]
+    ]
+    for disk in state.domain.disks:
+        get = state.disks[disk.target].__getitem__
+        moved = get("domain_disk_read_bytes_per_second") + get("domain_disk_write_bytes_per_second")
+        requests = get("domain_disk_reads_per_second") + get("domain_disk_writes_per_second")
+        await_ms, queue = get("domain_disk_await_ms"), get("domain_disk_queue_depth")
+        proof = {True: " O_DIRECT", False: "", None: ""}[disk.o_direct]
+        numbers = f"{short(moved / 1e6):>7} {short(requests):>7} {short(await_ms):>7} {short(queue):>6}"
+        where = f"{disk.file}{f' on {disk.below}' if disk.below else ''}"
+        lines.append(
+            [
+                (f" {disk.target:<{name}} ", "accent"),
+                (f"{cut(disk.cache_words + proof, 22)} ", "two"),
+                (f"{cut(disk.format, 8)}{numbers}  ", "plain"),
+                (_end_of(where, width - name - 65), "quiet"),
+            ]
+        )
+    return lines
+
+
+def _end_of(text: str, width: int) -> str:
+    """`text`, or its end where it is wider: the end of a path says more than its beginning."""
+    return text if len(text) <= width else f"…{text[-max(1, width - 1) :]}" if width > 1 else ""

@@ -1,0 +1,111 @@
+"""The host's own guests, the one first that hurts most, with their disks' cache modes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, short
+from vmlab.tui.widgets.painted import Piece
+from vmlab.tui.widgets.row_list import RowList, cut
+
+if TYPE_CHECKING:
+    from vmlab.telemetry.domains.hurting import DomainState
+
+_TITLE = "Domains"
+_WORDS_FROM = 40
+"""Columns from which on what is at its limit is said with its figures, and not in a word."""
+
+
+class _Field(NamedTuple):
+    """A column: its head, its width, and the width of the list from which on it is there."""
+
+    head: str
+    width: int
+    least: int = 0
+
+
+_FIELDS = (
+    _Field("CPU%", 5),
+    _Field("steal", 6),
+    _Field("RSS", 7, 100),
+    _Field("KSM", 7, 120),
+    _Field("MB/s", 7),
+    _Field("req/s", 7, 90),
+    _Field("await", 7),
+    _Field("queue", 6, 110),
+    _Field("net", 6, 110),
+)
+_CACHE, _TAKES = 16, 11
+
+
+class DomainList(RowList):
+    """Name, CPU, steal, memory, disk, each disk's cache mode, what it takes most, what is at its limit."""
+
+    def show_states(self, states: Sequence[DomainState], host: Sequence[str]) -> None:
+        """Draw them in their order, with what of the `host` is at its limit in the edge above."""
+        self.border_title = f"{_TITLE}  host: {'; '.join(host)}" if host else _TITLE
+        width = max(60, self.size.width or 78)
+        fields = [field for field in _FIELDS if width >= field.least]
+        name = 12 + max(0, min(8, (width - 78) // 6))
+        rest = width - name - 1 - sum(field.width for field in fields) - _CACHE - _TAKES - 3
+        heads = "".join(f"{field.head:>{field.width}}" for field in fields)
+        text = f"{'domain':<{name}} {heads} {'cache':<{_CACHE}} {'takes':<{_TAKES}} at its limit"
+        heading = [(text[:width], "quiet")]
+        rows = ((state.domain.name, self._row(state, fields, name, rest)) for state in states)
+        self.show(heading, rows)
+
+    def _row(self, state: DomainState, fields: Sequence[_Field], name: int, rest: int) -> list[Piece]:
+        figures = _written(state)
+        take = state.take
+        tone = "bad" if take is not None and take.is_short and state.limits else "plain"
+        with_figures = rest >= _WORDS_FROM
+        limits = ", ".join(limit.words if with_figures else limit.short for limit in state.limits)
+        numbers = "".join(f"{figures[field.head]:>{field.width}}" for field in fields)
+        return [
+            (f"{cut(state.domain.name, name)} ", "accent"),
+            (f"{numbers} ", "plain"),
+            (f"{cut(cache_words(state), _CACHE)} ", "two"),
+            (f"{cut(take.words if take else NO_FIGURE, _TAKES)} ", tone),
+            (cut(limits, rest), "warning" if tone == "plain" else tone),
+        ]
+
+
+def cache_words(state: DomainState) -> str:
+    """The cache modes of all disks, each once: ``none, writeback``."""
+    return ", ".join(dict.fromkeys(disk.cache_words for disk in state.domain.disks)) or NO_FIGURE
+
+
+def moved_bytes(state: DomainState) -> float:
+    """Bytes a second to and from its disks: the guest's, or those of its process where nothing tells the guest's."""
+    get = state.figures.__getitem__
+    guest = get("domain_disk_read_bytes_per_second") + get("domain_disk_write_bytes_per_second")
+    process = get("domain_host_read_bytes_per_second") + get("domain_host_write_bytes_per_second")
+    return guest if guest == guest else process
+
+
+def _written(state: DomainState) -> dict[str, str]:
+    get = state.figures.__getitem__
+    requests = get("domain_disk_reads_per_second") + get("domain_disk_writes_per_second")
+    network = get("domain_network_receive_bytes_per_second") + get("domain_network_transmit_bytes_per_second")
+    return {
+        "CPU%": _whole(get("domain_cpu_percent")),
+        "steal": _whole(get("domain_vcpu_delay_percent")),
+        "RSS": _memory(get("domain_memory_resident_bytes")),
+        "KSM": _memory(get("domain_ksm_merged_bytes")),
+        "MB/s": short(moved_bytes(state) / 1e6),
+        "req/s": short(requests),
+        "await": short(get("domain_disk_await_ms")),
+        "queue": short(get("domain_disk_queue_depth")),
+        "net": short(network / 1e6),
+    }
+
+
+def _whole(value: float) -> str:
+    return NO_FIGURE if value != value else f"{value:.0f}"
+
+
+def _memory(value: float) -> str:
+    if value != value:
+        return NO_FIGURE
+    return f"{short(value / 2**30)}G" if value >= 2**30 else f"{value / 2**20:.0f}M"
