@@ -637,7 +637,17 @@ BAD = [
     added(
         "claim that compares nothing",
         "reference: {source: x, claims: [{say: x}]}",
-        ":7:33: reference.claims.1: needs one of less, greater, equal_within, ratio, not 0",
+        ":7:33: reference.claims.1: needs one of less, greater, equal_within, ratio, at_least, at_most, not 0",
+    ),
+    added(
+        "claim about no tile",
+        "axes: {cache: [none]}\nreference: {source: x, claims: [{say: x, value: '1', at_most: [{cache: none, tile: 0}]}]}",
+        ":8:84: needs the number of a tile, the first of which is 1",
+    ),
+    added(
+        "finding without a reason",
+        "reference: {source: x, unasked: [{say: x, where: page 2}]}",
+        ":7:34: reference.unasked.1 needs 'why'",
     ),
     added(
         "claim about a value that is not there",
