@@ -91,11 +91,34 @@ def test_the_publication_s_own_error_stands_beside_what_is_right(capsys: Capture
     assert ".756 !" in out and "85.9227" in out
 
 
+def test_a_claim_says_where_it_was_published_or_that_it_is_ours(capsys: Captured) -> None:
+    code, out, _ = _ended(["show", "memcpy-overhead", "--reference"], capsys)
+    text = " ".join(out.split())
+    assert code == 0
+    assert '"Memory Test", table, last column: The overhead of a guest in mbw\'s MEMCPY is 1.7 %.' in text
+    assert "! contradicted by its own figures: the bandwidths in the same row, 7578.348 and 6254.520 MiB/s" in text
+    assert "from the printed bandwidths. ours: the publication does not say so" in text
+    body = json.loads(_ended(["show", "memcpy-overhead", "--reference", "--json"], capsys)[1])
+    printed, derived = body["claims"]
+    assert (printed["source"], printed["where"]) == ("publication", '"Memory Test", table, last column')
+    assert "17.5 % apart" in printed["contradicted"]
+    assert (derived["source"], derived["where"], derived["there"], derived["contradicted"]) == ("ours", "", "", "")
+
+
+def test_a_finding_that_no_claim_asks_stands_with_its_reason(capsys: Captured) -> None:
+    code, out, _ = _ended(["show", "tile-backing", "--reference"], capsys)
+    text = " ".join(out.split("not asked here", 1)[1].split())
+    assert code == 0 and text.startswith("A guest that reboots keeps its buffers;")
+    assert text.endswith("not asked: a cell starts its guests once; nothing in it reboots one, or starts it again")
+    (finding,) = json.loads(_ended(["show", "tile-backing", "--reference", "--json"], capsys)[1])["unasked"]
+    assert finding.keys() == {"say", "where", "why"}
+
+
 @pytest.mark.parametrize(
     ("overrides", "line"),
     [
-        (Overrides(size="smoke"), "workloads.pr100.events is 2000, published with 10000"),
-        (Overrides(size="full", sets=("workloads.pr50.events=500",)), "workloads.pr50.events is 500, published with"),
+        (Overrides(size="smoke"), "workloads.pr100.events is 2000, and 10000 at size full"),
+        (Overrides(size="full", sets=("workloads.pr50.events=500",)), "workloads.pr50.events is 500, and 10000 at size full"),
         (Overrides(size="full", sets=("guests.pr50.memory=1 GiB",)), "guests.pr50.memory is "),
     ],
 )
@@ -168,7 +191,10 @@ def test_a_scenario_without_a_run_shows_what_was_published(command: str, capsys:
     assert code == 0
     assert out.startswith("disk-shared · no run\n")
     assert "15.1k" in out and "yours" not in out
-    assert "Writeback and multi-queue significantly improve write performance." in out
+    lines = [line.strip() for line in out.splitlines()]
+    assert "Writeback with four queues writes at least 10 % faster than none with one; the bound is ours." in lines
+    where = '"Shared Storage (ceph) IO Performance Testing", "Test Conclusions", third point; not asked:'
+    assert where in " ".join(out.split())
     assert "cannot tell" not in out
 
 
