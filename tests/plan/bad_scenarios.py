@@ -567,11 +567,11 @@ BAD = [
         "sizes: {demo: {coqy: {files: 3}}}",
         ":7:16: there is no workload 'coqy'; did you mean 'copy'?",
     ),
-    added("no such size", "sizes: {tiny: {}}", ":7:9: 'tiny' is no size; sizes here are smoke and demo"),
+    added("no such size", "sizes: {tiny: {}}", ":7:9: 'tiny' is no size; sizes here are smoke, demo and published"),
     added(
         "full as a size",
         "sizes: {full: {}}",
-        ":7:9: 'full' is what the scenario itself says; sizes here are smoke and demo",
+        ":7:9: 'full' is what the scenario itself says; sizes here are smoke, demo and published",
     ),
     added(
         "unit in a size",

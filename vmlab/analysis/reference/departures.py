@@ -11,6 +11,8 @@ from vmlab.analysis.comparison.conditions import value_words
 from vmlab.model.errors import StoreError, UsageError
 from vmlab.plan.scenario_file.loading import read
 
+AS_PUBLISHED = ("full", "published")
+"""Sizes with the amounts of the scenario as it is written."""
 _PARTS = ("workloads", "guests")
 
 
@@ -24,7 +26,7 @@ def departures_of(texts: Mapping[str, str], size: str) -> list[str]:
         written = read(Path("scenario.yaml"), texts["scenario.yaml"]).scenario.model_dump(mode="json", by_alias=True)
     except (KeyError, UsageError):
         # Without the text, or with one that this version does not read, the size is all that is known.
-        return [] if size == "full" else [f"the run has the size {size}, and what was published is compared with full"]
+        return [] if size in AS_PUBLISHED else [f"the run has the size {size}, and full is compared with what was published"]
     return list(_lines(written, asked))
 
 
