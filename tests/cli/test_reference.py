@@ -118,7 +118,10 @@ def test_a_finding_that_no_claim_asks_stands_with_its_reason(capsys: Captured) -
     ("overrides", "line"),
     [
         (Overrides(size="smoke"), "workloads.pr100.events is 2000, and 10000 at size full"),
-        (Overrides(size="full", sets=("workloads.pr50.events=500",)), "workloads.pr50.events is 500, and 10000 at size full"),
+        (
+            Overrides(size="full", sets=("workloads.pr50.events=500",)),
+            "workloads.pr50.events is 500, and 10000 at size full",
+        ),
         (Overrides(size="full", sets=("guests.pr50.memory=1 GiB",)), "guests.pr50.memory is "),
     ],
 )

@@ -46,13 +46,14 @@ _PREFACE = """\
 Each scenario here, but for those at the end, reproduces an experiment of a publication. `vmlab run NAME` measures it,
 `vmlab show last --reference` sets the published figures beside yours, in the shape in which they were printed, and
 answers the claims.
-`full` has the amounts of the publication as far as it prints them, and *Here* says what else differs; `demo` takes minutes;
-`smoke` shows that it works: its figures compare with nothing. Figures that are wrong in a publication stand as they are printed, marked with `!`, with what its own figures
+`full` has the amounts of the publication as far as it prints them, `published` has them on an ordered host like its
+own, and *Here* says what differs. `demo` takes minutes, `smoke` shows that it works: its figures compare with
+nothing. Figures that are wrong in a publication stand as they are printed, marked with `!`, with what its own figures
 give and why. A figure from guests that were emulated has `tcg` behind it: it describes emulation.
 
-Beside each claim stands where the publication makes it and what it says there, in other words than its own; where it prints
-no bound, the bound is ours, and the claim says so. *Ours* are claims that it does not make. `!` marks what is contradicted by
-the publication's own figures. Findings that cannot be asked here stand below with the reason.
+Beside each claim stands where the publication makes it and what it says there, in other words than its own. Where it
+prints no bound, the bound is ours, and the claim says so. *Ours* are claims that it does not make, and `!` marks what
+its own figures contradict. Findings that cannot be asked here stand below with the reason.
 
 An answer to a claim is read from [the interval of the difference](../explanation/statistics.md#claims), which takes at
 least as many repeats as stand beside the claim (`--repeats`). What fewer readings point to is no answer.
@@ -222,7 +223,8 @@ def _claims(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[st
     yield from ("| claim | where the publication says it | answer | repeats at least |", "| --- | --- | --- | --- |")
     for claim in claims:
         published = "<br>".join(filter(None, (source_words(claim), contradicted_words(claim))))
-        yield f"| {claim.say} | {published} | {answers.get(claim.say, unknown)} | {readings_needed(claim.comparisons)} |"
+        answer, needed = answers.get(claim.say, unknown), readings_needed(claim.comparisons)
+        yield f"| {claim.say} | {published} | {answer} | {needed} |"
     yield ""
 
 

@@ -34,9 +34,12 @@ def _reference(name: str) -> Reference:
     return reference
 
 
+def _said_in(reference: Reference) -> list[Claim | Unasked]:
+    return [*reference.claims, *reference.unasked]
+
+
 def _said() -> list[tuple[str, Claim | Unasked]]:
-    references = [(name, _reference(name)) for name in published_names()]
-    return [(name, one) for name, reference in references for one in (*reference.claims, *reference.unasked)]
+    return [(name, one) for name in published_names() for one in _said_in(_reference(name))]
 
 
 @pytest.mark.parametrize(("name", "said"), _said(), ids=lambda one: getattr(one, "say", one))
@@ -54,8 +57,7 @@ def test_it_has_a_place_or_is_ours(name: str, said: Claim | Unasked) -> None:
 @pytest.mark.parametrize("name", published_names())
 def test_no_sentence_stands_twice_and_each_has_an_end(name: str) -> None:
     """Kept answers are found by the sentence."""
-    reference = _reference(name)
-    said = [one.say for one in (*reference.claims, *reference.unasked)]
+    said = [one.say for one in _said_in(_reference(name))]
     assert len(set(said)) == len(said)
     assert all(one.endswith(".") for one in said)
 

@@ -641,8 +641,8 @@ BAD = [
     ),
     added(
         "claim about no tile",
-        "axes: {cache: [none]}\nreference: {source: x, claims: [{say: x, value: '1', at_most: [{cache: none, tile: 0}]}]}",
-        ":8:84: needs the number of a tile, the first of which is 1",
+        "axes: {cache: [none]}\nreference: {source: x, claims: [{say: x, value: '1', at_most: [{tile: 0}]}]}",
+        ":8:71: needs the number of a tile, the first of which is 1",
     ),
     added(
         "finding without a reason",

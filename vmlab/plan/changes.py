@@ -30,7 +30,9 @@ def check_sizes(document: Document) -> None:
     for size, parts in sizes.items():
         if size not in CHANGEABLE_SIZES:
             why = "is what the scenario itself says" if size == "full" else "is no size"
-            problems.append(Problem(("sizes", size), f"{shorten(size)!r} {why}; sizes here are smoke, demo and published", True))
+            problems.append(
+                Problem(("sizes", size), f"{shorten(size)!r} {why}; sizes here are smoke, demo and published", True)
+            )
             continue
         for name, part in parts.items():
             place: Place = ("sizes", size, name)

@@ -1,8 +1,8 @@
 """Checks a publication's claims against a run: reproduced, not reproduced, or cannot be decided.
 
 A claim says within which bounds a difference lies: below or beyond one for `less` and `greater`, between two for
-`equal_within` and `ratio`. The interval of the run's own difference (`difference`) decides. For `at_least` and `at_most`
-it is the figure itself that lies beyond a bound, and its own interval (`level_of`) decides. Reproduced is what lies
+`equal_within` and `ratio`. The interval of the run's own difference (`difference`) decides; for `at_least` and
+`at_most` it is the figure itself that lies beyond a bound, and its own interval (`level_of`). Reproduced is what lies
 wholly within the bounds, not reproduced what lies wholly outside. For `equal_within` and `ratio` that is a test of
 equivalence: two one-sided tests (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987), each at 2.5 %.
 

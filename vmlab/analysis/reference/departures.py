@@ -26,7 +26,7 @@ def departures_of(texts: Mapping[str, str], size: str) -> list[str]:
         written = read(Path("scenario.yaml"), texts["scenario.yaml"]).scenario.model_dump(mode="json", by_alias=True)
     except (KeyError, UsageError):
         # Without the text, or with one that this version does not read, the size is all that is known.
-        return [] if size in AS_PUBLISHED else [f"the run has the size {size}, and full is compared with what was published"]
+        return [] if size in AS_PUBLISHED else [f"the run has the size {size}, and what was published is full"]
     return list(_lines(written, asked))
 
 

@@ -138,9 +138,7 @@ class Claim(ScenarioPart):
         if len(given) != 1:
             raise ValueError(f"needs one of {', '.join(COMPARISONS)}, not {len(given)}")
         if (given[0] in ("ratio", *LEVELS)) != (self.value is not None):
-            raise ValueError(
-                "`value` goes with ratio, at_least and at_most, such as ratio: [{…}, {…}], value: '0.75'"
-            )
+            raise ValueError("`value` goes with ratio, at_least and at_most, such as ratio: [{…}, {…}], value: '0.75'")
         if self.unit and not self.is_of_levels:
             raise ValueError("`unit` is that of the bound of at_least and at_most")
         if self.source == "ours" and (self.where or self.there):

@@ -177,7 +177,7 @@ class Scenario(ScenarioPart):
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
     """Seed of all random data and of the cells' order, so that both sides of a comparison do the same work."""
     sizes: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Changes for ``smoke`` and ``demo``, which are smaller, and for ``published``, on the host that a publication had."""
+    """Changes for ``smoke`` and ``demo``, which are smaller, and ``published``, the host of a publication."""
     targets: dict[Name, dict[str, TargetLimit]] = Field(default_factory=dict)
     """What each tile must deliver: limits on workloads' metrics, such as ``web: {latency_p95: 500 ms}``."""
     limits: Limits = Limits()
