@@ -233,7 +233,7 @@ def _unasked(reference: Reference) -> Iterator[str]:
         return
     yield from ("Not asked here:", "")
     for finding in reference.unasked:
-        yield from paragraph(f"- {finding.say} {finding.where}. Not asked: {finding.why}.", _WIDTH, "  ")
+        yield from paragraph(f"- {finding.say} ({finding.where}.) Not asked: {finding.why}.", _WIDTH, "  ")
     yield ""
 
 

@@ -59,7 +59,7 @@ def test_every_scenario_has_its_section_with_all_that_is_printed() -> None:
         assert all(claim.where in section and claim.there in section for claim in scenario.reference.claims)
         assert all(claim.contradicted in section for claim in scenario.reference.claims)
         words = " ".join(section.split())
-        assert all(f"- {one.say} {one.where}. Not asked: {one.why}." in words for one in scenario.reference.unasked)
+        assert all(f"- {one.say} ({one.where}.) Not asked: {one.why}." in words for one in scenario.reference.unasked)
 
 
 def test_a_claim_that_is_newer_than_the_kept_run_was_not_asked_of_it(
