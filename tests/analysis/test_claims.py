@@ -199,9 +199,14 @@ def test_a_part_that_was_not_run_keeps_the_others_from_pointing(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({}, "needs one of less, greater, equal_within, ratio, not 0"),
+        ({}, "needs one of less, greater, equal_within, ratio, at_least, at_most, not 0"),
         ({"less": [NONE, WRITEBACK], "greater": [NONE, WRITEBACK]}, "not 2"),
-        ({"ratio": [NONE, WRITEBACK]}, "`ratio` and `value` go together"),
+        ({"ratio": [NONE, WRITEBACK]}, "`value` goes with ratio, at_least and at_most"),
+        ({"at_least": [NONE]}, "`value` goes with ratio, at_least and at_most"),
+        ({"less": [NONE, WRITEBACK], "value": "0.75"}, "`value` goes with ratio, at_least and at_most"),
+        ({"less": [NONE, WRITEBACK], "unit": "s"}, "`unit` is that of the bound"),
+        ({"less": [NONE, WRITEBACK], "source": "ours", "where": "page 2"}, "has no place in the publication"),
+        ({"less": [NONE, WRITEBACK], "source": "ours", "there": "it is so"}, "has no place in the publication"),
         ({"less": [NONE]}, "at least 2 items"),
     ],
 )

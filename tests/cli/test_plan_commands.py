@@ -171,7 +171,7 @@ def test_the_shipped_scenarios_are_valid(capsys: Captured) -> None:
     code, out, err = ended(["validate", "tile", "cpu-overhead", "cpu-priority.yaml", "--json"], capsys)
     assert (code, err.count("valid")) == (0, 3)
     rows = json.loads(out)["scenarios"]
-    assert rows[0]["cells"] == {"full": 18, "demo": 2, "smoke": 2}
+    assert rows[0]["cells"] == {"published": 18, "full": 18, "demo": 2, "smoke": 2}
 
 
 def test_plan_tells_guests_memory_disk_order_and_time(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,8 @@ def test_ls_scenarios_names_what_is_shipped(capsys: pytest.CaptureFixture[str]) 
     listed = _json(capsys, "ls", "--scenarios")["scenarios"]
     assert [entry["name"] for entry in listed] == sorted(path.stem for path in shipped_scenarios().glob("*.yaml"))
     assert all(Path(entry["path"]).is_file() and entry["summary"] for entry in listed)
-    assert all(entry["sizes"][-1] == "full" for entry in listed)
+    assert all("full" in entry["sizes"] for entry in listed)
+    assert next(entry["sizes"] for entry in listed if entry["name"] == "tile")[-2:] == ["full", "published"]
     unsourced = ["cache-modes", "consolidation", "memory-sharing", "network-overlay"]
     assert [entry["name"] for entry in listed if not entry["source"]] == unsourced
     lines = _said(capsys, "ls", "--scenarios").splitlines()

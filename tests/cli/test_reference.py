@@ -43,7 +43,10 @@ def _told(overrides: Overrides, accelerator: str = "kvm", repeats: int = 1) -> N
     for repeat, (threads, times) in itertools.product(range(1, repeats + 1), TIMES.items()):
         story.start_cell({"threads": threads}, repeat, guests=2)
         for workload, seconds in zip(("pr100", "pr50"), times, strict=True):
-            story.measure(workload, seconds * (1 + 1e-4 * math.sin(repeat * seconds) if repeats > 1 else 1))
+            moved = 1 + 1e-4 * math.sin(repeat * seconds) if repeats > 1 else 1
+            story.measure(workload, seconds * moved)
+            story.measure(workload, times[0] * moved, "first_half_time")
+            story.measure(workload, (times[1] - times[0]) * moved, "second_half_time")
         story.end_cell(wall=max(times))
     story.end()
 
@@ -64,10 +67,10 @@ def test_a_run_at_full_size_compares(capsys: Captured) -> None:
     ratios = [one["measured"]["mean"] for one in body["figures"] if one["relative"] == "ratio"]
     assert ratios == pytest.approx([1.00, 0.758, 0.750], abs=0.002)
     assert {claim["answer"] for claim in body["claims"]} == {"cannot tell"}
-    assert {claim["points_to"] for claim in body["claims"]} == {"reproduced"}
-    assert [claim["readings_needed"] for claim in body["claims"]] == [6, 6, 7, 6]
+    assert [claim["points_to"] for claim in body["claims"]] == ["reproduced"] * 4 + ["not"]
+    assert [claim["readings_needed"] for claim in body["claims"]] == [6, 6, 7, 6, 6]
     text = " ".join(_ended(["show", "last", "--reference"], capsys)[1].split())
-    assert text.count("one reading each, no spread known") == 5
+    assert text.count("one reading each, no spread known") == 6
     assert text.count("it points to: reproduced; an answer takes 6 repeats at least") == 3
     assert text.count("it points to: reproduced; an answer takes 7 repeats at least") == 1
 
@@ -76,8 +79,8 @@ def test_a_run_at_full_size_compares(capsys: Captured) -> None:
 def test_claims_are_answered_from_as_many_repeats_as_they_take(repeats: int, third: str, capsys: Captured) -> None:
     _told(Overrides(size="full"), repeats=repeats)
     claims = json.loads(_ended(["show", "last", "--reference", "--json"], capsys)[1])["claims"]
-    assert [claim["answer"] for claim in claims] == ["reproduced", "reproduced", third, "reproduced"]
-    assert [claim["points_to"] for claim in claims] == [None, None, "reproduced" if repeats == 6 else None, None]
+    assert [claim["answer"] for claim in claims] == ["reproduced", "reproduced", third, "reproduced", "not"]
+    assert [claim["points_to"] for claim in claims] == [None, None, "reproduced" if repeats == 6 else None, None, None]
     out = _ended(["show", "last", "--reference"], capsys)[1]
     assert out.count("an answer takes 7 repeats at least") == out.count("it points to") == (repeats == 6)
     assert out.count("at 97.5 % confidence") == (2 if repeats == 7 else 0)
@@ -91,11 +94,37 @@ def test_the_publication_s_own_error_stands_beside_what_is_right(capsys: Capture
     assert ".756 !" in out and "85.9227" in out
 
 
+def test_a_claim_says_where_it_was_published_or_that_it_is_ours(capsys: Captured) -> None:
+    code, out, _ = _ended(["show", "memcpy-overhead", "--reference"], capsys)
+    text = " ".join(out.split())
+    assert code == 0
+    assert '"Memory Test", table, last column: The overhead of a guest in mbw\'s MEMCPY is 1.7 %.' in text
+    assert "! contradicted by its own figures: the bandwidths in the same row, 7578.348 and 6254.520 MiB/s" in text
+    assert "from the printed bandwidths. ours: the publication does not say so" in text
+    body = json.loads(_ended(["show", "memcpy-overhead", "--reference", "--json"], capsys)[1])
+    printed, derived = body["claims"]
+    assert (printed["source"], printed["where"]) == ("publication", '"Memory Test", table, last column')
+    assert "17.5 % apart" in printed["contradicted"]
+    assert (derived["source"], derived["where"], derived["there"], derived["contradicted"]) == ("ours", "", "", "")
+
+
+def test_a_finding_that_no_claim_asks_stands_with_its_reason(capsys: Captured) -> None:
+    code, out, _ = _ended(["show", "tile-backing", "--reference"], capsys)
+    text = " ".join(out.split("not asked here", 1)[1].split())
+    assert code == 0 and text.startswith("A guest that reboots keeps its buffers;")
+    assert text.endswith("not asked: a cell starts its guests once; nothing in it reboots one, or starts it again")
+    (finding,) = json.loads(_ended(["show", "tile-backing", "--reference", "--json"], capsys)[1])["unasked"]
+    assert finding.keys() == {"say", "where", "why"}
+
+
 @pytest.mark.parametrize(
     ("overrides", "line"),
     [
-        (Overrides(size="smoke"), "workloads.pr100.events is 2000, published with 10000"),
-        (Overrides(size="full", sets=("workloads.pr50.events=500",)), "workloads.pr50.events is 500, published with"),
+        (Overrides(size="smoke"), "workloads.pr100.events is 2000, and 10000 at size full"),
+        (
+            Overrides(size="full", sets=("workloads.pr50.events=500",)),
+            "workloads.pr50.events is 500, and 10000 at size full",
+        ),
         (Overrides(size="full", sets=("guests.pr50.memory=1 GiB",)), "guests.pr50.memory is "),
     ],
 )
@@ -168,7 +197,10 @@ def test_a_scenario_without_a_run_shows_what_was_published(command: str, capsys:
     assert code == 0
     assert out.startswith("disk-shared · no run\n")
     assert "15.1k" in out and "yours" not in out
-    assert "Writeback and multi-queue significantly improve write performance." in out
+    lines = [line.strip() for line in out.splitlines()]
+    assert "Writeback with four queues writes at least 10 % faster than none with one; the bound is ours." in lines
+    where = '"Shared Storage (ceph) IO Performance Testing", "Test Conclusions", third point; not asked:'
+    assert where in " ".join(out.split())
     assert "cannot tell" not in out
 
 

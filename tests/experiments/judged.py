@@ -51,13 +51,18 @@ def _faults_of_claims(reference: Reference, body: Mapping[str, Any], text: str) 
             yield f"no answer with a reason to the claim: {claim['say']}"
         elif any(_unfounded(one) for one in claim["comparisons"]):
             yield f"an answer without an interval to the claim: {claim['say']}"
-        elif printed not in text:
+        elif not all(words in text for words in (printed, claim["where"], claim["there"], claim["contradicted"])):
             yield f"the claim is not printed with its answer: {claim['say']}"
+    for finding in reference.unasked:
+        if finding.say not in text or finding.why not in text:
+            yield f"the finding is not printed with its reason: {finding.say}"
 
 
 def _unfounded(comparison: Mapping[str, Any]) -> bool:
     """Whether it is answered although the readings have no interval."""
-    return comparison["answer"] != "cannot tell" and comparison["difference"]["interval_percent"] is None
+    level, difference = comparison["level"], comparison["difference"]
+    interval = level["interval"] if level else difference["interval_percent"]
+    return comparison["answer"] != "cannot tell" and interval is None
 
 
 def _faults_of_figures(body: Mapping[str, Any], text: str) -> Iterator[str]:

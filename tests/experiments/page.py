@@ -23,7 +23,13 @@ from vmlab.model.scenarios.reference import PublishedFigure, Reference
 from vmlab.model.units import format_bytes
 from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.report.grid import paragraph
-from vmlab.report.reference_text import answer_words, error_notes, printed_tables
+from vmlab.report.reference_text import (
+    answer_words,
+    contradicted_words,
+    error_notes,
+    printed_tables,
+    source_words,
+)
 from vmlab.report.run.tables import absent_notes
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -32,6 +38,7 @@ LIST = DOCS / "reference" / "scenarios.md"
 _LIST = re.compile(r"(<!-- scenarios -->\n).*?(<!-- end -->)", re.DOTALL)
 _WIDTH = 118
 NOT_RUN = "no result is kept yet"
+NOT_ASKED = "not asked of the run that is kept"
 
 _PREFACE = """\
 # Experiments
@@ -39,9 +46,14 @@ _PREFACE = """\
 Each scenario here, but for those at the end, reproduces an experiment of a publication. `vmlab run NAME` measures it,
 `vmlab show last --reference` sets the published figures beside yours, in the shape in which they were printed, and
 answers the claims.
-`full` has the amounts of the publication, `demo` takes minutes, `smoke` shows that it works: its figures compare with
+`full` has the amounts of the publication as far as it prints them, `published` has them on an ordered host like its
+own, and *Here* says what differs. `demo` takes minutes, `smoke` shows that it works: its figures compare with
 nothing. Figures that are wrong in a publication stand as they are printed, marked with `!`, with what its own figures
 give and why. A figure from guests that were emulated has `tcg` behind it: it describes emulation.
+
+Beside each claim stands where the publication makes it and what it says there, in other words than its own. Where it
+prints no bound, the bound is ours, and the claim says so. *Ours* are claims that it does not make, and `!` marks what
+its own figures contradict. Findings that cannot be asked here stand below with the reason.
 
 An answer to a claim is read from [the interval of the difference](../explanation/statistics.md#claims), which takes at
 least as many repeats as stand beside the claim (`--repeats`). What fewer readings point to is no answer.
@@ -114,6 +126,7 @@ def _experiment(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterato
     yield from _tables(file, record)
     yield from _paragraph(f"Ours: {_ours(file, record)}")
     yield from _claims(file, record)
+    yield from _unasked(reference)
 
 
 def _of_our_own(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[str]:
@@ -206,9 +219,21 @@ def _claims(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[st
     if not claims:
         return
     answers = {body["say"]: _answer(record, body) for body in (record["beside"]["claims"] if record else ())}
-    yield from ("| claim | answer | repeats at least |", "| --- | --- | --- |")
+    unknown = NOT_ASKED if record else NOT_RUN
+    yield from ("| claim | where the publication says it | answer | repeats at least |", "| --- | --- | --- | --- |")
     for claim in claims:
-        yield f"| {claim.say} | {answers.get(claim.say, NOT_RUN)} | {readings_needed(claim.comparisons)} |"
+        published = "<br>".join(filter(None, (source_words(claim), contradicted_words(claim))))
+        answer, needed = answers.get(claim.say, unknown), readings_needed(claim.comparisons)
+        yield f"| {claim.say} | {published} | {answer} | {needed} |"
+    yield ""
+
+
+def _unasked(reference: Reference) -> Iterator[str]:
+    if not reference.unasked:
+        return
+    yield from ("Not asked here:", "")
+    for finding in reference.unasked:
+        yield from paragraph(f"- {finding.say} ({finding.where}.) Not asked: {finding.why}.", _WIDTH, "  ")
     yield ""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.experiments.page import LIST, NOT_RUN, PAGE, answered, listed, page, published_names, results
+from tests.experiments.page import LIST, NOT_ASKED, NOT_RUN, PAGE, answered, listed, page, published_names, results
 from tests.experiments.records import kept, record_of
 from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
@@ -56,6 +56,19 @@ def test_every_scenario_has_its_section_with_all_that_is_printed() -> None:
         assert all(f"| {claim.say} | " in section for claim in scenario.reference.claims)
         assert f"Ours: {NOT_RUN}." in section
         assert section.count(f"| {NOT_RUN} |") == len(scenario.reference.claims)
+        assert all(claim.where in section and claim.there in section for claim in scenario.reference.claims)
+        assert all(claim.contradicted in section for claim in scenario.reference.claims)
+        words = " ".join(section.split())
+        assert all(f"- {one.say} ({one.where}.) Not asked: {one.why}." in words for one in scenario.reference.unasked)
+
+
+def test_a_claim_that_is_newer_than_the_kept_run_was_not_asked_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, _ = _recorded("memcpy-overhead", tmp_path, monkeypatch)
+    record["beside"]["claims"][0]["say"] = "It was once said in other words."
+    section = _section(page({"memcpy-overhead": record}), "memcpy-overhead")
+    assert section.count(f"| {NOT_ASKED} |") == section.count("(size smoke, tcg) |") == 1
 
 
 def test_a_kept_result_stands_beside_with_accelerator_and_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,8 @@ def test_the_experiments_are_all_there() -> None:
 
 def test_every_size_is_valid_and_smoke_is_small(file: ScenarioFile) -> None:
     cells = validate_all(file).cells
-    assert set(cells) == {"smoke", "demo", "full"}
+    assert set(cells) - {"published"} == {"smoke", "demo", "full"}
+    assert cells.get("published", cells["full"]) == cells["full"]
     assert 1 <= cells["smoke"] <= MOST_SMOKE_CELLS
     assert cells["smoke"] <= cells["demo"] <= cells["full"]
 
@@ -85,6 +86,16 @@ def test_a_publication_is_named_and_says_something(published: ScenarioFile) -> N
     assert reference.source
     assert reference.host
     assert reference.figures or reference.claims
+
+
+def test_the_published_host_is_ordered_or_it_is_said_why_not(published: ScenarioFile) -> None:
+    sizes, here = published.scenario.sizes, _reference(published).here
+    assert ("published" in sizes) != ("so no size orders" in here)
+    if "published" in sizes:
+        assert sizes["published"].keys() <= {"host", "allow"}
+        host = make_plan(published, Overrides(size="published"), HOST).scenario.host
+        assert host.cpus and host.memory_bytes
+        assert "size `published`" in here
 
 
 def test_names_of_figures_are_those_that_are_measured(published: ScenarioFile) -> None:

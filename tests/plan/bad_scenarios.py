@@ -567,11 +567,11 @@ BAD = [
         "sizes: {demo: {coqy: {files: 3}}}",
         ":7:16: there is no workload 'coqy'; did you mean 'copy'?",
     ),
-    added("no such size", "sizes: {tiny: {}}", ":7:9: 'tiny' is no size; sizes here are smoke and demo"),
+    added("no such size", "sizes: {tiny: {}}", ":7:9: 'tiny' is no size; sizes here are smoke, demo and published"),
     added(
         "full as a size",
         "sizes: {full: {}}",
-        ":7:9: 'full' is what the scenario itself says; sizes here are smoke and demo",
+        ":7:9: 'full' is what the scenario itself says; sizes here are smoke, demo and published",
     ),
     added(
         "unit in a size",
@@ -637,7 +637,17 @@ BAD = [
     added(
         "claim that compares nothing",
         "reference: {source: x, claims: [{say: x}]}",
-        ":7:33: reference.claims.1: needs one of less, greater, equal_within, ratio, not 0",
+        ":7:33: reference.claims.1: needs one of less, greater, equal_within, ratio, at_least, at_most, not 0",
+    ),
+    added(
+        "claim about no tile",
+        "axes: {cache: [none]}\nreference: {source: x, claims: [{say: x, value: '1', at_most: [{tile: 0}]}]}",
+        ":8:71: needs the number of a tile, the first of which is 1",
+    ),
+    added(
+        "finding without a reason",
+        "reference: {source: x, unasked: [{say: x, where: page 2}]}",
+        ":7:34: reference.unasked.1 needs 'why'",
     ),
     added(
         "claim about a value that is not there",

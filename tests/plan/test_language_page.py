@@ -27,7 +27,7 @@ FLOW = (
 
 def test_the_examples_are_scenarios() -> None:
     example, way, points, host, disk, small, size, *_ = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert validate_all(read(Path("page"), example + size)).cells == {"full": 4, "demo": 2}
+    assert validate_all(read(Path("page"), example + size)).cells == {"published": 4, "full": 4, "demo": 2}
     assert validate_all(read(Path("page"), FLOW + way)).cells == {"full": 3}
     assert validate_all(read(Path("page"), JOB + points)).cells == {"full": 5}
     assert validate_all(read(Path("page"), JOB + host)).cells == {"full": 2}

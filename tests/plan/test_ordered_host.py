@@ -74,3 +74,21 @@ def test_a_missing_controller_refuses_what_needs_it_alone(host: str, key: str) -
 def test_what_cannot_be_ordered_is_told_with_its_place(lines: str, why: str) -> None:
     with pytest.raises(ScenarioError, match=why):
         make_plan(read(Path("job.yaml"), f"{JOB}{lines}\n"), Overrides(size="full"), FACTS)
+
+
+def test_guests_with_as_many_processors_as_the_host_have_those_of_the_ordered_one() -> None:
+    text = JOB.replace("memory: 960 MiB", "vcpus: host, memory: 960 MiB")
+    for host, vcpus in (("cpus: 2", 2), ("memory: 4 GiB", FACTS.cpus)):
+        plan = make_plan(read(Path("job.yaml"), f"{text}host: {{{host}}}\n"), Overrides(size="full"), FACTS)
+        assert {guest.resources.vcpus for cell in plan.cells for guest in cell.guests} == {vcpus}
+
+
+def test_the_size_published_orders_a_host_and_may_allow_overcommit() -> None:
+    sizes = "sizes: {published: {host: {cpus: 2, memory: 1 GiB}, allow: {memory_overcommit: true}}}\n"
+    file = read(Path("job.yaml"), JOB + sizes)
+    published, full = (make_plan(file, Overrides(size=size), FACTS) for size in ("published", "full"))
+    assert (published.scenario.host.cpus, published.scenario.allow.memory_overcommit) == (2, True)
+    assert (full.scenario.host.cpus, full.scenario.allow.memory_overcommit) == (None, False)
+    check_fit(published, FACTS)
+    with pytest.raises(RefusedError, match="an ordered host of 2 CPUs is larger than the host, which has 1"):
+        check_fit(published, replace(FACTS, cpus=1))

@@ -12,12 +12,14 @@ from vmlab.plan.scenario_file.scenario_document import Document
 from vmlab.plan.scenario_file.yaml_text import parse
 from vmlab.plan.terms import Overrides
 
-CHANGEABLE_SIZES = ("smoke", "demo")
+CHANGEABLE_SIZES = ("smoke", "demo", "published")
 _COUNTS = ("repeats", "until")
 """Keys that exclude each other: the one that is set takes the other's place."""
 PLAIN = (*_COUNTS, "order", "warm_up", "warm")
 """Keys of the scenario that a size sets as they are."""
-_PARTS = ("guests", "host", "axes", *PLAIN)
+_MAPPINGS = ("host", "allow")
+"""Mappings of the scenario of which a size sets keys."""
+_PARTS = ("guests", *_MAPPINGS, "axes", *PLAIN)
 
 
 def check_sizes(document: Document) -> None:
@@ -28,7 +30,9 @@ def check_sizes(document: Document) -> None:
     for size, parts in sizes.items():
         if size not in CHANGEABLE_SIZES:
             why = "is what the scenario itself says" if size == "full" else "is no size"
-            problems.append(Problem(("sizes", size), f"{shorten(size)!r} {why}; sizes here are smoke and demo", True))
+            problems.append(
+                Problem(("sizes", size), f"{shorten(size)!r} {why}; sizes here are smoke, demo and published", True)
+            )
             continue
         for name, part in parts.items():
             place: Place = ("sizes", size, name)
@@ -66,7 +70,7 @@ def apply_size(document: Document, size: str) -> Document:
             for guest, attributes in part.items():
                 document = _apply_keys(document, ("guests", guest), attributes, (*place, guest))
         else:
-            to: Place = ("host",) if name == "host" else ("workloads", name)
+            to: Place = (name,) if name in _MAPPINGS else ("workloads", name)
             document = _apply_keys(document, to, part, place)
     return document
 

@@ -108,6 +108,7 @@ def _only_point(scenario: Scenario) -> dict[str, list[AxisValue]]:
 def _cells(
     document: Document, scenario: Scenario, axes: list[PlacedAxis], host: HostFacts, *, cold: bool
 ) -> tuple[CellPlan, ...]:
+    host = replace(host, cpus=scenario.host.cpus or host.cpus)
     once = [_cell(point, host, cold=cold) for point in points(document, axes)]
     repeats = scenario.repeats if scenario.until is None else scenario.until.at_most
     count = len(once) * repeats

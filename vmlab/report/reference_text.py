@@ -8,7 +8,7 @@ from vmlab.analysis.reference.claims import AnsweredClaim
 from vmlab.analysis.reference.published import AnsweredFigure, BesideReference
 from vmlab.model.axes import axes_words
 from vmlab.model.ordered import behind
-from vmlab.model.scenarios.reference import PublishedFigure
+from vmlab.model.scenarios.reference import Claim, PublishedFigure
 from vmlab.model.visible import visible_values
 from vmlab.report.figures import doubted, figure_text
 from vmlab.report.grid import WIDTH, Column, grid, paragraph
@@ -43,6 +43,7 @@ def reference_text(beside: BesideReference, width: int = WIDTH) -> str:
         lines += table_lines(document, width)
     lines += _section(_notes(beside, width))
     lines += _section(list(_claims(beside, width)))
+    lines += _section(list(_unasked(beside, width)))
     return "\n".join(lines) + "\n"
 
 
@@ -207,13 +208,41 @@ def _claims(beside: BesideReference, width: int) -> Iterator[str]:
     for answered in beside.claims:
         if not beside.has_run:
             yield from paragraph(answered.claim.say, width, "  ")
+            yield from _lines_of_source(answered.claim, width)
             yield from paragraph(f"    {_takes(answered)}", width, "      ")
             continue
         yield from paragraph(f"{answer_words(answered.answer)}: {answered.claim.say}", width, "  ")
+        yield from _lines_of_source(answered.claim, width)
         for why in answered.because:
             yield from paragraph(f"    {why}", width, "      ")
         if hint := _hint(answered):
             yield from paragraph(f"    {hint}", width, "      ")
+
+
+def source_words(claim: Claim) -> str:
+    """Where the publication makes a claim, and what it says there; empty where the scenario says neither."""
+    if claim.source == "ours":
+        return "ours: the publication does not say so"
+    return ": ".join(part for part in (claim.where, claim.there) if part)
+
+
+def contradicted_words(claim: Claim) -> str:
+    """That the publication's own figures contradict a claim; empty where they do not."""
+    return f"{MARK} contradicted by its own figures: {claim.contradicted}" if claim.contradicted else ""
+
+
+def _lines_of_source(claim: Claim, width: int) -> Iterator[str]:
+    for words in (source_words(claim), contradicted_words(claim)):
+        if words:
+            yield from paragraph(f"    {words}", width, "      ")
+
+
+def _unasked(beside: BesideReference, width: int) -> Iterator[str]:
+    if beside.reference.unasked:
+        yield "not asked here"
+    for finding in beside.reference.unasked:
+        yield from paragraph(finding.say, width, "  ")
+        yield from paragraph(f"    {finding.where}; not asked: {finding.why}", width, "      ")
 
 
 def _hint(answered: AnsweredClaim) -> str:

@@ -166,6 +166,6 @@ def test_what_departs_from_the_published_text_has_no_words_of_python() -> None:
     asked = {"guests": {"vm": {"cpu_quota": 40.0, "queues": 2}}}
     texts = {"scenario.yaml": text, "scenario": json.dumps(asked)}
     assert departures_of(texts, "full") == [
-        "guests.vm.cpu_quota is 40.0, published with not set",
-        "guests.vm.queues is 2, published with 1",
+        "guests.vm.cpu_quota is 40.0, and not set at size full",
+        "guests.vm.queues is 2, and 1 at size full",
     ]

@@ -27,6 +27,24 @@ async def test_all_events_give_figures(alone: WorkloadContext, finished: Finishe
     assert figures["run_time"] * figures["events_per_second"] == pytest.approx(2500)
 
 
+async def test_halves_are_timed_by_the_rate_of_each_second(alone: WorkloadContext, finished: Finished) -> None:
+    """20 s at 50 events a second, then 10 s at 100: half of 2,000 events are done after 20 s."""
+    rates = [50] * 20 + [100] * 10
+    lines = [f"[ {at}s ] thds: 2 eps: {rate}.00 lat (ms,95%): 8.28" for at, rate in enumerate(rates, start=1)]
+    printed = finished.stdout.replace("5.0390s", "30.0000s").replace("2500", "2000")
+    text = "\n".join([*(line for line in printed.splitlines() if "eps:" not in line), *lines])
+    figures = (await Cpu(CpuParams(threads=2, events=2000)).collect(alone, Finished(0, 30.1, text, ""))).values
+    assert (figures["first_half_time"], figures["second_half_time"]) == (pytest.approx(20), pytest.approx(10))
+    uneven = text.replace("eps: 100.00", "eps: 90.00").replace("[ 20s ] thds: 2 eps: 50.00", "[ 20s ] thds: 2 eps: 5.00")
+    figures = (await Cpu(CpuParams(threads=2, events=2000)).collect(alone, Finished(0, 30.1, uneven, ""))).values
+    assert figures["first_half_time"] == pytest.approx(20 + 45 / 90)
+
+
+async def test_a_first_half_of_few_seconds_is_not_timed(alone: WorkloadContext, finished: Finished) -> None:
+    figures = (await Cpu(CpuParams(threads=2, events=2500)).collect(alone, finished)).values
+    assert not {"first_half_time", "second_half_time"} & figures.keys()
+
+
 async def test_an_event_less_fails(alone: WorkloadContext, finished: Finished) -> None:
     with pytest.raises(WorkloadError, match="events of sysbench cpu: 2500, but 2501"):
         await Cpu(CpuParams(threads=2, events=2501)).collect(alone, finished)

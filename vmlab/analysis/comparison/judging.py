@@ -129,27 +129,34 @@ def _at_level(comparison: Comparison, condition: Condition, row: Row, compared: 
             fails = figure.state == Outcome.FAILED
             yield Answer(*place_of, State.CANNOT_TELL, because=f"{label} {words}", fails=fails)
             continue
-        readings = level_readings(figure)
-        test = signed_rank(readings)
-        alpha = ALPHA / max(1, compared)
-        interval = test.interval(alpha)
-        level = Level(
-            bound=bound,
-            unit=row.unit,
-            estimate=test.estimate,
-            interval=interval,
-            confidence=100 * (1 - alpha) if interval else None,
-            readings=len(readings),
-            figures=max(1, compared),
-            needed=readings_needed(max(1, compared)),
-            runs=len({one.run for one in figure.readings}) > 1,
-        )
-        state = condition.state_of_level(interval, bound) if interval else State.CANNOT_TELL
+        level = level_of(figure, bound, row.unit, max(1, compared))
+        state = condition.state_of_level(level.interval, bound) if level.interval else State.CANNOT_TELL
         to_decide = None
-        if state == State.POSSIBLE and (deviation := standard_deviation(readings)) > 0:
-            found = readings_to_find(abs(test.estimate - bound) / deviation, level.figures)
-            to_decide = None if found is None else max(found, len(readings) + 1)
+        if state == State.POSSIBLE and (deviation := standard_deviation(level_readings(figure))) > 0:
+            found = readings_to_find(abs(level.estimate - bound) / deviation, level.figures)
+            to_decide = None if found is None else max(found, level.readings + 1)
         yield Answer(*place_of, state, level=level, to_decide=to_decide)
+
+
+def level_of(figure: Figure, bound: float, unit: str, figures: int) -> Level:
+    """How large a figure with at least one reading is by itself, against a bound in its own `unit`.
+
+    Its interval is at 1 - 5 % / `figures` (Bonferroni), of so many that are asked about.
+    """
+    readings = level_readings(figure)
+    test = signed_rank(readings)
+    interval = test.interval(ALPHA / figures)
+    return Level(
+        bound=bound,
+        unit=unit,
+        estimate=test.estimate,
+        interval=interval,
+        confidence=100 * (1 - ALPHA / figures) if interval else None,
+        readings=len(readings),
+        figures=figures,
+        needed=readings_needed(figures),
+        runs=len({one.run for one in figure.readings}) > 1,
+    )
 
 
 def level_readings(figure: Figure) -> list[float]:

@@ -141,6 +141,21 @@ def over_tiles(workload: str, metric: str = RUN_TIME, part: Statistic = "mean") 
     return value
 
 
+def of_tile(workload: str, metric: str, tile: int) -> Value:
+    """A workload's metric in one tile of a cell; the mean where the tile has several readings of it."""
+
+    def value(cell: CellDocument) -> float | None:
+        found = [
+            taken["value"]
+            for taken in cell["measurements"]
+            if (taken["workload"], taken["metric"], taken["tile"]) == (workload, metric, tile)
+            and taken["value"] is not None
+        ]
+        return mean(found) if found else None
+
+    return value
+
+
 def wall_seconds(cell: CellDocument) -> float | None:
     """The total wall clock of a cell."""
     return cell["wall_seconds"]

@@ -36,15 +36,25 @@ class Lookup:
 
     document: RunDocument
 
-    def find(self, place: Place, metric: str, statistic: Statistic = "mean", best_of: int | None = None) -> Found:
-        """What `place` names: axes, and ``workloads``, ``metrics`` and ``statistics`` where it has them."""
+    def find(
+        self,
+        place: Place,
+        metric: str,
+        statistic: Statistic = "mean",
+        best_of: int | None = None,
+        tile: int | None = None,
+    ) -> Found:
+        """What `place` names: axes, and ``workloads``, ``metrics`` and ``statistics`` where it has them.
+
+        With `tile` it is the figure of that tile alone.
+        """
         metric = str(place.get(METRICS, metric))
         axes = {name: value for name, value in place.items() if name not in PARTS}
         cells, reason = self._cells(axes)
         workload, unclear = self._workload(cells, place, metric)
         if reason or unclear:
             return Found(NO_READING, reason=reason or unclear)
-        asked = Asked(metric, workload, cast(Statistic, place.get(STATISTICS, statistic)), best_of=best_of)
+        asked = Asked(metric, workload, cast(Statistic, place.get(STATISTICS, statistic)), best_of=best_of, tile=tile)
         reading = read(cells, asked)
         what = "" if reading.figure.state != MISSING else f"{axes_words(axes)}: {metric} was not measured"
         return Found(reading, tuple(cell["cell"] for cell in cells), what)

@@ -14,6 +14,7 @@ from vmlab.analysis.figures.figure import (
     Value,
     figure_of,
     host_mean,
+    of_tile,
     over_tiles,
     wall_seconds,
 )
@@ -35,7 +36,8 @@ _FOR_ONE_SPAN: tuple[Statistic, ...] = ("sum", "jain")
 class Asked:
     """What to read from cells: a metric, its workload (None for one of the cell itself), and the statistic.
 
-    `over` is ``tiles`` or ``repeats``; with `best_of` only the best repeat counts.
+    `over` is ``tiles`` or ``repeats``; with `best_of` only the best repeat counts. With `tile` it is the figure of that
+    tile alone, which has no statistic over tiles.
     """
 
     metric: str
@@ -43,6 +45,7 @@ class Asked:
     statistic: Statistic = "mean"
     over: str = "tiles"
     best_of: int | None = None
+    tile: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,10 @@ def read(cells: Sequence[CellDocument], asked: Asked) -> Reading:
     more = found[0]["more_is_better"] if found else None
     part = asked.statistic if asked.over == "tiles" else "mean"
     own = as_of(asked.workload, cells)
-    figure = figure_of(own, over_tiles(asked.workload, asked.metric, part), _reduced(asked, more))
+    value = over_tiles(asked.workload, asked.metric, part)
+    if asked.tile is not None:
+        value = of_tile(asked.workload, asked.metric, asked.tile)
+    figure = figure_of(own, value, _reduced(asked, more))
     if figure.spread is None and figure.state not in (MISSING, "failed", "aborted", "running"):
         figure = replace(figure, state=MISSING)
     unit = found[0]["unit"] if found else ""

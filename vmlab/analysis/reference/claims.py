@@ -1,7 +1,8 @@
 """Checks a publication's claims against a run: reproduced, not reproduced, or cannot be decided.
 
 A claim says within which bounds a difference lies: below or beyond one for `less` and `greater`, between two for
-`equal_within` and `ratio`. The interval of the run's own difference (`difference`) decides. Reproduced is what lies
+`equal_within` and `ratio`. The interval of the run's own difference (`difference`) decides; for `at_least` and
+`at_most` it is the figure itself that lies beyond a bound, and its own interval (`level_of`). Reproduced is what lies
 wholly within the bounds, not reproduced what lies wholly outside. For `equal_within` and `ratio` that is a test of
 equivalence: two one-sided tests (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987), each at 2.5 %.
 
@@ -16,18 +17,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
 
 from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Difference, Sides, Verdict, corrected_for, differences
+from vmlab.analysis.comparison.gate import Level
+from vmlab.analysis.comparison.judging import level_of
 from vmlab.analysis.figures.lookup import Found, Lookup
 from vmlab.analysis.figures.reading import NOT_TOGETHER
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import Spread
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.model.axes import axes_words
-from vmlab.model.printed import printed_number
-from vmlab.model.scenarios.reference import Claim, Place, place_axes
+from vmlab.model.printed import printed_number, unit_factor
+from vmlab.model.scenarios.reference import TILE, Claim, Place, place_axes
 from vmlab.model.scenarios.table import Statistic
 from vmlab.model.written import written
 
@@ -62,17 +65,21 @@ class Comparison:
     """Two places of a claim, and the run's answer for them.
 
     `points_to` is what the estimate alone would answer, where the readings are too few for an interval; it is no
-    answer. None where nothing can be compared, and where there is an interval.
+    answer. None where nothing can be compared, and where there is an interval. `level` is in place of the `difference`
+    where one figure is held against a bound.
     """
 
     answer: Answer
     because: str
     points_to: Known | None = None
     difference: Difference = NO_DIFFERENCE
+    level: Level | None = None
 
     @property
     def too_few(self) -> bool:
         """Whether more repeats may give an answer where there is none."""
+        if self.level is not None:
+            return self.level.interval is None
         few = self.difference.verdict in (Verdict.ONE_EACH, Verdict.TOO_FEW)
         return few and self.difference.percent is not None
 
@@ -83,6 +90,7 @@ class Comparison:
             "points_to": self.points_to,
             "because": self.because,
             "difference": self.difference.to_json(),
+            "level": None if self.level is None else asdict(self.level),
         }
 
 
@@ -128,7 +136,10 @@ class AnsweredClaim:
         """The claim as it stands in ``vmlab.reference/1``."""
         return {
             "say": self.claim.say,
+            "source": self.claim.source,
             "where": self.claim.where,
+            "there": self.claim.there,
+            "contradicted": self.claim.contradicted,
             "answer": self.answer,
             "points_to": self.points_to,
             "because": list(self.because),
@@ -148,6 +159,9 @@ def answer_claim(document: RunDocument, claim: Claim) -> AnsweredClaim:
 
 def answered(claim: Claim, evidence: Sequence[Sequence[Evidence]]) -> AnsweredClaim:
     """The answer by the figures of all its places, which stand together for each combination of values."""
+    every = tuple(itertools.chain.from_iterable(evidence))
+    if claim.is_of_levels:
+        return AnsweredClaim(claim, tuple(_answered_level(claim, one) for one in every), every)
     pairs = [pair for found in evidence for pair in _pairs(claim, found)]
     doubts = [_doubt(one, other) for one, other in pairs]
     certain = [_sides(*pair) for pair, doubt in zip(pairs, doubts, strict=True) if doubt is None]
@@ -159,13 +173,14 @@ def answered(claim: Claim, evidence: Sequence[Sequence[Evidence]]) -> AnsweredCl
         _answered(claim, one, other, next(found)) if doubt is None else Comparison("cannot tell", doubt)
         for (one, other), doubt in zip(pairs, doubts, strict=True)
     )
-    return AnsweredClaim(claim, comparisons, tuple(itertools.chain.from_iterable(evidence)))
+    return AnsweredClaim(claim, comparisons, every)
 
 
 def _evidence(document: RunDocument, claim: Claim, place: Place) -> Evidence:
     metric = str(place.get("metric", claim.metric))
     statistic = cast(Statistic, place.get("statistic", claim.statistic))
-    return Evidence(place, Lookup(document).find(place_axes(place), metric, statistic))
+    tile = cast(int | None, place.get(TILE))
+    return Evidence(place, Lookup(document).find(place_axes(place), metric, statistic, tile=tile))
 
 
 def _pairs(claim: Claim, found: Sequence[Evidence]) -> Iterator[tuple[Evidence, Evidence]]:
@@ -178,6 +193,27 @@ def _pairs(claim: Claim, found: Sequence[Evidence]) -> Iterator[tuple[Evidence, 
 def _sides(one: Evidence, other: Evidence) -> Sides:
     """The first place against the second, which is what the claim's percentages are of."""
     return Sides(other.found.reading.figure, one.found.reading.figure, None)
+
+
+def _answered_level(claim: Claim, one: Evidence) -> Comparison:
+    """The answer for a figure by itself."""
+    if (doubt := _doubt_of(one)) is not None:
+        return Comparison("cannot tell", doubt)
+    unit = one.found.reading.unit
+    factor = unit_factor(claim.unit or unit, unit)
+    if factor is None:
+        return Comparison("cannot tell", f"{_told(one)}, which cannot be converted to {claim.unit}")
+    bound = printed_number(cast(str, claim.value)).value * factor
+    level = level_of(one.found.reading.figure, bound, unit, claim.comparisons)
+    bounds = (bound, math.inf) if claim.at_least is not None else (-math.inf, bound)
+    words = f"{_told(one)}, against {claim.kind.replace('_', ' ')} {_written(bound, unit)}"
+    if level.interval is None:
+        few = "one reading, no spread known" if level.readings == 1 else "too few readings"
+        pointed = _lying(level.estimate, level.estimate, bounds)
+        return Comparison("cannot tell", f"{words}, {few}", pointed, level=level)
+    ends = " to ".join(_written(end, unit) for end in level.interval)
+    words = f"{words} ({ends} at {level.confidence:.4g} % confidence)"
+    return Comparison(_lying(*level.interval, bounds) or "cannot tell", words, level=level)
 
 
 def _bounds(claim: Claim) -> tuple[float, float]:

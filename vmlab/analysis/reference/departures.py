@@ -11,6 +11,8 @@ from vmlab.analysis.comparison.conditions import value_words
 from vmlab.model.errors import StoreError, UsageError
 from vmlab.plan.scenario_file.loading import read
 
+AS_PUBLISHED = ("full", "published")
+"""Sizes with the amounts of the scenario as it is written."""
 _PARTS = ("workloads", "guests")
 
 
@@ -24,7 +26,7 @@ def departures_of(texts: Mapping[str, str], size: str) -> list[str]:
         written = read(Path("scenario.yaml"), texts["scenario.yaml"]).scenario.model_dump(mode="json", by_alias=True)
     except (KeyError, UsageError):
         # Without the text, or with one that this version does not read, the size is all that is known.
-        return [] if size == "full" else [f"the run has the size {size}, and what was published is full"]
+        return [] if size in AS_PUBLISHED else [f"the run has the size {size}, and what was published is full"]
     return list(_lines(written, asked))
 
 
@@ -34,7 +36,7 @@ def _lines(written: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str
             before = (written.get(part) or {}).get(name, {})
             for key, value in keys.items():
                 if key in before and before[key] != value:
-                    yield f"{part}.{name}.{key} is {value_words(value)}, published with {value_words(before[key])}"
+                    yield f"{part}.{name}.{key} is {value_words(value)}, and {value_words(before[key])} at size full"
 
 
 def _mapping(text: str) -> dict[str, Any]:

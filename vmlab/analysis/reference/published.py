@@ -106,6 +106,7 @@ class BesideReference:
             "departures": list(self.departures),
             "figures": [figure.to_json() for figure in self.figures],
             "claims": [claim.to_json() for claim in self.claims],
+            "unasked": [finding.model_dump() for finding in self.reference.unasked],
             "tables": self.document["tables"],
             "notes": self.reference.notes,
         }

@@ -16,6 +16,7 @@ HOST_AXES = tuple(f"host.{name}" for name in HOST_SETTINGS)
 BUILT_IN_AXES = ("tiles", *GUEST_ATTRIBUTES, *HOST_AXES)
 """Axes whose values need no `path`: the program knows what they set."""
 RESERVED_NAMES = (
+    "allow",
     "axes",
     "guests",
     HOST_PLACE,

@@ -96,7 +96,7 @@ class GuestAttributes(ScenarioPart):
     """The attributes of a guest as a scenario gives them. Aliases are the keys in the scenario."""
 
     vcpus: Vcpus = 1
-    """Virtual CPUs, 1 to 256; ``host`` for as many as the host has."""
+    """Virtual CPUs, 1 to 256; ``host`` for as many as the host has, or the ordered one."""
     memory_bytes: Annotated[Bytes, Field(alias="memory", ge=64 * 2**20, le=2**44)]
     """RAM, such as 512 MiB."""
     disk_bytes: Annotated[Bytes, Field(alias="disk", ge=2**30, le=2**46)] = 8 * 2**30

@@ -16,8 +16,12 @@ from vmlab.model.scenarios.table import Relative, Statistic
 from vmlab.model.units import Percent
 
 _TITLE = re.compile(r'"(?P<title>[^"]+)"')
-_POINT_WORDS = ("metric", "statistic")
-_COMPARISONS = ("less", "greater", "equal_within", "ratio")
+TILE = "tile"
+"""The key of a claim's place that names one tile of the cell, by its number."""
+_POINT_WORDS = ("metric", "statistic", TILE)
+LEVELS = ("at_least", "at_most")
+"""The comparisons that hold each figure by itself against `value`."""
+COMPARISONS = ("less", "greater", "equal_within", "ratio", *LEVELS)
 
 
 def _quoted(value: object) -> object:
@@ -87,24 +91,38 @@ class PublishedFigure(ScenarioPart):
 
 
 class Claim(ScenarioPart):
-    """A sentence of a publication in a form that a run answers: exactly one of the four comparisons."""
+    """A sentence of a publication in a form that a run answers: exactly one of the six comparisons."""
 
     say: Annotated[str, Field(min_length=1)]
-    """The sentence."""
+    """The sentence: what is checked, with its bound."""
+    source: Literal["publication", "ours"] = "publication"
+    """Whose claim it is: `ours` is one that the publication does not make."""
+    where: str = ""
+    """Where the publication says it: section, and table or paragraph."""
+    there: str = ""
+    """What the publication says there, in other words than its own."""
+    contradicted: str = ""
+    """Which of the publication's own figures contradict it."""
     metric: str = RUN_TIME
     """What is compared: a metric of a workload, `wall_seconds`, or `host.NAME`."""
     statistic: Statistic = "mean"
     """The statistic over the tiles of a cell that is compared."""
     less: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=2, max_length=16)
-    """Places of which each has less than the one after it; a place may also name `metric` and `statistic`."""
+    """Places of which each has less than the one after it; a place may also name `metric`, `statistic` and `tile`."""
     greater: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=2, max_length=16)
     """Places of which each has more than the one after it."""
     equal_within: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=2, max_length=16)
     """Places that have the same, but for `tolerance`."""
     ratio: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=2, max_length=2)
     """Two places; the first one's figure over the second one's is `value`, but for `tolerance`."""
+    at_least: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=1, max_length=16)
+    """Places of which each has `value` or more by itself."""
+    at_most: tuple[Place, ...] | None = Field(default=None, strict=False, min_length=1, max_length=16)
+    """Places of which each has `value` or less by itself."""
     value: Printed | None = None
-    """The ratio, in quotation marks."""
+    """The ratio, or the bound of `at_least` and `at_most`, in quotation marks."""
+    unit: str = ""
+    """The unit of that bound, such as GB; without it the unit in which the metric is measured."""
     tolerance: Percent = 5.0
     """By how much figures that should be equal may differ, such as 5 %, which is the default."""
     by: Percent = 0.0
@@ -113,32 +131,56 @@ class Claim(ScenarioPart):
         default_factory=dict
     )
     """Values of axes, for every combination of which the sentence must hold."""
-    where: str = ""
-    """Where it is printed."""
 
     @model_validator(mode="after")
     def _one_comparison(self) -> Claim:
-        given = [name for name in _COMPARISONS if getattr(self, name) is not None]
+        given = [name for name in COMPARISONS if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"needs one of {', '.join(_COMPARISONS)}, not {len(given)}")
-        if (self.ratio is None) != (self.value is None):
-            raise ValueError("`ratio` and `value` go together, such as ratio: [{…}, {…}], value: '0.75'")
+            raise ValueError(f"needs one of {', '.join(COMPARISONS)}, not {len(given)}")
+        if (given[0] in ("ratio", *LEVELS)) != (self.value is not None):
+            raise ValueError("`value` goes with ratio, at_least and at_most, such as ratio: [{…}, {…}], value: '0.75'")
+        if self.unit and not self.is_of_levels:
+            raise ValueError("`unit` is that of the bound of at_least and at_most")
+        if self.source == "ours" and (self.where or self.there):
+            raise ValueError("a claim that is ours has no place in the publication: leave `where` and `there` out")
         return self
+
+    @property
+    def kind(self) -> str:
+        """Which of the comparisons it is."""
+        return next(name for name in COMPARISONS if getattr(self, name) is not None)
+
+    @property
+    def is_of_levels(self) -> bool:
+        """Whether each place is held against `value`, and not against another place."""
+        return self.kind in LEVELS
 
     @property
     def places(self) -> tuple[Place, ...]:
         """The places that are compared, in order."""
-        return self.less or self.greater or self.equal_within or self.ratio or ()
+        found: tuple[Place, ...] = getattr(self, self.kind)
+        return found
 
     @property
     def comparisons(self) -> int:
-        """How many comparisons of two places it takes: a chain of places has one less, for each combination."""
-        return (len(self.places) - 1) * math.prod(map(len, self.each.values()))
+        """How many comparisons it takes: one for each level; a chain of places has one less; for each combination."""
+        return (len(self.places) - (not self.is_of_levels)) * math.prod(map(len, self.each.values()))
 
 
 def place_axes(place: Place) -> Place:
     """A claim's place without the keys that are not parts of a table."""
     return {name: value for name, value in place.items() if name not in _POINT_WORDS}
+
+
+class Unasked(ScenarioPart):
+    """A finding of a publication that no run of the scenario answers."""
+
+    say: Annotated[str, Field(min_length=1)]
+    """The finding, in other words than the publication's."""
+    where: Annotated[str, Field(min_length=1)]
+    """Where the publication says it: section, and table or paragraph."""
+    why: Annotated[str, Field(min_length=1)]
+    """Why it cannot be asked here."""
 
 
 class Reference(ScenarioPart):
@@ -156,6 +198,8 @@ class Reference(ScenarioPart):
     """The figures as they are printed."""
     claims: Annotated[tuple[Claim, ...], Field(strict=False, max_length=100)] = ()
     """Its claims, as sentences that are checked against a run."""
+    unasked: Annotated[tuple[Unasked, ...], Field(strict=False, max_length=100)] = ()
+    """Its findings that no claim asks, each with the reason."""
 
     @property
     def title(self) -> str:

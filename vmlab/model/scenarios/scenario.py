@@ -22,7 +22,7 @@ from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import Bytes, Seconds, number_or_percent
 
-SIZES = ("smoke", "demo", "full")
+SIZES = ("smoke", "demo", "full", "published")
 MOST_TILES = 64
 MOST_OF_EACH = 64
 """Guests, and workloads, of one tile."""
@@ -177,7 +177,7 @@ class Scenario(ScenarioPart):
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
     """Seed of all random data and of the cells' order, so that both sides of a comparison do the same work."""
     sizes: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """The same experiment, smaller: changes for ``smoke`` and ``demo``; ``full`` is the scenario as written."""
+    """Changes for ``smoke`` and ``demo``, which are smaller, and ``published``, the host of a publication."""
     targets: dict[Name, dict[str, TargetLimit]] = Field(default_factory=dict)
     """What each tile must deliver: limits on workloads' metrics, such as ``web: {latency_p95: 500 ms}``."""
     limits: Limits = Limits()

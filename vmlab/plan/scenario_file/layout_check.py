@@ -8,7 +8,7 @@ from typing import get_args
 
 from vmlab.model.axes import axis_word
 from vmlab.model.scenarios.axis import Scalar
-from vmlab.model.scenarios.reference import Reference, place_axes
+from vmlab.model.scenarios.reference import TILE, Reference, place_axes
 from vmlab.model.scenarios.scenario import Scenario
 from vmlab.model.scenarios.table import METRICS, STATISTICS, WORKLOADS, Statistic, Table
 from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
@@ -118,6 +118,8 @@ def _reference(scenario: Scenario, reference: Reference) -> Iterator[Problem]:
         for name, values in claim.each.items():
             for value in values:
                 yield from _parts(scenario, scenario.table, (*here, "each"), {name: value})
-        kind = next(name for name in ("less", "greater", "equal_within", "ratio") if getattr(claim, name) is not None)
         for number, place in enumerate(claim.places):
-            yield from _parts(scenario, scenario.table, (*here, kind, number), place_axes(place))
+            yield from _parts(scenario, scenario.table, (*here, claim.kind, number), place_axes(place))
+            tile = place.get(TILE, 1)
+            if isinstance(tile, bool) or not isinstance(tile, int) or tile < 1:
+                yield Problem((*here, claim.kind, number, TILE), "needs the number of a tile, the first of which is 1")

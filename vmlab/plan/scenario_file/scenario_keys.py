@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from vmlab.model.scenarios.axis import Axis
 from vmlab.model.scenarios.host_settings import Host
-from vmlab.model.scenarios.reference import Claim, PublishedFigure, Reference
+from vmlab.model.scenarios.reference import Claim, PublishedFigure, Reference, Unasked
 from vmlab.model.scenarios.repetition import Until
 from vmlab.model.scenarios.scenario import Allow, Guest, Limits, Scenario, WorkloadEntry
 from vmlab.model.scenarios.table import Table
@@ -25,7 +25,11 @@ _PARTS: dict[Place, type[BaseModel]] = {
     ("until",): Until,
     ("reference",): Reference,
 }
-_LISTED: dict[Place, type[BaseModel]] = {("reference", "figures"): PublishedFigure, ("reference", "claims"): Claim}
+_LISTED: dict[Place, type[BaseModel]] = {
+    ("reference", "figures"): PublishedFigure,
+    ("reference", "claims"): Claim,
+    ("reference", "unasked"): Unasked,
+}
 _MEMBERS: dict[str, type[BaseModel]] = {"guests": Guest, "workloads": WorkloadEntry, "axes": Axis}
 
 

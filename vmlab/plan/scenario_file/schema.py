@@ -124,6 +124,7 @@ def _sizes(definitions: dict[str, Schema], scenario: dict[str, Schema]) -> Schem
         "properties": {
             "guests": {"type": "object", "additionalProperties": attributes},
             "host": {"$ref": "#/$defs/Host"},
+            "allow": {"$ref": "#/$defs/Allow"},
             "axes": {"type": "object", "additionalProperties": {"type": ["array", "object"]}},
             **{name: scenario[name] for name in PLAIN},
         },

@@ -250,7 +250,7 @@ class ScenariosScreen(ConsoleScreen):
         reference = self._planned.file.scenario.reference if self._planned else None
         if reference is None or self.size.height < _ROOMY:
             return []
-        said = [claim.say for claim in reference.claims]
+        said = list(dict.fromkeys(one.there or one.say for one in reference.claims if one.source == "publication"))
         lines: list[Line] = [[("Published", "title")]]
         lines += [[(text, "quiet")] for text in textwrap.wrap(reference.source, width)[:2]]
         for one in said[:_MOST_CLAIMS]:

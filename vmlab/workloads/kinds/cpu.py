@@ -18,7 +18,7 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.reports.sysbench_report import IntervalCount, parse_report
+from vmlab.workloads.reports.sysbench_report import IntervalCount, half_of, parse_report
 from vmlab.workloads.verification import demand_equal, demand_success
 
 _EVENT_SECONDS = {"kvm": 0.0022, "tcg": 0.014}
@@ -57,6 +57,8 @@ class Cpu(Workload[CpuParams]):
         latency_avg=Metric("s", "less", "mean latency"),
         latency_p95=Metric("s", "less", "95th percentile of latency"),
         latency_max=Metric("s", "less", "highest latency"),
+        first_half_time=Metric("s", "less", "time of the first half of the events"),
+        second_half_time=Metric("s", "less", "time of the second half of the events"),
     )
     throughput = "events_per_second"
     follows_speed = True
@@ -108,6 +110,8 @@ class Cpu(Workload[CpuParams]):
         """From sysbench's report, which says that all events were done."""
         report = parse_report(texts["sysbench"])
         demand_equal("events of sysbench cpu", report.events, self.params.events)
+        half = half_of(texts["sysbench"], report.events)
+        halves = {} if half is None else {"first_half_time": half, "second_half_time": report.total_time - half}
         return {
             RUN_TIME: report.total_time,
             "events": report.events,
@@ -115,4 +119,5 @@ class Cpu(Workload[CpuParams]):
             "latency_avg": report.latency_avg,
             "latency_p95": report.latency_p95,
             "latency_max": report.latency_max,
+            **halves,
         }

@@ -12,6 +12,7 @@ _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _RATED = rf"{_NUMBER}\s+\({_NUMBER} per sec\.\)"
 _INTERVAL = re.compile(rf"\[ {_NUMBER}s \] thds: [0-9]+ (?:tps|eps): {_NUMBER} ")
 _QUEUE = re.compile(r"\[ [0-9]+s \] queue length: ([0-9]+), concurrency: ([0-9]+)")
+_FEWEST_LINES = 10
 _MEMORY_INTERVAL = re.compile(rf"\[ {_NUMBER}s \] {_NUMBER} MiB/sec")
 
 
@@ -108,17 +109,34 @@ def parse_queue(text: str) -> Queue:
     return queue
 
 
+def half_of(text: str, events: int) -> float | None:
+    """Seconds until half of the events were done, by the lines that ``--report-interval=1`` prints.
+
+    Between two lines the rate is taken to be even. None for fewer than ten lines before then, since each has a second.
+    """
+    count, before, lines = IntervalCount(2 * events), (0.0, 0.0), 0
+    for line in text.splitlines():
+        if (done := count.feed(line)) is None:
+            continue
+        lines += 1
+        if 2 * done >= events:
+            share = (events / 2 - before[1]) / (done - before[1])
+            return before[0] + share * (count.at - before[0]) if lines >= _FEWEST_LINES else None
+        before = count.at, done
+    return None
+
+
 class IntervalCount:
     """Adds up the rates that ``--report-interval=1`` prints, of events or of MiB; the sum is about what was done so
     far.
 
-    The total and what `feed` returns are events, or bytes.
+    The total and what `feed` returns are events, or bytes; `at` is the second of the last line.
     """
 
     def __init__(self, total: int) -> None:
         self.total = float(total)
+        self.at = 0.0
         self._done = 0.0
-        self._at = 0.0
 
     def feed(self, line: str) -> float | None:
         """What was done so far, never more than the total; None for a line of another sort."""
@@ -128,6 +146,6 @@ class IntervalCount:
             return None
         at = float(match[1])
         rate = float(match[2]) * (2**20 if moved else 1)
-        self._done = min(self._done + rate * max(0.0, at - self._at), self.total)
-        self._at = at
+        self._done = min(self._done + rate * max(0.0, at - self.at), self.total)
+        self.at = at
         return self._done
