@@ -96,3 +96,13 @@ def test_the_page_on_exit_codes_has_all_of_them() -> None:
 def test_the_readme_is_one_page() -> None:
     words = re.sub(r"\]\([^)]*\)", "]", (ROOT / "README.md").read_text(encoding="utf-8")).split()
     assert len(words) <= 700
+
+
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_RUN_ON = re.compile(r"^(?![|\-\s#<]|\d+\. ).+\n(?:\|.*\n\| ?:?-|- |1\. )", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_table_or_a_list_begins_a_block_or_the_site_shows_its_source(page: Path) -> None:
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    assert _RUN_ON.findall(text) == []
