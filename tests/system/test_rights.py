@@ -26,6 +26,8 @@ def test_the_capabilities_that_a_lab_needs_are_read_from_the_kernel(
     status = tmp_path / "status"
     status.write_text(f"Name:\tvmlab\nCapInh:\t0000000000000000\nCapEff:\t{held}\n")
     assert missing_capabilities(status) == missing
+    locked = [] if held.startswith("000001") else ["CAP_IPC_LOCK"]
+    assert missing_capabilities(status, restoring=True) == [*missing, *locked]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ def test_sudo_is_given_a_path_where_it_would_not_find_the_name(
 
 def test_root_in_a_container_without_capabilities_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (checks, preflight):
-        monkeypatch.setattr(module, "missing_capabilities", lambda: ["CAP_SYS_ADMIN"])
+        monkeypatch.setattr(module, "missing_capabilities", lambda **_: ["CAP_SYS_ADMIN"])
         monkeypatch.setattr(f"{module.__name__}.os.geteuid", lambda: 0)
     root, *_ = checks.checks()
     assert (root.ok, root.detail) == (False, "root without CAP_SYS_ADMIN")

@@ -119,7 +119,7 @@ def _checks() -> Iterator[Check]:
 def _root() -> Check:
     if os.geteuid() != 0:
         return Check("root", False, _NOT_ROOT, as_root())
-    if missing := missing_capabilities():
+    if missing := missing_capabilities(restoring=True):
         remedy = f"start the container with --cap-add {','.join(name.removeprefix('CAP_') for name in missing)}"
         return Check("root", False, f"root without {' and '.join(missing)}", remedy)
     return Check("root", True, "running as root", as_root())

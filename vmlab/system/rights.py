@@ -8,17 +8,20 @@ from pathlib import Path
 _NEEDED = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 """What a lab needs and a container lacks by default, with the bits of capability.h: bridges and taps; namespaces and
 mounts. docs/how-to/container.md says what was tried."""
+_TO_RESTORE = {"CAP_IPC_LOCK": 14}
+"""What restoring frozen guests needs beside: their RAM is locked in memory while it is read."""
 _SUDOS_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 """Where sudo finds a program by its name (Debian's secure_path)."""
 _MARKS = (Path("/run/.containerenv"), Path("/.dockerenv"))
 """Podman and Docker make these in each container."""
 
 
-def missing_capabilities(status: Path = Path("/proc/self/status")) -> list[str]:
-    """The names of capabilities that a lab needs and this process lacks."""
+def missing_capabilities(status: Path = Path("/proc/self/status"), *, restoring: bool = False) -> list[str]:
+    """The capabilities that a lab needs and this process lacks; with `restoring` those to restore frozen guests, too."""
     line = next(line for line in status.read_text().splitlines() if line.startswith("CapEff:"))
     held = int(line.split()[1], 16)
-    return [name for name, bit in _NEEDED.items() if not held >> bit & 1]
+    needed = {**_NEEDED, **(_TO_RESTORE if restoring else {})}
+    return [name for name, bit in needed.items() if not held >> bit & 1]
 
 
 def in_container() -> bool:
