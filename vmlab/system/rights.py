@@ -17,7 +17,7 @@ _MARKS = (Path("/run/.containerenv"), Path("/.dockerenv"))
 
 
 def missing_capabilities(status: Path = Path("/proc/self/status"), *, restoring: bool = False) -> list[str]:
-    """The capabilities that a lab needs and this process lacks; with `restoring` those to restore frozen guests, too."""
+    """The capabilities that a lab needs and this process lacks; `restoring` adds those to restore frozen guests."""
     line = next(line for line in status.read_text().splitlines() if line.startswith("CapEff:"))
     held = int(line.split()[1], 16)
     needed = {**_NEEDED, **(_TO_RESTORE if restoring else {})}
