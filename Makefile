@@ -53,7 +53,7 @@ walk: setup  ## every key of every screen on a real terminal, over real guests; 
 	@VMLAB_WALK=1 .venv/bin/python -m pytest tests/tui/test_walk.py
 
 docs: setup  ## the documentation as a site, in build/site; a warning is an error
-	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
 
 deb: setup  ## packages for Debian 12 and 13, in dist/
 	@packaging/deb/build $(SUITES)

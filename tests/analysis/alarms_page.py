@@ -1,4 +1,4 @@
-"""The table of docs/explanation/statistics.md on real comparisons that alarmed, from the readings of ``bench.alarms``.
+"""The table of docs/evidence/statistics.md on real comparisons that alarmed, from the readings of ``bench.alarms``.
 
 ``python -m tests.analysis.alarms_page`` writes it again. Alarms are counted anew from the readings, by the test as it
 is now; what the lab said of each run when it ended is kept beside them.
@@ -20,7 +20,7 @@ from vmlab.analysis.comparison.difference import Difference, Sides, Verdict, dif
 from vmlab.analysis.figures.figure import Figure, OneReading
 from vmlab.analysis.statistics.descriptive import spread
 
-PAGE = KEPT.parents[1] / "explanation" / "statistics.md"
+PAGE = KEPT.with_name("statistics.md")
 TRIES = 10_000
 EVERY, ONE = slice(None), slice(1)
 """All figures of a family, and the first of them alone."""
@@ -97,7 +97,7 @@ def control_sides(found: Mapping[str, Any]) -> Iterator[tuple[str, Readings, str
 
 
 def pooled(found: Mapping[str, Any], repeats: int) -> list[list[list[tuple[float, float]]]]:
-    """The blocks of all comparisons of like with like, in groups of so many repeats; what is left over is not used."""
+    """The blocks of all A/A comparisons, in groups of so many repeats; the rest is not used."""
     every = [blocks(figures, *sides) for _, figures, *sides in control_sides(found)]
     figures = [[pair for one in every for pair in one[place]] for place in range(len(every[0]))]
     ends = range(repeats, len(figures[0]) + 1, repeats)
@@ -153,10 +153,10 @@ def seen_percent(slowed: Sequence[Mapping[str, Any]], side: str) -> float:
 
 def table(found: Mapping[str, Any]) -> str:
     """The table, and below it every run."""
-    rows = [("comparisons of like with like that alarm", len(list(control_sides(found))), str(len(alarming(found))))]
+    rows = [("A/A comparisons with a false positive", len(list(control_sides(found))), str(len(alarming(found))))]
     for repeats, figures, of in ((8, EVERY, "all figures"), (12, EVERY, "all figures"), (12, ONE, f"`{SLOWED}` alone")):
         rate = f"{100 * relabelled(found, repeats, figures):.1f} %"
-        rows.append((f"relabellings of {repeats} real blocks, {of}, that alarm", TRIES, rate))
+        rows.append((f"relabellings of {repeats} real blocks, {of}, with a false positive", TRIES, rate))
     for name, part in (("first", found["earlier"]), ("second", found)):
         for side, factor in SLOWER.items():
             slowed, most = part["slowed"], part["slower_percent"][side]
@@ -176,7 +176,7 @@ def table(found: Mapping[str, Any]) -> str:
 def _runs(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"The differences of `{SLOWED}`, in percent with their intervals, as `vmlab compare` gave them:"
     yield ""
-    yield "| run | like with like | twice | a quarter |"
+    yield "| run | A/A | twice | a quarter |"
     yield "| --- | --- | --- | --- |"
     for part in (found["earlier"], found):
         for run in part["controls"]:

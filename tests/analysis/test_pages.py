@@ -42,7 +42,9 @@ def test_the_page_has_the_repeats_that_are_needed() -> None:
     for figures, repeats in zip(head[1:], needed[1:], strict=True):
         ends = [int(number) for number in figures.split(" to ")]
         assert {readings_needed(figures) for figures in range(ends[0], ends[-1] + 1)} == {int(repeats)}
-    words = re.search(r"Runs a side that are needed are (\d) for one figure, (\d) for two to six, and (\d)", PAGE)
+    words = re.search(
+        r"Runs needed per side are (\d) for one figure, (\d) for two to six, and (\d)", " ".join(PAGE.split())
+    )
     assert words is not None
     assert [int(word) for word in words.groups()] == [readings_needed(m, paired=False) for m in (1, 2, 7)]
 

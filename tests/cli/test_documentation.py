@@ -6,6 +6,9 @@ Links are held by `make docs`; tables that are made from the program by the test
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,3 +99,26 @@ def test_the_page_on_exit_codes_has_all_of_them() -> None:
 def test_the_readme_is_one_page() -> None:
     words = re.sub(r"\]\([^)]*\)", "]", (ROOT / "README.md").read_text(encoding="utf-8")).split()
     assert len(words) <= 700
+
+
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_RUN_ON = re.compile(r"^(?![|\-\s#<]|\d+\. ).+\n(?:\|.*\n\| ?:?-|- |1\. )", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_table_or_a_list_begins_a_block_or_the_site_shows_its_source(page: Path) -> None:
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    assert _RUN_ON.findall(text) == []
+
+
+def test_a_broken_link_fails_the_build_of_the_site(tmp_path: Path) -> None:
+    (recipe,) = re.findall(r"^docs:.*\n\t@(.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for folder in ("docs", "packaging"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    with (tmp_path / "docs" / "tutorial.md").open("a", encoding="utf-8") as page:
+        page.write("\n[broken](install.md#no-such-heading)\n")
+    done = subprocess.run(["sh", "-c", recipe], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "no-such-heading" in done.stderr

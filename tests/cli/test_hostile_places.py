@@ -242,7 +242,7 @@ def test_folders_that_are_not_to_be_had(place: Place, command: tuple[str, ...], 
         assert done.returncode == ExitCode.REFUSED, done.stderr
         assert done.stderr.count(b"\n") == 1
     if command[:1] == ("run",) and place.nobody:
-        assert b"run it as root" in done.stderr
+        assert b"run vmlab as root" in done.stderr
 
 
 USUAL: dict[tuple[str, ...], subprocess.CompletedProcess[bytes]] = {}

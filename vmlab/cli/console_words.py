@@ -26,7 +26,7 @@ def replay(run: str, no_mouse: bool, theme: str | None) -> None:
 @_no_mouse
 @_theme
 def demo(as_list: bool, no_mouse: bool, theme: str | None) -> None:
-    """Play the recording that comes with the program in the console, told in chapters.
+    """Play the recording that comes with the program in the console, chapter by chapter.
 
     It needs no hypervisor, no root and no network, and starts nothing. N goes to the next chapter, P to the one before.
     """

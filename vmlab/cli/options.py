@@ -103,7 +103,7 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         is_flag=False,
         flag_value=f"{USUAL_LOOP:.0f} s",
         callback=loop_seconds,
-        help="Start each workload again when it has ended, for TIME (30min) of each cell; for shows, not measured.",
+        help="Restart each workload when it ends, for TIME (30min) of each cell; for demonstrations, not measured.",
     ),
     "--steady": click.option(
         "--steady",

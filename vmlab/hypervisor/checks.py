@@ -16,12 +16,12 @@ from vmlab.hypervisor.isolation import cgroups
 from vmlab.model.places import cache_folder, runs_folder, state_folder
 from vmlab.model.scenarios.host_settings import HOST_PARTS, HOST_SETTINGS
 from vmlab.system.packages import extra_command, extra_packages, install_command, installing
+from vmlab.system.rights import as_root, in_container, missing_capabilities
 from vmlab.telemetry.cpu_speed import LABEL, NO_TRACE, speed_now
 from vmlab.telemetry.host.power import Power
 from vmlab.telemetry.setting_files import CANNOT_WRITE, unsettable
 from vmlab.telemetry.source import Roots
 
-_AS_ROOT = "run vmlab as root, as in sudo vmlab run SCENARIO"
 _NOT_ROOT = "this user is not root: runs need it for namespaces and bridges, and other checks here may differ for root"
 _ENOUGH_FREE = 10 * 2**30
 """An image and its build take 5 GiB; the rest is for what the guests of a few tiles write."""
@@ -44,6 +44,8 @@ _EXTRAS = {
 }
 """By the extra of vmlab that brings it: a module, its Python package, and who needs it."""
 _NEEDED_EXTRA = "lab"
+_DEVICES = (("/dev/net/tun", "tun"), ("/dev/loop-control", "loop"))
+"""The device nodes that a lab needs, each with the kernel's module for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +98,7 @@ def checks() -> list[Check]:
 
 
 def _checks() -> Iterator[Check]:
-    root = os.geteuid() == 0
-    yield Check("root", root, "running as root" if root else _NOT_ROOT, _AS_ROOT)
+    yield _root()
     yield _libvirt_driver()
     for program, package in PROGRAMS.items():
         path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
@@ -113,6 +114,15 @@ def _checks() -> Iterator[Check]:
     yield _rapl()
     yield _speed()
     yield from _host_settings()
+
+
+def _root() -> Check:
+    if os.geteuid() != 0:
+        return Check("root", False, _NOT_ROOT, as_root())
+    if missing := missing_capabilities(restoring=True):
+        remedy = f"start the container with --cap-add {','.join(name.removeprefix('CAP_') for name in missing)}"
+        return Check("root", False, f"root without {' and '.join(missing)}", remedy)
+    return Check("root", True, "running as root", as_root())
 
 
 def _libvirt_driver() -> Check:
@@ -139,9 +149,12 @@ def _kernel_features() -> Iterator[Check]:
         allowed = _limit_of(name) > 0
         detail = "allowed" if there and allowed else "switched off"
         yield _switched(f"{name} namespaces", there and allowed, detail, "sysctl", f"user.max_{name}_namespaces=1000")
-    for device, module in (("/dev/net/tun", "tun"), ("/dev/loop-control", "loop")):
+    for device, module in _DEVICES:
         there = Path(device).exists()
-        yield _switched(device, there, "there" if there else "missing", "modprobe", module)
+        if there or not in_container():
+            yield _switched(device, there, "there" if there else "missing", "modprobe", module)
+        else:
+            yield Check(device, False, "missing in this container", f"start the container with --device {device}")
 
 
 def _limit_of(namespace: str) -> int:
@@ -203,7 +216,7 @@ def _kvm() -> Check:
     """The line that a run will show: the answer of the last probe since the host booted, if there is one."""
     unusable = kvm_probe.without_device()
     if unusable is not None:
-        remedy = _AS_ROOT if kvm_probe.DEVICE.exists() else "modprobe kvm_intel or kvm_amd"
+        remedy = as_root() if kvm_probe.DEVICE.exists() else "modprobe kvm_intel or kvm_amd"
         return Check("KVM", False, unusable.sentence, remedy, required=False)
     answer = kvm_probe.remembered(cache_folder())
     if answer is None:
@@ -243,5 +256,5 @@ def _host_settings() -> Iterator[Check]:
     why = unsettable(_existing(runs_folder()))
     for name in (*HOST_SETTINGS, *HOST_PARTS):
         detail = why.get(name, "scenarios can change it" if name in HOST_SETTINGS else "scenarios can order one")
-        remedy = _AS_ROOT if detail.endswith(CANNOT_WRITE) and os.geteuid() != 0 else None
+        remedy = as_root() if detail.endswith(CANNOT_WRITE) and os.geteuid() != 0 else None
         yield Check(f"host.{name}", name not in why, detail, remedy, required=False)

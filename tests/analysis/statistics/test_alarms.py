@@ -1,4 +1,4 @@
-"""docs/explanation/statistics.md on real comparisons: made from the readings, and within what was promised."""
+"""docs/evidence/statistics.md on real comparisons: made from the readings, and within what was promised."""
 
 from __future__ import annotations
 

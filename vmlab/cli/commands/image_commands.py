@@ -45,7 +45,7 @@ def build(force: bool) -> None:
 def add_command(
     name: str, disk: Path, user: str, key: Path, kernel: Path | None, initrd: Path | None, command_line: str | None
 ) -> None:
-    """Make a disk of your own known as the image NAME, which guests of scenarios then name as `image: NAME`."""
+    """Add your own disk as the image NAME; guests in scenarios use it with `image: NAME`."""
     new = NewImage(name, disk, user, key, kernel=kernel, initrd=initrd, command_line=command_line)
     write_text(add(new, say).id)
 

@@ -55,8 +55,8 @@ _cell_option = click.option("--cell", "cell", type=click.IntRange(min=1), metava
     "share",
     type=click.IntRange(0, 100),
     metavar="PERCENT",
-    help="Look for the number of tiles after which a further one adds less than this share of what one does alone; "
-    f"{SHARE_PERCENT:g} by default.",
+    help="Look for the number of tiles after which a further one adds less than this share of what one does alone "
+    f"[default: {SHARE_PERCENT:g}].",
 )
 @_json_option
 def show(
@@ -170,7 +170,7 @@ def _demand_cell(run: str, cells: Sequence[Mapping[str, Any]], cell: int) -> Non
 @click.option(
     "--explain",
     is_flag=True,
-    help="Say in a paragraph what differs, what does not, how many repeats would settle it, and what the host lacked.",
+    help="Explain what differs, what does not, how many repeats it takes, and what the host was short of.",
 )
 @gate_options
 @_json_option
@@ -183,7 +183,7 @@ def compare(
     gate: GateOptions,
     as_json: bool,
 ) -> ExitCode:
-    """Set RUNS side by side, the first as the baseline.
+    """Compare RUNS; the first is the baseline.
 
     One run is compared with itself by its first axis, such as cache modes; last:1 last:2 are two of its cells.
     A,B,C are several runs on one side, each of which counts once.

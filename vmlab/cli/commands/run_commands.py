@@ -109,6 +109,7 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:
     A run that passed, and whose figures could not be printed, ends with the code of lost output; any other keeps its
     own exit code.
     """
+    invalid = code == ExitCode.INVALID
     code = code if code != ExitCode.PASSED else _by_targets(folder)
     try:
         _print_result(folder, as_json)
@@ -116,6 +117,8 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:
         say(f"run {folder.id} is over and cleared away; `vmlab show {folder.id}` prints its figures")
         if code == ExitCode.PASSED:
             raise
+    if invalid:
+        say("vmlab: invalid cells are not compared; for a busy host there are --wait, --steady and --allow-noise")
     return code
 
 

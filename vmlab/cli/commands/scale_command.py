@@ -49,9 +49,9 @@ _BY_SEVERITY = (ExitCode.PASSED, ExitCode.INVALID, ExitCode.FAILED)
 def scale(
     scenario: str, until_knee: bool, max_tiles: int | None, overrides: Overrides, wait: bool, as_json: bool
 ) -> None:
-    """Run SCENARIO with 1, 2, 3, ... tiles, and tell how many this host carries, for each cache mode of the scenario.
+    """Run SCENARIO with 1, 2, 3, ... tiles, and report how many this host carries, for each cache mode.
 
-    A host carries as many tiles as all deliver what the scenario's `targets` ask. Each step is a run as any other.
+    A host carries as many tiles as all meet the scenario's `targets`. Each step is an ordinary run.
     """
     if not until_knee and max_tiles is None:
         raise UsageError("say --until-knee, or --max-tiles for a curve up to a number of tiles")

@@ -13,6 +13,7 @@ from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.model.errors import RefusedError, StoreError
 from vmlab.model.places import runs_folder
 from vmlab.store.runs import run_folders
+from vmlab.system.rights import as_root, missing_capabilities
 
 _HIDDEN = Path("/run")
 """See `vmlab/hypervisor/libvirt/private_run.py`: a runner sees a /run of its own."""
@@ -21,7 +22,9 @@ _HIDDEN = Path("/run")
 def check_ready() -> None:
     """Make the folder that runs lie in. Raises RefusedError where no run could start, whatever its scenario says."""
     if os.geteuid() != 0:
-        raise RefusedError("a run makes namespaces, a bridge and cgroups, and needs root", remedy="run it as root")
+        raise RefusedError("a run makes namespaces, a bridge and cgroups, and needs root", remedy=as_root())
+    if missing := missing_capabilities():
+        raise RefusedError(f"a run needs {' and '.join(missing)}, which root lacks here", remedy="vmlab doctor")
     if util.find_spec("libvirt") is None:
         raise RefusedError("a run needs the Python package libvirt-python", remedy="vmlab doctor --fix")
     check_length(root_folder(RuntimeFolder.of("any").path))
