@@ -212,7 +212,7 @@ def closes(opening: str) -> Deed:
     return lambda walk, key: walk.closes(key, opening)
 
 
-MAP: dict[str, Deed] = {"latency": opens("guests' disks", back=tuple(keys(WatchScreen, "latency")))}
+MAP: dict[str, Deed] = {"latency": opens("Guests' disks: ", back=tuple(keys(WatchScreen, "latency")))}
 """The heat map has the charts' place until the key is pressed once more."""
 
 

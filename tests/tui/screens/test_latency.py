@@ -12,8 +12,8 @@ from vmlab.model.event import DiskLatencyRead, Event
 from vmlab.telemetry.latency_bins import BINS
 from vmlab.tui.feed.recorded_run import RecordedRun
 
-HEAD = "Latency of the guests' disks, p50 / p95 / p99 in ms, ± 12 %"
-NOTHING = "No latency of guests' disks has been read yet."
+HEAD = "p50 / p95 / p99 in ms, ± 12 %"
+NOTHING = "Guests' disks: no latency has been read yet."
 
 
 def with_latency(recording: RecordedRun) -> tuple[list[Event], float]:

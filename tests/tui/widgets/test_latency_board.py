@@ -43,7 +43,7 @@ def test_percentiles_are_of_the_newest_part_that_was_read() -> None:
     switch = {"cell": 2, "origin": "test", "before": "writeback", "after": "none"}
     state.apply(CacheSwitched(**switch, pauses_ms={}, drained_seconds=0.0))  # type: ignore[arg-type]
     state.apply(reading("a", {"root": {"read": [10, 1]}}, cell=2))
-    assert "cache none, since it was switched" in state.latency.about
+    assert state.latency.about == "cell 2: now cache none"
     assert [column.word for column in state.latency.columns] == ["none", "writeback", "none"]
     assert len({column.part for column in state.latency.columns}) == 3
 
@@ -69,10 +69,10 @@ async def test_slow_requests_are_above_and_each_operation_has_a_map(monkeypatch:
     # Of 100 reads 60 take 1 to 1.3 ms, 38 take 1.3 to 1.6 ms, and two 100 to 130 ms.
     latency.take(reading("db", {"root": {"read": [21, 60, 38, *[0] * 18, 2], "flush": [51, 1]}}))
     lines = await shown(latency, (80, 40))
-    assert lines[0].startswith("Latency of the guests' disks, p50 / p95 / p99 in ms, + 12 %  cell 1: cache none")
+    assert lines[0].startswith("Guests' disks: latency p50 / p95 / p99 in ms, + 12 %  cell 1: cache none")
     assert lines[1].split() == ["read", "100", "requests", "write", "0", "requests", "flush", "1", "requests"]
     assert lines[2].split() == ["1.1", "/", "1.4", "/", "110", "-", "1100", "/", "1100", "/", "1100"]
-    rows = [line for line in lines if line[:6].strip() and line[5:6] == "s"]
+    rows = [line for line in lines[3:] if line[:6].strip() and line[5:6] == "s"]
     assert [line[:6].strip() for line in (rows[0], rows[-1])] == ["1.0 s", "1.0 ms"]
     read = [line[7:11] for line in rows]
     assert read[-1] == "####" and read[-2] in ("****", "    ") and "...." in read
@@ -90,7 +90,7 @@ async def test_each_disk_has_a_line_where_there_is_room() -> None:
 
 async def test_there_is_one_line_where_nothing_was_read() -> None:
     lines = await shown(LatencyMap())
-    assert lines[0] == "No latency of guests' disks has been read yet."
+    assert lines[0] == "Guests' disks: no latency has been read yet."
 
 
 async def test_every_width_and_height_can_be_drawn() -> None:

@@ -88,6 +88,7 @@ class Execution:
         try:
             await start.moment()
             began = time.monotonic()
+            self.latency.start()
             with self._events.phase(Phase.EXECUTE):
                 for one in self._live.values():
                     one.begin(self.latency.read)

@@ -42,8 +42,10 @@ class LatencyReadings:
     async def begin(self, tile: int | None = None) -> None:
         """The workloads of all guests, or of those of a tile that is added, are about to start: count from now on."""
         await self._of_each(self._of_tile(tile), self._begin_guest)
-        if self._task is None and self._counted:
-            self._task = asyncio.ensure_future(self._read_on())
+
+    def start(self) -> None:
+        """The workloads work: read again and again, until `stop`."""
+        self._task = asyncio.ensure_future(self._read_on())
 
     async def read(self) -> None:
         """Read the latency of all guests now, as something is changed."""

@@ -108,7 +108,7 @@ class WatchScreen(ConsoleScreen):
         if not self.query("#latency"):
             from vmlab.tui.widgets.charts.latency_board import LatencyBoard
 
-            self.query_one("#middle").mount_all([LatencyBoard(id="latency").titled("Guests' disks")], before="#guests")
+            self.query_one("#middle").mount_all([LatencyBoard(id="latency").titled("Latency")], before="#guests")
         self.toggle_class("-latency")
         self.call_after_refresh(self.draw)
 

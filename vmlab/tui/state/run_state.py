@@ -180,9 +180,9 @@ class RunState:
                 word = " ".join(map(axis_word, event.axes.values())) or f"cell {event.cell}"
                 self.latency.begin(word, f"cell {event.cell}: {axes_words(event.axes)}")
             case CacheSwitched() | KsmSwitched():
-                self.latency.begin(event.after, f"cell {event.cell}: {event.what} {event.after}, since it was switched")
+                self.latency.begin(event.after, f"cell {event.cell}: now {event.what} {event.after}")
             case TilesChanged():
-                self.latency.begin(f"tiles {event.after}", f"cell {event.cell}: tiles {event.after}, since the change")
+                self.latency.begin(f"tiles {event.after}", f"cell {event.cell}: now tiles {event.after}")
 
     def _note_freezing(self, event: Event) -> None:
         """Which guests are being frozen, and how far they are; each cell begins anew."""

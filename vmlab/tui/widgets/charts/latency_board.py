@@ -34,7 +34,7 @@ _LEAST_ROWS = 4
 _PLACE, _FIGURES = 18, 22
 """Columns for a disk's name, and for what is said of each operation."""
 _NOTHING = (
-    "No latency of guests' disks has been read yet.",
+    "Guests' disks: no latency has been read yet.",
     "It is read while workloads run: every ten seconds, at their end, and at a switch.",
 )
 
@@ -106,11 +106,11 @@ class LatencyBoard(Painted):
         legend: list[Piece] = [(shares, "quiet")]
         for level, step in enumerate(steps):
             legend += [(signs[level], f"one:{level}"), (f" {step}", "quiet")]
-        pieces: list[Piece] = [
-            ("Latency of the guests' disks", "title"),
-            (f", p50 / p95 / p99 in ms, ± {known.bins.error_percent:.0f} %", "quiet"),
-            (about, "plain"),
-        ]
+        error = f"p50 / p95 / p99 in ms, ± {known.bins.error_percent:.0f} %"
+        head = "Guests' disks: latency "
+        if len(head) + len(error) + len(about) > width:
+            head = "Guests' disks: "
+        pieces: list[Piece] = [(head, "title"), (error, "quiet"), (about, "plain")]
         room = width - sum(len(text) for text, _ in pieces)
         return pieces + legend if sum(len(text) for text, _ in legend) <= room else pieces
 
