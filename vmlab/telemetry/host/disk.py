@@ -32,7 +32,7 @@ FIGURES = (
     HostFigure(
         "disk_util_percent", "disk util", "util", "Disk", headline=True, of_stages=True, chart="Disk busy", tone="two"
     ),
-    HostFigure("disk_queue_depth", "disk queue", "queue", "Disk"),
+    HostFigure("disk_queue_depth", "disk queue", "queue", ""),
     HostFigure("disk_read_bytes_per_second", "disk read", "read", "Disk", headline=True, chart="Disk rate", tone="one"),
     HostFigure(
         "disk_write_bytes_per_second", "disk write", "write", "Disk", headline=True, chart="Disk rate", tone="three"
