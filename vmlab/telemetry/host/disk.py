@@ -32,7 +32,8 @@ FIGURES = (
     HostFigure(
         "disk_util_percent", "disk util", "util", "Disk", headline=True, of_stages=True, chart="Disk busy", tone="two"
     ),
-    HostFigure("disk_queue_depth", "disk queue", "queue", ""),
+    # The table of disks in `vmlab top` has eight columns in 80 characters, and no room for a ninth.
+    HostFigure("disk_queue_depth", "disk queue", "queue", "Disk queue"),
     HostFigure("disk_read_bytes_per_second", "disk read", "read", "Disk", headline=True, chart="Disk rate", tone="one"),
     HostFigure(
         "disk_write_bytes_per_second", "disk write", "write", "Disk", headline=True, chart="Disk rate", tone="three"
