@@ -28,8 +28,10 @@ from vmlab.telemetry.poller import Poller
 from vmlab.telemetry.source import Roots
 
 HOST_NAMES = ("domains_seen", "domains_of_labs", "domain_questions_stuck")
-_PATIENCE_SECONDS = 10.0
-"""How long an answer of libvirt may take, and how long its figures stand until the next one."""
+_PATIENCE_SECONDS = 3.0
+"""How long an answer of libvirt may take until it is asked again; NOWAIT then passes over a domain that hangs."""
+_STAND_SECONDS = 10.0
+"""How long libvirt's figures stand until the next ones."""
 _WAIT_SECONDS = 0.1
 _MOST_XML = 4
 _Process = tuple[QemuProcess, ProcessCounters]
@@ -104,7 +106,7 @@ class LibvirtFigures:
         if found is None:
             return [NAN] * len(OF_PROCESS), [NAN] * rest, {}
         at, process, own, disks = found
-        if now - at > _PATIENCE_SECONDS:
+        if now - at > _STAND_SECONDS:
             return [NAN] * len(OF_PROCESS), [NAN] * rest, {name: [NAN] * len(OF_DISK) for name in disks}
         return process, own, disks
 
