@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,10 +48,17 @@ class XmlKeeper:
     def of(self, stats: DomainStats) -> Domain | None:
         """What is known now; asks where it is nothing, or of another set of disks."""
         known = self._known.get(stats.uuid)
+        if known is not None and "block.count" not in stats.figures:
+            return known[1]  # It hangs, and its disks are not told.
         mark = _mark(stats.figures)
         if (known is None or known[0] != mark) and self._failed.get(stats.uuid, self) != mark:
             self._ask(stats, mark)
         return None if known is None else known[1]
+
+    def keep(self, running: Collection[str]) -> None:
+        """Forget those that do not run: one that is started again may be another."""
+        self._known = {uuid: known for uuid, known in self._known.items() if uuid in running}
+        self._failed = {uuid: mark for uuid, mark in self._failed.items() if uuid in running}
 
     def _ask(self, stats: DomainStats, mark: object) -> None:
         if stats.uuid in self._asking or len(self._asking) >= _MOST_XML:
@@ -165,6 +172,7 @@ class Domains:
         # Without a guest there is nothing to ask: a libvirtd that sleeps is not woken.
         if processes or self._libvirt.stats:
             self._ask(all(one.uuid in by_uuid for one in self._libvirt.stats), mono)
+        self._xml.keep({one.uuid for one in self._libvirt.stats})
         domains: dict[str, Domain] = {}
         values: dict[str, tuple[Values, dict[str, Values]]] = {}
         for stats in self._libvirt.stats:
