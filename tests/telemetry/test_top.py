@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from tests.on_a_terminal import on_a_terminal
 from tests.telemetry.recorded import RecordedHost
-from vmlab.cli.commands.top_command import json_object
+from vmlab.cli.commands.top_command import fitting, json_object
 from vmlab.cli.top_view import host_lines
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.telemetry.recorder import Recorder
@@ -52,6 +53,13 @@ def test_the_speed_of_the_cpus_stands_below_their_use() -> None:
     names = ("cpu_speed_percent", "cpu_speed_percent[0]", "cpu_speed_percent[1]")
     lines = host_lines(Sample(0.0, 1.0, 1.0, 0.0, SampleNames.of(names), (82.0, 64.0, 100.0)))
     assert lines[1] == "Speed     82 % of the best since the start, by CPU 64 100"
+
+
+def test_a_picture_is_as_large_as_the_terminal() -> None:
+    lines = [f"{number} {'x' * 20}" for number in range(9)]
+    assert fitting(lines, os.terminal_size((80, 10))) == lines
+    small = fitting(lines, os.terminal_size((12, 6)))
+    assert small == [*(line[:12] for line in lines[:4]), "5 more lines"]
 
 
 def test_text_goes_where_there_is_no_terminal() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ def document(
     from_disk: float = 1 * GIB,
     queue: float = 3.0,
     await_ms: float = 20.0,
+    busy: float = 93.0,
     available: float = 4 * GIB,
     seconds: float = 600.0,
     ksm: tuple[float, float, float] | None = None,
@@ -38,7 +40,7 @@ def document(
     disk = {"target": "vda", "file": "/db", "format": "raw", "cache": cache, "o_direct": o_direct, "below": "sda"}
     of_host = {"host_read_bytes_per_second": figure(from_disk / seconds, from_disk)}
     domain = {"name": "db", "figures": of_host, "disks": [{**disk, "figures": moved if known else {}}]}
-    below = {"disk_util_percent": figure(93.0), "disk_await_ms": figure(8.0)}
+    below = {"disk_util_percent": figure(busy), "disk_await_ms": figure(8.0)}
     below |= {f"disk_{way}_bytes_per_second": figure(1.0, 2 * GIB) for way in ("read", "write")}
     host = {"memory_total_bytes": figure(16 * GIB), "memory_available_bytes": figure(available)}
     host |= {"memory_cached_bytes": figure(5 * GIB)}
@@ -98,6 +100,9 @@ def test_the_open_file_counts_and_not_the_xml() -> None:
         ({"read": 1.0 * MIB, "written": 0.0}, "next to nothing"),
         ({"queue": 0.4}, "cache none costs it little"),
         ({"await_ms": 0.9}, "cache none costs it little"),
+        ({"busy": 4.0}, "the host's disk sda was busy for 4 % of the time: something else held them up"),
+        ({"busy": math.nan}, "nothing is known of the host's disk below its file"),
+        ({"await_ms": 25.0}, "those of the host's disk sda took 8 ms: something above it held them up"),
         ({"available": 1.5 * GIB}, "the host has no room for a cache"),
         ({"cache": "writeback", "read": 1.0 * MIB}, "too little to say what the page cache serves"),
         ({"cache": "writeback", "from_disk": 0.8 * GIB}, "served 20 % of its reads"),

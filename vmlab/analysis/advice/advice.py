@@ -2,8 +2,9 @@
 
 The rules, which docs/how-to/own-hypervisor.md has in words:
 
-- A disk that leaves out the host's page cache (none, directsync), whose guest waited for it, matters where the host has
-  memory for a cache: with writeback the host could take writes in, and keep what is read again.
+- A disk that leaves out the host's page cache (none, directsync), whose guest waited for the host's disk and for
+  nothing above it, matters where the host has memory for a cache: with writeback the host could take writes in, and
+  keep what is read again.
 - A disk that uses the page cache (writeback, writethrough, unsafe) matters where the cache served a good part of what
   the guest read: with none that part would have to come from the disk. Where it served next to nothing, none costs the
   guest nothing of that, and gives the host its memory back.
@@ -27,6 +28,10 @@ WAITS_QUEUE = 0.5
 """Requests under way on average, from which on a guest has waited for its disk for a good part of the time."""
 WAITS_MS = 1.0
 """Milliseconds that a request took on average, from which on there is a wait that memory could shorten."""
+BUSY_PERCENT = 10.0
+"""Percent of the time in which the host's disk was busy, from which on a guest may have waited for it."""
+ABOVE = 3.0
+"""How many times as long a guest's request may take as one of the host's disk, if it is the disk that it waits for."""
 FREE_PERCENT = 10.0
 """Percent of the host's memory that is available, from which on it has room for a page cache."""
 MUCH_PERCENT, LITTLE_PERCENT = 30.0, 5.0
@@ -90,9 +95,10 @@ def _direct(disk: DiskEvidence) -> Advice:
     waits = _waits(disk)
     if not (disk.queue >= WAITS_QUEUE and disk.await_ms >= WAITS_MS):
         return Advice(disk.name, f"cache {disk.cache} costs it little: {waits}")
-    available = (
-        f"{format_bytes(disk.available_bytes)} of the host's memory, {disk.available_percent:.0f} %, was available"
-    )
+    if (other := _not_the_disk(disk)) is not None:
+        return Advice(disk.name, f"{waits}, but {other}")
+    memory = f"{format_bytes(disk.available_bytes)} of the host's memory"
+    available = f"{memory}, {disk.available_percent:.0f} %, was available"
     if not disk.available_percent >= FREE_PERCENT:
         return Advice(disk.name, f"the host has no room for a cache: {available}, and {waits}")
     moved = f"it read {format_bytes(disk.read_bytes)} and wrote {format_bytes(disk.written_bytes)} in {_time(disk)}"
@@ -103,6 +109,19 @@ def _direct(disk: DiskEvidence) -> Advice:
         (waits, f"{moved}: {taken}", *_busy(disk), f"{available} for a page cache"),
         CACHE_RUN,
     )
+
+
+def _not_the_disk(disk: DiskEvidence) -> str | None:
+    """Why it is not the host's disk that a guest waited for; None where it is."""
+    if disk.busy_percent != disk.busy_percent:
+        return "nothing is known of the host's disk below its file"
+    if disk.busy_percent < BUSY_PERCENT:
+        busy = f"{disk.busy_percent:.0f} % of the time"
+        return f"the host's disk {disk.below} was busy for {busy}: something else held them up"
+    if disk.await_ms > ABOVE * disk.below_await_ms:
+        below = f"those of the host's disk {disk.below} took {disk.below_await_ms:.2g} ms"
+        return f"{below}: something above it held them up, such as a limit on the guest"
+    return None
 
 
 def _cached(disk: DiskEvidence) -> Advice:

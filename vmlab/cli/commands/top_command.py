@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from queue import SimpleQueue
 from typing import Any
@@ -25,6 +27,8 @@ from vmlab.telemetry.recorder import Recorder
 from vmlab.telemetry.source import THE_HOST
 
 SCHEMA = "vmlab.top/1"
+_AROUND = 5
+"""Rows of a picture that are neither the host's nor its guests'."""
 _HOME, _END_OF_LINE, _BELOW = Control("\x1b[H"), Control("\x1b[K\n"), Control("\x1b[J")
 _OTHER_SCREEN, _FIRST_SCREEN = Control("\x1b[?1049h"), Control("\x1b[?1049l")
 
@@ -83,11 +87,12 @@ class _Watched:
         self._recent.take(sample)
         return ranked(self._recent.get, self.group.domains)
 
-    def lines(self, sample: Sample) -> list[str]:
-        """The host, then its guests."""
+    def lines(self, sample: Sample, rows: float = math.inf) -> list[str]:
+        """The host, then its guests; the guests first where not all of it has room in `rows`."""
         states = self.states(sample)
         limits = host_limits(self._recent.get, self.group.domains)
-        return [*host_lines(sample), *domain_lines(states, sample.get("domains_of_labs"), limits)]
+        host, guests = host_lines(sample), domain_lines(states, sample.get("domains_of_labs"), limits)
+        return [*host, *guests] if len(host) + len(guests) <= rows or not guests else [*guests, "", *host]
 
 
 def json_object(sample: Sample, states: Iterable[DomainState] = ()) -> dict[str, Any]:
@@ -131,7 +136,9 @@ def _on_screen(samples: SimpleQueue[Sample], count: int | None, watched: _Watche
     """Draw over the last picture, on the terminal's alternate screen; the normal screen is restored at the end."""
 
     def show(sample: Sample) -> None:
-        lines = [_time(sample), "", *watched.lines(sample), "", "Ctrl-C ends."]
+        size = shutil.get_terminal_size()
+        inner = watched.lines(sample, size.lines - _AROUND)
+        lines = fitting([_time(sample), "", *inner, "", "Ctrl-C ends."], size)
         write_screen(_HOME, *(part for line in lines for part in (line, _END_OF_LINE)), _BELOW)
 
     write_screen(_OTHER_SCREEN)
@@ -139,6 +146,18 @@ def _on_screen(samples: SimpleQueue[Sample], count: int | None, watched: _Watche
         _follow(samples, count, show)
     finally:
         write_screen(_FIRST_SCREEN, "\n")
+
+
+def fitting(lines: Sequence[str], size: os.terminal_size) -> list[str]:
+    """`lines` on a terminal of this size, which would scroll or wrap them: the last of those that fit says how many do
+    not.
+    """
+    rows = max(2, size.lines - 1)
+    shown = [line[: size.columns] for line in lines]
+    if len(shown) <= rows:
+        return shown
+    more = f"{len(shown) - rows + 1} more lines; `vmlab` lists all guests. Ctrl-C ends."
+    return [*shown[: rows - 1], more[: size.columns]]
 
 
 def _time(sample: Sample) -> str:

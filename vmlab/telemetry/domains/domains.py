@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,8 +28,10 @@ from vmlab.telemetry.poller import Poller
 from vmlab.telemetry.source import Roots
 
 HOST_NAMES = ("domains_seen", "domains_of_labs", "domain_questions_stuck")
-_PATIENCE_SECONDS = 10.0
-"""How long an answer of libvirt may take, and how long its figures stand until the next one."""
+_PATIENCE_SECONDS = 3.0
+"""How long an answer of libvirt may take until it is asked again; NOWAIT then passes over a domain that hangs."""
+_STAND_SECONDS = 10.0
+"""How long libvirt's figures stand until the next ones."""
 _WAIT_SECONDS = 0.1
 _MOST_XML = 4
 _Process = tuple[QemuProcess, ProcessCounters]
@@ -46,10 +48,17 @@ class XmlKeeper:
     def of(self, stats: DomainStats) -> Domain | None:
         """What is known now; asks where it is nothing, or of another set of disks."""
         known = self._known.get(stats.uuid)
+        if known is not None and "block.count" not in stats.figures:
+            return known[1]  # It hangs, and its disks are not told.
         mark = _mark(stats.figures)
         if (known is None or known[0] != mark) and self._failed.get(stats.uuid, self) != mark:
             self._ask(stats, mark)
         return None if known is None else known[1]
+
+    def keep(self, running: Collection[str]) -> None:
+        """Forget those that do not run: one that is started again may be another."""
+        self._known = {uuid: known for uuid, known in self._known.items() if uuid in running}
+        self._failed = {uuid: mark for uuid, mark in self._failed.items() if uuid in running}
 
     def _ask(self, stats: DomainStats, mark: object) -> None:
         if stats.uuid in self._asking or len(self._asking) >= _MOST_XML:
@@ -104,7 +113,7 @@ class LibvirtFigures:
         if found is None:
             return [NAN] * len(OF_PROCESS), [NAN] * rest, {}
         at, process, own, disks = found
-        if now - at > _PATIENCE_SECONDS:
+        if now - at > _STAND_SECONDS:
             return [NAN] * len(OF_PROCESS), [NAN] * rest, {name: [NAN] * len(OF_DISK) for name in disks}
         return process, own, disks
 
@@ -163,6 +172,7 @@ class Domains:
         # Without a guest there is nothing to ask: a libvirtd that sleeps is not woken.
         if processes or self._libvirt.stats:
             self._ask(all(one.uuid in by_uuid for one in self._libvirt.stats), mono)
+        self._xml.keep({one.uuid for one in self._libvirt.stats})
         domains: dict[str, Domain] = {}
         values: dict[str, tuple[Values, dict[str, Values]]] = {}
         for stats in self._libvirt.stats:

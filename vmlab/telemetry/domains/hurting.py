@@ -45,7 +45,7 @@ class Take(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """What is at its limit: in a word or two, and in a phrase with the figure."""
+    """What is at its limit with its figure: in a word, and in a phrase."""
 
     short: str
     words: str
@@ -169,21 +169,32 @@ def _limits(
 ) -> Iterable[Limit]:
     for take in takes:
         if take.is_short and take.percent >= _LEAST_SHARE:
-            yield Limit(take.resource, _short_words(get, take))
+            yield Limit(f"{take.resource} {_short_percent(get, take):.0f} %", _short_words(get, take))
     vcpus = domain.vcpus or math.nan
     if (busy := figures["domain_cpu_percent"] / vcpus) >= CPU_BUSY:
-        yield Limit("vCPUs", f"its {domain.vcpus} vCPU{'s' * (domain.vcpus != 1)} {min(busy, 100.0):.0f} % busy")
+        yield Limit(
+            f"vCPUs {min(busy, 100.0):.0f} %",
+            f"its {domain.vcpus} vCPU{'s' * (domain.vcpus != 1)} {min(busy, 100.0):.0f} % busy",
+        )
     if (delay := figures["domain_vcpu_delay_percent"] / vcpus) >= DELAYED:
-        yield Limit("steal", f"waits {delay:.0f} % of the time for a CPU")
+        yield Limit(f"steal {delay:.0f} %", f"waits {delay:.0f} % of the time for a CPU")
     for target, own in disks.items():
         if (queue := own["domain_disk_queue_depth"]) >= QUEUED:
             waiting = f"{target} has {queue:.1f} requests waiting, await {own['domain_disk_await_ms']:.1f} ms"
-            yield Limit(f"waits {target}", waiting)
+            yield Limit(f"{target} queue {queue:.1f}", waiting)
     if (usable := figures["domain_memory_usable_bytes"] / (domain.memory_bytes or math.nan) * 100) < USABLE:
-        yield Limit("memory", f"{usable:.0f} % of its memory usable")
+        yield Limit(f"memory {usable:.0f} % left", f"{usable:.0f} % of its memory usable")
     swapped = figures["domain_memory_swapped_bytes"]
     if swapped / (domain.memory_bytes or math.nan) * 100 >= SWAPPED:
-        yield Limit("swapped", f"{format_bytes(swapped)} of it swapped out")
+        yield Limit(f"swapped {format_bytes(swapped)}", f"{format_bytes(swapped)} of it swapped out")
+
+
+def _short_percent(get: Get, take: Take) -> float:
+    """How far the host's resource is at its limit."""
+    if take.resource == "CPU":
+        return _cpu_busy(get)
+    name = "pressure_memory_some_percent" if take.resource == "memory" else f"disk_util_percent[{take.resource}]"
+    return get(name)
 
 
 def _short_words(get: Get, take: Take) -> str:

@@ -246,7 +246,7 @@ class WatchScreen(ConsoleScreen):
 
     def _outside(self, run: RunView) -> float | None:
         """How much of the CPUs other work takes while workloads run, in percent; None where it is not much."""
-        if run.cell is None or run.cell.phase != Phase.EXECUTE or run.outcome != RUNNING:
+        if run.cell is None or run.cell.phase != Phase.EXECUTE or run.outcome != RUNNING or run.size == OF_HOST:
             return None
         share = outside_share(self.history.newest(_OUTSIDE_SAMPLES))
         return share if share >= MUCH_PERCENT else None

@@ -29,33 +29,48 @@ _FIELDS = (
     _Field("CPU%", 5),
     _Field("steal", 6),
     _Field("RSS", 7, 100),
-    _Field("KSM", 7, 120),
+    _Field("KSM", 7, 130),
     _Field("MB/s", 7),
     _Field("req/s", 7, 90),
     _Field("await", 7),
-    _Field("queue", 6, 110),
-    _Field("net", 6, 110),
+    _Field("queue", 6, 130),
+    _Field("net", 6, 140),
 )
-_CACHE, _TAKES = 16, 11
+_NARROW, _WIDE = (12, 9), (16, 11)
+"""Columns of the cache modes and of what is taken, on less than 100 columns and from there on."""
 
 
 class DomainList(RowList):
     """Name, CPU, steal, memory, disk, each disk's cache mode, what it takes most, what is at its limit."""
 
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._states: Sequence[DomainState] = ()
+        self._host: Sequence[str] = ()
+
+    def on_resize(self) -> None:
+        """Another width has other columns."""
+        if self._states:
+            self.show_states(self._states, self._host)
+        super().on_resize()
+
     def show_states(self, states: Sequence[DomainState], host: Sequence[str]) -> None:
         """Draw them in their order, with what of the `host` is at its limit in the edge above."""
+        self._states, self._host = states, host
         self.border_title = f"{_TITLE}  host: {'; '.join(host)}" if host else _TITLE
         width = max(60, self.size.width or 78)
         fields = [field for field in _FIELDS if width >= field.least]
         name = 12 + max(0, min(8, (width - 78) // 6))
-        rest = width - name - 1 - sum(field.width for field in fields) - _CACHE - _TAKES - 3
+        cache, takes = _NARROW if width < 100 else _WIDE
+        rest = width - name - 1 - sum(field.width for field in fields) - cache - takes - 3
         heads = "".join(f"{field.head:>{field.width}}" for field in fields)
-        text = f"{'domain':<{name}} {heads} {'cache':<{_CACHE}} {'takes':<{_TAKES}} at its limit"
+        text = f"{'domain':<{name}} {heads} {'cache':<{cache}} {'takes':<{takes}} at its limit"
         heading = [(text[:width], "quiet")]
-        rows = ((state.domain.name, self._row(state, fields, name, rest)) for state in states)
+        rows = ((state.domain.name, self._row(state, fields, (name, cache, takes, rest))) for state in states)
         self.show(heading, rows)
 
-    def _row(self, state: DomainState, fields: Sequence[_Field], name: int, rest: int) -> list[Piece]:
+    def _row(self, state: DomainState, fields: Sequence[_Field], widths: tuple[int, int, int, int]) -> list[Piece]:
+        name, cache, takes, rest = widths
         figures = _written(state)
         take = state.take
         tone = "bad" if take is not None and take.is_short and state.limits else "plain"
@@ -65,8 +80,8 @@ class DomainList(RowList):
         return [
             (f"{cut(state.domain.name, name)} ", "accent"),
             (f"{numbers} ", "plain"),
-            (f"{cut(cache_words(state), _CACHE)} ", "two"),
-            (f"{cut(take.words if take else NO_FIGURE, _TAKES)} ", tone),
+            (f"{cut(cache_words(state), cache)} ", "two"),
+            (f"{cut(take.words if take else NO_FIGURE, takes)} ", tone),
             (cut(limits, rest), "warning" if tone == "plain" else tone),
         ]
 

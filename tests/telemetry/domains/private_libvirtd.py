@@ -1,0 +1,104 @@
+"""A libvirtd of its own, in mount, PID and network namespaces, with a paused domain; what our reader makes of it.
+
+Run by `test_private_libvirtd`, never on the host itself: it mounts over folders of libvirt. It prints JSON, and the
+namespaces' PID 1 has to reap.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import libvirt
+
+from tests.telemetry.domains.test_reading_only import Recorded
+from vmlab.model.domain import Domain
+from vmlab.telemetry.domains.domains import Domains
+from vmlab.telemetry.domains.libvirt_reader import LibvirtReader
+from vmlab.telemetry.source import THE_HOST
+
+PLACES = ("/etc/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/run")
+QEMU_CONF = """stdio_handler = "file"
+security_driver = "none"
+user = "root"
+group = "root"
+remember_owner = 0
+namespaces = []
+cgroup_controllers = []
+"""
+DAEMON_CONF = """log_filters = "1:libvirt 3:*"
+log_outputs = "1:file:{log}"
+auth_unix_ro = "none"
+auth_unix_rw = "none"
+"""
+XML = """<domain type='qemu'><name>own</name><memory unit='MiB'>64</memory><vcpu>1</vcpu>
+<os><type arch='x86_64' machine='q35'>hvm</type></os>
+<devices><emulator>/usr/bin/qemu-system-x86_64</emulator>
+<disk type='file' device='disk'><driver name='qemu' type='raw' cache='none'/><source file='{folder}/a.img'/>
+<target dev='vda' bus='virtio'/></disk>
+<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='{folder}/b.img'/>
+<target dev='vdb' bus='virtio'/></disk></devices></domain>"""
+CALL = re.compile(r"debug : (vir(?:Domain|Connect|Network|Storage|Node|Secret|Interface)\w+):\d+ : ")
+
+
+def mount(*words: str) -> None:
+    subprocess.run(["mount", *words], check=True)
+
+
+def main(folder: Path) -> None:
+    """Everything; the namespaces take it along when PID 1 ends."""
+    log = folder / "libvirtd.log"
+    start_daemon(log)
+    for name in ("a.img", "b.img"):
+        (folder / name).write_bytes(bytes(4 << 20))
+    owner = libvirt.open("qemu:///system")
+    owner.createXML(XML.format(folder=folder), libvirt.VIR_DOMAIN_START_PAUSED)
+    owner.close()
+    before = len(log.read_text())
+    called: list[str] = []
+    group = Domains(THE_HOST, LibvirtReader(load=lambda: Recorded(libvirt, called)))
+    end = time.monotonic() + 60
+    while not ready(group.domains) and time.monotonic() < end:
+        group.read(time.monotonic(), 1.0)
+        time.sleep(0.2)
+    values = group.read(time.monotonic(), 1.0)
+    time.sleep(0.5)
+    served = CALL.findall(log.read_text()[before:])
+    figures = {name: value for name, value in zip(group.names, values, strict=True) if value == value}
+    domains = [domain.to_json() for domain in group.domains]
+    sys.stdout.write(json.dumps({"domains": domains, "figures": figures, "called": called, "served": served}) + "\n")
+
+
+def ready(domains: tuple[Domain, ...]) -> bool:
+    """Whether libvirt and the open files have said all."""
+    return (
+        bool(domains) and domains[0].source == "libvirt" and all(disk.o_direct is not None for disk in domains[0].disks)
+    )
+
+
+def start_daemon(log: Path) -> None:
+    """Over folders that are this namespace's alone."""
+    mount("--make-rprivate", "/")
+    for place in PLACES:
+        Path(place).mkdir(parents=True, exist_ok=True)
+        mount("-t", "tmpfs", "tmpfs", place)
+    for name, user in (("passwd", "libvirt-qemu:x:64055:64055::/:/bin/false\n"), ("group", "libvirt-qemu:x:64055:\n")):
+        copy = Path("/run") / name
+        copy.write_text(Path("/etc", name).read_text() + user + ("kvm:x:994:\n" if name == "group" else ""))
+        mount("--bind", str(copy), f"/etc/{name}")
+    Path("/etc/libvirt/qemu.conf").write_text(QEMU_CONF)
+    Path("/etc/libvirt/libvirtd.conf").write_text(DAEMON_CONF.format(log=log))
+    subprocess.run(["libvirtd", "-d", "--pid-file", "/run/libvirtd.pid"], check=True)
+    end = time.monotonic() + 60
+    while not Path("/run/libvirt/libvirt-sock-ro").exists() and time.monotonic() < end:
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    assert os.getpid() != 1, "PID 1 has to reap"
+    main(Path(sys.argv[1]))
