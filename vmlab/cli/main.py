@@ -62,6 +62,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "rm": CommandEntry("commands.upkeep_commands.rm", "Delete runs."),
     "clean": CommandEntry("commands.upkeep_commands.clean", "Clean up after crashed runs."),
     "doctor": CommandEntry("commands.doctor_command.doctor", "Check the requirements of runs and how to meet them."),
+    "selftest": CommandEntry("commands.selftest_command.selftest", "Try on a real guest what works on this host."),
 }
 
 

@@ -134,6 +134,11 @@ class RunReader:
                     return found, True
             return found, len(found) == _PAGE
 
+    def damage(self) -> str | None:
+        """What SQLite's own check of the whole file finds first; None for a sound store."""
+        (verdict,) = self._rows("PRAGMA integrity_check(1)")[0]
+        return None if verdict == "ok" else str(verdict)
+
     def events(self, after: int = 0, kinds: tuple[type[Event], ...] = ()) -> Iterator[tuple[int, Event]]:
         """Row id and event of all that came after row `after`, in order; of some `kinds` only, when given.
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from vmlab.model.sample import Sample, SampleNames
 from vmlab.tui.state.cpu_use import cpu_use, outside_share
+from vmlab.tui.state.gauges import Gauge
 from vmlab.tui.state.history import History, never_moved
 from vmlab.tui.state.views import CellView, GuestView, Moment, RunView, WorkloadView
 from vmlab.tui.widgets.charts.time_axis import axis_line, columns_of
@@ -120,9 +122,9 @@ def test_large_letters_are_three_rows_of_the_same_length() -> None:
     assert large("1") == ["▄█ ", " █ ", "▀▀▀"]
 
 
-def told(run: RunView, now: float, outside: float | None = None, width: int = 120) -> str:
+def told(run: RunView, now: float, outside: float | None = None, width: int = 120, gauges: Sequence[Gauge] = ()) -> str:
     strip = StatusStrip()
-    strip.show(run, now, LIVE, "", outside)
+    strip.show(run, now, LIVE, "", outside, gauges)
     return "\n".join("".join(text for text, _ in line) for line in strip.lines(width, 2))
 
 
@@ -168,6 +170,16 @@ def test_where_there_is_little_room_emulation_and_what_was_switched_are_told_fir
     assert "tiles 1, cache none  now cache writeback  TCG" in told(run, 0.0, width=160)
     narrow = told(run, 0.0, width=80).splitlines()[0]
     assert "TCG" in narrow and "now cache writeback" in narrow
+
+
+def test_where_there_is_little_room_what_comes_next_takes_that_of_the_bars() -> None:
+    cell = tile_cell(phase="execute", phase_began=0.0)
+    run = RunView(id="r", cells_planned=6, cell=cell, next_axes=(("tiles", 1), ("cache", "writeback")))
+    busy_host = (Gauge("disk", 97.0, True), Gauge("cpu", 100.0, True))
+    assert "█" in told(run, 59.0, width=100, gauges=busy_host)
+    narrow = told(run, 59.0, width=80, gauges=busy_host).splitlines()[1]
+    assert "next cell: tiles 1, cache writeback" in narrow
+    assert "DISK  97  CPU 100" in narrow
 
 
 def test_a_guest_that_is_gone_has_no_figures() -> None:

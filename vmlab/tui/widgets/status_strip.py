@@ -93,10 +93,6 @@ class StatusStrip(Painted):
             parts.append([("stopping: guests are cleared away", "warning")])
         elif run.cell is not None and run.cell.phase:
             parts.append([(f"{run.cell.phase} {clock(now - run.cell.phase_began)}", "accent")])
-        columns = _WIDE_BAR if width >= _WIDE else _BAR
-        for gauge in self._gauges:
-            bar = gauge.bar(columns, plain=self.glyphs.plain)
-            parts.append([(f"{gauge.name.upper()} ", "quiet"), (f"{bar} {gauge.percent:>3.0f}", gauge.tone)])
         duration: list[Piece] = [("run ", "quiet"), (clock(run.elapsed(now)), "plain"), (_of_all(run, now), "quiet")]
         following: list[list[Piece]] = []
         if run.next_axes is not None:
@@ -106,9 +102,21 @@ class StatusStrip(Painted):
         if self._outside is not None:
             words = "! other work takes {:.0f} % of the CPUs" if width >= _WIDE else "! other work {:.0f} % of CPUs"
             following.append([(words.format(self._outside), "warning")])
-        # What comes next, and what spoils the figures, is more than how long the run has taken.
-        every = [*parts, duration, *following]
-        return every if _width(every) <= width or not following else [*parts, *following]
+        gauges = self._gauge_parts(_WIDE_BAR if width >= _WIDE else _BAR)
+        every = [*parts, *gauges, duration, *following]
+        if _width(every) <= width or not following:
+            return every
+        # What comes next, and what spoils the figures, is more than how long the run has taken, or a bar.
+        shorter = [*parts, *gauges, *following]
+        return shorter if _width(shorter) <= width else [*parts, *self._gauge_parts(0), *following]
+
+    def _gauge_parts(self, columns: int) -> list[list[Piece]]:
+        """The gauges, with bars of so many columns; with 0 as figures alone."""
+        parts: list[list[Piece]] = []
+        for gauge in self._gauges:
+            bar = gauge.bar(columns, plain=self.glyphs.plain) + " " * (columns > 0)
+            parts.append([(f"{gauge.name.upper()} ", "quiet"), (f"{bar}{gauge.percent:>3.0f}", gauge.tone)])
+        return parts
 
 
 def _width(parts: Iterable[list[Piece]]) -> int:
