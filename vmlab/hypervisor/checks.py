@@ -121,7 +121,7 @@ def _root() -> Check:
         return Check("root", False, _NOT_ROOT, as_root())
     if missing := missing_capabilities(restoring=True):
         remedy = f"start the container with --cap-add {','.join(name.removeprefix('CAP_') for name in missing)}"
-        return Check("root", False, f"root without {' and '.join(missing)}", remedy)
+        return Check("root", False, f"root without {', '.join(missing)}", remedy)
     return Check("root", True, "running as root", as_root())
 
 

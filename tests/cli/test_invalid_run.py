@@ -1,0 +1,27 @@
+"""What `vmlab run` says at the end of a run that measured nothing valid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.store.stories import Story
+from vmlab.cli.commands.run_commands import _printed
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import ExitCode
+from vmlab.model.places import runs_folder
+
+RUN = "20261121-143000-tile-aaaa"
+
+
+@pytest.mark.parametrize("code", [ExitCode.INVALID, ExitCode.FAILED])
+def test_a_user_of_a_busy_host_is_shown_what_helps(
+    code: ExitCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    story = Story(runs_folder() / RUN / "run.sqlite", run=RUN).begin({"cache": ["none"]})
+    story.cell({"cache": "none"}, {"web": 10.0}, wall=11.0)
+    story.end()
+    assert _printed(RunFolder(RUN, runs_folder() / RUN), False, code) == code
+    assert ("--allow-noise" in capsys.readouterr().err) == (code == ExitCode.INVALID)
