@@ -158,7 +158,7 @@ class CompareScreen(ConsoleScreen):
         chart.show(ordered_title(title, words), name, curves, self._labels(), switches)
         self.query_one(PhaseLines).show(self._labels(), phases, [one.cell for one in self._sides])
 
-    def why_not(self, action: str) -> str:
+    def reason(self, action: str) -> str:
         """Keys that change the comparison need one."""
         if action in ("metric", "every_metric", "swap", "repeat") and not self._sides:
             return "nothing is compared; press 3, and c on a run"

@@ -230,7 +230,7 @@ class RunsScreen(ConsoleScreen):
     def _heading_clicked(self) -> None:
         self.action_sort()
 
-    def why_not(self, action: str) -> str:
+    def reason(self, action: str) -> str:
         """What concerns a run needs one under the cursor."""
         if action in ("open", "mark", "unfold", "results", "stop") and self._current() is None:
             return "no run is listed here"

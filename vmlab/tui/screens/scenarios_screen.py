@@ -91,6 +91,8 @@ class ScenariosScreen(ConsoleScreen):
 
     def action_file(self) -> None:
         """Ask for the path of a file."""
+        if self.is_refused("file"):
+            return
         field = self.query_one(Input)
         field.display = True
         field.focus()
@@ -274,7 +276,8 @@ class ScenariosScreen(ConsoleScreen):
         for text in textwrap.wrap(self._problem, width):
             lines.append([(text, "bad")])
         if made is not None and not self._problem:
-            lines.append([("Press s to start it.", "good")])
+            forbidden = self.why_not("start")
+            lines.append([(forbidden, "quiet") if forbidden else ("Press s to start it.", "good")])
             lines += [
                 [
                     (f"{cell.index:>4} ", "quiet"),
@@ -288,6 +291,8 @@ class ScenariosScreen(ConsoleScreen):
 
     def action_start(self) -> None:
         """Start what the plan says."""
+        if self.is_refused("start"):
+            return
         if self._is_planning:
             self._is_wanted = True
             self.notify("the plan of what you chose is still being made; it starts as soon as that is there")
@@ -300,6 +305,7 @@ class ScenariosScreen(ConsoleScreen):
     @work(thread=True, exclusive=True, group="start")
     def _start(self, made: Planned) -> None:
         try:
+            cast(ConsoleCommands, self.app).require_control()
             folder = start(made.file, made.overrides)
         except VmlabError as error:
             self.app.call_from_thread(self._not_started, str(error))
