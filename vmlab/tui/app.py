@@ -168,12 +168,14 @@ class Console(App[int], inherit_bindings=False):
         self.notify("press q to leave the console; runs go on")
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """What the command palette offers: all keys of this screen by name, and the themes."""
-        for _, binding, enabled, tooltip in screen.active_bindings.values():
-            if enabled and binding.description and binding.action not in ("command_palette",):
-                yield SystemCommand(
-                    binding.description.rstrip("…"), tooltip or binding.description, self._deed(screen, binding.action)
-                )
+        """What the command palette offers: what can be done on this screen now, with its keys, and the themes."""
+        from vmlab.tui.screens.help import listed_keys
+
+        for one in listed_keys(screen):
+            # What has no explanation moves a cursor.
+            if one.tooltip and not one.why and one.action != "command_palette":
+                name = f"{one.description.rstrip('…')}  ({one.keys})"
+                yield SystemCommand(name, one.tooltip, self._deed(screen, one.action))
         yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
 
     def _deed(self, screen: Screen[Any], action: str) -> Any:
