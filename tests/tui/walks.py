@@ -101,7 +101,7 @@ def walk_scenarios(tmux: Tmux) -> None:
     tmux.send(_KEY["switch_mode('scenarios')"])
     tmux.shows(TITLES["scenarios"], "repeats")
     walk = Walk(tmux, TITLES["scenarios"])
-    deeds = everywhere("scenarios") | {"file": opens(PATH)}
+    deeds = everywhere("scenarios") | {"file": opens(PATH), "filter": opens("words that a scenario")}
     walk.over(ScenariosScreen, Console, deeds=deeds, later=("start",), other=reacts)
     there, back = keys(ScenariosScreen, "pane(1)")[0], keys(ScenariosScreen, "pane(-1)")[0]
 

@@ -281,6 +281,10 @@ async def test_the_cells_of_a_run_are_compared(recorded: Path, size: tuple[int, 
         text = await compared(app, [Pick(recorded / "run.sqlite")])
         for word in ("cache none (base)", "cache writeback", "filecopy", "CPU user %", "disk await ms", " %"):
             assert word in text
+        rows = [row.strip("─━ ") for row in text.splitlines()]
+        first = rows[1] if rows[0] == "Compare" else rows[0]
+        assert "CANNOT TELL YET" in first, "the answer is the first that is read"
+        assert "plans a new run of 8" in text and "TCG" in first
         await check_golden(f"compare-cells-{size[0]}x{size[1]}", app)
 
 
