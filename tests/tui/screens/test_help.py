@@ -22,6 +22,7 @@ def text_of(keys: list[ListedKey], width: int, height: int) -> str:
     return "\n".join("".join(text for text, _ in line).rstrip() for line in help_lines(keys, width, height))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("made", "wanted"), [(one, one) for one in STATES], ids=[one.name for one in STATES], indirect=["made"]
 )

@@ -13,6 +13,7 @@ from textual.markup import escape
 from textual.screen import ModalScreen, Screen
 
 from vmlab.tui.contract import Explaining, Said, Saying
+from vmlab.tui.widgets.glyphs import glyphs_for
 from vmlab.tui.widgets.painted import Line, Painted
 from vmlab.tui.widgets.row_list import cut
 
@@ -145,6 +146,7 @@ class HelpModal(ModalScreen[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Arrows scroll at once; what is said stands in the lower edge, as the screen below is out of sight."""
+        self.set_class(glyphs_for().plain, "-plain")
         self.query_one(HelpText).focus()
         self._say(None)
         if isinstance(self.app, Saying):
