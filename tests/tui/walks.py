@@ -83,13 +83,8 @@ def walk_help(tmux: Tmux) -> None:
     tmux.send(_KEY["help"])
     tmux.shows(*walk.home)
 
-    def top(walk: Walk) -> str:
-        """The first line of the help, without what lies beside it."""
-        rows = walk.tmux.text().splitlines()
-        edge = next(place for place, row in enumerate(rows) if "╭" in row)
-        return rows[edge + 1][rows[edge].index("╭") : rows[edge].index("╮")]
-
-    walk.over(HelpText, deeds=moves(HelpText, top), other=unknown)
+    # It is never higher than a small terminal.
+    walk.over(HelpText, deeds=dict.fromkeys(bound(HelpText).values(), says("all of it is in sight")), other=unknown)
     walk = Walk(tmux, "╭", modal=True)
     walk.over(HelpModal, deeds={"dismiss": closes(_KEY["help"])}, other=unknown)
     tmux.send(keys(HelpModal, "dismiss")[0])
