@@ -97,7 +97,7 @@ def test_places_of_two_runs_have_labels_of_their_own(two_runs: Comparison) -> No
 
 def test_many_places_have_one_sentence(two_runs: Comparison, document: RunDocument) -> None:
     assert list(comparison_answers(visible_values(two_runs))) == [
-        "after against before at 12 places: total wall clock +20.0 %: one run a side, "
+        "after against before at 12 places: total wall clock +20.0 %, one run a side, "
         "whose repeats share all that differs from run to run; to prove a difference in one of 2 figures takes 5 runs "
         "a side at least."
     ]

@@ -63,12 +63,13 @@ def tile() -> etree._Element:
 def test_the_first_screen_has_the_answer_and_one_picture(tile: etree._Element) -> None:
     first = at(tile, "//div[@class='first']")[0]
     assert words(first, ".//div[@class='answer']/p") == [
-        "writeback against none at tiles 1: total wall clock 34.4 s against 28.4 s; +21.3 %: one reading each, no "
+        "writeback against none at tiles 1: total wall clock 34.4 s against 28.4 s; +21.3 %, one reading each, no "
         "spread known; to prove a difference in one of 5 figures takes 8 repeats at least.",
         "CPU was at its limit in 2 of 2 cells.",
         "The disk was busy for at most 1.6 % of the time in these cells: it is not what they waited for, whatever "
         "their cache mode.",
     ]
+    assert all(one.count(":") <= 1 for one in words(first, ".//div[@class='answer']/p")), "no chain of colons"
     assert len(at(first, ".//*[local-name()='svg']")) == 1
     assert words(tile, "//h1") == [
         "Four guests that benchmark each other, in one to three tiles, with and without the host's cache."

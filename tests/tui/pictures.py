@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 
 from tests.waiting import until
 from vmlab.model.places import shipped_scenarios
+from vmlab.tui.state.scenario_groups import grouped
 
 GOLDEN = Path(__file__).parent / "golden"
 _PATIENCE_SECONDS = 60.0
@@ -57,5 +58,6 @@ async def check_golden(name: str, app: App[Any]) -> None:
 
 def keys_to(scenario: str) -> list[str]:
     """The keys that lead from anywhere in the list of shipped scenarios to `scenario`."""
-    names = sorted(path.stem for path in shipped_scenarios().glob("*.yaml"))
+    shipped = (path.stem for path in shipped_scenarios().glob("*.yaml"))
+    names = [name for _, members in grouped(shipped) for name in members]
     return ["g", *["j"] * names.index(scenario)]

@@ -182,7 +182,7 @@ async def filter_being_typed(at: Place) -> None:
 
 
 async def scenarios(at: Place) -> None:
-    await _scenarios(at, "cpu-overhead", "tile")
+    await listed_scenarios(at, "cpu-overhead", "tile")
     await at.shows("Press s to start it")
 
 
@@ -201,7 +201,7 @@ async def refused(at: Place) -> None:
 
 
 async def no_scenario(at: Place) -> None:
-    await _scenarios(at)
+    await listed_scenarios(at)
     await at.shows("none is shipped")
 
 
@@ -217,7 +217,7 @@ async def _typed_in(at: Place) -> None:
     await until(lambda: isinstance(at.app.focused, Input), "a field has the focus")
 
 
-async def _scenarios(at: Place, *names: str) -> None:
+async def listed_scenarios(at: Place, *names: str) -> None:
     at.patch.setattr("vmlab.tui.feed.planner.shipped_names", lambda: list(names))
     at.patch.setattr("vmlab.lab.provision.host_support.read_host_facts", lambda folder: ROOMY)
     at.patch.setattr("vmlab.tui.screens.scenarios_screen.start", lambda file, overrides: runs_folder() / "none")
@@ -343,6 +343,6 @@ STATES = (
     State(demo_at_its_first_chapter, DemoScreen, "guests"),
     State(results, ResultsScreen, "results", "results", "recorded"),
     State(results_of_what_is_gone, ResultsScreen, "results"),
-    State(help_shown, HelpModal, "help", "help"),
+    State(help_shown, HelpModal, "help"),
     State(question, QuestionModal, "keep deed"),
 )

@@ -97,13 +97,8 @@ def walk_help(tmux: Tmux) -> None:
     tmux.send(_KEY["help"])
     tmux.shows(*walk.home)
 
-    def top(walk: Walk) -> str:
-        """The first line of the help, without what lies beside it."""
-        rows = walk.tmux.text().splitlines()
-        edge = next(place for place, row in enumerate(rows) if "╭" in row)
-        return rows[edge + 1][rows[edge].index("╭") : rows[edge].index("╮")]
-
-    walk.over(HelpText, deeds=moves(HelpText, top), other=unknown)
+    # It is never higher than a small terminal.
+    walk.over(HelpText, deeds=dict.fromkeys(bound(HelpText).values(), says("all of it is in sight")), other=unknown)
     walk = Walk(tmux, "╭", modal=True)
     walk.over(HelpModal, deeds={"dismiss": closes(_KEY["help"])}, other=unknown)
     tmux.send(keys(HelpModal, "dismiss")[0])
@@ -115,7 +110,7 @@ def walk_scenarios(tmux: Tmux) -> None:
     tmux.send(_KEY["switch_mode('scenarios')"])
     tmux.shows(TITLES["scenarios"], "repeats")
     walk = Walk(tmux, TITLES["scenarios"])
-    deeds = everywhere("scenarios") | {"file": opens(PATH)}
+    deeds = everywhere("scenarios") | {"file": opens(PATH), "filter": opens("words that a scenario")}
     walk.over(ScenariosScreen, Console, deeds=deeds, later=("start",), other=reacts)
     there, back = keys(ScenariosScreen, "pane(1)")[0], keys(ScenariosScreen, "pane(-1)")[0]
 

@@ -51,6 +51,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "reparse": CommandEntry("commands.reparse_command.reparse", "Parse the raw output of a run again."),
     "replay": CommandEntry("console_words.replay", "Play a recorded run back in the console."),
     "demo": CommandEntry("console_words.demo", "Play the built-in recording; starts nothing."),
+    "serve": CommandEntry("commands.serve_command.serve", "Show the console in a browser on this host."),
     "top": CommandEntry("commands.top_command.top", "Watch this host live."),
     "record": CommandEntry("commands.record_command.record", "Record this host and its own guests."),
     "advise": CommandEntry("commands.advise_command.advise", "Say where a recording's cache modes matter, and why."),

@@ -26,7 +26,7 @@ from vmlab.model.visible import visible, visible_line
 from vmlab.system.terminal import say
 from vmlab.telemetry.priority import answer_first
 from vmlab.tui.console_options import ConsoleOptions, has_terminal, no_terminal
-from vmlab.tui.contract import Proposal, Said, Tabular
+from vmlab.tui.contract import CHANGING, WATCHES, Proposal, Said, Tabular
 from vmlab.tui.driver import WaitingDriver
 from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.widgets.glyphs import glyphs_for
@@ -168,12 +168,14 @@ class Console(App[int], inherit_bindings=False):
         self.notify("press q to leave the console; runs go on")
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """What the command palette offers: all keys of this screen by name, and the themes."""
-        for _, binding, enabled, tooltip in screen.active_bindings.values():
-            if enabled and binding.description and binding.action not in ("command_palette",):
-                yield SystemCommand(
-                    binding.description.rstrip("…"), tooltip or binding.description, self._deed(screen, binding.action)
-                )
+        """What the command palette offers: what can be done on this screen now, with its keys, and the themes."""
+        from vmlab.tui.screens.help import listed_keys
+
+        for one in listed_keys(screen):
+            # What has no explanation moves a cursor.
+            if one.tooltip and not one.why and one.action != "command_palette":
+                name = f"{one.description.rstrip('…')}  ({one.keys})"
+                yield SystemCommand(name, one.tooltip, self._deed(screen, one.action))
         yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
 
     def _deed(self, screen: Screen[Any], action: str) -> Any:
@@ -237,6 +239,15 @@ class Console(App[int], inherit_bindings=False):
         await self.switch_mode("scenarios")
         cast("ScenariosScreen", self.screen).propose(proposal)
 
+    def forbids(self, action: str) -> str:
+        """See `Limiting`."""
+        return "" if self.options.control or action not in CHANGING else WATCHES
+
+    def require_control(self) -> None:
+        """See `Limiting`."""
+        if not self.options.control:
+            raise UsageError(WATCHES)
+
     def ask_to_stop(self, folder: Path) -> None:
         """Ask the user, and then the run, to stop."""
         from vmlab.tui.screens.question import QuestionModal
@@ -259,6 +270,7 @@ class Console(App[int], inherit_bindings=False):
         from vmlab.tui.commands import RunCommands
 
         try:
+            self.require_control()
             RunCommands(folder).stop()
         except VmlabError as error:
             self.call_from_thread(self.notify, str(error), title="Not stopped", severity="error")
@@ -279,6 +291,9 @@ class Console(App[int], inherit_bindings=False):
         text = self.screen.table_text()
         self.copy_to_clipboard(text)
         message = f"{len(text.splitlines())} lines to the clipboard"
+        if not self.options.control:
+            self.notify(message, title="Copied")
+            return
         try:
             path = state_folder() / COPIED
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -290,6 +305,9 @@ class Console(App[int], inherit_bindings=False):
 
     def action_picture(self) -> None:
         """This screen as an SVG file."""
+        if why := self.forbids("picture"):
+            self.notify(why, severity="warning")
+            return
         folder = state_folder() / "pictures"
         name = f"vmlab-{time.strftime('%Y%m%d-%H%M%S')}.svg"
         try:
@@ -315,15 +333,20 @@ def main(options: ConsoleOptions | None = None) -> int:
         say(no_terminal(chosen))
         return int(ExitCode.USAGE)
     try:
-        recording = None if chosen.replay is None else _store_of(chosen.replay)
-        demo = _demo() if chosen.demo else None
-        console = Console(chosen, recording, demo)
-        _check_theme(console)
+        console = open_console(chosen)
     except VmlabError as error:
         say(f"vmlab: {visible_line(str(error))}")
         return int(error.exit_code)
     answer_first()
     return console.run(mouse=chosen.mouse) or 0
+
+
+def open_console(options: ConsoleOptions) -> Console:
+    """The console, which is yet to run. Raises UsageError where there is no such run, recording or theme."""
+    recording = None if options.replay is None else _store_of(options.replay)
+    console = Console(options, recording, _demo() if options.demo else None)
+    _check_theme(console)
+    return console
 
 
 def _check_theme(console: Console) -> None:

@@ -15,12 +15,14 @@ class ConsoleOptions(NamedTuple):
 
     `mouse` False disables mouse capture. `theme` is one of Textual's names. `replay` is
     the run to play back at once, as `store.runs.resolve_run` takes it; `demo` plays the recording of the program's own.
+    `control` False lets it watch alone: it starts, changes and stops no run, and writes no file.
     """
 
     mouse: bool = True
     theme: str | None = None
     replay: str | None = None
     demo: bool = False
+    control: bool = True
 
 
 def console_options(arguments: Sequence[str]) -> ConsoleOptions | None:

@@ -23,7 +23,41 @@ class Proposal(NamedTuple):
     axes: Mapping[str, Sequence[AxisValue]] = MappingProxyType({})
 
 
-class ConsoleCommands(Protocol):
+WATCHES = "this console only watches; `vmlab serve --control` serves one that changes runs"
+CHANGING = frozenset(
+    {
+        "as_planned",
+        "change_tiles",
+        "change_tiles_now",
+        "edit_coming",
+        "end_loop",
+        "file",
+        "picture",
+        "start",
+        "stop",
+        "stop_run",
+        "switch_cache",
+        "switch_cache_now",
+        "switch_ksm_now",
+    }
+)
+"""The actions that start, change or stop a run, open a file by its path, or write one."""
+
+
+@runtime_checkable
+class Limiting(Protocol):
+    """An app that may only watch."""
+
+    def forbids(self, action: str) -> str:
+        """Why this console never does `action`, as a sentence; empty where it may."""
+        ...
+
+    def require_control(self) -> None:
+        """Raise UsageError where this console only watches. Each command to a run asks here first."""
+        ...
+
+
+class ConsoleCommands(Limiting, Protocol):
     """Commands that concern more than one screen."""
 
     def open_run(self, folder: Path, *, live: bool) -> None:

@@ -31,7 +31,7 @@ from tests.tui.states import (
 from tests.waiting import until
 from vmlab.tui import screens
 from vmlab.tui.screens import compare_screen
-from vmlab.tui.screens.help import HelpText, help_lines
+from vmlab.tui.screens.help import listed_keys
 from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.state.compared import compared_sides
 from vmlab.tui.widgets.painted import Painted
@@ -132,7 +132,7 @@ def is_text(key: str) -> bool:
 
 def moves_of(pane: Widget) -> dict[str, str]:
     """The keys that move something in `pane`, with their actions."""
-    if not isinstance(pane, Painted | HelpText):
+    if not isinstance(pane, Painted):
         return {}
     return {key: action for key, action in bound(type(pane)).items() if name_of(action) in MOVES}
 
@@ -269,7 +269,7 @@ async def test_help_tells_no_key_of_the_framework(state: Path) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         for key in "1234":
             await pilot.press(key)
-            lines = "\n".join(help_lines(app.screen))
+            lines = "\n".join(f"{one.keys} {one.description}: {one.tooltip}" for one in listed_keys(app.screen))
             for word in ("Focus Next", "Scroll", "palette", "Copy selected", "^q"):
                 assert word not in lines
 

@@ -21,7 +21,7 @@ from vmlab.model.places import runs_folder
 from vmlab.store.writer import RunWriter
 from vmlab.tui.app import COPIED, Console
 from vmlab.tui.console_options import ConsoleOptions, console_options
-from vmlab.tui.screens.help import help_lines
+from vmlab.tui.screens.help import listed_keys
 from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.screens.results_screen import ResultsScreen
 
@@ -159,7 +159,7 @@ async def test_help_tells_every_key_of_the_screen(state: Path) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         screen = app.screen
         wanted = {active.binding.description for active in screen.active_bindings.values() if not active.binding.system}
-        lines = "\n".join(help_lines(screen))
+        lines = "\n".join(one.description for one in listed_keys(screen))
         assert {word for word in wanted if word and word not in lines} == set()
         await pilot.press("question_mark")
         await until(lambda: "This screen" in screen_text(app), "the help")

@@ -33,6 +33,8 @@ from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.screens.replay_screen import ReplayScreen
 from vmlab.tui.state.run_state import RunState
+from vmlab.tui.widgets.row_list import RowList
+from vmlab.tui.widgets.tables.result_board import _READING, ResultBoard
 
 GIB = 2**30
 ROOMY = HostFacts(20 * GIB, 24 * GIB, 100 * GIB, 2, "tcg")
@@ -154,6 +156,14 @@ async def test_live_has_failed(size: tuple[int, int]) -> None:
         await check_golden(f"live-failed-{size[0]}x{size[1]}", app)
 
 
+async def previewed(app: Console) -> None:
+    """Wait until the lower half shows what is known of the run under the cursor."""
+    board = app.screen.query_one(ResultBoard)
+    await until(
+        lambda: str(board.border_title).startswith("Result of") and board.text() not in ("", _READING), "a preview"
+    )
+
+
 async def test_runs_are_none(size: tuple[int, int]) -> None:
     app = StillConsole()
     async with app.run_test(size=size) as pilot:
@@ -169,6 +179,7 @@ async def test_runs_are_running_and_passed(living: Path, size: tuple[int, int]) 
         await until(lambda: "● running" in screen_text(pilot.app), "the run that lives")
         text = screen_text(pilot.app)
         assert "✓ passed" in text and "11-21 06:36" in text and "2/2" in text
+        await previewed(app)
         await check_golden(f"runs-running-{size[0]}x{size[1]}", app)
 
 
@@ -183,7 +194,9 @@ async def test_runs_have_failed(recorded: Path, size: tuple[int, int]) -> None:
         await until(lambda: "✗ failed" in screen_text(pilot.app), "the run that failed")
         await pilot.press("down", "e")
         await until(lambda: "tiles 1, cache writeback" in screen_text(pilot.app), "its cells")
-        await until(lambda: screen_text(pilot.app).count(" tcg") == 4, "what stands behind the times")
+        listed = pilot.app.screen.query_one(RowList)
+        await until(lambda: listed.text().count(" tcg") == 4, "what stands behind the times")
+        await previewed(app)
         text = screen_text(pilot.app)
         assert "? damaged" in text
         await check_golden(f"runs-failed-{size[0]}x{size[1]}", app)
@@ -207,9 +220,8 @@ async def test_scenarios_are_none(size: tuple[int, int], monkeypatch: pytest.Mon
 async def test_a_scenario_is_planned(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vmlab.tui.feed.planner.shipped_names", lambda: ["cpu-overhead", "cpu-priority", "tile"])
     app = StillConsole()
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size):
         await scenario(app, monkeypatch, ROOMY)
-        await pilot.press("G")
         await until(lambda: "Press s to start it" in screen_text(app) and "filecopy" in screen_text(app), "a plan")
         text = screen_text(app)
         for word in ("Who loads whom", "[demo]", "[none]", "[writeback]", "memory", "available", "free"):
@@ -222,7 +234,6 @@ async def test_a_scenario_does_not_fit(size: tuple[int, int], monkeypatch: pytes
     app = StillConsole()
     async with app.run_test(size=size, notifications=True) as pilot:
         await scenario(app, monkeypatch, TIGHT)
-        await pilot.press("G")
         await until(lambda: "MORE than the 1 GiB available" in screen_text(app), "the refusal")
         assert "Press s to start it" not in screen_text(app)
         await check_golden(f"scenarios-refused-{size[0]}x{size[1]}", app)
@@ -238,7 +249,6 @@ async def test_a_scenario_is_not_started_while_another_run_measures(
     app = StillConsole()
     async with app.run_test(size=size, notifications=True) as pilot:
         await scenario(app, monkeypatch, ROOMY)
-        await pilot.press("G")
         await until(lambda: "Press s to start it" in screen_text(app), "a plan")
         await pilot.press("s")
         await until(lambda: "Not started" in screen_text(app), "the refusal")
@@ -271,6 +281,10 @@ async def test_the_cells_of_a_run_are_compared(recorded: Path, size: tuple[int, 
         text = await compared(app, [Pick(recorded / "run.sqlite")])
         for word in ("cache none (base)", "cache writeback", "filecopy", "CPU user %", "disk await ms", " %"):
             assert word in text
+        rows = [row.strip("─━ ") for row in text.splitlines()]
+        first = rows[1] if rows[0] == "Compare" else rows[0]
+        assert "CANNOT TELL YET" in first, "the answer is the first that is read"
+        assert "plans a new run of 8" in text and "TCG" in first
         await check_golden(f"compare-cells-{size[0]}x{size[1]}", app)
 
 

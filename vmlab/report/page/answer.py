@@ -134,7 +134,7 @@ def _explained(found: Difference) -> str:
     if found.verdict in (Verdict.PROVEN, Verdict.NOT_PROVEN) or found.percent is None:
         better = {True: "better, ", False: "worse, ", None: ""}[found.better]
         return f"{better}{sentence(found)}"
-    return f"{relative_number(found.percent, 'difference')}: {sentence(found)}"
+    return f"{relative_number(found.percent, 'difference')}, {sentence(found)}"
 
 
 def comparison_answers(found: Comparison) -> Iterator[str]:
@@ -187,7 +187,7 @@ def _over_places(known: Sequence[Difference]) -> str:
     ends = [relative_number(end, "difference") for end in (min(percents), max(percents))] if percents else []
     tested = any(one.verdict in (Verdict.PROVEN, Verdict.NOT_PROVEN) for one in known)
     if len(percents) == len(known) and not tested and len(why := {untested_words(one) for one in known}) == 1:
-        return f"{' to '.join(dict.fromkeys(ends))}: {why.pop()}"
+        return f"{' to '.join(dict.fromkeys(ends))}, {why.pop()}"
     counts = Counter(_verdict(one) for one in known)
     words = ", ".join(f"{words} at {count} of {len(known)}" for words, count in counts.items())
     return "; ".join([*([" to ".join(dict.fromkeys(ends))] if ends else []), words])

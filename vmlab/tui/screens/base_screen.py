@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from vmlab.tui.contract import Saying
+from vmlab.tui.contract import Limiting, Saying
 from vmlab.tui.widgets.glyphs import glyphs_for
 from vmlab.tui.widgets.kept import KeptLines
 from vmlab.tui.widgets.too_small import SMALLEST, TooSmall
@@ -57,7 +57,12 @@ class ConsoleScreen(KeptLines, Screen[None], inherit_bindings=False):
         self.app.call_from_thread(received)
 
     def why_not(self, action: str) -> str:
-        """See `Explaining`."""
+        """See `Explaining`: what this console may not do, or else what is not possible now."""
+        forbidden = self.app.forbids(action) if isinstance(self.app, Limiting) else ""
+        return forbidden or self.reason(action)
+
+    def reason(self, action: str) -> str:
+        """Why `action` is not possible now, as a sentence; empty where it is. For screens to say."""
         return ""
 
     def is_refused(self, action: str) -> bool:

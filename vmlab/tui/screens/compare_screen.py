@@ -127,15 +127,17 @@ class CompareScreen(ConsoleScreen):
         roomy = self._is_roomy and bool(labels)
         self.set_class(roomy, "-roomy")
         bars.display = roomy
+        more = f"; r plans a new run of {compared.repeats}" if compared.repeats else ""
+        answer = compared.sentence + more
         if bars.display:
             height = min(self.size.height // 2, len(compared.bars) * (len(labels) + 1) + _SENTENCE_ROWS)
             bars.styles.height = height
-            more = f"; r plans a new run of {compared.repeats}" if compared.repeats else ""
-            bars.show(labels, compared.bars, compared.sentence + more)
+            bars.show(labels, compared.bars, answer)
             rest = self.size.height - height - _CHART_ROWS - len(labels) - 2
             self.query_one(SideTable).styles.max_height = max(3, rest)
             compared = replace(compared, rows=compared.rows[compared.times :])
-        self.query_one(SideTable).show(labels, compared, self._hint)
+        # The answer comes first: over the bars, or where there is no room for them over the table.
+        self.query_one(SideTable).show(labels, compared, self._hint, "" if roomy else answer)
         self.query_one(PhaseLines).display = roomy
 
     @property
@@ -158,7 +160,7 @@ class CompareScreen(ConsoleScreen):
         chart.show(ordered_title(title, words), name, curves, self._labels(), switches)
         self.query_one(PhaseLines).show(self._labels(), phases, [one.cell for one in self._sides])
 
-    def why_not(self, action: str) -> str:
+    def reason(self, action: str) -> str:
         """Keys that change the comparison need one."""
         if action in ("metric", "every_metric", "swap", "repeat") and not self._sides:
             return "nothing is compared; press 3, and c on a run"

@@ -85,9 +85,9 @@ class DemoScreen(ReplayScreen):
         cells = () if self.document is None else cells_of_most_tiles(self.document)
         cast(ConsoleCommands, self.app).compare([Pick(self.store, cell) for cell in cells] or [Pick(self.store)])
 
-    def why_not(self, action: str) -> str:
+    def reason(self, action: str) -> str:
         """Chapters need the recording, as all that plays."""
-        return super().why_not("seek" if action == "chapter" else action)
+        return super().reason("seek" if action == "chapter" else action)
 
     def action_chapter(self, step: int) -> None:
         """To the beginning of the chapter after or before; behind the last one is the end."""

@@ -2,46 +2,151 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar
+import itertools
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.markup import escape
 from textual.screen import ModalScreen, Screen
-from textual.widgets import Static
 
 from vmlab.tui.contract import Explaining, Said, Saying
 from vmlab.tui.widgets.glyphs import glyphs_for
-from vmlab.tui.widgets.scrolling import SCROLL_KEYS, Scrolling
+from vmlab.tui.widgets.painted import Line, Painted
+from vmlab.tui.widgets.row_list import cut
 
 CLOSES = "Esc closes"
+NOT_NOW = "Not now: "
+"""Before the reason why keys do nothing at present, over these keys."""
+LAST = "Runs go on without the console; `vmlab attach` or `vmlab` finds them again."
+_KEYS, _GAP = 10, 2
+"""Columns of the keys of an action, and between the two halves."""
+_UNEVEN = 3
+"""Rows by which one column may be higher than half of all, so that no group falls into both."""
 
 
-class HelpText(VerticalScroll, Scrolling, inherit_bindings=False):
-    """The lines, which scroll up and down alone."""
+class ListedKey(NamedTuple):
+    """An action of a screen by its keys. `why` is the reason why it is not possible now, if it is not."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*SCROLL_KEYS]
+    group: str
+    keys: str
+    description: str
+    tooltip: str
+    action: str
+    why: str
+
+    def text(self, width: int, *, whole: bool) -> list[str]:
+        """What it does: all of it on several lines, or else as much as one line has room for."""
+        words = f"{self.description}: {self.tooltip}" if self.tooltip else self.description
+        if whole:
+            return textwrap.wrap(words, max(10, width))
+        return [words if len(words) <= width else cut(self.description, width).rstrip()]
+
+
+def listed_keys(screen: Screen[Any]) -> list[ListedKey]:
+    """The bindings that are active on `screen`, one for each action; those that are not possible now are the last."""
+    found: dict[tuple[str, str], ListedKey] = {}
+    for node, binding, enabled, tooltip in screen.active_bindings.values():
+        if not binding.description or binding.system:
+            continue
+        group = "Everywhere" if node is screen.app else "This screen" if node is screen else "The list or pane"
+        key = binding.key_display or screen.app.get_key_display(binding)
+        why = screen.why_not(binding.action.partition("(")[0]) if isinstance(screen, Explaining) else ""
+        why = why or ("" if enabled else "this cannot be done here")
+        before = found.get((binding.action, binding.description))
+        if before is None:
+            listed = ListedKey(group, key, binding.description, tooltip, binding.action, why)
+        else:
+            keys = before.keys.split()
+            listed = before._replace(keys=before.keys if key in keys else " ".join([*keys, key]))
+        found[binding.action, binding.description] = listed
+    return sorted(found.values(), key=lambda one: bool(one.why))
+
+
+class HelpText(Painted):
+    """Keys and what they do, in two columns where there is room, which scroll up and down alone."""
+
+    can_focus = True
+
+    def __init__(self, keys: Sequence[ListedKey], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._listed = keys
+
+    def get_content_height(self, container: Any, viewport: Any, width: int) -> int:
+        """As many rows as it takes, so that the edge lies around no empty ones."""
+        return len(help_lines(self._listed, width, viewport.height - 2))
+
+    def lines(self, width: int, height: int) -> Iterable[Line]:
+        """The lines; as said of each key as fits the screen."""
+        return help_lines(self._listed, width, self.screen.size.height - 2)
+
+
+def help_lines(keys: Sequence[ListedKey], width: int, height: int) -> list[Line]:
+    """All keys on `width` columns: with all that is said of them, or less of it where that takes more than `height`."""
+    tried = (_in_two(keys, width, whole, airy) for whole, airy in ((True, True), (False, True)))
+    return next((lines for lines in tried if len(lines) <= height), None) or _in_two(keys, width, False, False)
+
+
+def _in_two(keys: Sequence[ListedKey], width: int, whole: bool, airy: bool) -> list[Line]:
+    half = (width - 1 - _GAP) // 2
+    lines = _in_one(keys, half, whole=whole)
+    last: list[Line] = [[], *([(text, "quiet")] for text in textwrap.wrap(LAST, max(10, width - 1)))]
+    if not airy:
+        lines, last = [line for line in lines if line], last[1:]
+    left, right = _halves(lines)
+    pairs = itertools.zip_longest(left, right, fillvalue=())
+    return [[*one, (" " * (half + _GAP - _columns(one)), "plain"), *other] for one, other in pairs] + last
+
+
+def _halves(lines: Sequence[Line]) -> tuple[Sequence[Line], Sequence[Line]]:
+    """The lines as two columns: between two groups where they are about as high then, else in the middle."""
+    middle = (len(lines) + 1) // 2
+    between = min((place for place, line in enumerate(lines) if not line), key=lambda at: abs(at - middle), default=0)
+    if abs(between - middle) <= _UNEVEN:
+        return lines[:between], lines[between + 1 :]
+    # A title does not stand apart from its keys.
+    while lines[middle - 1][0][1] == "title":
+        middle += 1
+    return lines[:middle], lines[middle:]
+
+
+def _in_one(keys: Sequence[ListedKey], width: int, *, whole: bool) -> list[Line]:
+    lines: list[Line] = []
+    titles = {one: NOT_NOW + one.why if one.why else one.group for one in keys}
+    for title in dict.fromkeys(titles.values()):
+        lines += [[]] if lines else []
+        lines += [[(text, "title")] for text in textwrap.wrap(title, max(10, width))]
+        for one in (one for one in keys if titles[one] == title):
+            first, *others = one.text(width - _KEYS, whole=whole)
+            tone = "quiet" if one.why else "plain"
+            lines.append([(cut(one.keys, _KEYS - 1) + " ", "quiet" if one.why else "accent"), (first, tone)])
+            lines += [[(" " * _KEYS, "plain"), (text, tone)] for text in others]
+    return lines
+
+
+def _columns(line: Line) -> int:
+    return sum(len(text) for text, _ in line)
 
 
 class HelpModal(ModalScreen[None], inherit_bindings=False):
-    """Keys, what they do, and a longer explanation where there is one."""
+    """Keys, what they do, and a longer explanation where there is room."""
 
     CSS_PATH = "../styles/help.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark", "dismiss", "Close")]
 
     def __init__(self, about: Screen[Any]) -> None:
         super().__init__()
-        self._lines = list(help_lines(about))
+        self._listed = listed_keys(about)
 
     def compose(self) -> ComposeResult:
         """One text that scrolls."""
-        with HelpText(id="help"):
-            yield Static("\n".join(self._lines), markup=False)
+        yield HelpText(self._listed, id="help")
 
     def on_mount(self) -> None:
         """Arrows scroll at once; what is said stands in the lower edge, as the screen below is out of sight."""
+        self.set_class(glyphs_for().plain, "-plain")
         self.query_one(HelpText).focus()
         self._say(None)
         if isinstance(self.app, Saying):
@@ -49,24 +154,3 @@ class HelpModal(ModalScreen[None], inherit_bindings=False):
 
     def _say(self, said: Said | None) -> None:
         self.query_one(HelpText).border_subtitle = CLOSES if said is None else escape(said.text)
-
-
-def help_lines(screen: Screen[Any]) -> Iterator[str]:
-    """The lines for the bindings that are active on `screen`, by what they belong to."""
-    plain = glyphs_for().plain
-    groups: dict[str, list[str]] = {}
-    for node, binding, enabled, tooltip in screen.active_bindings.values():
-        if not binding.description or binding.system:
-            continue
-        title = "Everywhere" if node is screen.app else "This screen" if node is screen else "The list or pane"
-        key = binding.key_display or screen.app.get_key_display(binding)
-        why = screen.why_not(binding.action.partition("(")[0]) if isinstance(screen, Explaining) else ""
-        off = f" (not now: {why})" if why else "" if enabled else " (not now)"
-        about = f": {tooltip}" if tooltip else ""
-        line = f"  {key:<12} {binding.description}{about}{off}"
-        groups.setdefault(title, []).append(line.encode("ascii", "replace").decode() if plain else line)
-    for title, lines in groups.items():
-        yield title
-        yield from dict.fromkeys(lines)
-        yield ""
-    yield "Runs go on without the console; `vmlab attach` or `vmlab` finds them again."

@@ -265,7 +265,7 @@ class LiveScreen(WatchScreen):
     def _feed_stumbled(self, message: StoreReadFailed) -> None:
         self._note("warning", f"{message.text}; trying again")
 
-    def why_not(self, action: str) -> str:
+    def reason(self, action: str) -> str:
         """Commands to a run need one."""
         if action == "domain" and not self.has_class("-domains"):
             return "no guest of the host's own is seen here"
@@ -439,6 +439,7 @@ class LiveScreen(WatchScreen):
         """Commands to the run that is watched; loads the planner, so only for a thread."""
         from vmlab.tui.commands import RunCommands
 
+        cast(ConsoleCommands, self.app).require_control()
         return RunCommands(runs_folder() / str(self.watched))
 
     @work(thread=True, group="commands")

@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Label
 
 from vmlab.model.visible import visible
+from vmlab.tui.widgets.glyphs import glyphs_for
 
 
 class QuestionModal(ModalScreen[bool], inherit_bindings=False):
@@ -39,6 +40,7 @@ class QuestionModal(ModalScreen[bool], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """The safe answer has the focus."""
+        self.set_class(glyphs_for().plain, "-plain")
         self.query_one("#keep").focus()
 
     @on(Button.Pressed)

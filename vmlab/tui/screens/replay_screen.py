@@ -204,7 +204,7 @@ class ReplayScreen(WatchScreen):
         self.playback.paused = not self.playback.paused
         self.changed()
 
-    def why_not(self, action: str) -> str:
+    def reason(self, action: str) -> str:
         """A recording is not changed, and nothing can be played while it is read."""
         if action == "change_run":
             return "this is a recording: only a run that goes on can be changed or stopped"

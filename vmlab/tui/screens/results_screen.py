@@ -57,7 +57,7 @@ class ResultsScreen(ConsoleScreen):
         if self._results is not None:
             self.query_one(ResultBoard).show(self._results.published if self._published else self._results.tables)
 
-    def why_not(self, action: str) -> str:
+    def reason(self, action: str) -> str:
         """There is one text alone where nothing could be read, and none before."""
         if action != "published":
             return ""

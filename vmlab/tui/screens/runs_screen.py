@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from statistics import median
 from typing import ClassVar, cast
 
@@ -22,17 +24,23 @@ from vmlab.store.reader import RunReader
 from vmlab.store.run_list import RunList
 from vmlab.store.runs import STORE, RunSummary
 from vmlab.tui.contract import ConsoleCommands
+from vmlab.tui.feed.kept_results import KeptResults
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.run_facts import RunFacts, RunFactsList, earlier
+from vmlab.tui.feed.run_tables import ResultText
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.run_rows import SORTS, RunRow, kept_marks, rows_of
 from vmlab.tui.state.run_state import cell_view
 from vmlab.tui.state.views import CellView
+from vmlab.tui.widgets.filter_line import FilterLine
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.row_list import Line, Piece, RowList, cut
+from vmlab.tui.widgets.tables.result_board import ResultBoard
 
 _REFRESH_SECONDS = 2.0
+_STAYS_SECONDS = 0.15
+"""A cursor that goes on within this time asks for no result."""
 _WIDE = 130
 """Columns from which on a run's line tells more than its summary."""
 _NAME, _TOOK, _CELL, _TO_BEFORE = 24, 11, 11, 15
@@ -58,7 +66,7 @@ class RunsScreen(ConsoleScreen):
         Binding("c", "compare", "Compare", tooltip="What is marked, or the cells of this run"),
         Binding("e", "unfold", "Cells", tooltip="Show or hide the cells of this run"),
         Binding("t", "results", "Tables", show=False, tooltip="The figures of this run, and what was published"),
-        Binding("slash", "filter", "Filter", key_display="/"),
+        Binding("slash", "filter", "Filter", key_display="/", tooltip="Only runs that have all of some words"),
         Binding("o", "sort", "Sort", tooltip="Newest, scenario, outcome, longest"),
         Binding("escape", "clear", "Clear", show=False, tooltip="Filter and marks"),
         Binding("X", "stop", "Stop", tooltip="Ask whether to stop the run under the cursor"),
@@ -74,6 +82,8 @@ class RunsScreen(ConsoleScreen):
         self._facts_list = RunFactsList()
         self._facts: dict[str, RunFacts] = {}
         self._loaded = False
+        self._results = KeptResults()
+        self._previewed = ""
         self._problem = ""
 
     @property
@@ -82,14 +92,16 @@ class RunsScreen(ConsoleScreen):
         return cast(ConsoleCommands, self.app)
 
     def compose(self) -> ComposeResult:
-        """The list, the filter under it while it is used, the keys."""
+        """The list, the filter under it while it is used, the result of the run under the cursor, the keys."""
         yield RowList(id="runs").titled("Runs")
-        yield Input(placeholder="words that a run must have: scenario, size, outcome, date", id="filter", compact=True)
+        yield FilterLine("words that a run must have: scenario, size, outcome, date")
+        yield ResultBoard(id="preview").titled("Result")
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:
         """Read the list, and again while the screen is shown."""
-        self.query_one(Input).display = False
+        # The whole of it is a key away, on a screen of its own that scrolls.
+        self.query_one(ResultBoard).can_focus = False
         self.query_one(RowList).focus()
         self._read()
         self.set_interval(_REFRESH_SECONDS, self._read_again)
@@ -132,7 +144,7 @@ class RunsScreen(ConsoleScreen):
 
     def rows(self) -> list[RunRow]:
         """What is listed now."""
-        wanted = self.query_one(Input).value
+        wanted = self.query_one(FilterLine).value
         return rows_of(self._runs, wanted=wanted, sort=self._sort, unfolded=self._unfolded)
 
     def _draw(self) -> None:
@@ -143,6 +155,9 @@ class RunsScreen(ConsoleScreen):
             hint = ("No run has all of these words. Esc clears the filter.",) if self._runs else EMPTY
             hint = (self._problem,) if self._problem else hint
         listed.show(self._heading(), [(row.key, self._line(row)) for row in rows], hint)
+        self.query_one(FilterLine).count(len({row.run for row in rows}), len(self._runs))
+        if not rows:
+            self._show_result("", None)
 
     @property
     def _room(self) -> int:
@@ -221,6 +236,30 @@ class RunsScreen(ConsoleScreen):
     @on(RowList.Moved)
     def _moved(self) -> None:
         self.refresh_bindings()
+        self._preview()
+
+    def _preview(self) -> None:
+        """Show the result of the run under the cursor, once it has stayed there for a moment."""
+        run = self._run()
+        if run is not None and run.id != self._previewed:
+            self._previewed = run.id
+            self._read_result(runs_folder() / run.id / STORE, run.outcome != RUNNING)
+
+    @work(thread=True, exclusive=True, group="preview")
+    def _read_result(self, store: Path, over: bool) -> None:
+        worker = get_current_worker()
+        time.sleep(_STAYS_SECONDS)
+        if worker.is_cancelled:
+            return
+        found = self._results.of(store, over=over)
+        if not worker.is_cancelled:
+            self.hand_over(self._show_result, store.parent.name, found)
+
+    def _show_result(self, run: str, found: ResultText | None) -> None:
+        board = self.query_one(ResultBoard)
+        self._previewed = run
+        board.border_title = f"Result of {run}; t has all of it" if found else "Result"
+        board.show(found.tables if found else lambda width: "")
 
     @on(RowList.Chosen)
     def _chosen(self) -> None:
@@ -230,7 +269,7 @@ class RunsScreen(ConsoleScreen):
     def _heading_clicked(self) -> None:
         self.action_sort()
 
-    def why_not(self, action: str) -> str:
+    def reason(self, action: str) -> str:
         """What concerns a run needs one under the cursor."""
         if action in ("open", "mark", "unfold", "results", "stop") and self._current() is None:
             return "no run is listed here"
@@ -307,9 +346,7 @@ class RunsScreen(ConsoleScreen):
 
     def action_filter(self) -> None:
         """Type words; Enter goes back to the list."""
-        field = self.query_one(Input)
-        field.display = True
-        field.focus()
+        self.query_one(FilterLine).ask()
 
     def action_sort(self) -> None:
         """The next order."""
@@ -319,10 +356,8 @@ class RunsScreen(ConsoleScreen):
 
     def action_clear(self) -> None:
         """Forget the filter, then the marks."""
-        field = self.query_one(Input)
-        if field.value or field.display:
-            field.value = ""
-            field.display = False
+        if self.query_one(FilterLine).clear():
+            pass
         elif self._marked:
             self._marked.clear()
         else:
@@ -342,8 +377,7 @@ class RunsScreen(ConsoleScreen):
 
     @on(Input.Submitted)
     def _filter_done(self) -> None:
-        field = self.query_one(Input)
-        field.display = bool(field.value)
+        self.query_one(FilterLine).settle()
         self.query_one(RowList).focus()
 
     def table_text(self) -> str:

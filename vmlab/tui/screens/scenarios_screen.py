@@ -24,7 +24,10 @@ from vmlab.tui.contract import ConsoleCommands, Proposal
 from vmlab.tui.feed.planner import Planned, own_file, planned, scenario_names, scenarios
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.choices import Choice, choices_of, overrides_of, proposed
+from vmlab.tui.state.filtered import has_words
 from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines
+from vmlab.tui.state.scenario_groups import grouped
+from vmlab.tui.widgets.filter_line import FilterLine
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 from vmlab.tui.widgets.row_list import RowList, cut
@@ -35,6 +38,7 @@ _FIRST_SIZE = "demo"
 _ROOMY = 36
 """Rows from which on the publication is shown."""
 _MOST_CLAIMS = 4
+_FILTERED = ("no scenario has", "all of these words", "Esc clears them")
 
 
 class ScenariosScreen(ConsoleScreen):
@@ -44,6 +48,8 @@ class ScenariosScreen(ConsoleScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "pane(1)", "Next pane", tooltip="From the list to the choices and back"),
         Binding("s", "start", "Start", tooltip="Start what the plan says; it goes on without the console"),
+        Binding("slash", "filter", "Filter", key_display="/", tooltip="Only scenarios that have all of some words"),
+        Binding("escape", "clear", "Clear", show=False, tooltip="The filter"),
         Binding("f", "file", "File…", tooltip="A scenario file of your own, by its path"),
         Binding("r", "reset", "As written", tooltip="Forget what was changed"),
     ]
@@ -68,12 +74,13 @@ class ScenariosScreen(ConsoleScreen):
                 yield TextBoard(id="map").titled("Chosen")
                 yield ChoiceForm(id="choices").titled("Choices")
                 yield TextBoard(id="plan").titled("What a run costs")
+        yield FilterLine("words that a scenario's name or question must have")
         yield Input(placeholder="path of a scenario file; Esc leaves it", id="file", compact=True)
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:
         """Read the scenarios in a thread."""
-        self.query_one(Input).display = False
+        self.query_one("#file", Input).display = False
         self.query_one(RowList).focus()
         self._read()
 
@@ -91,23 +98,44 @@ class ScenariosScreen(ConsoleScreen):
 
     def action_file(self) -> None:
         """Ask for the path of a file."""
-        field = self.query_one(Input)
+        if self.is_refused("file"):
+            return
+        field = self.query_one("#file", Input)
         field.display = True
         field.focus()
 
     def on_key(self, event: Key) -> None:
         """Escape leaves the path."""
-        field = self.query_one(Input)
-        if event.key == "escape" and field.has_focus:
+        if event.key == "escape" and self.query_one("#file", Input).has_focus:
             event.stop()
             self._leave_file()
 
+    def action_filter(self) -> None:
+        """Type words; Enter goes back to the list."""
+        self.query_one(FilterLine).ask()
+
+    def action_clear(self) -> None:
+        """Forget the filter."""
+        if not self.query_one(FilterLine).clear():
+            self.notify("no filter is set")
+        self.query_one(RowList).focus()
+        self._draw()
+
+    @on(Input.Changed, "#filter")
+    def _filtered(self) -> None:
+        self._draw()
+
+    @on(Input.Submitted, "#filter")
+    def _filter_done(self) -> None:
+        self.query_one(FilterLine).settle()
+        self.query_one(RowList).focus()
+
     def _leave_file(self) -> None:
-        field = self.query_one(Input)
+        field = self.query_one("#file", Input)
         field.value, field.display = "", False
         self.query_one(RowList).focus()
 
-    @on(Input.Submitted)
+    @on(Input.Submitted, "#file")
     def _file_named(self, message: Input.Submitted) -> None:
         if message.value.strip():
             self._open_file(message.value.strip())
@@ -224,8 +252,16 @@ class ScenariosScreen(ConsoleScreen):
     def _draw(self) -> None:
         listed = self.query_one(RowList)
         room = max(8, listed.size.width - 2)
-        names: list[tuple[str, Line]] = [(name, [(f" {cut(_shown(name), room)}", "plain")]) for name in self._summaries]
-        listed.show(self._heading(listed, "quiet"), names, (self._hint,))
+        line = self.query_one(FilterLine)
+        wanted = [name for name, told in self._summaries.items() if has_words(f"{name} {told}", line.value)]
+        groups = grouped(wanted)
+        names: list[tuple[str, Line]] = [
+            (name, [(f" {cut(_shown(name), room)}", "plain")]) for _, members in groups for name in members
+        ]
+        # Each part has room in the narrow list.
+        hint = _FILTERED if self._summaries else (self._hint,)
+        listed.show(self._heading(listed, "quiet"), names, hint, {members[0]: title for title, members in groups})
+        line.count(len(wanted), len(self._summaries))
         self.query_one(ChoiceForm).show(self._choices)
         chosen = self.query_one("#map", TextBoard)
         chosen.border_title = _shown(self._name or "")
@@ -235,21 +271,26 @@ class ScenariosScreen(ConsoleScreen):
     def _map_lines(self) -> list[Line]:
         board = self.query_one("#map", TextBoard)
         width = board.size.width or 60
+        is_planned = self._planned is not None and self._planned.name == self._name
         summary = self._summaries.get(self._name or "", "")
-        lines: list[Line] = [[(text, "quiet")] for text in textwrap.wrap(summary, width)]
-        if self._planned is not None and self._planned.name == self._name:
+        if self._planned is not None and is_planned:
+            summary = self._planned.file.scenario.summary
+        lines: list[Line] = [[(text, "title")] for text in textwrap.wrap(summary, width)]
+        if self._planned is not None and is_planned:
+            lines += self._published(width)
             tiles = max((cell.tiles for cell in self._planned.plan.cells), default=1)
             each = " (each of them)" if tiles > 1 else ""
             lines += [[(f"Who loads whom in a tile{each}", "title")]]
             lines += load_map(self._planned.plan, width, plain=board.glyphs.plain)
-            lines += self._published(width)
         return lines
 
     def _published(self, width: int) -> list[Line]:
-        """What was published that this scenario measures again; nothing where there is little room, or none was."""
+        """What was published that this scenario measures again: its title alone where there is little room."""
         reference = self._planned.file.scenario.reference if self._planned else None
-        if reference is None or self.size.height < _ROOMY:
-            return []
+        if reference is None:
+            return [[("nothing was published on it", "quiet")]]
+        if self.size.height < _ROOMY:
+            return [[(cut(f"published: {reference.title}", width).rstrip(), "quiet")]]
         said = list(dict.fromkeys(one.there or one.say for one in reference.claims if one.source == "publication"))
         lines: list[Line] = [[("Published", "title")]]
         lines += [[(text, "quiet")] for text in textwrap.wrap(reference.source, width)[:2]]
@@ -274,7 +315,8 @@ class ScenariosScreen(ConsoleScreen):
         for text in textwrap.wrap(self._problem, width):
             lines.append([(text, "bad")])
         if made is not None and not self._problem:
-            lines.append([("Press s to start it.", "good")])
+            forbidden = self.why_not("start")
+            lines.append([(forbidden, "quiet") if forbidden else ("Press s to start it.", "good")])
             lines += [
                 [
                     (f"{cell.index:>4} ", "quiet"),
@@ -288,6 +330,8 @@ class ScenariosScreen(ConsoleScreen):
 
     def action_start(self) -> None:
         """Start what the plan says."""
+        if self.is_refused("start"):
+            return
         if self._is_planning:
             self._is_wanted = True
             self.notify("the plan of what you chose is still being made; it starts as soon as that is there")
@@ -300,6 +344,7 @@ class ScenariosScreen(ConsoleScreen):
     @work(thread=True, exclusive=True, group="start")
     def _start(self, made: Planned) -> None:
         try:
+            cast(ConsoleCommands, self.app).require_control()
             folder = start(made.file, made.overrides)
         except VmlabError as error:
             self.app.call_from_thread(self._not_started, str(error))

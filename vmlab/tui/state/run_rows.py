@@ -9,6 +9,7 @@ from typing import Any
 
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.store.runs import RunSummary
+from vmlab.tui.state.filtered import has_words
 from vmlab.tui.state.views import CellView
 
 SORTS: tuple[tuple[str, Callable[[RunSummary], Any], bool], ...] = (
@@ -44,8 +45,7 @@ def rows_of(
     unfolded: Mapping[str, Sequence[CellView]] | None = None,
 ) -> list[RunRow]:
     """Rows of the runs in which every word of `wanted` is found, in order `sort`."""
-    words = wanted.lower().split()
-    chosen = [run for run in runs if all(word in _searched(run) for word in words)]
+    chosen = [run for run in runs if has_words(_searched(run), wanted)]
     _, key, turned = SORTS[sort]
     rows: list[RunRow] = []
     for run in sorted(chosen, key=key, reverse=turned):
@@ -55,7 +55,7 @@ def rows_of(
 
 
 def _searched(run: RunSummary) -> str:
-    return f"{run.id} {run.scenario} {run.size} {run.outcome}".lower()
+    return f"{run.id} {run.scenario} {run.size} {run.outcome}"
 
 
 def _run_row(run: RunSummary) -> RunRow:

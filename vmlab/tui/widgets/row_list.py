@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -52,16 +54,23 @@ class RowList(Painted, inherit_bindings=False):
         self._keys: list[str] = []
         self._hint: Sequence[str] = ()
         self._cursor = 0
+        self._titles: Mapping[str, str] = {}
 
     @property
     def key(self) -> str | None:
         """The key that the cursor is on; None for an empty list."""
         return self._keys[self._cursor] if self._keys else None
 
-    def show(self, heading: Line, rows: Iterable[tuple[str, Line]], hint: Sequence[str] = ()) -> None:
-        """Draw `rows`; `hint` stands there when there are none."""
+    def show(
+        self,
+        heading: Line,
+        rows: Iterable[tuple[str, Line]],
+        hint: Sequence[str] = (),
+        titles: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Draw `rows`, over some of them a title, by their keys; `hint` stands there when there are none."""
         before = self.key
-        self._heading, self._hint = heading, hint
+        self._heading, self._hint, self._titles = heading, hint, titles
         self._rows = dict(rows)
         self._keys = list(self._rows)
         if before in self._rows:
@@ -77,7 +86,9 @@ class RowList(Painted, inherit_bindings=False):
             yield self._heading
         if not self._rows:
             yield from hint_lines(self._hint, width)
-        for place, line in enumerate(self._rows.values()):
+        for place, (key, line) in enumerate(self._rows.items()):
+            if key in self._titles:
+                yield [(cut(self._titles[key], width), "title")]
             if place == self._cursor:
                 text = "".join(piece for piece, _ in line)
                 yield [(text.ljust(width), "cursor")]
@@ -101,10 +112,19 @@ class RowList(Painted, inherit_bindings=False):
             self.post_message(self.Moved(self._keys[place]))
         self._keep_in_sight()
 
+    def _lines_of_rows(self) -> list[int]:
+        """The line of each row."""
+        titles = itertools.accumulate(int(key in self._titles) for key in self._keys)
+        return [place + above + self._top for place, above in enumerate(titles)]
+
     def _keep_in_sight(self) -> None:
-        line, top, height = self._cursor + self._top, round(self.scroll_offset.y), self.size.height
-        if line < top + self._top:
-            self.scroll_to(y=max(0, line - self._top), animate=False)
+        if not self._keys:
+            return
+        line, top, height = self._lines_of_rows()[self._cursor], round(self.scroll_offset.y), self.size.height
+        first = line - int(self._keys[self._cursor] in self._titles)
+        if first < top + self._top:
+            # With its title, and at the top with the heading of all.
+            self.scroll_to(y=max(0, first - self._top), animate=False)
         elif line >= top + height:
             self.scroll_to(y=line - height + 1, animate=False)
 
@@ -130,10 +150,12 @@ class RowList(Painted, inherit_bindings=False):
 
     def on_click(self, event: Click) -> None:
         """A click on a row moves the cursor there; on the row under the cursor it opens it."""
-        place = event.y - self.styles.gutter.top + round(self.scroll_offset.y) - self._top
-        if place < 0:
+        line = event.y - self.styles.gutter.top + round(self.scroll_offset.y)
+        lines = self._lines_of_rows()
+        if line < self._top:
             self.post_message(self.HeadingClicked())
-        elif place < len(self._keys):
+        elif line in lines:
+            place = lines.index(line)
             if place == self._cursor:
                 self.action_choose()
             else:

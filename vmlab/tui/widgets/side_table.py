@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from vmlab.report.grid import paragraph
@@ -31,10 +32,11 @@ class SideTable(Painted):
         self._rows: Sequence[TableRow] = ()
         self._warnings: Sequence[str] = ()
         self._hint: Sequence[str] = ()
+        self._answer = ""
 
-    def show(self, labels: Sequence[str], compared: ComparedSides, hint: Sequence[str] = ()) -> None:
-        """Draw the comparison, or `hint` where there is none."""
-        self._labels, self._hint = labels, hint
+    def show(self, labels: Sequence[str], compared: ComparedSides, hint: Sequence[str] = (), answer: str = "") -> None:
+        """Draw the comparison under its `answer`, which may stand elsewhere, or `hint` where there is none."""
+        self._labels, self._hint, self._answer = labels, hint, answer
         self._rows, self._warnings = compared.rows, compared.warnings
         self.repaint()
 
@@ -46,6 +48,7 @@ class SideTable(Painted):
         if not self._labels:
             yield from hint_lines(self._hint, width)
             return
+        yield from ([(line, _TITLE)] for line in textwrap.wrap(self._answer, max(20, width - 1)))
         name = max(18, *(len(row.label) + 1 for row in self._rows if row.entries), 0)
         for number, sides in enumerate(self._bands(width - name)):
             widths = self._widths(width - name, sides)

@@ -1,0 +1,81 @@
+"""The help and the command palette: all keys within a small terminal, and what is not possible now apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.tui.pictures import screen_text
+from tests.tui.screens.test_keys import made
+from tests.tui.screens.test_screens import StillConsole, living
+from tests.tui.states import STATES, Place, State
+from tests.waiting import until
+from vmlab.tui.screens.help import NOT_NOW, HelpText, ListedKey, help_lines, listed_keys
+
+__all__ = ["living", "made"]
+
+LOW = (80, 24)
+
+
+def text_of(keys: list[ListedKey], width: int, height: int) -> str:
+    return "\n".join("".join(text for text, _ in line).rstrip() for line in help_lines(keys, width, height))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("made", "wanted"), [(one, one) for one in STATES], ids=[one.name for one in STATES], indirect=["made"]
+)
+async def test_all_keys_are_in_sight_on_80_by_24_in_every_state(
+    made: Callable[[StillConsole], Place], wanted: State
+) -> None:
+    app = StillConsole()
+    async with app.run_test(size=LOW):
+        await wanted.make(made(app))
+        keys = listed_keys(app.screen)
+        width, height = LOW[0] - 4, LOW[1] - 2
+        assert len(help_lines(keys, width, height)) <= height
+        shown = text_of(keys, width, height)
+        assert all(one.description.rstrip("…")[:20] in shown for one in keys)
+
+
+@pytest.mark.usefixtures("state")
+async def test_what_cannot_be_used_now_is_grey_under_one_reason_and_has_all_of_its_words_where_there_is_room() -> None:
+    app = StillConsole()
+    async with app.run_test(size=(160, 48)) as pilot:
+        keys = listed_keys(app.screen)
+        off = {one.description for one in keys if one.why}
+        assert {"Stop", "Cache now", "Coming"} <= off and "Scenarios" not in off
+        reason = f"{NOT_NOW}no run is going on; press 2 to start one"
+        for width in (76, 140):
+            assert " ".join(text_of(keys, width, 22).split()).count(NOT_NOW) == 1
+        tones = {text: tone for line in help_lines(keys, 140, 44) for text, tone in line}
+        assert tones[reason] == "title"
+        assert tones["Stop: Ask whether to stop the run that is shown"] == "quiet"
+        assert tones["Scenarios: Choose, change, plan and start"] == "plain"
+        await pilot.press("question_mark")
+        await until(lambda: "Stop: Ask whether to stop" in screen_text(app), "the help")
+        assert screen_text(app).count(reason) == 1
+        text = app.screen.query_one(HelpText)
+        assert text.max_scroll_y == 0
+
+
+def test_keys_of_one_action_are_one_entry_and_a_title_stays_with_its_keys() -> None:
+    keys = [ListedKey("One", "a", f"deed {place}", "", "x", "") for place in range(4)]
+    keys += [ListedKey("Two", "b", f"other {place}", "", "y", "") for place in range(9)]
+    rows = text_of(keys, 76, 22).splitlines()
+    assert any("Two" in row for row in rows) and "Two" not in rows[-3]
+    left = [row[:36].rstrip() for row in rows]
+    below = left[left.index("Two") + 1] if "Two" in left else "b         other 0"
+    assert below.startswith("b")
+
+
+@pytest.mark.usefixtures("state")
+async def test_the_palette_shows_keys_and_hides_what_is_impossible() -> None:
+    app = StillConsole()
+    async with app.run_test(size=(100, 30)):
+        offered = [one.title for one in app.get_system_commands(app.screen)]
+    assert "Scenarios  (2)" in offered and "Demo  (d)" in offered
+    assert not any(name.startswith(("Stop", "Cache", "Coming", "Tiles", "Down", "Line")) for name in offered)
+    assert all(name.endswith(")") for name in offered if name != "Theme")
+    assert len(offered) == len(set(offered))

@@ -1,0 +1,126 @@
+"""The lists of scenarios and of runs: groups, filters with their counts, and the result of the run under the cursor."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from textual.geometry import Offset
+from textual.widgets import Input
+
+from tests.tui.conftest import RUN
+from tests.tui.pictures import screen_text
+from tests.tui.screens.test_screens import ROOMY, StillConsole
+from tests.tui.states import Place, runs
+from tests.waiting import until
+from vmlab.model.places import runs_folder
+from vmlab.tui.feed.kept_results import KeptResults
+from vmlab.tui.screens.runs_screen import RunsScreen
+from vmlab.tui.screens.scenarios_screen import ScenariosScreen
+from vmlab.tui.widgets.row_list import RowList
+from vmlab.tui.widgets.tables.result_board import ResultBoard
+
+OTHER = "20261122-070000-tile-0b0b"
+
+
+async def listed(app: StillConsole, monkeypatch: pytest.MonkeyPatch) -> RowList:
+    monkeypatch.setattr("vmlab.lab.provision.host_support.read_host_facts", lambda folder: ROOMY)
+    await app.switch_mode("scenarios")
+    await until(lambda: "Press s to start it" in screen_text(app), "a plan")
+    return app.screen.query_one(RowList)
+
+
+@pytest.mark.usefixtures("state")
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_scenarios_stand_in_groups_with_their_question_and_what_was_published(
+    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = StillConsole()
+    async with app.run_test(size=size) as pilot:
+        names = await listed(app, monkeypatch)
+        assert names.key == "tile", "the first one is the one to start with"
+        lines = names.text().splitlines()
+        assert lines.index("Start here") < lines.index(" tile") < lines.index("CPU") < lines.index(" cpu-overhead")
+        await until(lambda: "Four guests that benchmark each other" in screen_text(app), "its question")
+        await until(lambda: "KVM scalability and consolidation ratio" in screen_text(app), "what was published")
+        # A click goes by what is drawn, titles of groups included, and opens nothing.
+        at = lines.index(" cpu-overhead")
+        await pilot.click(names, offset=Offset(3, at + names.styles.gutter.top))
+        assert names.key == "cpu-overhead"
+        await pilot.click(names, offset=Offset(3, lines.index("CPU") + names.styles.gutter.top))
+        assert names.key == "cpu-overhead"
+        await pilot.press("G")
+        await until(lambda: names.key == "system-overhead", "the last")
+        await until(lambda: " system-overhead" in screen_text(app), "it is in sight")
+        await pilot.press("g")
+        await until(lambda: "Start here" in screen_text(app), "with the title of its group")
+
+
+@pytest.mark.usefixtures("state")
+async def test_a_filter_of_scenarios_says_how_many_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = StillConsole()
+    async with app.run_test(size=(100, 30)) as pilot:
+        names = await listed(app, monkeypatch)
+        screen = app.screen
+        assert isinstance(screen, ScenariosScreen)
+        # Questions are searched too, once they are all read.
+        await until(lambda: all(screen._summaries.values()), "the questions")
+        known = len(screen._summaries)
+        await pilot.press("slash")
+        await until(lambda: isinstance(app.focused, Input), "the prompt")
+        assert f"{known} of {known}" in screen_text(app)
+        await pilot.press(*"ksm")
+        await until(lambda: f"1 of {known}" in screen_text(app), "what is left")
+        assert names.text().splitlines()[-1] == " memory-sharing"
+        await pilot.press("enter")
+        await until(lambda: app.focused is names, "the list")
+        assert f"1 of {known}" in screen_text(app), "it is seen that a filter is set"
+        await until(lambda: "what KSM finds to merge" in screen_text(app), "its plan")
+        await pilot.press("escape")
+        await until(lambda: f"of {known}" not in screen_text(app), "no filter")
+        assert " tile" in names.text().splitlines()
+        await pilot.press("slash")
+        await until(lambda: isinstance(app.focused, Input), "the prompt")
+        await pilot.press(*"nothing")
+        await until(lambda: "no scenario has all of these words" in " ".join(names.text().split()), "the hint")
+        await pilot.press("escape")
+        await until(lambda: " tile" in names.text().splitlines(), "all of them")
+
+
+async def test_runs_has_the_result_of_the_run_under_the_cursor_in_its_lower_half(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(recorded, runs_folder() / OTHER)
+    app = StillConsole()
+    async with app.run_test(size=(100, 30)) as pilot:
+        await runs(Place(app, monkeypatch))
+        screen = app.screen
+        assert isinstance(screen, RunsScreen)
+        await until(lambda: f"Result of {OTHER}" in screen_text(app), "of the newest")
+        await until(lambda: "total wall clock" in screen_text(app), "its figures")
+        await pilot.press("j")
+        await until(lambda: f"Result of {RUN}" in screen_text(app), "of the one before")
+        board = screen.query_one(ResultBoard)
+        assert board not in screen.focus_chain, "keys stay with the list"
+        await pilot.press("slash")
+        await until(lambda: isinstance(app.focused, Input), "the prompt")
+        await pilot.press(*"nothing")
+        await until(lambda: "0 of 2" in screen_text(app), "what is left")
+        assert "total wall clock" not in screen_text(app)
+        await pilot.press("escape")
+        await until(lambda: "Result of" in screen_text(app) and "0 of 2" not in screen_text(app), "all of them")
+
+
+def test_results_of_runs_that_are_over_are_read_once(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, store = KeptResults(), recorded / "run.sqlite"
+    first = kept.of(store, over=False)
+    assert kept.of(store, over=True) is not first
+    assert kept.of(store, over=True) is kept.of(store, over=True)
+    assert "no" in kept.of(recorded / "none.sqlite", over=True).tables(80)
+    monkeypatch.setattr("vmlab.tui.feed.kept_results._MOST", 1)
+    other = recorded / "other.sqlite"
+    shutil.copy(store, other)
+    again = kept.of(store, over=True)
+    kept.of(other, over=True)
+    assert kept.of(store, over=True) is not again, "the oldest has made room"

@@ -1,0 +1,1 @@
+"""The console in a browser, for `vmlab serve` and `vmlab demo --serve`."""

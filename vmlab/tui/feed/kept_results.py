@@ -1,0 +1,31 @@
+"""The results of runs that were looked at, so that a cursor which comes back finds them at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vmlab.model.errors import VmlabError
+from vmlab.tui.feed.run_tables import ResultText, results_of
+
+_MOST = 32
+
+
+class KeptResults:
+    """Reads results for a preview, and keeps those of runs that are over."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Path, ResultText] = {}
+
+    def of(self, store: Path, *, over: bool) -> ResultText:
+        """The texts of the run at `store`, or one line with the reason why there are none. May take a moment."""
+        if store in self._kept:
+            return self._kept[store]
+        try:
+            found = results_of(store)
+        except VmlabError as error:
+            return ResultText.of_problem(str(error))
+        if over:
+            self._kept[store] = found
+            if len(self._kept) > _MOST:
+                del self._kept[next(iter(self._kept))]
+        return found
