@@ -333,7 +333,7 @@ async def test_a_recording_is_wound_into_its_second_cell(recorded: Path, size: t
     async with app.run_test(size=size) as pilot:
         screen = await replayed(app, recorded / "run.sqlite")
         await pilot.press("n", "n", "L", "h")
-        await until(lambda: "cell 2/2" in screen_text(app), "the second cell")
+        await until(lambda: "cell 2/2" in screen_text(app) and " 2:19 " in screen_text(app), "ten seconds back")
         text = screen_text(app)
         assert screen.playback is not None and screen.playback.position > screen.playback.recording.length / 2
         assert "cache writeback" in text and "▼" in text
