@@ -1,0 +1,34 @@
+"""The cells of a held run, which begin one by one as another program releases them: the controller of a fleet."""
+
+from __future__ import annotations
+
+import asyncio
+
+from vmlab.model.quantities import format_seconds
+
+
+class ReleasedCells:
+    """Waits for the next number that is released, at most `patience` seconds from one cell to the next."""
+
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
+        self.overdue = ""
+        """Why nothing is waited for any longer, in words; empty while there is no such reason."""
+        self._known: set[int] = set()
+        self._waiting: asyncio.Queue[int | None] = asyncio.Queue()
+
+    def release(self, cell: int | None) -> None:
+        """Let the cell of this number begin, or with None let the run end; a second release of a cell does nothing."""
+        if cell is None or cell not in self._known:
+            self._waiting.put_nowait(cell)
+        if cell is not None:
+            self._known.add(cell)
+
+    async def next(self) -> int | None:
+        """The next cell's number; None where none follows."""
+        try:
+            async with asyncio.timeout(self.patience):
+                return await self._waiting.get()
+        except TimeoutError:
+            self.overdue = f"no cell was released for {format_seconds(self.patience)}"
+            return None
