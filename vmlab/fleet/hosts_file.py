@@ -26,10 +26,12 @@ def hosts_file() -> Path:
 
 
 def _path(value: object) -> object:
-    return Path(value).expanduser() if isinstance(value, str) and value else value
+    if not isinstance(value, str | Path) or not str(value):
+        raise ValueError("needs the path of a file")
+    return str(Path(value).expanduser())
 
 
-_File = Annotated[Path, BeforeValidator(_path)]
+_File = Annotated[Path, Field(strict=False), BeforeValidator(_path)]
 
 
 class HostEntry(BaseModel):
