@@ -61,7 +61,6 @@ class NamespacedHost:
 
     def processes(self, *words: str) -> list[int]:
         """The processes in it whose command line has all of these words, by the machine's own numbers."""
-        space = os.readlink(f"/proc/{self.first}/ns/mnt")
         found = []
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError, ValueError):
@@ -69,7 +68,6 @@ class NamespacedHost:
                 line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                 if all(word in line for word in words) and self._is_within(number):
                     found.append(number)
-        assert space
         return found
 
     def _is_within(self, number: int) -> bool:
@@ -111,6 +109,11 @@ class NamespacedFleet:
             "XDG_CONFIG_HOME": str(place / "config"),
             "VMLAB_RUNTIME_DIR": str(place / "run"),
         }
+
+    @property
+    def vmlab_program(self) -> str:
+        """The program that hosts and controller run."""
+        return str(_VMLAB)
 
     def command(self, *words: str) -> list[str]:
         """The command line of vmlab on the controller."""
@@ -237,8 +240,8 @@ def _booted(host: NamespacedHost) -> subprocess.Popen[bytes]:
 
 def _await_namespaces(keepers: Sequence[subprocess.Popen[bytes]]) -> None:
     end = time.monotonic() + 10
-    own = os.readlink("/proc/self/ns/net")
-    while any(os.readlink(f"/proc/{one.pid}/ns/net") == own for one in keepers):
+    own = Path("/proc/self/ns/net").readlink()
+    while any(Path(f"/proc/{one.pid}/ns/net").readlink() == own for one in keepers):
         assert time.monotonic() < end, "no namespaces"
         time.sleep(0.02)
 

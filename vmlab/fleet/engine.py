@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import warnings
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
@@ -72,9 +73,11 @@ class Engine:
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         _engines[self._number] = self._measure
         dask.config.set(_SETTINGS)
-        self._scheduler = await self._open.enter_async_context(
-            _silent(distributed.Scheduler)(protocol="inproc://", dashboard=False)
-        )
+        with warnings.catch_warnings():
+            # Where there is no way to the Internet, Dask says so; it only wants a name for this process.
+            warnings.simplefilter("ignore")
+            scheduler = _silent(distributed.Scheduler)(protocol="inproc://", dashboard=False)
+            self._scheduler = await self._open.enter_async_context(scheduler)
         self._client = await self._open.enter_async_context(
             distributed.Client(  # type: ignore[no-untyped-call]
                 self._scheduler.address, asynchronous=True, set_as_default=False
@@ -95,7 +98,12 @@ class Engine:
         import distributed
 
         worker = _silent(distributed.Worker)(
-            self._scheduler.address, name=host, nthreads=1, resources={RESOURCE: 1}, dashboard=False, memory_limit=0
+            self._scheduler.address,
+            name=host,
+            nthreads=1,
+            resources={RESOURCE: 1, _only(host): 1},
+            dashboard=False,
+            memory_limit=0,
         )
         self._workers[host] = await worker
 
@@ -105,20 +113,20 @@ class Engine:
         if worker is not None:
             await worker.close(timeout=5)
 
-    def submit(self, unit: int, hosts: list[str], *, only: bool) -> asyncio.Task[Any]:
-        """Place a unit: on one of `hosts` `only`, or there by preference, or anywhere if there are none.
+    def submit(self, unit: int, host: str | None) -> asyncio.Task[Any]:
+        """Place a unit on `host`, as soon as that is open, or on any host.
 
         The task ends with the unit, or with an error of the engine.
         """
+        # Not by `workers`: Dask takes names for the workers that have them now, and forgets them with these.
+        resources = {RESOURCE: 1} if host is None else {RESOURCE: 1, _only(host): 1}
         future = self._client.submit(
             _measured,
             self._number,
             unit,
-            key=f"unit-{unit:06}",
+            key=f"unit-{unit:06}-{next(_numbers)}",
             priority=-unit,
-            resources={RESOURCE: 1},
-            workers=hosts or None,
-            allow_other_workers=bool(hosts) and not only,
+            resources=resources,
             pure=False,
         )
 
@@ -126,6 +134,11 @@ class Engine:
             await future
 
         return asyncio.create_task(ended())
+
+
+def _only(host: str) -> str:
+    """The resource that one host alone has."""
+    return f"host {host}"
 
 
 def _silent(kind: Any) -> Any:

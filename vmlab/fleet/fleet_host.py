@@ -19,6 +19,7 @@ from vmlab.store.fleet_writer import FleetWriter, Source
 
 Connect = Callable[[str, HostEntry], Awaitable[HostLink]]
 _WAIT_SECONDS = 1.0
+"""How long the host holds a question for rows that are new."""
 _AGAIN_SECONDS = 0.5
 _PROBE_SECONDS = 900.0
 _STOP_SECONDS = 240.0
@@ -65,6 +66,7 @@ class FleetHost:
         self._feeding: asyncio.Task[None] | None = None
         self._awaited: dict[int, asyncio.Future[CellEnded]] = {}
         self._finishing = False
+        self._kept = 0.0
         self.goes_on = False
         """Whether its run was begun for a controller that was killed since."""
         self.gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -91,7 +93,7 @@ class FleetHost:
             self._taking = self._new_taking(source)
             if source is before:
                 # What it said of itself stands before the rows that were taken.
-                first = await link.ask(Rows, "rows", run=source.run, events=0, samples=source.sample, wait=0.0)
+                first = await _rows(link, source.run, self._taking, events=0)
                 said = (row.event() for row in first.events)
                 self._taking.probed = next((one for one in said if isinstance(one, HostProbed)), None)
             self._feeding = asyncio.create_task(self._feed())
@@ -117,7 +119,7 @@ class FleetHost:
     async def _goes_on(self, link: HostLink, before: Source) -> bool:
         """Whether the run `before` still lives and takes cells. One that does not is stopped and taken to its end."""
         try:
-            rows = await link.ask(Rows, "rows", run=before.run, events=before.seen, samples=before.sample, wait=0.0)
+            rows = await _rows(link, before.run, self._new_taking(before))
         except UsageError:
             return False
         if rows.alive:
@@ -131,9 +133,7 @@ class FleetHost:
         taking = self._new_taking(before)
         self._source = before
         while True:
-            rows = await link.ask(
-                Rows, "rows", run=before.run, events=taking.seen, samples=taking.sample, wait=0.0, deadline=60.0
-            )
+            rows = await _rows(link, before.run, taking)
             for ended in await taking.take(rows):
                 self._heard(ended)
             if not rows.events and not rows.samples:
@@ -230,9 +230,10 @@ class FleetHost:
         """Take what is new; whether the run is over and all of it was taken."""
         assert self._taking is not None and self._source is not None and self._link is not None
         taking = self._taking
-        rows = await self._link.ask(
-            Rows, "rows", run=self._source.run, events=taking.seen, samples=taking.sample, wait=_WAIT_SECONDS
-        )
+        if time.monotonic() - self._kept > self._request.hold / 4:
+            self._kept = time.monotonic()
+            await self._link.ask(Done, "keep", run=self._source.run)
+        rows = await _rows(self._link, self._source.run, taking, wait=min(_WAIT_SECONDS, self._request.hold / 8))
         for ended in await taking.take(rows):
             self._heard(ended)
         return not rows.alive and not rows.events and not rows.samples
@@ -320,6 +321,14 @@ class FleetHost:
         if self._source is None or self._taking is None:
             return self._source
         return next((one for one in self._writer.sources() if one.id == self._source.id), None)
+
+
+async def _rows(link: HostLink, run: str, taking: Taking, *, events: int | None = None, wait: float = 0.0) -> Rows:
+    """What is new in a host's run after what was taken of it; of its events, after row `events` where that is given."""
+    seen = taking.seen if events is None else events
+    return await link.ask(
+        Rows, "rows", run=run, events=seen, samples=taking.sample, layouts=taking.last_layout, wait=wait
+    )
 
 
 async def condition_of(link: HostLink) -> Condition:

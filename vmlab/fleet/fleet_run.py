@@ -57,6 +57,7 @@ class FleetRun:
         self._over = asyncio.Event()
         self._trouble: BaseException | None = None
         self._tasks: dict[int, asyncio.Task[Any]] = {}
+        self._wanted: dict[int, str | None] = {}
 
     def add_host(self, host: FleetHost) -> None:
         """Make a host known, before `run`."""
@@ -116,9 +117,9 @@ class FleetRun:
     async def _placed(self) -> None:
         """Place all units and wait until each of them is settled."""
         async with Engine(self._measure) as engine:
+            self._engine = engine
             for unit in self._units.values():
-                self._tasks[unit.number] = engine.submit(unit.number, self._wanted(unit), only=unit.host is not None)
-                self._tasks[unit.number].add_done_callback(partial(self._engine_ended, unit.number))
+                self._submit(unit, unit.host or self._begun_by(unit))
             serving = [
                 asyncio.create_task(self._served(name, engine)) for name in self._hosts if name not in self._left_out
             ]
@@ -133,12 +134,15 @@ class FleetRun:
         if self._trouble is not None:
             raise self._trouble
 
-    def _wanted(self, unit: Unit) -> list[str]:
-        """The host that must run a unit, or that has begun it."""
-        if unit.host is not None:
-            return [unit.host]
+    def _submit(self, unit: Unit, host: str | None) -> None:
+        self._wanted[unit.number] = host
+        task = self._tasks[unit.number] = self._engine.submit(unit.number, host)
+        task.add_done_callback(partial(self._engine_ended, unit.number))
+
+    def _begun_by(self, unit: Unit) -> str | None:
+        """The host that began a block for a controller that was killed."""
         begun = [self._book.placed.get(cell.index) or self._book.ended.get(cell.index) for cell in unit.cells]
-        return [name for name in dict.fromkeys(begun) if name and name not in self._left_out][-1:]
+        return next((name for name in reversed(begun) if name and name not in self._left_out), None)
 
     async def _served(self, name: str, engine: Engine) -> None:
         """Keep a host among those that take units, until it has failed too often."""
@@ -190,6 +194,9 @@ class FleetRun:
             raise
 
     async def _measured(self, unit: Unit, host: FleetHost) -> None:
+        if unit.number in self._settled:
+            # The engine keeps a result where it was made, and has it made again when that worker goes.
+            return
         for number in self._book.apart(unit, host.name):
             self._withdraw(number, self._book.ended[number], f"its block is measured as a whole on {host.name}")
         for cell in unit.cells:
@@ -239,7 +246,12 @@ class FleetRun:
         """Give up the units that only this host may run; all of them where no host is left."""
         none_left = len(self._left_out) == len(self._hosts)
         for unit in self._units.values():
-            if unit.number not in self._settled and (unit.host == name or none_left):
+            if unit.number in self._settled or not (none_left or self._wanted[unit.number] == name):
+                continue
+            if unit.host is None and not none_left:
+                self._tasks[unit.number].cancel()
+                self._submit(unit, None)
+            else:
                 for cell in unit.cells:
                     self._give_up(cell, f"host {name} was left out: {self._left_out[name]}")
                 self._tasks[unit.number].cancel()

@@ -17,11 +17,12 @@ class HostRows:
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
         self._reader: RunReader | None = None
-        self._told: set[int] = set()
-        """The layouts that were sent over this line."""
 
-    def after(self, events: int, samples: int, most: int) -> dict[str, Any]:
-        """Up to `most` events and samples after these rows. Raises StoreError."""
+    def after(self, events: int, samples: int, layouts: int, most: int) -> dict[str, Any]:
+        """Up to `most` events and samples after these rows, and the layouts beyond `layouts` that they need.
+
+        Raises StoreError.
+        """
         # Checked before the store is read, so that a last event written in between is still found.
         alive = self._folder.alive()
         reader = self._opened()
@@ -37,9 +38,9 @@ class HostRows:
             taken.append(one)
             if len(taken) == most:
                 break
-        new = {one.layout for one in taken} - self._told
-        known = reader.sample_layouts() if new else {}
-        self._told |= new
+        last = max((one.layout for one in taken), default=0)
+        known = reader.sample_layouts() if last > layouts else {}
+        new = [id for id in known if layouts < id <= last]
         return {
             "events": [{"row": row, "body": to_json(event)} for row, event in found],
             "seen": found[-1][0] if found else events,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import os
 import sys
@@ -51,6 +52,7 @@ class Serving:
             "rows": self._more,
             "raw": self._raw,
             "release": self._release,
+            "keep": self._keep,
             "stop": self._stop,
             "forget": self._forget,
             "clean": self._clean,
@@ -98,7 +100,7 @@ class Serving:
         rows = self._rows.get(run) or self._rows.setdefault(run, HostRows(_folder(run)))
         end = time.monotonic() + min(float(question["wait"]), 10.0)
         while True:
-            found = rows.after(int(question["events"]), int(question["samples"]), MOST_ROWS)
+            found = rows.after(int(question["events"]), int(question["samples"]), int(question["layouts"]), MOST_ROWS)
             if found["events"] or found["samples"] or not found["alive"] or time.monotonic() > end:
                 return found
             await asyncio.sleep(_POLL_SECONDS)
@@ -117,6 +119,13 @@ class Serving:
                 if not folder.alive() or time.monotonic() > end:
                     raise
             await asyncio.sleep(_POLL_SECONDS)
+
+    async def _keep(self, question: Answer) -> Answer:
+        """A runner that does not listen yet, or no more, needs none."""
+        folder = _folder(str(question["run"]))
+        with contextlib.suppress(NotListening):
+            await asyncio.to_thread(send_command, folder.control, "keep", origin="fleet")
+        return {"ok": True}
 
     async def _stop(self, question: Answer) -> Answer:
         await asyncio.to_thread(_stopped, _folder(str(question["run"])))

@@ -48,6 +48,11 @@ class Taking:
         self.probed: HostProbed | None = None
         self.ended: RunEnded | None = None
 
+    @property
+    def last_layout(self) -> int:
+        """The last layout of samples that is known, by its number there."""
+        return max(self._layouts, default=0)
+
     async def take(self, rows: Rows) -> list[CellEnded]:
         """Keep new rows; the cells that have ended with them. Raises StoreError, and CommandFailed for nonsense."""
         taken: list[TakenEvent] = []

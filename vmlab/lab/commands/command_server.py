@@ -46,6 +46,12 @@ class Release(_Command):
     cell: int | None = None
 
 
+class Keep(_Command):
+    """Say to a run that is held that whoever releases its cells is still there."""
+
+    command: Literal["keep"] = "keep"
+
+
 class ListComing(_Command):
     """List the cells to come."""
 
@@ -98,6 +104,7 @@ def _tag(body: Any) -> str | None:
 Command = Annotated[
     Annotated[Stop, Tag("stop")]
     | Annotated[Release, Tag("release")]
+    | Annotated[Keep, Tag("keep")]
     | Annotated[ListComing, Tag("coming")]
     | Annotated[ChangeComing, Tag("set")]
     | Annotated[ChangeRunning, Tag("set now")],

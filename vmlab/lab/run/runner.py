@@ -24,7 +24,7 @@ from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.lab.cell.live_ksm import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins
 from vmlab.lab.commands.coming_cells import ComingCells
-from vmlab.lab.commands.command_server import ChangeRunning, Command, ControlServer, ListComing, Release, Stop
+from vmlab.lab.commands.command_server import ChangeRunning, Command, ControlServer, Keep, ListComing, Release, Stop
 from vmlab.lab.commands.released_cells import ReleasedCells
 from vmlab.lab.commands.replan import widened
 from vmlab.lab.process.measuring_runs import MeasuringRun, others_measuring
@@ -261,10 +261,10 @@ class Runner:
         if isinstance(command, Stop):
             self.stop(ExitCode.of_signal(command.number), command.origin)
             return {}
-        if isinstance(command, Release):
+        if isinstance(command, Release | Keep):
             if self._released is None:
                 raise UsageError("this run is not held: its cells begin by themselves")
-            self._released.release(command.cell)
+            self._released.release(command.cell) if isinstance(command, Release) else self._released.keep()
             return {}
         if self._prepared.plan.control:
             raise UsageError("a control run has one configuration on both sides, and keeps it")
