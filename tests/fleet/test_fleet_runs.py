@@ -11,6 +11,7 @@ from tests.lab.faked import ROOT
 from tests.waiting import until
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.fleet.request import read_fleet_request
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode
 from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn, HostLeftOut, Notice
@@ -169,8 +170,9 @@ async def test_a_host_whose_run_has_ended_meanwhile_begins_another(fleet: LocalF
     for host in fleet.hosts.values():
         await until(lambda host=host: host.events("RunEnded"), "the end of the host's own run")  # type: ignore[misc]
         assert "nobody asked for a further cell" in str(host.events("RunEnded"))
+    read_fleet_request(folder).model_copy(update={"hold": 120.0}).write(folder)
     verdict = await fleet.carried_out(folder)
     assert verdict.outcome is Outcome.PASSED, verdict
     assert _outcomes(folder) == {"passed": 6}
     assert Counter(type(event) for event in events_of(folder))[CellEnded] == 6
-    assert not any(len(host.records()) for host in fleet.hosts.values())
+    assert [record.name for host in fleet.hosts.values() for record in host.records()] == [], (verdict, _texts(folder))

@@ -108,7 +108,9 @@ def test_blocks_spread(fleet: NamespacedFleet) -> None:
 
 def test_faults(fleet: NamespacedFleet) -> None:
     """A runner killed in a cell, a line cut for a while, the controller killed: every cell is there once."""
+    before = len(list(fleet.runs.iterdir())) if fleet.runs.exists() else 0
     run = fleet.start("run", str(fleet.folder / "probe.yaml"), "--hosts", "all", "--repeats", "2")
+    until(lambda: fleet.runs.exists() and len(list(fleet.runs.iterdir())) > before, "a run")
     until(lambda: len(_events(fleet, "CellStarted")) >= 3, "a cell on each host")
     first, second, _ = fleet.hosts
     os.kill(first.processes("vmlab.lab.run.runner")[-1], signal.SIGKILL)
