@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -12,6 +12,7 @@ from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.figures.intent import absent_of, axes_of, kinds_of, table_of, targets_said, until_of
 from vmlab.analysis.record.bound import COMPARED_FIGURES, bound_by, vcpus_of
 from vmlab.analysis.record.domain_documents import recording_document
+from vmlab.analysis.record.fleet_hosts import host_documents, host_notices
 from vmlab.analysis.record.host_means import host_of
 from vmlab.analysis.record.recorded_cells import cell_document
 from vmlab.analysis.record.remade import remade_notices
@@ -30,12 +31,16 @@ from vmlab.model.event import (
     AnotherRunSeen,
     CacheProved,
     CellEnded,
+    CellPlaced,
     CellStarted,
+    CellWithdrawn,
     DiskLatencyRead,
     DomainsSeen,
     Event,
     FiguresRemade,
     GuestInspected,
+    HostJoined,
+    HostLeftOut,
     HostProbed,
     ImageReady,
     MeasurementTaken,
@@ -55,6 +60,7 @@ from vmlab.model.event import (
 from vmlab.model.moments import time_of_day
 from vmlab.model.run import AS_WRITTEN, OF_HOST, RUNNING, Outcome
 from vmlab.model.sample import Sample
+from vmlab.store.host_readers import HostReaders
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import read_samples
@@ -63,10 +69,14 @@ from vmlab.store.samples import read_samples
 _KINDS = (
     RunStarted,
     HostProbed,
+    HostJoined,
+    HostLeftOut,
     ImageReady,
     DomainsSeen,
     Notice,
     AnotherRunSeen,
+    CellPlaced,
+    CellWithdrawn,
     CellStarted,
     GuestInspected,
     PhaseStarted,
@@ -98,20 +108,23 @@ def run_document(reader: RunReader) -> RunDocument:
     """
     document, timeline = _document(reader)
     timelines = list(timeline.cells.values())
-    signs, speed = signs_of_stages(reader), SpeedTrace()
-    for cell, known in zip(document["cells"], timelines, strict=True):
-        if known.execution is not None:
-            samples = list(read_samples(reader, *known.execution))
-            speed.add(samples)
-            if document["run"]["size"] == OF_HOST:
-                document["recording"] = recording_document(samples, timeline.domains.values(), *known.execution)
-            if was_switched(cell):
-                cell["spans"] = list(span_documents(known, samples))
-                cell["disk_latency"] = None
-            else:
-                _watched(cell, samples, *known.execution)
-            # A loop's stages come again and again, and are of no one span.
-            cell["stages"] = [] if cell["looped"] else list(stages_of(reader, known, signs.get(cell["cell"], ())))
+    signs, speed = signs_of_stages(reader), defaultdict[str, SpeedTrace](SpeedTrace)
+    with HostReaders(reader) as readers:
+        for cell, known in zip(document["cells"], timelines, strict=True):
+            if known.execution is not None:
+                of_host = readers.of(known.host)
+                samples = list(read_samples(of_host, *known.execution))
+                speed[known.host].add(samples)
+                if document["run"]["size"] == OF_HOST:
+                    document["recording"] = recording_document(samples, timeline.domains.values(), *known.execution)
+                if was_switched(cell):
+                    cell["spans"] = list(span_documents(known, samples))
+                    cell["disk_latency"] = None
+                else:
+                    _watched(cell, samples, *known.execution)
+                # A loop's stages come again and again, and are of no one span.
+                signs_here = signs.get(cell["cell"], ())
+                cell["stages"] = [] if cell["looped"] else list(stages_of(of_host, known, signs_here))
     _fill_in_speed(document, timelines, speed)
     return laid_out(document)
 
@@ -124,21 +137,28 @@ def compared_document(reader: RunReader) -> RunDocument:
     """
     document, timeline = _document(reader, _COMPARED_KINDS)
     timelines = list(timeline.cells.values())
-    speed = SpeedTrace()
-    for cell, known in zip(document["cells"], timelines, strict=True):
-        if known.execution is not None and not was_switched(cell):
-            samples = list(read_samples(reader, *known.execution))
-            speed.add(samples)
-            cell["host"] = host_of(samples, *known.execution, COMPARED_FIGURES)
+    speed = defaultdict[str, SpeedTrace](SpeedTrace)
+    with HostReaders(reader) as readers:
+        for cell, known in zip(document["cells"], timelines, strict=True):
+            if known.execution is not None and not was_switched(cell):
+                samples = list(read_samples(readers.of(known.host), *known.execution))
+                speed[known.host].add(samples)
+                cell["host"] = host_of(samples, *known.execution, COMPARED_FIGURES)
     _fill_in_speed(document, timelines, speed)
     return document
 
 
-def _fill_in_speed(document: RunDocument, timelines: Sequence[CellTimeline], trace: SpeedTrace) -> None:
-    document["run"]["speed"] = trace.document([known.execution for known in timelines if known.execution is not None])
+def _fill_in_speed(
+    document: RunDocument, timelines: Sequence[CellTimeline], traces: defaultdict[str, SpeedTrace]
+) -> None:
+    """The speed of each cell by the trace of its host; that of the run, where it had one host."""
+    if not document["run"]["hosts"]:
+        executions = [known.execution for known in timelines if known.execution is not None]
+        document["run"]["speed"] = traces[""].document(executions)
     # An ordered host has the last CPUs of those that there are.
     cpus = (document["run"]["host"].get("ordered") or {}).get("cpus")
     for cell, known in zip(document["cells"], timelines, strict=True):
+        trace = traces[known.host]
         for one in cell["workloads"]:
             if (span := _span_of(known, one)) is not None:
                 one["speed_percent"] = trace.mean_percent(*span, cpus)
@@ -198,6 +218,7 @@ def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:
         "added_images": {},
         "assets": {},
         "host": {},
+        "hosts": [],
         "speed": None,
         "reason": "",
         "exit_code": None,
@@ -248,6 +269,7 @@ def _run_part(reader: RunReader, known: RunTimeline, unended: str) -> RunPart:
         "added_images": dict(known.added_images),
         "assets": dict(started.assets) if started else {},
         "host": probed.host if probed else {},
+        "hosts": host_documents(known),
         "speed": None,
         "reason": known.finished.reason if known.finished else "",
         "exit_code": ended.exit_code if ended else None,
@@ -261,6 +283,7 @@ def _run_part(reader: RunReader, known: RunTimeline, unended: str) -> RunPart:
         "table": table_of(texts),
         "throughput": throughput_metrics(kinds_of(texts)),
         "notices": [
+            *host_notices(known),
             *(notice.text for notice in known.notices if notice.level != "info"),
             *map(_beside, known.others),
             *remade_notices(known.cells.values()),

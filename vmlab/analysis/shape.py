@@ -78,8 +78,25 @@ class SpeedDocument(TypedDict):
     steal_percent: float | None
 
 
+class FleetHostDocument(TypedDict):
+    """A host of a fleet: its own `run`, what it was before any load, and how far its clock was ahead.
+
+    `left_out` is why it took no further cells; None where it took part to the end.
+    """
+
+    name: str
+    run: str
+    accelerator: str
+    facts: dict[str, Any]
+    offset_ms: float | None
+    uncertainty_ms: float | None
+    left_out: str | None
+
+
 class RunPart(TypedDict):
     """The run itself; `image` is vmlab's own image by its id, `host` what the host was before any load.
+
+    `hosts` are those of a fleet, none of any other run; `host` then has what is the same on all of them.
 
     `added_images` has the ids of the images that users added and guests started from, by their names, `assets` the
     SHA-256 of users' own copies of suites.
@@ -101,6 +118,7 @@ class RunPart(TypedDict):
     added_images: dict[str, str]
     assets: dict[str, str]
     host: dict[str, Any]
+    hosts: list[FleetHostDocument]
     speed: SpeedDocument | None
     reason: str
     exit_code: int | None
@@ -449,10 +467,12 @@ class CellDocument(TypedDict):
     `block` is the repeat, all cells of which follow each other, and `position` the place of the cell in it, from 1. A
     warm-up is repeat and block 0. A cell with `switches` has the host's figures in `spans` alone. A `looped` cell has
     `rounds` in place of measurements, and `loop` over them. `speed_percent` is the CPUs' mean speed over its total wall
-    clock, as that of a workload. `disk_latency` is None where nobody counted, as in older records.
+    clock, as that of a workload. `disk_latency` is None where nobody counted, as in older records. `hypervisor` is the
+    host of a fleet that ran it, None in any other run.
     """
 
     cell: int
+    hypervisor: str | None
     axes: dict[str, AxisValue]
     settings: dict[str, Any]
     repeat: int

@@ -62,6 +62,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "schema": CommandEntry("commands.plan_commands.schema", "Print the JSON Schema of scenarios, for editors."),
     "image": CommandEntry("commands.image_commands.image", "Build, add, move, list or remove guest images."),
     "snapshot": CommandEntry("commands.snapshot_commands.snapshot", "List or remove guest snapshots."),
+    "hosts": CommandEntry("commands.hosts_commands.hosts", "Check the hosts of a fleet, or have its run go on."),
     "rm": CommandEntry("commands.upkeep_commands.rm", "Delete runs."),
     "clean": CommandEntry("commands.upkeep_commands.clean", "Clean up after crashed runs."),
     "doctor": CommandEntry("commands.doctor_command.doctor", "Check the requirements of runs and how to meet them."),

@@ -69,6 +69,14 @@ def steady_seconds(ctx: click.Context, param: click.Parameter, value: str | None
         raise click.BadParameter(f"{value!r:.40} {error}", ctx, param) from None
 
 
+def host_names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """``hv1,hv2`` to names in the order given."""
+    return None if value is None else tuple(part.strip() for part in value.split(","))
+
+
+hosts_option = click.option(
+    "--hosts", metavar="HOSTS", callback=host_names, help="Hosts of a fleet: hv1,hv2, or all of hosts.toml."
+)
 _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "--size": click.option("--size", type=click.Choice(SIZES), default="demo", help="Workload size [default: demo]."),
     "--tiles": click.option("--tiles", metavar="COUNTS", callback=tile_counts, help="Tile counts: 3, 1,3 or 1..3."),

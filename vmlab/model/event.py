@@ -132,6 +132,47 @@ class ImageReady(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostJoined(Event):
+    """A host takes cells of a run of a fleet, in its own run `run`; `facts` are its configuration before any load.
+
+    Its clock is ahead of the controller's by `offset_ms`, ± `uncertainty_ms`. All times of the record are the
+    controller's.
+    """
+
+    name: str
+    run: str
+    accelerator: str
+    facts: dict[str, Any]
+    offset_ms: Reading
+    uncertainty_ms: Reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLeftOut(Event):
+    """A host takes no further cells of a run of a fleet, for `reason`."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellPlaced(Event):
+    """A cell of a run of a fleet is given to the host `name`; the cell's own events follow."""
+
+    cell: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellWithdrawn(Event):
+    """A cell broke off on the host `name`, and is placed anew: what is recorded of it so far does not count."""
+
+    cell: int
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotMade(Event):
     """A guest was booted, prepared and frozen, for this cell and those to come; it took `seconds`, counted apart."""
 

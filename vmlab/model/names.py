@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv4Address, IPv4Network
 
 BRIDGE = "vmlab0"
@@ -43,6 +44,14 @@ BRIDGE_MAC = f"{_PREFIX_OF_MACS}:c6:12:01"
 
 HOST_PLACE = "host"
 """Takes the place of a guest's name or key, for a workload that runs on the host itself."""
+
+_HOST_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?", re.ASCII)
+
+
+def is_host_name(name: object) -> bool:
+    """Whether this may be the name of a host of a fleet: as a host's name in DNS, at most 63 characters."""
+    return isinstance(name, str) and _HOST_NAME.fullmatch(name) is not None
+
 
 _FIRST_GUEST = 10
 _IN_A_TILE = 256

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from vmlab.model.errors import ScenarioError, UsageError
+from vmlab.model.names import HOST_PLACE
 from vmlab.plan.scenario_file.paths import ASSIGNMENT_ROOTS, expand
 from vmlab.plan.scenario_file.problems import Origin, Place, Problem, meant, shorten
 from vmlab.plan.scenario_file.scenario_document import Document
@@ -108,6 +109,10 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
     if overrides.cache is not None:
         document = _apply_axis(
             document, "cache", list(overrides.cache), Origin(option=_typed("--cache", overrides.cache))
+        )
+    if overrides.hosts is not None:
+        document = _apply_axis(
+            document, HOST_PLACE, list(overrides.hosts), Origin(option=_typed("--hosts", overrides.hosts))
         )
     if overrides.repeats is not None:
         document = _set_plain(document, "repeats", overrides.repeats, Origin(option="--repeats"))

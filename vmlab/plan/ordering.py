@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import AS_WRITTEN, WARM_UP
 from vmlab.model.scenarios.scenario import Scenario
 from vmlab.plan.terms import CellPlan
@@ -20,7 +21,9 @@ def ordered(once: Sequence[CellPlan], repeats: int, scenario: Scenario) -> Itera
     """
     blocks = [_block(once, repeat, scenario) for repeat in range(1, repeats + 1)]
     if scenario.warm_up and once:
-        yield replace(blocks[0][0], repeat=WARM_UP)
+        # One for each host of a fleet, in the order in which they come first.
+        first = {cell.axes.get(HOST_PLACE): cell for cell in reversed(blocks[0])}
+        yield from (replace(first[host], repeat=WARM_UP) for host in reversed(first))
     for block in blocks:
         yield from block
 

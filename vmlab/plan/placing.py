@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vmlab.model.names import HOST_PLACE, is_host_name
 from vmlab.model.run import AxisValue
 from vmlab.model.scenarios.axis import BUILT_IN_AXES, HOST_AXES, Axis, AxisPoint
 from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES
@@ -56,6 +57,10 @@ def _places(document: Document, name: str, axis: Axis) -> list[Place]:
         if axis.sets:
             raise ValueError("has its place already; leave `sets` out")
         return [TILES]
+    if name == HOST_PLACE:
+        if axis.sets:
+            raise ValueError("names hosts of a fleet, and sets nothing; leave `sets` out")
+        return []
     of_its_own = (f"guests.*.{name}",) if name in GUEST_ATTRIBUTES else (name,) if name in HOST_AXES else ()
     paths = axis.sets or of_its_own
     if not paths:
@@ -88,6 +93,8 @@ def _value_problems(name: str, axis: Axis, sources: tuple[Place, ...]) -> Iterat
             yield Problem(source, f"axis {name} has no point {shorten(value)!r}; {meant(value, axis.points)}")
         elif name == "tiles" and not axis.points:
             yield from _tiles_problems(f"axis {name}", value, source)
+        elif name == HOST_PLACE and not axis.points and not is_host_name(value):
+            yield Problem(source, f"axis {name} needs names of hosts, not {shorten(value)}")
 
 
 def _tiles_problems(who: str, value: object, source: Place) -> Iterator[Problem]:

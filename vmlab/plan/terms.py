@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vmlab.model.asset import Asset
 from vmlab.model.axes import absent_words
+from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Accelerator, AxisValue, CacheMode
 from vmlab.model.scenarios.host_settings import HostSettings
 
@@ -33,6 +34,7 @@ class Overrides:
     size: str = "demo"
     tiles: tuple[int, ...] | None = None
     cache: tuple[CacheMode, ...] | None = None
+    hosts: tuple[str, ...] | None = None
     repeats: int | None = None
     sets: tuple[str, ...] = ()
     seed: int | None = None
@@ -202,6 +204,12 @@ class Plan:
     def added_images(self) -> tuple[str, ...]:
         """The images that users have added and any cell needs, by name."""
         return tuple(dict.fromkeys(name for cell in self.cells for name in cell.added_images))
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts of a fleet that cells are varied over; none where that is no axis."""
+        axis = self.scenario.axes.get(HOST_PLACE)
+        return () if axis is None else tuple(map(str, axis.values))
 
     @property
     def pools(self) -> tuple[str, ...]:

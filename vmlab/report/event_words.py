@@ -12,11 +12,14 @@ from vmlab.model.event import (
     CacheSwitched,
     CellEnded,
     CellStarted,
+    CellWithdrawn,
     CommandReceived,
     DomainsSeen,
     Event,
     FiguresRemade,
     GuestStateChanged,
+    HostJoined,
+    HostLeftOut,
     HostProbed,
     ImageReady,
     KsmSwitched,
@@ -68,6 +71,11 @@ def event_sentence(event: Event, cells: int | None = None) -> Sentence | None:
         case HostProbed():
             emulated = ": figures of guests describe emulation" if event.accelerator == EMULATED else ""
             return _info("; ".join([f"accelerator {event.accelerator}{emulated}", *ordered_sentences(event.host)]))
+        case HostJoined():
+            off = f"its clock {event.offset_ms:+.1f} ms ± {event.uncertainty_ms:.1f} ms"
+            return _info(f"host {event.name} joined: {event.facts.get('cpu', 'unknown CPU')}, {off}")
+        case HostLeftOut():
+            return Sentence("error", f"host {event.name} is left out: {event.reason}")
         case ImageReady():
             return _info(f"image {event.image} {event.how} in {format_seconds(event.seconds)}")
         case Notice():
@@ -114,6 +122,8 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
             host = host_words(event.settings.get("host", {}))
             under = f"; host: {host}" if host else ""
             return _info(f"cell {number} started: {axes_words(event.axes)}, {repeat_words(event.repeat)}{under}")
+        case CellWithdrawn():
+            return Sentence("warning", f"cell {event.cell} broke off on {event.name}: {event.reason}")
         case PhaseStarted():
             return _info(f"{event.phase} began")
         case PhaseEnded():

@@ -29,7 +29,7 @@ from vmlab.model.quantities import format_bytes
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE
-from vmlab.store.sql_schema import TABLES
+from vmlab.store.sql_schema import FLEET_TABLES, TABLES
 from vmlab.system.given_file import open_given
 from vmlab.system.marks import make_marked, owner_of
 from vmlab.system.naming import named
@@ -213,11 +213,12 @@ def _unpacked(archive: zipfile.ZipFile, listed: _Listed, folder: Path) -> None:
 def _demand_store(store: Path, run: str) -> None:
     """ValueError unless the file is a whole store of the run `run`.
 
-    Its tables must be those of `schema.TABLES` to the letter, before anything is read from them: a view or a calculated
+    Its tables must be those of `sql_schema` to the letter, before anything is read from them: a view or a calculated
     column in their place would be a program.
     """
-    known = {statement.strip() for statement in TABLES.split(";")} - {""}
-    tables = {statement for statement in known if statement.startswith("CREATE TABLE")}
+    usual = {statement.strip() for statement in TABLES.split(";")} - {""}
+    tables = {statement for statement in usual if statement.startswith("CREATE TABLE")}
+    known = usual | {statement.strip() for statement in FLEET_TABLES.split(";")} - {""}
     try:
         with closing(sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             found = {made for (made,) in connection.execute("SELECT sql FROM sqlite_schema") if made is not None}
@@ -230,7 +231,7 @@ def _demand_store(store: Path, run: str) -> None:
         with RunReader(store) as reader:
             # Whoever reads it later must not find what cannot be read.
             started = [event.run for _, event in reader.events() if isinstance(event, RunStarted)]
-            reader.raw_outputs(), reader.documents(), reader.sample_layouts()
+            reader.raw_outputs(), reader.documents(), reader.sample_layouts(), reader.hosts()
     except (StoreError, UsageError) as error:
         raise ValueError(f"its store cannot be read: {str(error).replace(str(store), STORE)}") from error
     if started != [run]:

@@ -62,12 +62,13 @@ class NotBegunError(UsageError):
 class RunReader:
     """Reads the store at `path` without changing it. For one thread at a time; close it, or use ``with``.
 
-    Raises UsageError for a file that is no store or that a newer vmlab wrote, StoreError for a damaged one; each is
-    one line with the file's name.
+    With `host`, of a run of a fleet: what came of that host, and what is of the whole run. Raises UsageError for a file
+    that is no store or that a newer vmlab wrote, StoreError for a damaged one; each is one line with the file's name.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, host: str | None = None) -> None:
         self.path = path
+        self._host = host
         try:
             there = path.is_file()
         except OSError as error:
@@ -95,6 +96,30 @@ class RunReader:
             raise UsageError(f"{self.path}: is not the store of a run")
         if version > VERSION:
             raise UsageError(f"{self.path}: was written by a newer vmlab (schema {version}, known: {VERSION})")
+        if self._host is not None:
+            # Views of this connection alone, which stand in the place of the tables of the same name.
+            sources = "SELECT id FROM fleet_sources WHERE host = " + _quoted(self._host)
+            self._connection.execute(
+                "CREATE TEMP VIEW samples AS SELECT id, layout, wall, mono, body FROM main.fleet_samples "
+                f"WHERE source IN ({sources})"
+            )
+            self._connection.execute(
+                "CREATE TEMP VIEW events AS SELECT id, wall, mono, kind, cell, body FROM main.events AS taken "
+                "LEFT JOIN main.fleet_events AS came ON came.event = taken.id "
+                f"WHERE came.source IS NULL OR came.source IN ({sources})"
+            )
+
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts of a run of a fleet, in the order in which they joined; none of any other run."""
+        if not self._rows("SELECT name FROM sqlite_schema WHERE name = 'fleet_sources'"):
+            return ()
+        rows = self._rows("SELECT host FROM fleet_sources GROUP BY host ORDER BY min(id)")
+        with self._store_errors():
+            return tuple(text(host) for (host,) in rows)
+
+    def of_host(self, host: str) -> RunReader:
+        """Another reader of this store, for one of its `hosts`; the caller closes it."""
+        return RunReader(self.path, host)
 
     @contextmanager
     def _store_errors(self) -> Iterator[None]:
@@ -270,6 +295,11 @@ class RunReader:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def _quoted(word: str) -> str:
+    """A text as SQL has it: a view takes no parameters."""
+    return "'" + word.replace("'", "''") + "'"
 
 
 def _within(held: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vmlab.model.errors import VmlabError
-from vmlab.model.event import CellEnded, RepeatsEnded, RunEnded, RunStarted
+from vmlab.model.event import CellEnded, CellWithdrawn, RepeatsEnded, RunEnded, RunStarted
 from vmlab.model.run import DAMAGED, RUNNING, Outcome
 from vmlab.store.life import is_alive, process_ids
 from vmlab.store.reader import NotBegunError, RunReader
@@ -21,7 +21,8 @@ def summarise(store: Path) -> RunSummary:
     alive = is_alive(folder)
     started: RunStarted | None = None
     ended: RunEnded | None = None
-    done = missed = aborted = 0
+    done = 0
+    ended_cells: dict[int, CellEnded] = {}
     enough: int | None = None
     problem = None
     unended: str = Outcome.ABORTED
@@ -31,13 +32,14 @@ def summarise(store: Path) -> RunSummary:
             # Not through the timeline of `analysis`, which is above the store: the list of hundreds of runs needs two
             # events of each, and a timeline of all of them would take minutes. With some dozens of cells, reading their
             # events also finds damage; with very many, only the number is read.
-            kinds = (RunStarted, RepeatsEnded, RunEnded, *((CellEnded,) if done <= _MOST_CELLS else ()))
+            kinds = (RunStarted, RepeatsEnded, RunEnded, *((CellEnded, CellWithdrawn) if done <= _MOST_CELLS else ()))
             for _, event in reader.events(kinds=kinds):
                 if isinstance(event, RunStarted):
                     started = event
                 elif isinstance(event, CellEnded):
-                    missed += event.missed > 0
-                    aborted += event.outcome == Outcome.ABORTED
+                    ended_cells[event.cell] = event
+                elif isinstance(event, CellWithdrawn) and ended_cells.pop(event.cell, None) is not None:
+                    done -= 1
                 elif isinstance(event, RepeatsEnded):
                     enough = event.cells
                 elif isinstance(event, RunEnded):
@@ -55,11 +57,11 @@ def summarise(store: Path) -> RunSummary:
         ended=ended.wall if ended else None,
         runner_pid=_runner_pid(folder) if alive and ended is None else None,
         cells_done=done,
-        cells_aborted=aborted,
+        cells_aborted=sum(cell.outcome == Outcome.ABORTED for cell in ended_cells.values()),
         cells_planned=enough or (started.cells if started else 0),
         problem=problem,
         control=started is not None and started.control,
-        cells_missed=missed,
+        cells_missed=sum(cell.missed > 0 for cell in ended_cells.values()),
     )
 
 

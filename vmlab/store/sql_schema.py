@@ -46,3 +46,34 @@ CREATE TABLE documents (
 """
 """Samples are stored in order of time, so they need no index on it: stores of before that have one are read as well.
 ``raw_outputs.body`` is zlib-compressed UTF-8; ``layouts.names`` and ``units`` are JSON lists of equal length."""
+
+FLEET_TABLES = """
+CREATE TABLE fleet_sources (
+    id   INTEGER PRIMARY KEY,
+    host TEXT NOT NULL,
+    run  TEXT NOT NULL,
+    wall REAL NOT NULL,
+    mono REAL NOT NULL,
+    seen INTEGER NOT NULL,
+    UNIQUE (host, run)
+);
+CREATE TABLE fleet_events (
+    event  INTEGER PRIMARY KEY REFERENCES events (id),
+    source INTEGER NOT NULL REFERENCES fleet_sources (id),
+    row    INTEGER NOT NULL,
+    UNIQUE (source, row)
+);
+CREATE TABLE fleet_samples (
+    id     INTEGER PRIMARY KEY,
+    source INTEGER NOT NULL REFERENCES fleet_sources (id),
+    row    INTEGER NOT NULL,
+    layout INTEGER NOT NULL REFERENCES layouts (id),
+    wall   REAL NOT NULL,
+    mono   REAL NOT NULL,
+    body   BLOB NOT NULL,
+    UNIQUE (source, row)
+);
+"""
+"""Beside the others in the store of a run of a fleet alone. A source is the run of one host; ``wall`` and ``mono`` were
+added to its clocks to give the controller's, ``seen`` is the last of its events that was taken. ``row`` is the number
+that an event or a sample has in the host's own store."""

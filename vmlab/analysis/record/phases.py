@@ -10,6 +10,7 @@ from vmlab.analysis.statistics.descriptive import finite
 from vmlab.model.event import (
     CellEnded,
     CellStarted,
+    CellWithdrawn,
     Event,
     GuestStateChanged,
     HostProbed,
@@ -36,6 +37,7 @@ _KINDS = (
     PhaseEnded,
     GuestStateChanged,
     StepEnded,
+    CellWithdrawn,
     CellEnded,
     RunnerFinished,
     RunEnded,
@@ -187,6 +189,8 @@ def time_of(events: Iterable[Event]) -> RunTime:
             probed = event
         elif isinstance(event, CellStarted):
             cells[event.cell] = _Cell(event, event.mono)
+        elif isinstance(event, CellWithdrawn):
+            cells.pop(event.cell, None)
         elif (cell := cells.get(getattr(event, "cell", 0))) is not None:
             cell.apply(event)
     for cell in cells.values():

@@ -34,6 +34,7 @@ def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> C
     end = cell.end
     return {
         "cell": cell.start.cell,
+        "hypervisor": cell.host or None,
         "axes": dict(cell.start.axes),
         "settings": dict(cell.start.settings),
         "repeat": cell.start.repeat,

@@ -6,10 +6,19 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from vmlab.model.event import CellEnded, CellStarted, Event, PhaseEnded, PhaseStarted, RunEnded, RunStarted
+from vmlab.model.event import (
+    CellEnded,
+    CellStarted,
+    CellWithdrawn,
+    Event,
+    PhaseEnded,
+    PhaseStarted,
+    RunEnded,
+    RunStarted,
+)
 from vmlab.store.reader import RunReader
 
-KINDS = (RunStarted, CellStarted, PhaseStarted, PhaseEnded, CellEnded, RunEnded)
+KINDS = (RunStarted, CellStarted, PhaseStarted, PhaseEnded, CellEnded, CellWithdrawn, RunEnded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,9 @@ class RunSpans:
                 case PhaseEnded() | CellEnded():
                     spans._close(under_way, event.mono)
                     under_way = None
+                case CellWithdrawn():
+                    spans.phases = [span for span in spans.phases if span.cell != event.cell]
+                    under_way = None if under_way is not None and under_way.cell == event.cell else under_way
         spans._close(under_way, last)
         return spans
 

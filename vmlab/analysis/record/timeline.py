@@ -16,8 +16,10 @@ from vmlab.model.event import (
     CacheProved,
     CacheSwitched,
     CellEnded,
+    CellPlaced,
     CellsReplanned,
     CellStarted,
+    CellWithdrawn,
     CommandReceived,
     DiskLatencyRead,
     DomainsSeen,
@@ -25,6 +27,8 @@ from vmlab.model.event import (
     FiguresRemade,
     GuestInspected,
     GuestStateChanged,
+    HostJoined,
+    HostLeftOut,
     HostProbed,
     ImageReady,
     KsmSwitched,
@@ -92,11 +96,13 @@ class CellTimeline:
     """One cell as far as it came. `executed` is the execute phase on the monotonic clock, None before it.
 
     `phase` is the one that goes on; `phases` holds the seconds that ended ones took, by name. `workloads` and
-    `guests` are by tile and name, `ended_workloads` in the order in which they ended.
+    `guests` are by tile and name, `ended_workloads` in the order in which they ended. `host` is the host of a fleet
+    that it was given to.
     """
 
     start: CellStarted
     last_mono: float
+    host: str = ""
     end: CellEnded | None = None
     phase: PhaseStarted | None = None
     executed: tuple[float, float | None] | None = None
@@ -229,6 +235,11 @@ class RunTimeline:
     cells: dict[int, CellTimeline] = field(default_factory=dict)
     notices: list[Notice] = field(default_factory=list)
     others: list[AnotherRunSeen] = field(default_factory=list)
+    hosts: dict[str, HostJoined] = field(default_factory=dict)
+    """The hosts of a fleet, by name, as they last joined."""
+    left_out: dict[str, HostLeftOut] = field(default_factory=dict)
+    placed: dict[int, str] = field(default_factory=dict)
+    """The host of a fleet that each cell was last given to, by the cell's number."""
     added_images: dict[str, str] = field(default_factory=dict)
     domains: dict[str, Domain] = field(default_factory=dict)
     """The host's own guests that were seen, by name, each as it was seen last."""
@@ -244,8 +255,14 @@ class RunTimeline:
     def apply(self, event: Event) -> None:
         """Apply the next event. Events of a cell that never began, as in damaged stores, are skipped."""
         if isinstance(event, CellStarted):
-            self.cell = self.cells[event.cell] = CellTimeline(event, event.mono)
+            host = self.placed.get(event.cell, "")
+            self.cell = self.cells[event.cell] = CellTimeline(event, event.mono, host)
             self.replanned = None
+        elif isinstance(event, CellPlaced):
+            self.placed[event.cell] = event.name
+        elif isinstance(event, CellWithdrawn):
+            withdrawn = self.cells.pop(event.cell, None)
+            self.cell = None if self.cell is withdrawn else self.cell
         elif (number := getattr(event, "cell", None)) is not None:
             cell = self.cells.get(number)
             if cell is not None:
@@ -264,6 +281,10 @@ class RunTimeline:
                 self.added_images[event.name] = event.image
             case HostProbed():
                 self.probed = event
+            case HostJoined():
+                self.hosts[event.name] = event
+            case HostLeftOut():
+                self.left_out[event.name] = event
             case Notice():
                 self.notices.append(event)
             case AnotherRunSeen():

@@ -13,13 +13,15 @@ from vmlab.cli.commands.tag_command import demand_free, give
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, kill, started
-from vmlab.cli.options import overrides_options
+from vmlab.cli.options import hosts_option, overrides_options
 from vmlab.cli.output import OutputLost, page_width, write_figures, write_json, write_text
 from vmlab.lab.commands.stopping import is_over, living_run, stop_run
 from vmlab.lab.process.run_ending import ended as last_word_of
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import CleanupIncomplete, ExitCode, UsageError, VmlabError
+from vmlab.model.names import HOST_PLACE
 from vmlab.plan.planning import Overrides
+from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.validating import load_valid
 from vmlab.report.run.tables import run_table
 from vmlab.report.run.target_text import missed_sentence
@@ -30,6 +32,9 @@ from vmlab.store.runs import resolve_run
 @click.command()
 @click.argument("scenario")
 @overrides_options
+@hosts_option
+@click.option("--spread", is_flag=True, help="With --hosts: spread the repeats over the hosts.")
+@click.option("--unlike", is_flag=True, help="With --spread: over hosts that differ, too.")
 @click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
 @click.option("--wait", is_flag=True, help="Wait until no other run measures on this host.")
 @click.option("--concurrent", is_flag=True, help="Run beside another run; both results say so.")
@@ -37,9 +42,22 @@ from vmlab.store.runs import resolve_run
 @click.option("--targets", is_flag=True, help="Exit with 1 if a target is missed, 4 if that is unknown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
 def run(
-    scenario: str, overrides: Overrides, detach: bool, wait: bool, concurrent: bool, name: str | None, as_json: bool
+    scenario: str,
+    overrides: Overrides,
+    spread: bool,
+    unlike: bool,
+    detach: bool,
+    wait: bool,
+    concurrent: bool,
+    name: str | None,
+    as_json: bool,
 ) -> None:
-    """Run every cell of SCENARIO, a file or the name of a shipped scenario, and print the results side by side."""
+    """Run every cell of SCENARIO, a file or the name of a shipped scenario, and print the results side by side.
+
+    With --hosts every cell runs on each of these hosts, which are compared; see `vmlab hosts check`.
+    """
+    if (spread and overrides.hosts is None) or (unlike and not spread):
+        raise UsageError("--spread is for --hosts, and --unlike for --spread")
     if wait and concurrent:
         raise UsageError("--wait and --concurrent exclude each other: a run waits for others or measures beside them")
     with InterruptedLater() as interrupted:
@@ -48,7 +66,12 @@ def run(
             overrides = with_enough_repeats(overrides, file.scenario)
             if name is not None:
                 demand_free(name)
-        folder = started(file, overrides, interrupted, wait=wait, concurrent=concurrent)
+        if overrides.hosts is not None or HOST_PLACE in file.scenario.axes:
+            if wait or concurrent:
+                raise UsageError("--wait and --concurrent are for a run on one host")
+            folder = _started_on_fleet(file, overrides, interrupted, spread=spread, unlike=unlike)
+        else:
+            folder = started(file, overrides, interrupted, wait=wait, concurrent=concurrent)
         if name is not None:
             _name(folder, name)
         if detach and not interrupted.count:
@@ -59,6 +82,21 @@ def run(
             return
         code = follow(folder, interrupted)
     sys.exit(_printed(folder, as_json, code))
+
+
+def _started_on_fleet(
+    file: ScenarioFile,
+    overrides: Overrides,
+    interrupted: InterruptedLater,
+    *,
+    spread: bool,
+    unlike: bool,
+) -> RunFolder:
+    # Imported late: it loads SSH, which most runs are started without.
+    from vmlab.cli.fleet_run import started_on_fleet
+
+    with interrupted.obeyed():
+        return started_on_fleet(file, overrides, spread=spread, unlike=unlike)
 
 
 @click.command()

@@ -13,6 +13,7 @@ import click
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.named_runs import named_sides
+from vmlab.cli.options import hosts_option
 from vmlab.cli.output import write_json
 from vmlab.lab.process.dead_runs import clean as sweep_all
 from vmlab.lab.process.dead_runs import remove_run
@@ -29,12 +30,15 @@ from vmlab.store.tags import tagged as tagged_runs
 
 
 @click.command()
+@hosts_option
 @click.option("--json", "as_json", is_flag=True, help="Print what was removed and what is left as JSON.")
-def clean(as_json: bool) -> None:
+def clean(hosts: tuple[str, ...] | None, as_json: bool) -> None:
     """Clean up after runs that crashed or were killed: disks, sockets, loop devices, cgroups, host settings.
 
-    Their figures are kept.
+    Their figures are kept. With --hosts it cleans up on these hosts instead of this one.
     """
+    if hosts is not None:
+        sys.exit(_clean_hosts(hosts, as_json))
     _check_sight()
     swept = sweep_all()
     left = [place for one in swept for place in one.left]
@@ -50,6 +54,27 @@ def clean(as_json: bool) -> None:
             + (f", could not remove {', '.join(one.left)}" * bool(one.left))
         )
     sys.exit(ExitCode.CLEANUP_INCOMPLETE if left else ExitCode.PASSED)
+
+
+def _clean_hosts(names: Sequence[str], as_json: bool) -> ExitCode:
+    """Clean up on hosts of a fleet. Without a line to one of them, nothing is known of it, and it may not be clean."""
+    # Imported late: they load SSH.
+    import asyncio
+
+    from vmlab.fleet.answers import Cleaned
+    from vmlab.fleet.host_checks import clean_hosts
+    from vmlab.fleet.hosts_file import chosen_hosts
+
+    done = asyncio.run(clean_hosts(chosen_hosts(names)))
+    rows = []
+    for name, one in done.items():
+        cleaned = one if isinstance(one, Cleaned) else Cleaned(removed=[], left=[str(one)])
+        rows.append({"host": name, "removed": cleaned.removed, "left": cleaned.left})
+        words = [*(f"removed {what}" for what in cleaned.removed), *(f"left: {what}" for what in cleaned.left)]
+        say(f"{name}: {'; '.join(words) or 'nothing to clean'}")
+    if as_json:
+        write_json({"schema": "vmlab.clean-hosts/1", "hosts": rows})
+    return ExitCode.CLEANUP_INCOMPLETE if any(row["left"] for row in rows) else ExitCode.PASSED
 
 
 _AGES = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}

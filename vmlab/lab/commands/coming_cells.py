@@ -75,6 +75,14 @@ class ComingCells:
         self._begun.append((dict(one.cell.axes), one.cell.repeat))
         return one.cell
 
+    def take_numbered(self, number: int) -> CellPlan:
+        """Remove and return the cell with this number. Raises UsageError where it is not to come."""
+        one = self._numbered(number)
+        self._cells.remove(one)
+        self._taken = max(self._taken, number)
+        self._begun.append((dict(one.cell.axes), one.cell.repeat))
+        return one.cell
+
     def has(self, repeat: int) -> bool:
         """Whether a cell of this repeat is still to come."""
         return any(one.cell.repeat == repeat for one in self._active)

@@ -39,6 +39,19 @@ class Stop(_Command):
         return Signals[self.signal]
 
 
+class Release(_Command):
+    """Let the cell with this number begin, in a run that is held; without one, let the run end."""
+
+    command: Literal["release"] = "release"
+    cell: int | None = None
+
+
+class Keep(_Command):
+    """Say to a run that is held that whoever releases its cells is still there."""
+
+    command: Literal["keep"] = "keep"
+
+
 class ListComing(_Command):
     """List the cells to come."""
 
@@ -90,6 +103,8 @@ def _tag(body: Any) -> str | None:
 
 Command = Annotated[
     Annotated[Stop, Tag("stop")]
+    | Annotated[Release, Tag("release")]
+    | Annotated[Keep, Tag("keep")]
     | Annotated[ListComing, Tag("coming")]
     | Annotated[ChangeComing, Tag("set")]
     | Annotated[ChangeRunning, Tag("set now")],

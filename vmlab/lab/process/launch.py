@@ -23,15 +23,24 @@ LAUNCHER = "vmlab.lab.process.launcher"
 
 
 def start_run(
-    file: ScenarioFile, overrides: Overrides, plan: Plan, host: HostFacts, *, concurrent: bool = False
+    file: ScenarioFile,
+    overrides: Overrides,
+    plan: Plan,
+    host: HostFacts,
+    *,
+    concurrent: bool = False,
+    held: float | None = None,
 ) -> RunFolder:
     """Start a run that is independent of this process; returns as soon as its launcher runs.
 
-    The plan must have been checked for fit. Raises AnotherMeasures where a run measures on this host already, unless
-    `concurrent`, and RefusedError when the state folder or the runtime folder cannot be written, when a pool for data
-    disks cannot be had, and for a concurrent run that changes settings of the host.
+    The plan must have been checked for fit. With `held` its cells begin as they are released, see `RunRequest`.
+    Raises AnotherMeasures where a run measures on this host already, unless `concurrent`, and RefusedError when the
+    state folder or the runtime folder cannot be written, when a pool for data disks cannot be had, and for a concurrent
+    run that changes settings of the host.
     """
     _require_pools(plan)
+    if plan.hosts and held is None:
+        raise RefusedError("the scenario varies hosts, and runs on a fleet", remedy="vmlab run SCENARIO --hosts HOSTS")
     if concurrent and plan.host_settings:
         names = ", ".join(f"host.{name}" for name in plan.host_settings)
         raise RefusedError(f"the scenario sets {names}, which another run would be measured under", remedy="run --wait")
@@ -41,7 +50,7 @@ def start_run(
     try:
         lock = folder.make()
         try:
-            request = RunRequest(folder.id, str(file.path), replace(overrides, seed=plan.seed), plan.seed)
+            request = RunRequest(folder.id, str(file.path), replace(overrides, seed=plan.seed), plan.seed, held)
             write_request(folder, request, file.text, host)
             folder.note_processes(launcher_pid=spawn_launcher(folder, lock, measuring))
         finally:

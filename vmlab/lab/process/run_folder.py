@@ -21,12 +21,16 @@ from vmlab.system.removal import remove_tree
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The request for a run. `source` is the scenario's path; its text is stored beside it."""
+    """The request for a run. `source` is the scenario's path; its text is stored beside it.
+
+    A run that is `held` begins each cell when that is released, and ends where none was for so many seconds.
+    """
 
     run: str
     source: str
     overrides: Overrides
     seed: int
+    held: float | None = None
 
     def to_json(self) -> str:
         """For `request.json` in the run's folder."""

@@ -24,7 +24,8 @@ from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.lab.cell.live_ksm import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins
 from vmlab.lab.commands.coming_cells import ComingCells
-from vmlab.lab.commands.command_server import ChangeRunning, Command, ControlServer, ListComing, Stop
+from vmlab.lab.commands.command_server import ChangeRunning, Command, ControlServer, Keep, ListComing, Release, Stop
+from vmlab.lab.commands.released_cells import ReleasedCells
 from vmlab.lab.commands.replan import widened
 from vmlab.lab.process.measuring_runs import MeasuringRun, others_measuring
 from vmlab.lab.process.prepared import PreparedRun, read_prepared
@@ -45,6 +46,7 @@ from vmlab.model.concurrency import run_with_alarm, shielded
 from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import CommandReceived, Event, HostProbed, Notice, RunnerFinished
 from vmlab.model.run import Outcome, worst
+from vmlab.plan.terms import CellPlan
 from vmlab.store.outbox import Outbox
 from vmlab.workloads.contract import Shell
 
@@ -75,6 +77,8 @@ class Runner:
         self._beyond: Callable[[Shell], Shell] | None = None
         self._coming = ComingCells(folder, prepared.plan.cells, outbox.append)
         self._repeating = Repeating(prepared.plan)
+        held = prepared.request.held
+        self._released = None if held is None else ReleasedCells(held)
         self._ended_early = ""
         self._cell: CellRun | None = None
         self._disk = parts.guest_disk(folder, prepared.plan)
@@ -159,7 +163,7 @@ class Runner:
             image, added = load_image(self._prepared.image.disk.parent), self._prepared.added
             integrity = Integrity(image, self._outbox.append, added.values())
             around = self._surroundings(recording, integrity)
-            while (cell := self._coming.take()) is not None:
+            while (cell := await self._next_cell()) is not None:
                 self._settings.apply(cell.host)
                 self._cell = CellRun(cell, around)
                 try:
@@ -171,12 +175,20 @@ class Runner:
                 if self._disk.dead:
                     # It may have died after the figures were taken: then no cell has failed, but the run has.
                     await self._disk.until_dead()
-                if self._enough(cell.repeat):
+                if self._released is None and self._enough(cell.repeat):
                     break
                 if integrity.image_fault is not None:
                     self._ended_early = integrity.image_fault
                     break
         return worst(outcomes)
+
+    async def _next_cell(self) -> CellPlan | None:
+        """The next cell; of a held run, once it is released."""
+        if self._released is None:
+            return self._coming.take()
+        number = await self._released.next()
+        self._ended_early = self._released.overdue
+        return None if number is None else self._coming.take_numbered(number)
 
     def _emit(self, event: Event) -> None:
         self._outbox.append(event)
@@ -248,6 +260,11 @@ class Runner:
             return self._coming.listed()
         if isinstance(command, Stop):
             self.stop(ExitCode.of_signal(command.number), command.origin)
+            return {}
+        if isinstance(command, Release | Keep):
+            if self._released is None:
+                raise UsageError("this run is not held: its cells begin by themselves")
+            self._released.release(command.cell) if isinstance(command, Release) else self._released.keep()
             return {}
         if self._prepared.plan.control:
             raise UsageError("a control run has one configuration on both sides, and keeps it")

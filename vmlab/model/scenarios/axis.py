@@ -13,7 +13,7 @@ from vmlab.model.scenarios.host_settings import HOST_SETTINGS, why_not_varied
 from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple
 
 HOST_AXES = tuple(f"host.{name}" for name in HOST_SETTINGS)
-BUILT_IN_AXES = ("tiles", *GUEST_ATTRIBUTES, *HOST_AXES)
+BUILT_IN_AXES = ("tiles", HOST_PLACE, *GUEST_ATTRIBUTES, *HOST_AXES)
 """Axes whose values need no `path`: the program knows what they set."""
 RESERVED_NAMES = (
     "allow",
@@ -37,8 +37,10 @@ _LONGEST_REASON = 200
 
 
 def check_axis_name(name: object) -> object:
-    """The name of an axis: as a guest's, but with underscores allowed, or a host setting, such as ``host.thp``."""
-    if name in HOST_AXES:
+    """The name of an axis: as a guest's, but with underscores allowed, a host setting, such as ``host.thp``, or
+    ``host`` for the hosts of a fleet.
+    """
+    if name in (HOST_PLACE, *HOST_AXES):
         return name
     if isinstance(name, str) and (why := why_not_varied(name)):
         raise ValueError(why)

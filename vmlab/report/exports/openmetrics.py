@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -14,6 +15,8 @@ from vmlab.model.sample import split_name, unit_of
 from vmlab.model.visible import visible
 from vmlab.report.exports.tidy import AXIS, RUN_COLUMNS, Cell, Exported, measurements, of_run
 from vmlab.report.exports.tidy_tables import moment_text
+from vmlab.store.host_readers import HostReaders
+from vmlab.store.reader import RunReader
 from vmlab.store.samples import series
 
 _SUFFIXES = {
@@ -61,10 +64,21 @@ def write_measurements(runs: Sequence[Exported], file: BinaryIO, *, run_label: b
 def write_samples(runs: Sequence[Exported], file: BinaryIO, *, run_label: bool = True) -> None:
     """A gauge for each value that the recorder reads, with the time of each tick, to be loaded into a database."""
     documents = [run.document() for run in runs]
-    known = [
-        (run, RunSpans.read(run.reader), _places(document, run_label=run_label))
-        for run, document in zip(runs, documents, strict=True)
-    ]
+    with contextlib.ExitStack() as closing:
+        known = [
+            (run, reader, RunSpans.read(reader), _places(document, run_label=run_label))
+            for run, document in zip(runs, documents, strict=True)
+            for reader in closing.enter_context(HostReaders(run.reader)).all()
+        ]
+        _write_points(runs, documents, known, file)
+
+
+_Known = tuple[Exported, RunReader, RunSpans, Mapping[int | None, dict[str, str]]]
+
+
+def _write_points(
+    runs: Sequence[Exported], documents: Sequence[RunDocument], known: Sequence[_Known], file: BinaryIO
+) -> None:
     layouts = (layout for run in runs for layout in run.reader.sample_layouts().values())
     names = dict.fromkeys(name for layout in layouts for name in layout.names)
     metrics: dict[str, list[str]] = {}
@@ -75,8 +89,8 @@ def write_samples(runs: Sequence[Exported], file: BinaryIO, *, run_label: bool =
         family, unit = _family(metric, unit_of(metric))
         _write(file, _head(family, unit))
         for name in those:
-            for run, spans, places in known:
-                _write(file, *_points(run, name, family, spans, places))
+            for run, reader, spans, places in known:
+                _write(file, *_points(run, reader, name, family, spans, places))
     _write(file, "# EOF\n")
 
 
@@ -96,13 +110,18 @@ def _word(value: Cell) -> str:
 
 
 def _points(
-    run: Exported, name: str, family: str, spans: RunSpans, places: Mapping[int | None, dict[str, str]]
+    run: Exported,
+    reader: RunReader,
+    name: str,
+    family: str,
+    spans: RunSpans,
+    places: Mapping[int | None, dict[str, str]],
 ) -> Iterator[str]:
     """The lines of one value: those of a cell together, as the format wants all points of a metric in order."""
     _, instance = split_name(name)
     known = {} if instance is None else {"instance": instance}
     by_cell: dict[int | None, list[str]] = {}
-    found = series(run.reader, name)
+    found = series(reader, name)
     for mono, value in zip(found.mono, found.values, strict=True):
         if value != value:
             continue

@@ -16,6 +16,7 @@ from vmlab.model.ordered import ordered_words
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.sample import split_name
 from vmlab.model.visible import visible
+from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
 
@@ -212,15 +213,24 @@ def sampled(*runs: Exported) -> Tidy:
 def _sample_rows(
     run: Exported, document: RunDocument, axes: Mapping[str, Kind], side: tuple[Cell, ...]
 ) -> Iterator[tuple[Cell, ...]]:
-    spans = RunSpans.read(run.reader)
+    with HostReaders(run.reader) as readers:
+        for reader in readers.all():
+            yield from _rows_of_reader(reader, run.cell, document, axes, side)
+
+
+def _rows_of_reader(
+    reader: RunReader, only: int | None, document: RunDocument, axes: Mapping[str, Kind], side: tuple[Cell, ...]
+) -> Iterator[tuple[Cell, ...]]:
+    """The rows of one host, of the cell `only` where it is given."""
+    spans = RunSpans.read(reader)
     of = (*side, *of_run(document))
     cells = {
         cell["cell"]: (cell["cell"], cell["repeat"], *axis_values(cell["axes"], axes)) for cell in document["cells"]
     }
     between: tuple[Cell, ...] = (None, None, *(None for _ in axes))
-    for _, sample in samples(run.reader):
+    for _, sample in samples(reader):
         span = spans.at(sample.mono)
-        if run.cell is not None and (span is None or span.cell != run.cell):
+        if only is not None and (span is None or span.cell != only):
             continue
         place = between if span is None else cells.get(span.cell, between)
         when = datetime.fromtimestamp(round(sample.wall, 3), UTC)

@@ -15,6 +15,7 @@ from vmlab.model.results import RawOutput
 from vmlab.model.run import Phase
 from vmlab.model.visible import visible, visible_line, visible_values
 from vmlab.report.run.recording_text import domains_of
+from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import series
 
@@ -85,20 +86,22 @@ def _visible_output(one: RawOutput) -> RawOutput:
 
 
 def _courses(reader: RunReader, document: RunDocument, names: Sequence[str]) -> dict[int, CellCourse]:
-    spans = RunSpans.read(reader).phases
     ordered = ordered_words(document["run"]["host"])
     found = {}
-    for cell in document["cells"]:
-        own = [span for span in spans if span.cell == cell["cell"]]
-        if own:
-            began = own[0].since
-            found[cell["cell"]] = CellCourse(
-                phases=tuple((visible_line(span.phase), span.since - began, span.until - began) for span in own),
-                workloads=tuple(_worked(cell, own)),
-                values={name: _course(reader, name, began, _span(name, own, ordered)) for name in names},
-                marks=tuple(_marks(cell, own)),
-                guests=tuple(_guests(reader, document, began, (own[0].since, own[-1].until))),
-            )
+    with HostReaders(reader) as readers:
+        every = {one: RunSpans.read(one).phases for one in readers.all()}
+        for cell in document["cells"]:
+            of_host = readers.of(cell["hypervisor"] or "")
+            own = [span for span in every.get(of_host, ()) if span.cell == cell["cell"]]
+            if own:
+                began = own[0].since
+                found[cell["cell"]] = CellCourse(
+                    phases=tuple((visible_line(span.phase), span.since - began, span.until - began) for span in own),
+                    workloads=tuple(_worked(cell, own)),
+                    values={name: _course(of_host, name, began, _span(name, own, ordered)) for name in names},
+                    marks=tuple(_marks(cell, own)),
+                    guests=tuple(_guests(of_host, document, began, (own[0].since, own[-1].until))),
+                )
     return found
 
 

@@ -12,6 +12,7 @@ from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
 from vmlab.model.errors import VmlabError
 from vmlab.model.event import Event, RunEnded, RunStarted, WorkloadProgressed
 from vmlab.model.sample import Sample, SampleNames
+from vmlab.store.host_readers import HostReaders
 from vmlab.store.life import is_alive, is_recording
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import STORE, run_folders
@@ -100,7 +101,9 @@ class _Following:
         reader = self._opened(over)
         if reader is None:
             return
-        with reader:
+        # Of a fleet one host is followed, the first that joined.
+        with HostReaders(reader) as readers, reader:
+            reader = readers.all()[0]
             self._post(RunFound(self._folder.name, intent_of(reader), planned_axes(self._folder)))
             while not self._look(reader):
                 if over():

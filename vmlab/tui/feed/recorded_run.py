@@ -13,6 +13,7 @@ from vmlab.model.errors import UsageError
 from vmlab.model.event import CellStarted, Event
 from vmlab.model.run import Outcome
 from vmlab.model.sample import Sample
+from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
 from vmlab.tui.feed.past import intent_of
@@ -36,7 +37,9 @@ class RecordedRun:
     """All events and samples of a run, by the run's own monotonic clock. Raises UsageError for a run without events."""
 
     def __init__(self, store: Path) -> None:
-        with RunReader(store) as reader:
+        with RunReader(store) as whole, HostReaders(whole) as readers:
+            # Of a fleet one host is played back: its cells follow each other, as those of any run.
+            reader = readers.all()[0]
             self.events = [event for _, event in reader.events()]
             self.samples = [sample for _, sample in samples(reader)]
             self.intent = intent_of(reader)

@@ -13,8 +13,9 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
-from vmlab.model.event import SWITCHED, CellEnded, CellStarted, PhaseEnded, PhaseStarted
+from vmlab.model.event import SWITCHED, CellEnded, CellPlaced, CellStarted, PhaseEnded, PhaseStarted
 from vmlab.model.sample import Series
+from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import series
 from vmlab.store.tags import all_tags
@@ -82,8 +83,14 @@ def over_time(picked: PickedSide, name: str) -> tuple[list[float], list[float]]:
         span = _execution(reader, picked.cell)
         if span is None:
             return [], []
-        found: Series = series(reader, name, *span)
+        with HostReaders(reader) as readers:
+            found: Series = series(readers.of(_host_of(reader, picked.cell)), name, *span)
     return [mono - span[0] for mono in found.mono], list(found.values)
+
+
+def _host_of(reader: RunReader, cell: int) -> str:
+    placed = RunTimeline.of(event for _, event in reader.events(kinds=(CellPlaced,))).placed
+    return placed.get(cell, "")
 
 
 def switches_of(picked: PickedSide) -> list[float]:

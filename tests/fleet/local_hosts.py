@@ -1,0 +1,144 @@
+"""Hosts of a fleet without SSH and without guests: real launchers, inits and runners, whose cells only take a while.
+
+A line is a pipe to the program that a host runs for its controller. It can be cut, and a host can be switched off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import asyncssh
+
+from tests.lab.faked import CELL_SECONDS, ROOT, VMLAB, Home
+from vmlab.fleet.controller import Controller
+from vmlab.fleet.hosts_file import HostEntry
+from vmlab.fleet.link import HostLink, HostLost
+from vmlab.fleet.request import FleetRequest
+from vmlab.lab.process.prepared import write_request
+from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.run.run_verdict import Verdict
+from vmlab.model.event import Event
+from vmlab.plan.planning import make_plan
+from vmlab.plan.scenario_file.loading import read
+from vmlab.plan.terms import HostFacts, Overrides
+from vmlab.store.fleet_writer import FleetWriter
+from vmlab.store.reader import RunReader
+
+FACTS = HostFacts(2**34, 2**34, 2**40, 2, "tcg")
+SCENARIO = """
+name: probe
+guests: {one: {memory: 128 MiB}}
+workloads: {primes: {kind: cpu, on: one, threads: 1, max_prime: 1000, events: 10}}
+axes: {cache: [none, writeback]}
+"""
+
+
+class _Pipe:
+    """What `HostLink` needs of an SSH connection."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    def abort(self) -> None:
+        """Cut it."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+
+
+@dataclass
+class LocalHost(Home):
+    """A host: its state and the processes of its runs are its own."""
+
+    name: str = ""
+    seconds: float = 0.1
+    off: bool = False
+    lines: list[_Pipe] = field(default_factory=list)
+
+    async def connect(self) -> HostLink:
+        """A line to it."""
+        if self.off:
+            raise HostLost(f"host {self.name} does not answer")
+        process = await asyncio.create_subprocess_exec(
+            *VMLAB,
+            "hosts",
+            "serve",
+            env=self.environment(**{CELL_SECONDS: str(self.seconds)}),
+            cwd=ROOT,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        pipe = _Pipe(process)
+        self.lines.append(pipe)
+        return HostLink(self.name, cast(asyncssh.SSHClientConnection, pipe), process, "vmlab")
+
+    def cut(self) -> None:
+        """Cut its line."""
+        self.lines[-1].abort()
+
+    def kill_runner(self) -> None:
+        """Kill the runner of its newest run."""
+        os.kill(self.pid("runner_pid"), signal.SIGKILL)
+
+
+@dataclass
+class LocalFleet:
+    """Hosts and a controller, whose state folder is `folder`."""
+
+    folder: Path
+    hosts: dict[str, LocalHost]
+    controller: Controller | None = None
+
+    @classmethod
+    def at(cls, place: Path, seconds: float = 0.1) -> LocalFleet:
+        """Three hosts and a controller in the folder `place`."""
+        names = ("hv1", "hv2", "hv3")
+        (place / "controller").mkdir(exist_ok=True)
+        for name in names:
+            (place / name / "host").mkdir(parents=True, exist_ok=True)
+        hosts = {name: LocalHost(place / name, place / name / "host", name=name, seconds=seconds) for name in names}
+        return cls(place / "controller", hosts)
+
+    async def _connect(self, name: str, entry: HostEntry) -> HostLink:
+        return await self.hosts[name].connect()
+
+    def prepared(self, *, spread: bool = False, hold: float = 60.0, **overrides: Any) -> RunFolder:
+        """The folder of a run that is to be carried out."""
+        file = read(self.folder / "probe.yaml", SCENARIO)
+        asked = Overrides(hosts=None if spread else tuple(self.hosts), seed=1, **overrides)
+        plan = make_plan(file, asked, FACTS)
+        folder = RunFolder("20261125-120000-probe-0001", self.folder / "20261125-120000-probe-0001")
+        os.close(folder.make())
+        write_request(folder, RunRequest(folder.id, str(file.path), asked, plan.seed), file.text, FACTS)
+        entries = {name: HostEntry(address=name) for name in self.hosts}
+        FleetRequest(hosts=entries, spread=spread, reconnect=3.0, hold=hold).write(folder)
+        FleetWriter(folder.store).close()
+        return folder
+
+    async def carried_out(self, folder: RunFolder) -> Verdict:
+        """Run it."""
+        self.controller = Controller(folder, self._connect)
+        return await self.controller.run()
+
+    @contextlib.asynccontextmanager
+    async def under_way(self, folder: RunFolder) -> AsyncIterator[asyncio.Task[Verdict]]:
+        """The run, while the block does something to it; it must have ended with the block."""
+        task = asyncio.create_task(self.carried_out(folder))
+        try:
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def events_of(folder: RunFolder) -> list[Event]:
+    """What the run's record has."""
+    with RunReader(folder.store) as reader:
+        return [event for _, event in reader.events()]

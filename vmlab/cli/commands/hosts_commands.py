@@ -1,0 +1,96 @@
+"""`vmlab hosts check|resume`: the hypervisors of a fleet, and its runs whose controller was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+import click
+
+from vmlab.cli.diagnostics import say
+from vmlab.cli.interrupts import InterruptedLater
+from vmlab.cli.one_run import follow
+from vmlab.cli.options import hosts_option
+from vmlab.cli.output import write_json, write_text
+from vmlab.fleet.host_checks import HostCheck, check_hosts
+from vmlab.fleet.hosts_file import EVERY, chosen_hosts
+from vmlab.fleet.serving import serve as serve_controller
+from vmlab.fleet.serving import take_image as keep_image
+from vmlab.fleet.starting import resume_fleet_run
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import ExitCode
+from vmlab.store.runs import resolve_run
+
+
+@click.group()
+def hosts() -> None:
+    """The hypervisors of a fleet, which ~/.config/vmlab/hosts.toml names."""
+
+
+@hosts.command()
+@hosts_option
+@click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
+def check(hosts: tuple[str, ...] | None, as_json: bool) -> None:
+    """Check every host: reached, same vmlab, ready, clock offset, image, snapshots."""
+    found = asyncio.run(check_hosts(chosen_hosts(hosts or (EVERY,))))
+    if as_json:
+        write_json({"schema": "vmlab.hosts/1", "hosts": list(map(_document, found))})
+    else:
+        _show(found)
+    sys.exit(ExitCode.REFUSED if any(one.lacks for one in found) else ExitCode.PASSED)
+
+
+@hosts.command()
+@click.argument("run")
+def resume(run: str) -> None:
+    """Have RUN go on, whose controller was killed or lost its machine."""
+    path = resolve_run(run).parent
+    folder = RunFolder(path.name, path)
+    with InterruptedLater() as interrupted:
+        resume_fleet_run(folder)
+        code = follow(folder, interrupted)
+    say(f"`vmlab show {folder.id}` prints its figures")
+    sys.exit(code)
+
+
+@hosts.command(hidden=True)
+def serve() -> None:
+    """Answer a controller on standard input and output."""
+    serve_controller()
+
+
+@hosts.command("take-image", hidden=True)
+@click.argument("id")
+def take_image(id: str) -> None:
+    """Keep the image ID, whose exported file comes on standard input."""
+    write_text(keep_image(id))
+
+
+def _document(one: HostCheck) -> dict[str, object]:
+    condition, offset = one.condition, one.offset
+    return {
+        "name": one.name,
+        "ready": not one.lacks,
+        "reached": condition is not None,
+        "lacks": one.lacks,
+        "clock_offset_ms": None if offset is None else offset.ahead_ms,
+        "clock_uncertainty_ms": None if offset is None else offset.uncertainty_ms,
+        "image": None if condition is None else condition.image,
+        "snapshots": None if condition is None else condition.snapshots,
+    }
+
+
+def _show(found: Sequence[HostCheck]) -> None:
+    width = max((len(one.name) for one in found), default=0)
+    for one in found:
+        state = "ready" if not one.lacks else "NOT ready"
+        parts = [state]
+        if one.offset is not None:
+            parts.append(f"clock {one.offset.ahead_ms:+.1f} ms ± {one.offset.uncertainty_ms:.1f} ms")
+        if one.condition is not None:
+            parts.append(f"image {one.condition.image or 'missing'}")
+            parts.append(f"{one.condition.snapshots} snapshots")
+        write_text(f"{one.name:<{width}}  {', '.join(parts)}")
+        for lack in one.lacks:
+            write_text(f"{'':<{width}}    {lack}")

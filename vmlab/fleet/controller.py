@@ -1,0 +1,184 @@
+"""The controller: the process of a run of a fleet, which viewers watch and stop as they do any other run.
+
+Started by `starting`, never by hand: ``python -m vmlab.fleet.controller RUN FOLDER``, with the run's lock inherited.
+It measures nothing and makes nothing on its own host but the run's record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.fleet.fleet_host import Connect, FleetHost, HostRequest
+from vmlab.fleet.fleet_run import FleetRun
+from vmlab.fleet.link import HostLink
+from vmlab.fleet.request import FleetRequest, read_fleet_request
+from vmlab.fleet.units import CellBook, units_of
+from vmlab.lab.commands.command_server import Command, ControlServer, ListComing, Stop
+from vmlab.lab.process.dead_runs import sweep_run
+from vmlab.lab.process.prepared import plan_of
+from vmlab.lab.process.run_ending import with_leftovers, write_run_end
+from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.lab.process.signals import STOPPING, hold_back, released
+from vmlab.lab.run.run_verdict import Verdict, failure
+from vmlab.model.errors import ExitCode, UsageError, VmlabError
+from vmlab.model.event import CellWithdrawn, CommandReceived, Notice, RunEnded, RunnerFinished, RunStarted
+from vmlab.model.run import Outcome
+from vmlab.plan.terms import Plan
+from vmlab.store.fleet_writer import FleetWriter, Source
+from vmlab.store.reader import RunReader
+
+
+class Controller:
+    """Begins the record, or goes on with that of a controller that was killed, and runs the fleet."""
+
+    def __init__(self, folder: RunFolder, connect: Connect = HostLink.open) -> None:
+        self._folder = folder
+        self._connect = connect
+        self._request: FleetRequest = read_fleet_request(folder)
+        self._plan = plan_of(folder)
+        self._work: asyncio.Task[Verdict] | None = None
+        self._stopped: ExitCode | None = None
+
+    async def run(self) -> Verdict:
+        """Run to the end or to a stop."""
+        writer = self._writer = FleetWriter(self._folder.store)
+        try:
+            book, before = self._record()
+            control = ControlServer(self._folder.control, self._obey)
+            await control.open()
+            try:
+                self._work = asyncio.ensure_future(self._fleet(book, before).run())
+                if self._stopped is not None:
+                    self._work.cancel()
+                verdict = await self._work
+            except asyncio.CancelledError:
+                verdict = Verdict(Outcome.ABORTED, self._stopped or ExitCode.INTERRUPTED, "stopped")
+            except (VmlabError, OSError) as error:
+                verdict = failure(error)
+            finally:
+                await control.close()
+            writer.append(
+                RunnerFinished(outcome=verdict.outcome, exit_code=int(verdict.exit_code), reason=verdict.reason)
+            )
+            return verdict
+        finally:
+            writer.close()
+
+    def _record(self) -> tuple[CellBook, dict[str, Source]]:
+        """What was recorded so far: cells, and the hosts' runs. Begins the record where there is none."""
+        with RunReader(self._folder.store) as reader:
+            events = [event for _, event in reader.events()]
+        if not events:
+            self._begin(self._plan)
+            return CellBook(), {}
+        self._writer.append(Notice(level="warning", text="the controller was gone, and goes on from what is recorded"))
+        withdrawn = Counter(event.cell for event in events if isinstance(event, CellWithdrawn))
+        book = CellBook.of(RunTimeline.of(events), withdrawn.elements())
+        return book, {source.host: source for source in self._writer.sources()}
+
+    def _begin(self, plan: Plan) -> None:
+        writer = self._writer
+        hosts = len(self._request.hosts)
+        writer.append(
+            RunStarted(
+                run=self._folder.id,
+                scenario=plan.scenario.name,
+                size=plan.size,
+                seed=plan.seed,
+                cells=len(plan.cells),
+                expected_seconds=plan.seconds / hosts,
+                order=plan.scenario.order,
+                targets_decide=plan.targets_decide,
+            )
+        )
+        writer.document("scenario", plan.scenario.model_dump_json(by_alias=True))
+        writer.document("scenario.yaml", self._folder.scenario.read_text(encoding="utf-8"))
+        writer.document("request", self._folder.request.read_text(encoding="utf-8"))
+        for note in plan.notes:
+            writer.append(Notice(level="warning", text=note))
+        for absent in plan.absent:
+            writer.append(Notice(level="info", text=str(absent)))
+
+    def _fleet(self, book: CellBook, before: Mapping[str, Source]) -> FleetRun:
+        request = RunRequest.from_json(self._folder.request.read_text(encoding="utf-8"))
+        asked = HostRequest(
+            source=request.source,
+            text=self._folder.scenario.read_text(encoding="utf-8"),
+            overrides=request.overrides.to_json(),
+            cells=[(cell.index, dict(cell.axes), cell.repeat) for cell in self._plan.cells],
+            reconnect=self._request.reconnect,
+            hold=self._request.hold,
+        )
+        fleet = FleetRun(
+            units_of(self._plan.cells, spread=self._request.spread),
+            self._writer,
+            book,
+            before=before,
+            unlike=self._request.unlike,
+            reconnect=self._request.reconnect,
+        )
+        for name, entry in self._request.hosts.items():
+            fleet.add_host(FleetHost(name, entry, asked, self._writer, fleet.on_end, self._connect))
+        return fleet
+
+    async def _obey(self, command: Command) -> Mapping[str, Any]:
+        if isinstance(command, Stop):
+            self.stop(ExitCode.of_signal(command.number), command.origin)
+            return {}
+        if isinstance(command, ListComing):
+            return {"cells": [], "coming": []}
+        raise UsageError("the cells of a fleet's run stay as they are planned")
+
+    def stop(self, code: ExitCode, origin: str) -> None:
+        """Stop, and leave the hosts clean; a second call changes nothing."""
+        if self._stopped is None:
+            self._stopped = code
+            self._writer.append(CommandReceived(command="stop", origin=origin))
+            if self._work is not None:
+                self._work.cancel()
+
+
+async def _run(folder: RunFolder) -> Verdict:
+    controller = Controller(folder)
+    loop = asyncio.get_running_loop()
+    for number in STOPPING:
+        loop.add_signal_handler(number, controller.stop, ExitCode.of_signal(number), signal.Signals(number).name)
+    released()
+    return await controller.run()
+
+
+def carry_out(folder: RunFolder) -> None:
+    """The whole run, to its last event. Always ends with RunEnded, unless killed or the store cannot be written."""
+    # The store is made first, so that viewers and the record find it.
+    FleetWriter(folder.store).close()
+    try:
+        with RuntimeFolder(folder.runtime).held():
+            verdict = asyncio.run(_run(folder))
+    except (VmlabError, OSError) as error:
+        verdict = failure(error)
+    end = RunEnded(outcome=verdict.outcome, exit_code=int(verdict.exit_code), reason=verdict.reason)
+    write_run_end(folder, with_leftovers(end, sweep_run(folder)))
+
+
+def main() -> None:
+    """Entry point of the controller's process."""
+    hold_back()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    folder = RunFolder(sys.argv[1], Path(sys.argv[2]))
+    folder.note_processes(launcher_pid=os.getpid())
+    with contextlib.suppress(KeyboardInterrupt):
+        carry_out(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,336 @@
+"""A host as the controller has it: its line, its own run with held cells, and what comes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from vmlab.fleet.answers import Cleaned, Condition, Done, RawOfCell, Rows, Started
+from vmlab.fleet.hosts_file import HostEntry
+from vmlab.fleet.link import HostLink, HostLost
+from vmlab.fleet.taking import Taking
+from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError
+from vmlab.model.event import CellEnded, CellPlaced, Event, HostJoined, HostProbed, Notice
+from vmlab.store.fleet_writer import FleetWriter, Source
+
+Connect = Callable[[str, HostEntry], Awaitable[HostLink]]
+_WAIT_SECONDS = 1.0
+"""How long the host holds a question for rows that are new."""
+_AGAIN_SECONDS = 0.5
+_PROBE_SECONDS = 900.0
+_STOP_SECONDS = 240.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostRequest:
+    """What a host's own run is asked to be: the scenario, its overrides, and the cells that it must plan.
+
+    `reconnect` is for how many seconds a line that was cut is tried again, `hold` for how many the host's run waits
+    for a further cell.
+    """
+
+    source: str
+    text: str
+    overrides: dict[str, Any]
+    cells: list[tuple[int, dict[str, Any], int]]
+    reconnect: float
+    hold: float
+
+
+class FleetHost:
+    """One host. `join` it, have cells measured, `finish` it; once `gone` says why, it must join anew."""
+
+    def __init__(
+        self,
+        name: str,
+        entry: HostEntry,
+        request: HostRequest,
+        writer: FleetWriter,
+        on_end: Callable[[str, CellEnded], None],
+        connect: Connect = HostLink.open,
+    ) -> None:
+        """`on_end` is called with this host's name and each cell that has ended on it, once it is recorded."""
+        self._on_end = on_end
+        self.name = name
+        self._entry = entry
+        self._request = request
+        self._writer = writer
+        self._connect = connect
+        self._link: HostLink | None = None
+        self._source: Source | None = None
+        self._taking: Taking | None = None
+        self._feeding: asyncio.Task[None] | None = None
+        self._awaited: dict[int, asyncio.Future[CellEnded]] = {}
+        self._finishing = False
+        self._kept = 0.0
+        self.goes_on = False
+        """Whether its run was begun for a controller that was killed since."""
+        self.gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Done once no further cell can be had from it; why, and empty where it finished."""
+
+    async def join(self, before: Source | None = None) -> HostProbed:
+        """Connect, and go on with the run `before` if that still lives, else start one; what the host is.
+
+        Raises HostLost, RefusedError, CommandFailed.
+        """
+        self.gone = asyncio.get_running_loop().create_future()
+        self._finishing = False
+        link = self._link = await self._connect(self.name, self._entry)
+        try:
+            offset = await link.offset()
+            self.goes_on = before is not None and await self._goes_on(link, before)
+            if before is not None and self.goes_on:
+                source = before
+            else:
+                await link.ask(Cleaned, "clean", deadline=_STOP_SECONDS)
+                started = await self._start(link)
+                source = self._writer.add_source(self.name, started.run, offset.wall, offset.mono)
+            self._source = source
+            self._taking = self._new_taking(source)
+            if source is before:
+                # What it said of itself stands before the rows that were taken.
+                first = await _rows(link, source.run, self._taking, events=0)
+                said = (row.event() for row in first.events)
+                self._taking.probed = next((one for one in said if isinstance(one, HostProbed)), None)
+            self._feeding = asyncio.create_task(self._feed())
+            probed = await self._probed()
+        except BaseException:
+            await self.leave()
+            raise
+        self._emit(
+            HostJoined(
+                name=self.name,
+                run=source.run,
+                accelerator=probed.accelerator,
+                facts=probed.host,
+                offset_ms=offset.ahead_ms,
+                uncertainty_ms=offset.uncertainty_ms,
+            )
+        )
+        return probed
+
+    def _new_taking(self, source: Source) -> Taking:
+        return Taking(self._writer, source, self._awaited.__contains__, self._raw)
+
+    async def _goes_on(self, link: HostLink, before: Source) -> bool:
+        """Whether the run `before` still lives and takes cells. One that does not is stopped and taken to its end."""
+        try:
+            rows = await _rows(link, before.run, self._new_taking(before))
+        except UsageError:
+            return False
+        if rows.alive:
+            return True
+        await self._taken_to_end(link, before)
+        return False
+
+    async def _taken_to_end(self, link: HostLink, before: Source) -> None:
+        """Take what the dead run recorded, and remove it there."""
+        self._link = link
+        taking = self._new_taking(before)
+        self._source = before
+        while True:
+            rows = await _rows(link, before.run, taking)
+            for ended in await taking.take(rows):
+                self._heard(ended)
+            if not rows.events and not rows.samples:
+                break
+        await link.ask(Cleaned, "clean", deadline=_STOP_SECONDS)
+        with contextlib.suppress(RefusedError, UsageError, CommandFailed):
+            await link.ask(Done, "forget", run=before.run)
+
+    async def _start(self, link: HostLink) -> Started:
+        request = self._request
+        started = await link.ask(
+            Started,
+            "start",
+            source=request.source,
+            text=request.text,
+            overrides=request.overrides,
+            patience=request.hold,
+            deadline=300.0,
+        )
+        planned = [(cell.index, cell.axes, cell.repeat) for cell in started.cells]
+        if planned != request.cells:
+            await link.ask(Done, "stop", run=started.run, deadline=_STOP_SECONDS)
+            raise RefusedError(f"host {self.name} plans other cells: a point is absent there, or not here")
+        return started
+
+    async def _probed(self) -> HostProbed:
+        assert self._taking is not None
+        end = time.monotonic() + _PROBE_SECONDS
+        while self._taking.probed is None:
+            if self.gone.done():
+                raise CommandFailed(f"host {self.name}: {self.gone.result()}")
+            if time.monotonic() > end:
+                raise CommandFailed(f"host {self.name} was not ready within {_PROBE_SECONDS:.0f} s")
+            await asyncio.sleep(0.05)
+        return self._taking.probed
+
+    def expect(self, cell: int) -> None:
+        """Take what comes of this cell, which was given to the host before."""
+        self._awaited.setdefault(cell, asyncio.get_running_loop().create_future())
+
+    async def measure(self, cell: int) -> CellEnded:
+        """Have a cell measured, and taken with all that belongs to it. Raises HostLost."""
+        if self.gone.done():
+            raise HostLost(self.gone.result() or f"host {self.name} has finished")
+        self.expect(cell)
+        heard = self._awaited[cell]
+        try:
+            await self._released(cell)
+            both: list[asyncio.Future[Any]] = [heard, self.gone]
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if heard.done():
+                return heard.result()
+            raise HostLost(self.gone.result())
+        finally:
+            self._awaited.pop(cell, None)
+
+    async def _released(self, cell: int) -> None:
+        """Release a cell; after a cut, the feed releases it once more when the line is back."""
+        assert self._link is not None and self._source is not None
+        try:
+            await self._link.ask(Done, "release", run=self._source.run, cell=cell, deadline=90.0)
+        except (HostLost, VmlabError) as error:
+            if not isinstance(error, HostLost) and not self.gone.done():
+                # Its run has just ended: the feed says how.
+                await asyncio.wait([self.gone], timeout=30.0)
+
+    async def _raw(self, cell: int) -> RawOfCell:
+        assert self._link is not None and self._source is not None
+        return await self._link.ask(RawOfCell, "raw", run=self._source.run, cell=cell)
+
+    async def _feed(self) -> None:
+        """Take what is recorded, until the run is over or the line stays cut."""
+        assert self._taking is not None and self._source is not None
+        why = ""
+        try:
+            while True:
+                try:
+                    if await self._more():
+                        break
+                except HostLost as error:
+                    why = str(error)
+                    if not await self._reconnected(why):
+                        break
+                    why = ""
+            ended = self._taking.ended
+            if not why and (not self._finishing or ended is None or ended.exit_code == 5):
+                why = "its run ended" + (f": {ended.reason}" if ended is not None and ended.reason else "")
+        except (VmlabError, OSError) as error:
+            why = str(error)
+        if not self.gone.done():
+            self.gone.set_result(why)
+
+    async def _more(self) -> bool:
+        """Take what is new; whether the run is over and all of it was taken."""
+        assert self._taking is not None and self._source is not None and self._link is not None
+        taking = self._taking
+        if time.monotonic() - self._kept > self._request.hold / 4:
+            self._kept = time.monotonic()
+            await self._link.ask(Done, "keep", run=self._source.run)
+        rows = await _rows(self._link, self._source.run, taking, wait=min(_WAIT_SECONDS, self._request.hold / 8))
+        for ended in await taking.take(rows):
+            self._heard(ended)
+        return not rows.alive and not rows.events and not rows.samples
+
+    def _heard(self, ended: CellEnded) -> None:
+        self._on_end(self.name, ended)
+        heard = self._awaited.get(ended.cell)
+        if heard is not None and not heard.done():
+            heard.set_result(ended)
+
+    async def _reconnected(self, why: str) -> bool:
+        """Try to have the line again, for as long as it may be cut."""
+        assert self._source is not None
+        self._emit(Notice(level="warning", text=f"{why}; tried again for {self._request.reconnect:.0f} s"))
+        end = time.monotonic() + self._request.reconnect
+        while time.monotonic() < end:
+            try:
+                async with asyncio.timeout(max(1.0, end - time.monotonic())):
+                    self._link = await self._connect(self.name, self._entry)
+                    for cell in list(self._awaited):
+                        await self._link.ask(Done, "release", run=self._source.run, cell=cell)
+            except (HostLost, CommandFailed, UsageError, TimeoutError):
+                await asyncio.sleep(_AGAIN_SECONDS)
+                continue
+            self._emit(Notice(level="info", text=f"host {self.name} is back, and its run goes on"))
+            return True
+        return False
+
+    def _emit(self, event: Event) -> None:
+        self._writer.append(event)
+
+    def place(self, cell: int) -> None:
+        """Record that a cell is given to this host."""
+        self._emit(CellPlaced(cell=cell, name=self.name))
+
+    async def finish(self, *, stop: bool = False) -> str:
+        """Let its run end, or `stop` it, take what it still records, and remove it there; what is wrong."""
+        if self._source is None or self._link is None or self._feeding is None:
+            return ""
+        self._finishing = True
+        run = self._source.run
+        try:
+            if stop:
+                await self._link.ask(Done, "stop", run=run, deadline=_STOP_SECONDS)
+            else:
+                await self._link.ask(Done, "release", run=run)
+            async with asyncio.timeout(_STOP_SECONDS):
+                why = await asyncio.shield(self.gone)
+            if not why or stop:
+                await self._link.ask(Done, "forget", run=run)
+            return "" if stop else why
+        except (VmlabError, TimeoutError) as error:
+            return str(error) or f"host {self.name} did not end its run within {_STOP_SECONDS:.0f} s"
+        finally:
+            await self.leave()
+
+    async def stop_before(self, before: Source | None) -> None:
+        """Stop the run that it had, if that still lives, and remove it there. Raises HostLost and RefusedError."""
+        if before is None:
+            return
+        link = await self._connect(self.name, self._entry)
+        try:
+            # A machine that has booted may have lost the run, or the run may be damaged: then there is nothing to stop.
+            with contextlib.suppress(UsageError, CommandFailed):
+                await link.ask(Done, "stop", run=before.run, deadline=_STOP_SECONDS)
+                await link.ask(Cleaned, "clean", deadline=_STOP_SECONDS)
+                await link.ask(Done, "forget", run=before.run)
+        finally:
+            await link.close()
+
+    async def leave(self) -> None:
+        """Hang up; its run ends by itself when no further cell is released."""
+        if self._feeding is not None:
+            self._feeding.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._feeding
+            self._feeding = None
+        if self._link is not None:
+            await self._link.close()
+            self._link = None
+
+    @property
+    def source(self) -> Source | None:
+        """Its run, as far as it was taken."""
+        if self._source is None or self._taking is None:
+            return self._source
+        return next((one for one in self._writer.sources() if one.id == self._source.id), None)
+
+
+async def _rows(link: HostLink, run: str, taking: Taking, *, events: int | None = None, wait: float = 0.0) -> Rows:
+    """What is new in a host's run after what was taken of it; of its events, after row `events` where that is given."""
+    seen = taking.seen if events is None else events
+    return await link.ask(
+        Rows, "rows", run=run, events=seen, samples=taking.sample, layouts=taking.last_layout, wait=wait
+    )
+
+
+async def condition_of(link: HostLink) -> Condition:
+    """What a host has; doctor's checks take some seconds."""
+    return await link.ask(Condition, "condition", deadline=180.0)

@@ -1,0 +1,109 @@
+"""Whether the hosts of a fleet are ready: what `vmlab hosts check` shows, and what a run demands before it starts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from vmlab.fleet.answers import Cleaned, Condition
+from vmlab.fleet.clock import ClockOffset
+from vmlab.fleet.fleet_host import Connect, condition_of
+from vmlab.fleet.hosts_file import HostEntry
+from vmlab.fleet.link import HostLink
+from vmlab.model.errors import RefusedError, VmlabError, in_one_line
+from vmlab.model.places import cache_folder
+
+Notice = Callable[[str], object]
+_CLEAN_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostCheck:
+    """What was found of a host; `problem` is why nothing more could be."""
+
+    name: str
+    problem: str = ""
+    condition: Condition | None = None
+    offset: ClockOffset | None = None
+
+    @property
+    def lacks(self) -> list[str]:
+        """Why no run can start there; nothing where it is ready."""
+        if self.condition is None:
+            return [self.problem]
+        wrong = [f"{one.name}: {one.detail}" for one in self.condition.checks if one.required and not one.ok]
+        return [*wrong, *(f"{run} measures there" for run in self.condition.measuring)]
+
+
+async def check_hosts(hosts: Mapping[str, HostEntry], connect: Connect = HostLink.open) -> list[HostCheck]:
+    """Ask all hosts at once."""
+    return list(await asyncio.gather(*(_checked(name, entry, connect) for name, entry in hosts.items())))
+
+
+async def _checked(name: str, entry: HostEntry, connect: Connect) -> HostCheck:
+    try:
+        link = await connect(name, entry)
+        try:
+            # The clocks first: the checks load the host.
+            offset = await link.offset()
+            return HostCheck(name, "", await condition_of(link), offset)
+        finally:
+            await link.close()
+    except (VmlabError, OSError) as error:
+        return HostCheck(name, in_one_line(error))
+
+
+async def demand_ready(
+    hosts: Mapping[str, HostEntry], image: str | None, notice: Notice, connect: Connect = HostLink.open
+) -> None:
+    """Raise RefusedError unless every host can run now; send the image `image` of this host to those that lack it."""
+    found = await check_hosts(hosts, connect)
+    wrong = [f"host {one.name}: {one.lacks[0]}" if one.condition else one.problem for one in found if one.lacks]
+    if wrong:
+        raise RefusedError("; ".join(wrong), remedy="vmlab hosts check")
+    lacking = [one.name for one in found if one.condition is not None and one.condition.image != image]
+    if image is not None and lacking:
+        await send_image({name: hosts[name] for name in lacking}, image, notice, connect)
+
+
+async def send_image(
+    hosts: Mapping[str, HostEntry], image: str, notice: Notice, connect: Connect = HostLink.open
+) -> None:
+    """Send the image that runs start from here to hosts, one file for all of them. Raises RefusedError, HostLost."""
+    from vmlab.guests.image import find
+    from vmlab.guests.image.moving import pack
+
+    here = find()
+    if here is None or here.id != image:
+        raise RefusedError("no image was built yet", remedy="vmlab image build")
+    with TemporaryDirectory(prefix="vmlab-image-", dir=cache_folder()) as place:
+        file = Path(place) / "image"
+        await asyncio.to_thread(pack, here, file)
+        for name, entry in hosts.items():
+            notice(f"image {image} is sent to host {name}")
+            link = await connect(name, entry)
+            try:
+                await link.send_image(image, file)
+            finally:
+                await link.close()
+
+
+async def clean_hosts(
+    hosts: Mapping[str, HostEntry], connect: Connect = HostLink.open
+) -> dict[str, Cleaned | VmlabError | OSError]:
+    """Clean up on all hosts; of each what was done, or why nothing could be."""
+
+    async def cleaned(name: str, entry: HostEntry) -> Cleaned | VmlabError | OSError:
+        try:
+            link = await connect(name, entry)
+            try:
+                return await link.ask(Cleaned, "clean", deadline=_CLEAN_SECONDS)
+            finally:
+                await link.close()
+        except (VmlabError, OSError) as error:
+            return error
+
+    return dict(zip(hosts, await asyncio.gather(*(cleaned(*one) for one in hosts.items())), strict=True))

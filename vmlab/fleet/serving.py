@@ -1,0 +1,252 @@
+"""The end of a fleet's line on the host: takes questions of the controller, one line of JSON each, and answers them.
+
+It is `vmlab hosts serve`, which the controller starts over SSH and which ends with the line. All that it does could be
+done by commands of vmlab; the runs that it starts are ordinary ones, and do not depend on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from vmlab import __version__
+from vmlab.fleet.answers import MOST_ROWS, PROTOCOL
+from vmlab.fleet.host_rows import HostRows
+from vmlab.lab.commands.command_socket import NotListening, send_command
+from vmlab.lab.commands.forced_end import kill_run
+from vmlab.lab.commands.stopping import is_over, stop_run
+from vmlab.lab.process.dead_runs import clean, remove_run
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import ExitCode, UsageError, VmlabError, in_one_line
+
+_LONGEST_QUESTION = 16 * 2**20
+_LISTEN_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+_STOP_SECONDS = 180.0
+_CHUNK = 2**20
+
+Answer = dict[str, Any]
+
+
+class Serving:
+    """Answers questions until standard input ends; several at once, each with the number of its question."""
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write = write
+        self._rows: dict[str, HostRows] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._known: dict[str, Callable[[Answer], Awaitable[Answer]]] = {
+            "hello": self._hello,
+            "clock": self._clock,
+            "condition": self._condition,
+            "start": self._start,
+            "rows": self._more,
+            "raw": self._raw,
+            "release": self._release,
+            "keep": self._keep,
+            "stop": self._stop,
+            "forget": self._forget,
+            "clean": self._clean,
+        }
+
+    async def serve(self, reader: asyncio.StreamReader) -> None:
+        """Take questions until the stream ends."""
+        while line := await reader.readline():
+            task = asyncio.create_task(self._answered(line))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        for task in self._tasks:
+            task.cancel()
+
+    async def _answered(self, line: bytes) -> None:
+        number = None
+        try:
+            question = json.loads(line)
+            number = question["id"]
+            known = self._known.get(question.get("ask"))
+            if known is None:
+                raise UsageError(f"this version of vmlab answers no {str(question.get('ask'))[:40]!r}")
+            answer = {"id": number, "ok": True, "answer": await known(question)}
+        except (VmlabError, OSError) as error:
+            code = error.exit_code if isinstance(error, VmlabError) else ExitCode.FAILED
+            answer = {"id": number, "ok": False, "error": in_one_line(error), "exit_code": int(code)}
+        except (ValueError, KeyError, TypeError) as error:
+            answer = {"id": number, "ok": False, "error": f"no question: {error}", "exit_code": int(ExitCode.USAGE)}
+        self._write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
+
+    async def _hello(self, question: Answer) -> Answer:
+        return {"protocol": PROTOCOL, "vmlab": __version__, "root": os.geteuid() == 0}
+
+    async def _clock(self, question: Answer) -> Answer:
+        return {"wall": time.time(), "mono": time.monotonic()}
+
+    async def _condition(self, question: Answer) -> Answer:
+        return await asyncio.to_thread(_condition)
+
+    async def _start(self, question: Answer) -> Answer:
+        return await asyncio.to_thread(_started, question)
+
+    async def _more(self, question: Answer) -> Answer:
+        run = str(question["run"])
+        rows = self._rows.get(run) or self._rows.setdefault(run, HostRows(_folder(run)))
+        end = time.monotonic() + min(float(question["wait"]), 10.0)
+        while True:
+            found = rows.after(int(question["events"]), int(question["samples"]), int(question["layouts"]), MOST_ROWS)
+            if found["events"] or found["samples"] or not found["alive"] or time.monotonic() > end:
+                return found
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _raw(self, question: Answer) -> Answer:
+        return await asyncio.to_thread(_raw_of, _folder(str(question["run"])), int(question["cell"]))
+
+    async def _release(self, question: Answer) -> Answer:
+        """The runner listens some moments after the run was started."""
+        folder, cell, end = _folder(str(question["run"])), question.get("cell"), time.monotonic() + _LISTEN_SECONDS
+        while True:
+            try:
+                await asyncio.to_thread(send_command, folder.control, "release", cell=cell, origin="fleet")
+                return {"ok": True}
+            except NotListening:
+                if not folder.alive() or time.monotonic() > end:
+                    raise
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _keep(self, question: Answer) -> Answer:
+        """A runner that does not listen yet, or no more, needs none."""
+        folder = _folder(str(question["run"]))
+        with contextlib.suppress(NotListening):
+            await asyncio.to_thread(send_command, folder.control, "keep", origin="fleet")
+        return {"ok": True}
+
+    async def _stop(self, question: Answer) -> Answer:
+        await asyncio.to_thread(_stopped, _folder(str(question["run"])))
+        return {"ok": True}
+
+    async def _forget(self, question: Answer) -> Answer:
+        folder = _folder(str(question["run"]))
+        if (rows := self._rows.pop(folder.id, None)) is not None:
+            rows.close()
+        await asyncio.to_thread(remove_run, folder)
+        return {"ok": True}
+
+    async def _clean(self, question: Answer) -> Answer:
+        swept = await asyncio.to_thread(clean)
+        removed = [f"run {one.run}: {what}" for one in swept for what in one.removed]
+        return {"removed": removed, "left": [what for one in swept for what in one.left]}
+
+
+def _folder(run: str) -> RunFolder:
+    folder = RunFolder.of(run)
+    if "/" in run or not folder.is_own():
+        raise UsageError(f"there is no run {run[:64]} here")
+    return folder
+
+
+def _condition() -> Answer:
+    from vmlab.guests.image import find
+    from vmlab.guests.snapshots import list_snapshots
+    from vmlab.hypervisor.checks import checks
+    from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
+
+    image = find()
+    place = measuring_place()
+    try:
+        measuring = [str(run) for run in others_measuring(place, "")]
+    finally:
+        os.close(place)
+    return {
+        "checks": [{key: asdict(one)[key] for key in ("name", "ok", "required", "detail")} for one in checks()],
+        "image": None if image is None else image.id,
+        "snapshots": len(list_snapshots()),
+        "measuring": measuring,
+    }
+
+
+def _started(question: Answer) -> Answer:
+    """Start the run of the question's scenario, its cells held."""
+    from vmlab.lab.process.launch import start_run
+    from vmlab.lab.process.preflight import check_ready
+    from vmlab.lab.provision.host_support import prepare_run
+    from vmlab.plan.planning import check_fit
+    from vmlab.plan.scenario_file.loading import read
+    from vmlab.plan.terms import Overrides
+
+    check_ready()
+    file = read(Path(str(question["source"])), str(question["text"]))
+    overrides = Overrides.from_json(dict(question["overrides"]))
+    plan, host = prepare_run(file, overrides)
+    check_fit(plan, host)
+    folder = start_run(file, overrides, plan, host, held=float(question["patience"]))
+    cells = [{"index": cell.index, "axes": cell.axes, "repeat": cell.repeat} for cell in plan.cells]
+    return {"run": folder.id, "cells": cells}
+
+
+def _raw_of(folder: RunFolder, cell: int) -> Answer:
+    import zlib
+
+    from vmlab.store.reader import RunReader
+
+    with RunReader(folder.store) as reader:
+        return {
+            "raw": [
+                {
+                    "workload": one.workload,
+                    "tile": one.tile,
+                    "guest": one.guest,
+                    "name": one.name,
+                    "body": base64.b64encode(zlib.compress(one.text.encode("utf-8", "surrogateescape"))).decode(),
+                }
+                for _, one in reader.raw_outputs(cell)
+            ]
+        }
+
+
+def _stopped(folder: RunFolder) -> None:
+    """Stop the run, if it goes on, and return when it is over."""
+    if folder.alive() and not is_over(folder, stop_run(folder, origin="fleet")):
+        kill_run(folder, ExitCode.INTERRUPTED, "it did not stop for the fleet")
+
+
+def _write_all(data: bytes) -> None:
+    while data:
+        data = data[os.write(1, data) :]
+
+
+async def _serve() -> None:
+    reader = asyncio.StreamReader(limit=_LONGEST_QUESTION)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await Serving(_write_all).serve(reader)
+
+
+def serve() -> None:
+    """Answer the controller on standard input and output, until the line ends."""
+    asyncio.run(_serve())
+
+
+def take_image(id: str) -> str:
+    """Keep the image `id`, whose exported file comes on standard input; its id. Raises ImageError."""
+    from tempfile import TemporaryDirectory
+
+    from vmlab.guests.image import catalog
+    from vmlab.guests.image.moving import unpack
+    from vmlab.system.terminal import say
+
+    catalog.images_folder().mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="vmlab-image-", dir=catalog.images_folder().parent) as place:
+        file = Path(place) / "image.vmi"
+        with file.open("wb") as target:
+            while data := sys.stdin.buffer.read(_CHUNK):
+                target.write(data)
+        kept = unpack(file, say).id
+    if kept != id:
+        raise UsageError(f"image {kept} came in the place of {id}")
+    return kept

@@ -1,0 +1,96 @@
+"""How a viewer starts a run of a fleet, or has one go on whose controller was killed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+
+from vmlab.fleet.engine import require_engine
+from vmlab.fleet.request import FleetRequest, is_fleet
+from vmlab.lab.process.prepared import write_request
+from vmlab.lab.process.run_ending import ended
+from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.lab.process.signals import HELD
+from vmlab.model.errors import RefusedError, UsageError
+from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.plan.terms import HostFacts, Overrides, Plan
+from vmlab.store.runs import new_run_id
+
+CONTROLLER = "vmlab.fleet.controller"
+
+
+def demand_fleet_plan(plan: Plan, overrides: Overrides) -> None:
+    """Raise UsageError for what a fleet does not run."""
+    if plan.scenario.until is not None:
+        raise UsageError("a fleet runs a fixed number of repeats; give it, as in --repeats 5")
+    for what, asked in (
+        ("--control", plan.control),
+        ("--loop", plan.loop is not None),
+        ("--asset", bool(overrides.assets)),
+    ):
+        if asked:
+            raise UsageError(f"{what} is for a run on one host")
+    if not plan.cells:
+        raise UsageError("nothing to run: every axis value is marked absent")
+
+
+def start_fleet_run(
+    file: ScenarioFile, overrides: Overrides, plan: Plan, host: HostFacts, request: FleetRequest
+) -> RunFolder:
+    """Start a run that is independent of this process. Raises RefusedError and UsageError."""
+    require_engine()
+    demand_fleet_plan(plan, overrides)
+    folder = RunFolder.of(new_run_id(plan.scenario.name))
+    lock = folder.make()
+    try:
+        seeded = replace(overrides, seed=plan.seed)
+        write_request(folder, RunRequest(folder.id, str(file.path), seeded, plan.seed), file.text, host)
+        request.write(folder)
+        folder.note_processes(launcher_pid=_spawned(folder, lock))
+    finally:
+        os.close(lock)
+    return folder
+
+
+def resume_fleet_run(folder: RunFolder) -> None:
+    """Have a run go on whose controller was killed. Raises UsageError where there is nothing to go on with."""
+    require_engine()
+    if not is_fleet(folder.path) or not folder.is_own():
+        raise UsageError(f"run {folder.id} is none of a fleet that began here")
+    try:
+        lock = folder.take_lock()
+    except BlockingIOError:
+        raise UsageError(f"run {folder.id} is under way; `vmlab attach {folder.id}` follows it") from None
+    try:
+        if ended(folder) is not None:
+            raise UsageError(f"run {folder.id} has ended; `vmlab show {folder.id}` shows it")
+        runtime = RuntimeFolder(folder.runtime)
+        if not runtime.is_own():
+            try:
+                runtime.make(folder.id, folder.path)
+            except OSError as error:
+                raise RefusedError(f"cannot make {folder.runtime}: {error.strerror}") from error
+        folder.note_processes(launcher_pid=_spawned(folder, lock))
+    finally:
+        os.close(lock)
+
+
+def _spawned(folder: RunFolder, lock: int) -> int:
+    """The controller in a session of its own; it holds the run's lock."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    return os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-m", CONTROLLER, folder.id, str(folder.path)],
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(folder.log), flags, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+            (os.POSIX_SPAWN_DUP2, lock, lock),
+        ],
+        setsid=True,
+        setsigmask=HELD,
+        setsigdef=HELD,
+    )

@@ -1,0 +1,115 @@
+"""Takes what a host's own run recorded into the record of the fleet's run, each row once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from vmlab.fleet.answers import Layout, RawOfCell, Rows
+from vmlab.model.errors import CommandFailed
+from vmlab.model.event import (
+    CellEnded,
+    CellsReplanned,
+    CellStarted,
+    CommandReceived,
+    Event,
+    HostProbed,
+    Notice,
+    RepeatsEnded,
+    RunEnded,
+    RunnerFinished,
+    RunStarted,
+)
+from vmlab.model.run import Outcome
+from vmlab.store.fleet_writer import FleetWriter, Source, TakenEvent
+
+_OF_ITS_RUN = (RunStarted, HostProbed, CommandReceived, CellsReplanned, RepeatsEnded, RunnerFinished, RunEnded)
+"""Events of a host's own run that are none of the fleet's."""
+_VALUE_BYTES = 4
+
+
+class Taking:
+    """What is taken of one source. `seen` and `sample` are the last rows so far."""
+
+    def __init__(
+        self,
+        writer: FleetWriter,
+        source: Source,
+        is_placed: Callable[[int], bool],
+        raw: Callable[[int], Awaitable[RawOfCell]],
+    ) -> None:
+        """`is_placed` tells whether a cell was given to this host; `raw` asks for what tools printed in one."""
+        self._writer = writer
+        self._source = source
+        self._is_placed = is_placed
+        self._raw = raw
+        self._layouts: dict[int, tuple[int, int]] = {}
+        self.seen, self.sample = source.seen, source.sample
+        self.probed: HostProbed | None = None
+        self.ended: RunEnded | None = None
+
+    @property
+    def last_layout(self) -> int:
+        """The last layout of samples that is known, by its number there."""
+        return max(self._layouts, default=0)
+
+    async def take(self, rows: Rows) -> list[CellEnded]:
+        """Keep new rows; the cells that have ended with them. Raises StoreError, and CommandFailed for nonsense."""
+        taken: list[TakenEvent] = []
+        for row in rows.events:
+            if row.row <= self.seen:
+                continue
+            event = row.event()
+            if isinstance(event, HostProbed):
+                self.probed = event
+            elif isinstance(event, RunEnded):
+                self.ended = event
+            if event is not None and (kept := self._of_fleet(event)) is not None:
+                raw: Sequence[object] = ()
+                if isinstance(kept, CellEnded):
+                    raw = [one.output() for one in (await self._raw(kept.cell)).raw]
+                taken.append(TakenEvent(row.row, kept, raw))  # type: ignore[arg-type]
+        # Samples first: a cell that has ended then has all of its own.
+        self._take_samples(rows)
+        new = self._writer.take_events(self._source, taken, rows.seen)
+        self.seen = max(self.seen, rows.seen)
+        return [event for event in new if isinstance(event, CellEnded)]
+
+    def _of_fleet(self, event: Event) -> Event | None:
+        """The event as the fleet keeps it; None for one that it does not."""
+        if isinstance(event, _OF_ITS_RUN):
+            return None
+        if (cell := getattr(event, "cell", None)) is not None and not self._is_placed(cell):
+            return None
+        match event:
+            case CellEnded(outcome=Outcome.ABORTED):
+                # Its run breaks off too: the cell is withdrawn then.
+                return None
+            case Notice():
+                return replace(event, text=f"{self._source.host}: {event.text}")
+            case _:
+                return event
+
+    def _take_samples(self, rows: Rows) -> None:
+        for layout in rows.layouts:
+            self._layouts[layout.id] = self._known(layout), _VALUE_BYTES * len(layout.names)
+        new = [one.packed() for one in rows.samples if one.row > self.sample]
+        for one in new:
+            if one.layout not in self._layouts or len(one.body) != self._layouts[one.layout][1]:
+                raise CommandFailed(f"host {self._source.host} sent a sample that has no known layout")
+        if new:
+            self._writer.take_samples(self._source, new, {there: here for there, (here, _) in self._layouts.items()})
+            self.sample = new[-1].id
+
+    def _known(self, layout: Layout) -> int:
+        if len(layout.names) != len(layout.units):
+            raise CommandFailed(f"host {self._source.host} sent a layout of samples that is none")
+        return self._writer.sample_layout(layout.names, layout.units)
+
+
+def unstarted(cell: int, started: CellStarted, reason: str) -> list[Event]:
+    """The record of a cell that no host ran to its end."""
+    return [
+        started,
+        CellEnded(cell=cell, outcome=str(Outcome.ABORTED), reasons=[reason], wall_seconds=None, start_skew_ms=None),
+    ]
