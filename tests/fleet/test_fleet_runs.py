@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections import Counter
+
+import pytest
 
 from tests.fleet.local_hosts import LocalFleet, events_of
 from tests.lab.faked import ROOT
@@ -17,6 +20,9 @@ from vmlab.model.errors import ExitCode
 from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn, HostLeftOut, Notice
 from vmlab.model.run import Outcome
 from vmlab.store.reader import RunReader
+
+of_test_fleet = pytest.mark.skipif("VMLAB_FLEET" not in os.environ, reason="for `make test-fleet`")
+"""Tests that take most of a minute each, of which most is waiting."""
 
 
 def _timeline(folder: RunFolder) -> RunTimeline:
@@ -49,6 +55,7 @@ async def test_each_host_runs_the_cells_of_its_own(fleet: LocalFleet) -> None:
     assert not any(host.records() for host in fleet.hosts.values()), "their own records are removed once they arrived"
 
 
+@pytest.mark.exhaustive
 async def test_blocks_are_placed_whole(fleet: LocalFleet) -> None:
     """Spread: the cells of a repeat are all on one host, and every host has some."""
     folder = fleet.prepared(spread=True, repeats=6)
@@ -77,6 +84,7 @@ async def test_a_killed_runner_has_its_cell_measured_anew(fleet: LocalFleet) -> 
     assert "host hv2 failed" in _texts(folder)
 
 
+@of_test_fleet
 async def test_a_host_that_fails_twice_is_left_out(fleet: LocalFleet) -> None:
     """Its cells are recorded with the reason; the others are measured."""
     fleet.hosts["hv3"].seconds = 60.0
@@ -93,6 +101,7 @@ async def test_a_host_that_fails_twice_is_left_out(fleet: LocalFleet) -> None:
     assert all("hv3 was left out" in reason for (reason,) in reasons)
 
 
+@of_test_fleet
 async def test_a_short_cut_costs_nothing(fleet: LocalFleet) -> None:
     """The host's run goes on meanwhile, and what it recorded is taken afterwards."""
     fleet.hosts["hv1"].seconds = 1.5
@@ -109,6 +118,7 @@ async def test_a_short_cut_costs_nothing(fleet: LocalFleet) -> None:
     assert "hv1 is back" in _texts(folder)
 
 
+@of_test_fleet
 async def test_a_block_goes_whole_to_another_host(fleet: LocalFleet) -> None:
     """Spread: where a host is lost in the middle of a block, all cells of the block count from one other host."""
     fleet.hosts["hv1"].seconds = 1.0
@@ -127,6 +137,7 @@ async def test_a_block_goes_whole_to_another_host(fleet: LocalFleet) -> None:
     assert all(len(one) == 1 and "hv1" not in one for one in hosts.values()), hosts
 
 
+@of_test_fleet
 async def test_a_stop_ends_the_runs_of_all_hosts(fleet: LocalFleet) -> None:
     """What is under way is aborted, and no host has a run left."""
     for host in fleet.hosts.values():
@@ -142,6 +153,7 @@ async def test_a_stop_ends_the_runs_of_all_hosts(fleet: LocalFleet) -> None:
     assert not any(host.records() for host in fleet.hosts.values())
 
 
+@of_test_fleet
 async def test_another_controller_goes_on(fleet: LocalFleet) -> None:
     """A killed controller leaves the hosts' runs waiting; the next one takes up each cell where it is."""
     folder = fleet.prepared()
@@ -158,6 +170,7 @@ async def test_another_controller_goes_on(fleet: LocalFleet) -> None:
     assert Counter(event.cell for event in events if isinstance(event, CellStarted)).most_common(1)[0][1] == 1
 
 
+@of_test_fleet
 async def test_a_host_whose_run_has_ended_meanwhile_begins_another(fleet: LocalFleet) -> None:
     """What it had ended is taken from there, what it had not is measured anew."""
     folder = fleet.prepared(hold=3.0)
