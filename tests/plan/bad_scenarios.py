@@ -61,7 +61,7 @@ BAD = [
         "a key of a workload as an axis",
         "axes: {files: [1, 2]}",
         ":7:8: axis files: needs `values` and `sets`, as in files: {values: […], sets: workloads.copy.files} "
-        "(axes without `sets` are tiles, vcpus, memory, disk, queues, cpu_shares, cpu_quota, cache, "
+        "(axes without `sets` are tiles, host, vcpus, memory, disk, queues, cpu_shares, cpu_quota, cache, "
         "boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, network, bandwidth, "
         "host.ksm, host.thp, host.read_ahead)",
     ),
@@ -367,7 +367,7 @@ BAD = [
         "unknown axis",
         "axes: {colour: [red]}",
         ":7:8: axis colour: needs `values` and `sets`, as in colour: {values: […], sets: workloads.NAME.KEY} "
-        "(axes without `sets` are tiles, vcpus, memory, disk, queues, cpu_shares, cpu_quota, cache, "
+        "(axes without `sets` are tiles, host, vcpus, memory, disk, queues, cpu_shares, cpu_quota, cache, "
         "boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, network, bandwidth, "
         "host.ksm, host.thp, host.read_ahead)",
     ),

@@ -274,7 +274,7 @@ def test_several_runs_are_set_against_the_first(tmp_path: Path) -> None:
     root = parsed(*runs)
     assert words(root, "//h1")[0] == "before against after"
     first = words(root, "//div[@class='answer']/p")[0]
-    begin = "after against before at cache none, tiles 1: total wall clock 120.0 s against 120.0 s; +0.0 %: one"
+    begin = "after against before at cache none, tiles 1: total wall clock 120.0 s against 120.0 s; +0.0 %, one"
     assert first.startswith(begin)
     assert markdown_report(runs).startswith(b"# before against after\n")
 

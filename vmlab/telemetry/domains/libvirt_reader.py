@@ -1,6 +1,6 @@
 """The one way to the host's own libvirt: a connection that is opened read-only, and the few calls that only read.
 
-Imports libvirt late and by name: it is an extra, and neither the console nor `top` needs it where no libvirt runs.
+Imports libvirt late: it is an extra, and neither the console nor `top` needs it where no libvirt runs.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +19,12 @@ CONNECTION_CALLS = frozenset({"getAllDomainStats", "close", "isAlive"})
 """What is called on a connection; a test holds every call of this package against these two lists."""
 DOMAIN_CALLS = frozenset({"name", "UUIDString", "XMLDesc"})
 """What is called on a domain."""
+
+
+def _libvirt() -> Any:
+    import libvirt
+
+    return libvirt
 
 
 class DomainStats(NamedTuple):
@@ -53,7 +58,7 @@ class LibvirtReader:
     def __init__(self, uri: str = SYSTEM, run: Path = Path("/run"), load: Callable[[], Any] | None = None) -> None:
         self._uri = uri
         self._run = run
-        self._load = load or (lambda: import_module("libvirt"))
+        self._load = load or _libvirt
         self._opening = threading.Lock()
         self._connection: OnlyReading | None = None
         self._tried_at = -_AGAIN_SECONDS
