@@ -13,7 +13,7 @@ from tests.waiting import until
 from vmlab.analysis.record.fleet_hosts import common_facts, decisive, differences
 from vmlab.fleet.clock import RoundTrip, offset_of
 from vmlab.fleet.engine import Engine
-from vmlab.fleet.units import CellBook, units_of
+from vmlab.fleet.placed_units import CellBook, units_of
 from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn
 from vmlab.model.run import Outcome
 from vmlab.model.sample import SampleNames

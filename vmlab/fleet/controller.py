@@ -20,8 +20,8 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.fleet.fleet_host import Connect, FleetHost, HostRequest
 from vmlab.fleet.fleet_run import FleetRun
 from vmlab.fleet.link import HostLink
+from vmlab.fleet.placed_units import CellBook, units_of
 from vmlab.fleet.request import FleetRequest, read_fleet_request
-from vmlab.fleet.units import CellBook, units_of
 from vmlab.lab.commands.command_server import Command, ControlServer, ListComing, Stop
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.prepared import plan_of

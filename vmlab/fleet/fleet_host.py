@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from vmlab.fleet.answers import Cleaned, Condition, Done, RawOfCell, Rows, Started
+from vmlab.fleet.host_answers import Cleaned, Condition, Done, RawOfCell, Rows, Started
 from vmlab.fleet.hosts_file import HostEntry
 from vmlab.fleet.link import HostLink, HostLost
 from vmlab.fleet.taking import Taking

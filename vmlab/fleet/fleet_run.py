@@ -12,8 +12,8 @@ from vmlab.analysis.record.fleet_hosts import common_facts, decisive, difference
 from vmlab.fleet.engine import Engine
 from vmlab.fleet.fleet_host import FleetHost
 from vmlab.fleet.link import HostLost
+from vmlab.fleet.placed_units import CellBook, Unit
 from vmlab.fleet.taking import unstarted
-from vmlab.fleet.units import CellBook, Unit
 from vmlab.lab.run.run_verdict import CODES, Verdict, counted
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import ExitCode, StoreError, VmlabError, in_one_line

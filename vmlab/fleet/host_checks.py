@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from vmlab.fleet.answers import Cleaned, Condition
 from vmlab.fleet.clock import ClockOffset
 from vmlab.fleet.fleet_host import Connect, condition_of
+from vmlab.fleet.host_answers import Cleaned, Condition
 from vmlab.fleet.hosts_file import HostEntry
 from vmlab.fleet.link import HostLink
 from vmlab.model.errors import RefusedError, VmlabError, in_one_line

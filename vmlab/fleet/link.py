@@ -15,8 +15,8 @@ import asyncssh
 from pydantic import BaseModel, ValidationError
 
 from vmlab import __version__
-from vmlab.fleet.answers import LONGEST_LINE, PROTOCOL, Clocks, Hello, Kept
 from vmlab.fleet.clock import ROUNDS, ClockOffset, RoundTrip, offset_of
+from vmlab.fleet.host_answers import LONGEST_LINE, PROTOCOL, Clocks, Hello, Kept
 from vmlab.fleet.hosts_file import HostEntry
 from vmlab.model.errors import CommandFailed, ExitCode, RefusedError, UsageError, VmlabError
 

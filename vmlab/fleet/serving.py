@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from vmlab import __version__
-from vmlab.fleet.answers import MOST_ROWS, PROTOCOL
-from vmlab.fleet.host_rows import HostRows
+from vmlab.fleet.fetched_rows import HostRows
+from vmlab.fleet.host_answers import MOST_ROWS, PROTOCOL
 from vmlab.lab.commands.command_socket import NotListening, send_command
 from vmlab.lab.commands.forced_end import kill_run
 from vmlab.lab.commands.stopping import is_over, stop_run

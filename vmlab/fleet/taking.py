@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from vmlab.fleet.answers import Layout, RawOfCell, Rows
+from vmlab.fleet.host_answers import Layout, RawOfCell, Rows
 from vmlab.model.errors import CommandFailed
 from vmlab.model.event import (
     CellEnded,

@@ -12,7 +12,7 @@ import libvirt
 import pytest
 
 import vmlab.telemetry.domains
-from vmlab.telemetry.domains.domain_xml import domain_of_xml
+from vmlab.telemetry.domains.domain_definition import domain_of_xml
 from vmlab.telemetry.domains.libvirt_reader import CONNECTION_CALLS, DOMAIN_CALLS, LibvirtReader, OnlyReading
 
 TEST = "test:///default"

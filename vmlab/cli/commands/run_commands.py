@@ -93,7 +93,7 @@ def _started_on_fleet(
     unlike: bool,
 ) -> RunFolder:
     # Imported late: it loads SSH, which most runs are started without.
-    from vmlab.cli.fleet_run import started_on_fleet
+    from vmlab.cli.fleet_start import started_on_fleet
 
     with interrupted.obeyed():
         return started_on_fleet(file, overrides, spread=spread, unlike=unlike)

@@ -61,7 +61,7 @@ def _clean_hosts(names: Sequence[str], as_json: bool) -> ExitCode:
     # Imported late: they load SSH.
     import asyncio
 
-    from vmlab.fleet.answers import Cleaned
+    from vmlab.fleet.host_answers import Cleaned
     from vmlab.fleet.host_checks import clean_hosts
     from vmlab.fleet.hosts_file import chosen_hosts
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from vmlab.model.domain import Domain
+from vmlab.telemetry.domains.domain_definition import domain_of_xml
 from vmlab.telemetry.domains.domain_rates import (
     METRICS,
     OF_DISK,
@@ -19,7 +20,6 @@ from vmlab.telemetry.domains.domain_rates import (
     process_rates,
     unseen_process_rates,
 )
-from vmlab.telemetry.domains.domain_xml import domain_of_xml
 from vmlab.telemetry.domains.libvirt_reader import DomainStats, LibvirtReader
 from vmlab.telemetry.domains.open_disks import OpenFile, with_open_files
 from vmlab.telemetry.domains.qemu_processes import ProcessCounters, QemuProcess, QemuProcesses
