@@ -49,9 +49,7 @@ async def test_what_cannot_be_used_now_is_grey_under_its_reason_and_has_all_of_i
         reasons = {one.why for one in keys if one.why}
         reason = f"{NOT_NOW}no run is going on; press 2 to start one"
         for width in (76, 140):
-            assert " ".join(text_of(keys, width, 22).split()).count(NOT_NOW) == len(
-                {one.why for one in keys if one.why}
-            )
+            assert " ".join(text_of(keys, width, 22).split()).count(NOT_NOW) == len(reasons)
         tones = {text: tone for line in help_lines(keys, 140, 44) for text, tone in line}
         assert tones[reason] == "title"
         assert tones["Stop: Ask whether to stop the run that is shown"] == "quiet"
