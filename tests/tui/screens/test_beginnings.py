@@ -75,7 +75,7 @@ async def test_nothing_starts_before_the_plan_of_what_is_chosen_is_made(
     may_go_on = threading.Event()
 
     def slowly(name: str, overrides: object) -> Planned:
-        if name == "tile":
+        if name == "cpu-priority":
             may_go_on.wait(60)
         return planned(name, overrides)  # type: ignore[arg-type]
 
@@ -89,7 +89,7 @@ async def test_nothing_starts_before_the_plan_of_what_is_chosen_is_made(
         assert started == []
         may_go_on.set()
         await until(lambda: started, "what was chosen starts when its plan is made")
-        assert started == ["tile"]
+        assert started == ["cpu-priority"]
 
 
 async def test_a_scenario_file_of_ones_own_is_planned(
