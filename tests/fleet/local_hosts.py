@@ -51,6 +51,13 @@ class _Pipe:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
 
+    async def end(self) -> None:
+        """Cut it, and wait until its process and its pipes are gone."""
+        if self.process.returncode is None:
+            self.abort()
+        # Reads what is left of its output, without which the transport stays open.
+        await asyncio.wait_for(self.process.communicate(), 30)
+
 
 @dataclass
 class LocalHost(Home):
@@ -82,6 +89,11 @@ class LocalHost(Home):
     def cut(self) -> None:
         """Cut its line."""
         self.lines[-1].abort()
+
+    async def hang_up(self) -> None:
+        """End what is left of its lines while there is a loop to do it in."""
+        for line in self.lines:
+            await line.end()
 
     def kill_runner(self) -> None:
         """Kill the runner of its newest run."""

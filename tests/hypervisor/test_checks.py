@@ -24,7 +24,16 @@ def test_everything_required_has_a_remedy() -> None:
     assert all(check.remedy for check in found if check.required)
     assert len({check.name for check in found}) == len(found)
     optional = {"KVM", "KSM", "RAPL", "CPU speed", "cgroups", "host.ksm", "host.thp", "host.read_ahead"}
-    optional |= {"host.disk", "host.cpus", "host.memory", "pyfuse3", "matplotlib", "pyarrow", "textual-serve"}
+    optional |= {
+        "host.disk",
+        "host.cpus",
+        "host.memory",
+        "pyfuse3",
+        "matplotlib",
+        "pyarrow",
+        "textual-serve",
+        "distributed",
+    }
     assert optional == {check.name for check in found if not check.required}
 
 
