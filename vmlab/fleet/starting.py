@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import replace
 
 from vmlab.fleet.engine import require_engine
 from vmlab.fleet.request import FleetRequest, is_fleet
+from vmlab.lab.process.launch import spawn_detached
 from vmlab.lab.process.prepared import write_request
 from vmlab.lab.process.run_ending import ended
 from vmlab.lab.process.run_folder import RunFolder, RunRequest
 from vmlab.lab.process.runtime_folder import RuntimeFolder
-from vmlab.lab.process.signals import HELD
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import HostFacts, Overrides, Plan
@@ -48,7 +47,7 @@ def start_fleet_run(
         seeded = replace(overrides, seed=plan.seed)
         write_request(folder, RunRequest(folder.id, str(file.path), seeded, plan.seed), file.text, host)
         request.write(folder)
-        folder.note_processes(launcher_pid=_spawned(folder, lock))
+        folder.note_processes(launcher_pid=spawn_detached(CONTROLLER, folder, kept=(lock,)))
     finally:
         os.close(lock)
     return folder
@@ -72,25 +71,6 @@ def resume_fleet_run(folder: RunFolder) -> None:
                 runtime.make(folder.id, folder.path)
             except OSError as error:
                 raise RefusedError(f"cannot make {folder.runtime}: {error.strerror}") from error
-        folder.note_processes(launcher_pid=_spawned(folder, lock))
+        folder.note_processes(launcher_pid=spawn_detached(CONTROLLER, folder, kept=(lock,)))
     finally:
         os.close(lock)
-
-
-def _spawned(folder: RunFolder, lock: int) -> int:
-    """The controller in a session of its own; it holds the run's lock."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    return os.posix_spawn(
-        sys.executable,
-        [sys.executable, "-m", CONTROLLER, folder.id, str(folder.path)],
-        os.environ,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, str(folder.log), flags, 0o600),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-            (os.POSIX_SPAWN_DUP2, lock, lock),
-        ],
-        setsid=True,
-        setsigmask=HELD,
-        setsigdef=HELD,
-    )

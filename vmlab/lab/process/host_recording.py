@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
+from vmlab.lab.process.launch import spawn_detached
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.process.signals import HELD
 from vmlab.model.errors import RefusedError, in_one_line
 from vmlab.store.life import RECORDER
 from vmlab.store.runs import new_run_id
@@ -56,28 +54,8 @@ def start_recording(request: RecordingRequest) -> RunFolder:
     except OSError as error:
         raise RefusedError(f"cannot write {in_one_line(error)}") from error
     try:
-        pid = _spawn(folder, lock, request)
+        pid = spawn_detached(_PROGRAM, folder, str(lock), request.to_json(), kept=(lock,))
         folder.note_processes(launcher_pid=pid, **{RECORDER: pid})
     finally:
         os.close(lock)
     return folder
-
-
-def _spawn(folder: RunFolder, lock: int, request: RecordingRequest) -> int:
-    """In a session of its own, so that neither Ctrl-C nor a closed terminal reaches it."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    return os.posix_spawn(
-        sys.executable,
-        [sys.executable, "-m", _PROGRAM, folder.id, str(Path(folder.path).absolute()), str(lock), request.to_json()],
-        os.environ,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, str(folder.log), flags, 0o600),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-            # The descriptor is duplicated onto itself in the child, so that no other process inherits it.
-            (os.POSIX_SPAWN_DUP2, lock, lock),
-        ],
-        setsid=True,
-        setsigmask=HELD,
-        setsigdef=HELD,
-    )

@@ -80,21 +80,28 @@ def _require_pools(plan: Plan) -> None:
 
 
 def spawn_launcher(folder: RunFolder, lock: int, measuring: int) -> int:
-    """The launcher in a session of its own, so that neither Ctrl-C nor a closed terminal reaches it.
+    """Start the launcher; the id of its process."""
+    return spawn_detached(LAUNCHER, folder, str(lock), str(measuring), kept=(lock, measuring))
 
-    Signals to it wait until it is ready for them.
+
+def spawn_detached(program: str, folder: RunFolder, *words: str, kept: tuple[int, ...]) -> int:
+    """Start a module with the run's id, its folder and `words`, in a session of its own: neither Ctrl-C nor a closed
+    terminal reaches it. The id of its process.
+
+    Signals to it wait until it is ready for them. It has the descriptors `kept` under the same numbers, and writes to
+    the run's log.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     return os.posix_spawn(
         sys.executable,
-        [sys.executable, "-m", LAUNCHER, folder.id, str(folder.path), str(lock), str(measuring)],
+        [sys.executable, "-m", program, folder.id, str(folder.path), *words],
         os.environ,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(folder.log), flags, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
             # The descriptor is duplicated onto itself in the child, so that no other process inherits it.
-            *((os.POSIX_SPAWN_DUP2, kept, kept) for kept in (lock, measuring)),
+            *((os.POSIX_SPAWN_DUP2, one, one) for one in kept),
         ],
         setsid=True,
         setsigmask=HELD,

@@ -122,7 +122,7 @@ class Trials:
         self._concurrent = concurrent
         self.results: list[Result] = []
         self.folder: RunFolder | None = None
-        self._snapshots: dict[str, SnapshotMade] = {}
+        self._snapshots: set[str] = set()
         self._timeline = RunTimeline()
 
     def add(self, result: Result) -> None:
@@ -181,7 +181,7 @@ class Trials:
     def _take(self, folder: RunFolder, event: Event, trace: CounterTrace) -> None:
         match event:
             case SnapshotMade():
-                self._snapshots[event.snapshot] = event
+                self._snapshots.add(event.snapshot)
                 self._note(BOOTED, WORKS, f"{event.seconds:.1f} s, {self._accelerator()}")
             case CellEnded() if event.cell == MEASURED:
                 self._judge_measured(folder, self._timeline.cells[event.cell], trace)
