@@ -29,7 +29,7 @@ _WIDTH = max(map(len, TRIALS))
 def selftest(bundle: Path | None, host_names: bool, yes: bool, concurrent: bool, as_json: bool) -> None:
     """Try on a small guest what a run needs: boot, freeze, restore, prove and switch a cache mode, record, kill, clear.
 
-    Takes about two minutes, some more where the guest image is missing. Each line says what works, what fails, and
+    Takes one to two minutes, more where the guest image is missing. Each line says what works, what fails, and
     what is not here or was not tried, with the reason. Exit code 1 if something fails, 3 if something that runs need is
     not here.
     """
