@@ -9,14 +9,14 @@ import json
 import shlex
 import time
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import asyncssh
 from pydantic import BaseModel, ValidationError
 
 from vmlab import __version__
 from vmlab.fleet.clock import ROUNDS, ClockOffset, RoundTrip, offset_of
-from vmlab.fleet.host_answers import LONGEST_LINE, PROTOCOL, Clocks, Hello, Kept
+from vmlab.fleet.host_answers import LONGEST_LINE, PROTOCOL, Clocks, Hello
 from vmlab.fleet.hosts_file import HostEntry
 from vmlab.model.errors import CommandFailed, ExitCode, RefusedError, UsageError, VmlabError
 from vmlab.model.visible import visible_line
@@ -125,7 +125,8 @@ class HostLink:
         if done.returncode != 0:
             said = done.stderr.decode("utf-8", "replace") if isinstance(done.stderr, bytes) else ""
             raise CommandFailed(f"host {self.name} did not keep the image: {said.strip()[-300:]}")
-        Kept(image=id)
+        if done.stdout is None or bytes(cast(bytes, done.stdout)).strip() != id.encode():
+            raise CommandFailed(f"host {self.name} did not say that it kept image {id}")
 
     async def _hear(self) -> None:
         why = f"host {self.name}: the line was cut"
