@@ -10,7 +10,7 @@ import pytest
 
 from tests.plan.bad_scenarios import GOOD
 from tests.plan.test_planning import HOST, PRIMES
-from vmlab.analysis.comparison.noise_of_control import with_enough_repeats
+from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.model.errors import ScenarioError, UsageError
 from vmlab.model.run import AxisValue

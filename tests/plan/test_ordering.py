@@ -74,13 +74,22 @@ def test_a_warm_up_is_the_first_cell_once_more_and_ahead() -> None:
 def test_until_plans_all_repeats_that_there_may_be() -> None:
     made = plan(f"{SIX}until: 2 %\n")
     assert made.scenario.until is not None
-    assert made.scenario.until.model_dump() == {"spread": 2.0, "at_least": 5, "at_most": 20}
+    assert made.scenario.until.model_dump() == {"spread": 2.0, "looks": None, "at_least": 5, "at_most": 20}
     assert (len(made.cells_at_least), len(made.cells)) == (30, 120)
     text = plan_text(made, HOST)
     assert "cells    30 to 120 (repeats go on until every figure is known to ± 2 %, 5 to 20), one after another" in text
     body = plan_document(made, HOST, None)["plan"]
-    assert body["until"] == {"spread_percent": 2.0, "at_least": 5, "at_most": 20}
+    assert body["until"] == {"spread_percent": 2.0, "looks": None, "at_least": 5, "at_most": 20}
     assert (body["cells_at_least"], len(body["cells"]), body["order"]) == (30, 120, "random")
+
+
+def test_looks_are_the_bounds_of_the_repeats() -> None:
+    made = plan(f"{SIX}until: {{looks: [2, 3, 4]}}\n")
+    assert (len(made.cells_at_least), len(made.cells)) == (12, 24)
+    words = "cells    12 to 24 (repeats go on until every claim has an answer, looked at after 2, 3, 4), one after"
+    assert words in plan_text(made, HOST)
+    until = plan_document(made, HOST, None)["plan"]["until"]
+    assert until == {"spread_percent": None, "looks": [2, 3, 4], "at_least": 2, "at_most": 4}
 
 
 def test_a_number_of_repeats_and_a_spread_take_each_others_place() -> None:
@@ -102,6 +111,11 @@ def test_a_number_of_repeats_and_a_spread_take_each_others_place() -> None:
         ("until: 2", ":8:1: until.spread: needs a number of percent, such as 25 %, not 2"),
         ("until: 0 %", ":8:1: until.spread: must be more than 0 %, not '0 %'"),
         ("until: {spread: 2 %, at_least: 9, at_most: 8}", ":8:8: until: needs `at_least` no greater than `at_most`"),
+        ("until: {spread: 2 %, looks: [3]}", ":8:8: until: needs `spread` or `looks`, and not both"),
+        ("until: {at_most: 9}", ":8:8: until: needs `spread` or `looks`, and not both"),
+        ("until: {looks: [7, 7]}", ":8:8: until: needs numbers of `looks` that rise"),
+        ("until: {looks: [7, 9], at_most: 8}", ":8:8: until: has `at_least` and `at_most` by its `looks`: leave them"),
+        ("until: {looks: [2, 3, 4, 5]}", ":8:16: until.looks: "),
         ("until: {spread: 2 %, most: 8}", ":8:22: unknown key 'most' in until; did you mean 'at_most'?"),
         ("order: backwards", ":8:8: order: must be 'random' or 'as written', not 'backwards'"),
         ("warm_up: 2", ":8:10: warm_up: needs true or false, not 2"),

@@ -8,9 +8,10 @@ import pytest
 
 from tests.plan.test_planning import HOST
 from tests.plan.test_points import GUESTS
-from vmlab.analysis.comparison.repeats_needed import repeats_needed
+from vmlab.analysis.comparison.repeats_needed import repeats_needed, with_enough_repeats
 from vmlab.cli.main import command_line
 from vmlab.cli.plan_text import plan_document, plan_text
+from vmlab.model.errors import UsageError
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load, read
 from vmlab.plan.terms import Overrides, Plan
@@ -68,3 +69,33 @@ def test_claims_have_a_number_of_their_own(name: str, capsys: pytest.CaptureFixt
     assert command_line(["show", name, "--reference"]) == 0
     shown = capsys.readouterr().out
     assert [int(part.split()[0]) for part in shown.split("an answer takes ")[1:]] == list(needed.claims)
+
+
+def test_repeats_for_claims_are_looked_at_three_times_and_leave_out_what_no_claim_names() -> None:
+    file = load("cpu-overhead")
+    overrides = with_enough_repeats(Overrides(size="smoke", repeats="claims"), file.scenario)
+    made = make_plan(file, overrides, HOST)
+    assert file.scenario.reference is not None
+    # By hand: n repeats that agree have a p of 2 / 2^n, at a third of 5 % over as many comparisons.
+    first = _least(3 * max(claim.comparisons for claim in file.scenario.reference.claims))
+    assert overrides.looks == (first, -(-3 * first // 2), 2 * first)
+    assert made.cells_at_least[-1].repeat == first
+    assert made.cells[-1].repeat == 2 * first
+    claimed = {(cell.axes["setup"], cell.axes["threads"]) for cell in made.cells}
+    every = {
+        (cell.axes["setup"], cell.axes["threads"]) for cell in make_plan(file, Overrides(size="smoke"), HOST).cells
+    }
+    assert {setup for setup, _ in claimed} == {"node", "vm"}
+    assert claimed < every
+
+
+@pytest.mark.parametrize(
+    ("overrides", "why"),
+    [
+        (Overrides(repeats="claims", control=True), "--repeats claims: a control run answers no claims"),
+        (Overrides(repeats="claims"), "--repeats claims: cache-modes has no claims"),
+    ],
+)
+def test_repeats_for_claims_are_refused_where_there_is_nothing_to_answer(overrides: Overrides, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        with_enough_repeats(overrides, load("cache-modes").scenario)

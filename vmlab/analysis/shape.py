@@ -55,9 +55,13 @@ class BesideDocument(TypedDict):
 
 
 class UntilDocument(TypedDict):
-    """The spread up to which a run is repeated, and what came of it: None while it is not known."""
+    """What a run is repeated up to, a spread or answers to its claims, and what came of it: None while it is not known.
 
-    spread_percent: float
+    `looks` are the numbers of repeats after which the claims are looked at; one of the two is None.
+    """
+
+    spread_percent: float | None
+    looks: list[int] | None
     at_least: int
     at_most: int
     repeats: int | None

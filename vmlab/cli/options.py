@@ -47,6 +47,13 @@ def cache_modes(ctx: click.Context, param: click.Parameter, value: str | None) -
     return modes
 
 
+class _Repeats(click.IntRange):
+    """A number of repeats, or the word that stands for those which the scenario's claims take."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == "claims" else super().convert(value, param, ctx)
+
+
 def loop_seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     """``10min`` to seconds. Raises BadParameter for anything else, and for what is too long."""
     if value is None:
@@ -83,7 +90,12 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "--cache": click.option(
         "--cache", metavar="MODES", callback=cache_modes, help="Cache modes, such as none,writeback."
     ),
-    "--repeats": click.option("--repeats", type=click.IntRange(1, 1000), metavar="N", help="Repeats of every cell."),
+    "--repeats": click.option(
+        "--repeats",
+        type=_Repeats(1, 1000),
+        metavar="N|claims",
+        help="Repeats of every cell; claims: as many as the publication's claims take, cells that they name alone.",
+    ),
     "--set": click.option(
         "--set", "sets", multiple=True, metavar="PATH=VALUE", help="Override a value: workloads.web.requests=500."
     ),

@@ -87,7 +87,8 @@ def _detectable(finds: Detectable) -> dict[str, Any]:
 
 
 def _until(until: Until) -> dict[str, Any]:
-    return {"spread_percent": until.spread, "at_least": until.at_least, "at_most": until.at_most}
+    looks = None if until.looks is None else list(until.looks)
+    return {"spread_percent": until.spread, "looks": looks, "at_least": until.at_least, "at_most": until.at_most}
 
 
 def _cell(cell: CellPlan, host: HostFacts) -> dict[str, Any]:
@@ -189,7 +190,12 @@ def _count(plan: Plan) -> str:
     until = plan.scenario.until
     if until is None:
         return str(len(plan.cells))
-    wanted = f"repeats go on until every figure is known to ± {until.spread:g} %, {until.at_least} to {until.at_most}"
+    if until.looks is not None:
+        wanted = f"repeats go on until every claim has an answer, looked at after {', '.join(map(str, until.looks))}"
+    else:
+        wanted = (
+            f"repeats go on until every figure is known to ± {until.spread:g} %, {until.at_least} to {until.at_most}"
+        )
     return f"{len(plan.cells_at_least)} to {len(plan.cells)} ({wanted})"
 
 

@@ -18,6 +18,8 @@ SWITCHABLE: tuple[CacheMode, ...] = ("none", "writeback")
 
 RUN_TIME: Final = "run_time"
 """The metric that every workload has, in seconds."""
+MOST_LOOKS = 3
+"""How often a run's claims may be looked at while it goes on."""
 OF_HOST: Final = "host"
 """In place of a size, for a recording of the host and its own guests, which has no workloads."""
 RUNNING = "running"

@@ -114,7 +114,9 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
         document = _apply_axis(
             document, HOST_PLACE, list(overrides.hosts), Origin(option=_typed("--hosts", overrides.hosts))
         )
-    if overrides.repeats is not None:
+    if overrides.looks is not None:
+        document = _set_plain(document, "until", {"looks": list(overrides.looks)}, Origin(option="--repeats claims"))
+    if isinstance(overrides.repeats, int):
         document = _set_plain(document, "repeats", overrides.repeats, Origin(option="--repeats"))
     if overrides.loop is not None:
         document = _once(document)

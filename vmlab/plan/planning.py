@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from vmlab.model.errors import UsageError
 from vmlab.model.names import HOST_PLACE, guest_key
 from vmlab.model.run import AxisValue
+from vmlab.model.scenarios.reference import Claim, claims_name
 from vmlab.model.scenarios.scenario import Guest, Scenario
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import format_bytes, format_seconds
@@ -67,7 +68,8 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
     axes = without_lacking(placed, host)
     if overrides.control:
         scenario, axes = controlled(document, scenario, axes, overrides.least_repeats)
-    cells = _cells(document, scenario, axes, host, cold=scenario.provision == "cold")
+    named = None if overrides.looks is None or file.scenario.reference is None else file.scenario.reference.claims
+    cells = _cells(document, scenario, axes, host, named)
     if axes == placed and not _is_narrowed(document, scenario):
         document.raise_problems(list(check_given(scenario, cells)))
     cells = cells if overrides.loop is None else looped(cells, overrides)
@@ -106,10 +108,13 @@ def _only_point(scenario: Scenario) -> dict[str, list[AxisValue]]:
 
 
 def _cells(
-    document: Document, scenario: Scenario, axes: list[PlacedAxis], host: HostFacts, *, cold: bool
+    document: Document, scenario: Scenario, axes: list[PlacedAxis], host: HostFacts, named: Sequence[Claim] | None
 ) -> tuple[CellPlan, ...]:
+    """All cells, or with claims those that they have `named`."""
     host = replace(host, cpus=scenario.host.cpus or host.cpus)
-    once = [_cell(point, host, cold=cold) for point in points(document, axes)]
+    cold = scenario.provision == "cold"
+    chosen = (one for one in points(document, axes) if named is None or claims_name(named, one.values))
+    once = [_cell(point, host, cold=cold) for point in chosen]
     repeats = scenario.repeats if scenario.until is None else scenario.until.at_most
     count = len(once) * repeats
     if count > MOST_CELLS:

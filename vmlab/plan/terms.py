@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from vmlab.model.asset import Asset
 from vmlab.model.axes import absent_words
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class Overrides:
     """What the command line changes of a scenario. None keeps the scenario's value.
 
+    `repeats` of "claims" stand for the `looks` of the scenario (`with_enough_repeats`).
+    With `looks`, only cells that the scenario's claims need are run, and claims are looked at after so many repeats.
     `sets` holds assignments as they were typed, such as ``workloads.web.requests=500``. `control` makes it a control
     run, which has `least_repeats` or more unless a number is asked for. `assets` are as typed, ``NAME=PATH``. With
     `loop`, workloads start again for so many seconds of each cell. With `targets`, a missed target fails the run for
@@ -35,7 +37,8 @@ class Overrides:
     tiles: tuple[int, ...] | None = None
     cache: tuple[CacheMode, ...] | None = None
     hosts: tuple[str, ...] | None = None
-    repeats: int | None = None
+    repeats: int | Literal["claims"] | None = None
+    looks: tuple[int, ...] | None = None
     sets: tuple[str, ...] = ()
     seed: int | None = None
     allow_overcommit: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tests.fakes.scripted_guest import Script, ScriptedGuest
 from tests.lab.runs import REPORT, MemoryRun
 from vmlab.analysis.document import run_document
+from vmlab.analysis.reference.published import beside_reference
 from vmlab.analysis.shape import RunDocument
 from vmlab.lab.run.run_verdict import Verdict
 from vmlab.model.errors import ExitCode, GuestError
@@ -19,6 +21,7 @@ from vmlab.plan.terms import Overrides
 from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
 from vmlab.store.run_summary import summarise
+from vmlab.store.writer import RunWriter
 
 CALM = "limits: {clock_drift_percent: 100, start_skew: 30 s}\n"
 """What a machine under load might break, and is not asked about here."""
@@ -39,6 +42,12 @@ def document(run: MemoryRun) -> RunDocument:
     """As `vmlab show --json` has the run."""
     with RunReader(run.folder.store) as reader:
         return run_document(reader)
+
+
+def _keep_scenario(run: MemoryRun) -> None:
+    """Write it into the store, as the launcher does."""
+    with contextlib.closing(RunWriter(run.folder.store)) as writer:
+        writer.document("scenario", run.plan.scenario.model_dump_json(by_alias=True))
 
 
 async def test_cells_run_in_the_order_of_the_plan_and_their_document_has_block_and_position() -> None:
@@ -76,6 +85,57 @@ async def test_until_ends_after_the_most_repeats_with_a_warning() -> None:
     (notice,) = run.of(Notice)
     assert notice.level == "warning"
     assert notice.text.endswith("; ± 2 % was asked for")
+
+
+REFERENCE = """
+reference:
+  source: '"Known beforehand"'
+  host: a machine
+  claims:
+    - say: as fast
+      source: ours
+      metric: latency_avg
+      equal_within: [{cache: none, workloads: slow}, {cache: writeback, workloads: slow}]
+    - say: slower by half
+      source: ours
+      metric: latency_avg
+      by: 50 %
+      greater: [{cache: writeback, workloads: slow}, {cache: none, workloads: slow}]
+"""
+
+
+@pytest.mark.parametrize(("rate", "answers"), [("  4.03", ["reproduced", "not"]), (" 40.30", ["not", "reproduced"])])
+async def test_claims_whose_answer_is_known_end_the_run_at_its_first_look(rate: str, answers: list[str]) -> None:
+    def slow_down(event: Event, run: MemoryRun) -> None:
+        if isinstance(event, CellStarted):
+            report = REPORT.replace("  4.03", rate) if event.axes["cache"] == "writeback" else REPORT
+            run.scripts["slow"] = Script(report)
+
+    run = MemoryRun(f"{CACHES}until: {{looks: [8, 10]}}\n{REFERENCE}", on=[slow_down])
+    _keep_scenario(run)
+    assert await run.run() == PASSED
+    (ended,) = run.of(RepeatsEnded)
+    assert (ended.repeats, ended.cells, ended.widest_percent, ended.reached) == (8, 16, None, True)
+    with RunReader(run.folder.store) as reader:
+        beside = beside_reference(reader)
+    assert [claim.answer for claim in beside.claims] == answers
+    # One comparison each, at two looks.
+    assert {one.difference.confidence for claim in beside.claims for one in claim.comparisons} == {97.5}
+
+
+async def test_a_claim_that_stays_undecided_is_looked_at_as_often_as_planned() -> None:
+    def vary(event: Event, run: MemoryRun) -> None:
+        if isinstance(event, CellStarted):
+            slower = (event.repeat % 2 == 0) == (event.axes["cache"] == "none")
+            run.scripts["slow"] = Script(REPORT.replace("  4.03", "  9.03") if slower else REPORT)
+
+    run = MemoryRun(f"{CACHES}until: {{looks: [8, 10]}}\n{REFERENCE}", on=[vary])
+    _keep_scenario(run)
+    assert await run.run() == PASSED
+    (ended,) = run.of(RepeatsEnded)
+    assert (ended.repeats, ended.reached) == (10, False)
+    (notice,) = run.of(Notice)
+    assert (notice.level, notice.text) == ("warning", "after 10 repeats 2 of 2 claims have no answer")
 
 
 async def test_a_point_that_never_passes_is_not_waited_for() -> None:

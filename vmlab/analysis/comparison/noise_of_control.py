@@ -4,30 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from vmlab.analysis.comparison.compare import Side, compare, sides_by_axis
 from vmlab.analysis.comparison.comparison import Row
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.noise import Key, Noise
-from vmlab.analysis.comparison.repeats_needed import repeats_needed
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError
-
-if TYPE_CHECKING:
-    from vmlab.model.scenarios.scenario import Scenario
-    from vmlab.plan.terms import Overrides
-
-
-def with_enough_repeats(overrides: Overrides, scenario: Scenario) -> Overrides:
-    """`overrides` with the number of repeats from which on a control run shows noise; as they are for other runs.
-
-    So many repeats are needed to prove anything of one of the figures that the scenario asks for.
-    """
-    if not overrides.control:
-        return overrides
-    return replace(overrides, least_repeats=repeats_needed(scenario).difference)
 
 
 def noise_of(document: RunDocument) -> Noise:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log1p
 from statistics import median
 from typing import TYPE_CHECKING
@@ -15,13 +15,20 @@ from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.judging import figure_of_condition
 from vmlab.analysis.figures.figure import WALL_CLOCK, WALL_SECONDS
 from vmlab.analysis.shape import RunDocument
-from vmlab.analysis.statistics.sample_size import ALPHA, detectable, detectable_percent, readings_needed
+from vmlab.analysis.statistics.sample_size import (
+    ALPHA,
+    detectable,
+    detectable_percent,
+    planned_looks,
+    readings_needed,
+)
+from vmlab.model.errors import UsageError
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.workloads.registry import kinds
 
 if TYPE_CHECKING:
     from vmlab.model.scenarios.scenario import Scenario, WorkloadEntry
-    from vmlab.plan.terms import CellPlan, Plan
+    from vmlab.plan.terms import CellPlan, Overrides, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,26 @@ def repeats_needed(scenario: Scenario) -> RepeatsNeeded:
     figures = max(1, found + (WALL_SECONDS in asked and not _all_timed(known)))
     claims = scenario.reference.claims if scenario.reference else ()
     return RepeatsNeeded(figures, readings_needed(figures), tuple(readings_needed(one.comparisons) for one in claims))
+
+
+def looks_for(scenario: Scenario) -> tuple[int, ...]:
+    """After how many repeats a scenario's claims are looked at. Raises UsageError for one that makes no claim."""
+    claims = scenario.reference.claims if scenario.reference else ()
+    if not claims:
+        raise UsageError(f"--repeats claims: {scenario.name} has no claims")
+    return planned_looks(max(one.comparisons for one in claims))
+
+
+def with_enough_repeats(overrides: Overrides, scenario: Scenario) -> Overrides:
+    """`overrides` with numbers for the repeats that the scenario's claims take, and a control run to show noise.
+
+    As they are for other runs. Raises UsageError for claims that a run cannot answer.
+    """
+    if overrides.repeats == "claims":
+        if overrides.control:
+            raise UsageError("--repeats claims: a control run answers no claims")
+        overrides = replace(overrides, repeats=None, looks=looks_for(scenario))
+    return replace(overrides, least_repeats=repeats_needed(scenario).difference) if overrides.control else overrides
 
 
 def _all_timed(entries: Sequence[WorkloadEntry]) -> bool:

@@ -127,14 +127,14 @@ def table_document(said: Mapping[str, Any]) -> TableDocument:
 _is_until = check_of(
     Annotated[
         dict[str, Any],
-        Keys({"spread": float, "at_least": int, "at_most": int}),
+        Keys({"spread": float | None, "looks": list[int] | None, "at_least": int, "at_most": int}),
         Condition(lambda until: {"spread", "at_least", "at_most"} <= until.keys()),
     ]
 )
 
 
 def until_of(texts: Mapping[str, str], ended: RepeatsEnded | None) -> UntilDocument | None:
-    """The spread up to which the run is repeated, and what came of it; None where the scenario names none.
+    """The spread or the looks up to which the run is repeated, and what came of it; None where it names none.
 
     Raises StoreError where it is not what the lab writes.
     """
@@ -145,6 +145,7 @@ def until_of(texts: Mapping[str, str], ended: RepeatsEnded | None) -> UntilDocum
         raise StoreError("the stored scenario has an `until` of an unknown form")
     return {
         "spread_percent": said["spread"],
+        "looks": said.get("looks"),
         "at_least": said["at_least"],
         "at_most": said["at_most"],
         "repeats": ended.repeats if ended else None,

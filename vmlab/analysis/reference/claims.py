@@ -9,7 +9,7 @@ equivalence: two one-sided tests (Schuirmann, J. Pharmacokinetics and Biopharmac
 A claim of several comparisons, such as for each of three values, is corrected by Bonferroni (`corrected_for`). Its
 bounds are seldom at no difference, on which Holm's steps decide, and the same interval may be read in three ways;
 Bonferroni's intervals hold all at once, however they are read. All comparisons that the claim names are counted, also
-those that were not run.
+those that were not run, and each once for every time at which the run's claims are looked at (`looks` of `until`).
 """
 
 from __future__ import annotations
@@ -76,6 +76,11 @@ class Comparison:
     level: Level | None = None
 
     @property
+    def has_figures(self) -> bool:
+        """Whether there is anything to compare."""
+        return self.level is not None or self.difference.percent is not None
+
+    @property
     def too_few(self) -> bool:
         """Whether more repeats may give an answer where there is none."""
         if self.level is not None:
@@ -101,6 +106,8 @@ class AnsweredClaim:
     claim: Claim
     comparisons: tuple[Comparison, ...]
     evidence: tuple[Evidence, ...]
+    looks: int = 1
+    """How often the run may be looked at, over which the error is divided."""
 
     @property
     def answer(self) -> Answer:
@@ -125,12 +132,18 @@ class AnsweredClaim:
     @property
     def readings_needed(self) -> int:
         """How many repeats an answer takes at least."""
-        return readings_needed(self.claim.comparisons)
+        return readings_needed(self.looks * self.claim.comparisons)
 
     @property
     def too_few(self) -> bool:
         """Whether there is no answer, and there may be one with more repeats."""
         return self.answer == "cannot tell" and any(one.too_few for one in self.comparisons)
+
+    @property
+    def open(self) -> bool:
+        """Whether more repeats may answer it: it has figures to compare that do not decide it yet."""
+        undecided = (one for one in self.comparisons if one.answer == "cannot tell")
+        return self.answer == "cannot tell" and any(one.has_figures for one in undecided)
 
     def to_json(self) -> dict[str, Any]:
         """The claim as it stands in ``vmlab.reference/1``."""
@@ -150,30 +163,37 @@ class AnsweredClaim:
 
 
 def answer_claim(document: RunDocument, claim: Claim) -> AnsweredClaim:
-    """The answer of a run. A claim for each of several values holds where it holds for all of them."""
+    """The answer of a run. A claim for each of several values holds where it holds for all of them.
+
+    Where the run is looked at several times while it goes on, each look has its share of the error.
+    """
+    until = document["run"]["until"]
+    looks = len(until["looks"] or (1,)) if until else 1
     combinations = [dict(zip(claim.each, chosen, strict=True)) for chosen in itertools.product(*claim.each.values())]
     return answered(
-        claim, [[_evidence(document, claim, {**each, **place}) for place in claim.places] for each in combinations]
+        claim,
+        [[_evidence(document, claim, {**each, **place}) for place in claim.places] for each in combinations],
+        looks,
     )
 
 
-def answered(claim: Claim, evidence: Sequence[Sequence[Evidence]]) -> AnsweredClaim:
+def answered(claim: Claim, evidence: Sequence[Sequence[Evidence]], looks: int = 1) -> AnsweredClaim:
     """The answer by the figures of all its places, which stand together for each combination of values."""
-    every = tuple(itertools.chain.from_iterable(evidence))
+    every, asked = tuple(itertools.chain.from_iterable(evidence)), looks * claim.comparisons
     if claim.is_of_levels:
-        return AnsweredClaim(claim, tuple(_answered_level(claim, one) for one in every), every)
+        return AnsweredClaim(claim, tuple(_answered_level(claim, one, asked) for one in every), every, looks)
     pairs = [pair for found in evidence for pair in _pairs(claim, found)]
     doubts = [_doubt(one, other) for one, other in pairs]
     certain = [_sides(*pair) for pair, doubt in zip(pairs, doubts, strict=True) if doubt is None]
     found = (
-        corrected_for(claim.comparisons, sides.baseline, sides.candidate, one)
+        corrected_for(asked, sides.baseline, sides.candidate, one)
         for sides, one in zip(certain, differences(certain), strict=True)
     )
     comparisons = tuple(
         _answered(claim, one, other, next(found)) if doubt is None else Comparison("cannot tell", doubt)
         for (one, other), doubt in zip(pairs, doubts, strict=True)
     )
-    return AnsweredClaim(claim, comparisons, every)
+    return AnsweredClaim(claim, comparisons, every, looks)
 
 
 def _evidence(document: RunDocument, claim: Claim, place: Place) -> Evidence:
@@ -195,8 +215,8 @@ def _sides(one: Evidence, other: Evidence) -> Sides:
     return Sides(other.found.reading.figure, one.found.reading.figure, None)
 
 
-def _answered_level(claim: Claim, one: Evidence) -> Comparison:
-    """The answer for a figure by itself."""
+def _answered_level(claim: Claim, one: Evidence, asked: int) -> Comparison:
+    """The answer for a figure by itself, one of so many that are asked about."""
     if (doubt := _doubt_of(one)) is not None:
         return Comparison("cannot tell", doubt)
     unit = one.found.reading.unit
@@ -204,7 +224,7 @@ def _answered_level(claim: Claim, one: Evidence) -> Comparison:
     if factor is None:
         return Comparison("cannot tell", f"{_told(one)}, which cannot be converted to {claim.unit}")
     bound = printed_number(cast(str, claim.value)).value * factor
-    level = level_of(one.found.reading.figure, bound, unit, claim.comparisons)
+    level = level_of(one.found.reading.figure, bound, unit, asked)
     bounds = (bound, math.inf) if claim.at_least is not None else (-math.inf, bound)
     words = f"{_told(one)}, against {claim.kind.replace('_', ' ')} {_written(bound, unit)}"
     if level.interval is None:

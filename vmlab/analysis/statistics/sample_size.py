@@ -14,6 +14,7 @@ from statistics import NormalDist
 from vmlab.analysis.statistics.descriptive import percentile
 from vmlab.analysis.statistics.rank_test import end_of, signed_rank, smallest_p
 from vmlab.analysis.statistics.rank_test import rank_sum as rank_sum_of
+from vmlab.model.run import MOST_LOOKS
 
 ALPHA = 0.05
 """How often at most a family of figures may show a difference where there is none."""
@@ -42,6 +43,16 @@ def readings_needed(figures: int = 1, *, paired: bool = True) -> int:
     """How many readings a side the test needs at least to prove anything of one of so many figures."""
     counts = range(1, MOST)
     return next(count for count in counts if smallest_p(_sizes(paired, count)) <= ALPHA / figures)
+
+
+def planned_looks(figures: int = 1) -> tuple[int, int, int]:
+    """After how many repeats claims are looked at, where the spread is not known beforehand.
+
+    Each look is made at a third of `ALPHA` (Bonferroni), so that all three together err as seldom as one would. The
+    first has as many readings as any answer takes, the last twice as many.
+    """
+    first = readings_needed(MOST_LOOKS * figures)
+    return first, math.ceil(1.5 * first), 2 * first
 
 
 def readings_to_find(size: float, figures: int = 1, *, paired: bool = True) -> int | None:

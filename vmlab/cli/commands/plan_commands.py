@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from vmlab.analysis.comparison.gate import Condition
-from vmlab.analysis.comparison.noise_of_control import with_enough_repeats
-from vmlab.analysis.comparison.repeats_needed import Detectable, detectable_by, gate_needed
+from vmlab.analysis.comparison.repeats_needed import Detectable, detectable_by, gate_needed, with_enough_repeats
 from vmlab.analysis.document import run_document
 from vmlab.cli.diagnostics import say
 from vmlab.cli.gate_options import conditions_option

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from vmlab.analysis.comparison.noise_of_control import with_enough_repeats
+from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.analysis.document import run_document
 from vmlab.analysis.tiles.target_results import delivered
 from vmlab.cli.commands.tag_command import demand_free, give

@@ -1,13 +1,15 @@
-"""Whether a run needs more repeats, where its scenario names a spread and not a number of them."""
+"""Whether a run needs more repeats, where its scenario names no number of them but a spread, or looks at its claims."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 from vmlab.analysis.comparison.precision import widest_percent
 from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.record.recorded_cells import cell_document
 from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.analysis.reference.claims import AnsweredClaim
 from vmlab.analysis.tiles.throughput import throughput_metrics
 from vmlab.model.event import (
     SWITCHED,
@@ -21,6 +23,7 @@ from vmlab.model.event import (
     WorkloadStarted,
 )
 from vmlab.model.run import RUN_TIME, Outcome
+from vmlab.model.scenarios.repetition import Until
 from vmlab.plan.terms import Plan
 
 _HEARD = (CellStarted, *SWITCHED, WorkloadStarted, WorkloadEnded, MeasurementTaken, CellEnded)
@@ -29,17 +32,21 @@ _HEARD = (CellStarted, *SWITCHED, WorkloadStarted, WorkloadEnded, MeasurementTak
 class Repeating:
     """Hears the events of a run, and decides after each block of cells whether there are enough."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, claims: Callable[[], Sequence[AnsweredClaim]]) -> None:
+        self._claims = claims
+        """Answers the claims by what is recorded."""
         self._until = plan.scenario.until
         self._metrics = plan.table.metrics or (RUN_TIME,)
         kind_of = {name: entry.kind for name, entry in plan.scenario.workloads.items()}
         self._throughput = None if plan.table.metrics else throughput_metrics(kind_of)
         self._directions = Directions(kind_of)
         self._timeline = RunTimeline()
+        self._cells = 0
 
     def hear(self, event: Event) -> None:
         """Take one event of the run."""
-        if self._until is not None and isinstance(event, _HEARD):
+        self._cells += isinstance(event, CellStarted)
+        if self._until is not None and self._until.looks is None and isinstance(event, _HEARD):
             self._timeline.apply(event)
 
     def ended_by(self, repeat: int) -> list[Event]:
@@ -47,6 +54,8 @@ class Repeating:
         until = self._until
         if until is None or repeat < until.at_least:
             return []
+        if until.spread is None:
+            return self._ended_by_claims(until, repeat)
         widest = self._widest()
         reached = widest is not None and widest <= until.spread
         if not reached and repeat < until.at_most:
@@ -57,8 +66,25 @@ class Repeating:
         else:
             notice = Notice(level="warning", text=f"after {repeat} repeats {_known(widest)}; {wanted} was asked for")
         finite = None if widest is None or math.isinf(widest) else widest
-        cells = len(self._timeline.cells)
-        return [RepeatsEnded(repeats=repeat, cells=cells, widest_percent=finite, reached=reached), notice]
+        return [self._ended(repeat, finite, reached=reached), notice]
+
+    def _ended_by_claims(self, until: Until, repeat: int) -> list[Event]:
+        if repeat not in (until.looks or ()):
+            return []
+        claims = self._claims()
+        left = sum(claim.open for claim in claims)
+        if left and repeat < until.at_most:
+            return []
+        if left:
+            notice = Notice(
+                level="warning", text=f"after {repeat} repeats {left} of {len(claims)} claims have no answer"
+            )
+        else:
+            notice = Notice(level="info", text=f"after {repeat} repeats no claim is left that more repeats may answer")
+        return [self._ended(repeat, None, reached=not left), notice]
+
+    def _ended(self, repeat: int, widest: float | None, *, reached: bool) -> RepeatsEnded:
+        return RepeatsEnded(repeats=repeat, cells=self._cells, widest_percent=widest, reached=reached)
 
     def _widest(self) -> float | None:
         cells = [cell_document(cell, Outcome.ABORTED, self._directions) for cell in self._timeline.cells.values()]

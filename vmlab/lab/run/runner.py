@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from vmlab.analysis.reference.claims import AnsweredClaim
+from vmlab.analysis.reference.published import beside_reference
 from vmlab.guests.image import load as load_image
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
@@ -48,6 +50,7 @@ from vmlab.model.event import CommandReceived, Event, HostProbed, Notice, Runner
 from vmlab.model.run import Outcome, worst
 from vmlab.plan.terms import CellPlan
 from vmlab.store.outbox import Outbox
+from vmlab.store.reader import RunReader
 from vmlab.workloads.contract import Shell
 
 
@@ -76,7 +79,7 @@ class Runner:
         self._host: Shell | None = None
         self._beyond: Callable[[Shell], Shell] | None = None
         self._coming = ComingCells(folder, prepared.plan.cells, outbox.append)
-        self._repeating = Repeating(prepared.plan)
+        self._repeating = Repeating(prepared.plan, self._answered_claims)
         held = prepared.request.held
         self._released = None if held is None else ReleasedCells(held)
         self._ended_early = ""
@@ -200,6 +203,10 @@ class Runner:
         for event in events:
             self._outbox.append(event)
         return bool(events)
+
+    def _answered_claims(self) -> tuple[AnsweredClaim, ...]:
+        with RunReader(self._folder.store) as reader:
+            return beside_reference(reader).claims
 
     def _surroundings(self, recording: HostRecording, integrity: Integrity) -> CellSurroundings:
         ordered_memory = self._prepared.plan.scenario.host.memory_bytes is not None

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from vmlab.model.printed import printed_number
-from vmlab.model.run import RUN_TIME
+from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.scenarios.axis import Scalar
 from vmlab.model.scenarios.scenario_part import ScenarioPart
-from vmlab.model.scenarios.table import Relative, Statistic
+from vmlab.model.scenarios.table import PARTS, Relative, Statistic
 from vmlab.model.units import Percent
 
 _TITLE = re.compile(r'"(?P<title>[^"]+)"')
@@ -170,6 +172,22 @@ class Claim(ScenarioPart):
 def place_axes(place: Place) -> Place:
     """A claim's place without the keys that are not parts of a table."""
     return {name: value for name, value in place.items() if name not in _POINT_WORDS}
+
+
+def claims_name(claims: Sequence[Claim], axes: Mapping[str, AxisValue]) -> bool:
+    """Whether any of the claims needs the figures of a cell with these values."""
+    return any(_names(place, axes) for claim in claims for place in _every_place(claim))
+
+
+def _every_place(claim: Claim) -> Iterator[Place]:
+    for chosen in itertools.product(*claim.each.values()):
+        each = dict(zip(claim.each, chosen, strict=True))
+        yield from ({**each, **place} for place in claim.places)
+
+
+def _names(place: Place, axes: Mapping[str, AxisValue]) -> bool:
+    wanted = {name: value for name, value in place_axes(place).items() if name not in PARTS}
+    return all(name in axes and axes[name] == value for name, value in wanted.items())
 
 
 class Unasked(ScenarioPart):

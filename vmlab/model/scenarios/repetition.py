@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from vmlab.model.run import MOST_LOOKS
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import Percent
 
@@ -15,17 +16,34 @@ Warm = Literal[False, True, "host"]
 
 
 class Until(ScenarioPart):
-    """Repeats go on until the figures are known well enough, or there are enough of them."""
+    """Repeats go on until figures are known well enough, or claims answered, or there are enough repeats."""
 
-    spread: Annotated[Percent, Field(gt=0, le=100)]
+    spread: Annotated[Percent, Field(gt=0, le=100)] | None = None
     """Half the width of the 95 % interval of the mean, as a share of it, that every figure of the tables must reach."""
+    looks: tuple[Annotated[int, Field(ge=2, le=MOST_REPEATS)], ...] | None = Field(
+        default=None, strict=False, min_length=1, max_length=MOST_LOOKS
+    )
+    """In place of `spread`: after how many repeats the claims are looked at; it ends once all have an answer."""
     at_least: Annotated[int, Field(ge=2, le=MOST_REPEATS)] = 5
     """How many repeats there are in any case: the spread of fewer is a matter of chance."""
     at_most: Annotated[int, Field(ge=2, le=MOST_REPEATS)] = 20
     """After how many repeats it ends, whatever the spread."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _bounded_by_looks(cls, value: object) -> object:
+        if not (isinstance(value, dict) and isinstance(value.get("looks"), list) and value["looks"]):
+            return value
+        return {"at_least": value["looks"][0], "at_most": value["looks"][-1], **value}
+
     @model_validator(mode="after")
     def _in_order(self) -> Until:
+        if (self.spread is None) == (self.looks is None):
+            raise ValueError("needs `spread` or `looks`, and not both")
+        if self.looks is not None and list(self.looks) != sorted(set(self.looks)):
+            raise ValueError("needs numbers of `looks` that rise")
+        if self.looks is not None and (self.at_least, self.at_most) != (self.looks[0], self.looks[-1]):
+            raise ValueError("has `at_least` and `at_most` by its `looks`: leave them out")
         if self.at_least > self.at_most:
             raise ValueError("needs `at_least` no greater than `at_most`")
         return self
