@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from vmlab.telemetry.cpu_speed import CpuSpeed
+from vmlab.telemetry.speed_trace import CpuSpeed
 
 _TURN = 0.2
 _RESAMPLES = 2000

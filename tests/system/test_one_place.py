@@ -34,7 +34,7 @@ ALLOWED = {
         "hypervisor/ceph/rbd.py",
         "hypervisor/serial_watch.py",
         "lab/provision/host_networks.py",
-        "telemetry/cpu_speed.py",
+        "telemetry/speed_trace.py",
         "workloads/suites/unixbench_build.py",
     },
     # The first offers the calls, the second makes the lab's own namespaces; the others are to refuse outside of them.

@@ -19,9 +19,9 @@ import pytest
 
 from tests.waiting import until
 from vmlab.model.sample import Sample
-from vmlab.telemetry import cpu_speed
-from vmlab.telemetry.cpu_speed import CpuSpeed, speed_probe
+from vmlab.telemetry import speed_trace
 from vmlab.telemetry.recorder import Recorder
+from vmlab.telemetry.speed_trace import CpuSpeed, speed_probe
 
 compiled = pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler")
 
@@ -69,7 +69,7 @@ def test_without_a_compiler_one_line_says_so(monkeypatch: pytest.MonkeyPatch, tm
 def test_a_source_that_does_not_compile_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     broken = tmp_path / "broken.c"
     broken.write_text("int main(void) { return }\n")
-    monkeypatch.setattr(cpu_speed, "_SOURCE", broken)
+    monkeypatch.setattr(speed_trace, "_SOURCE", broken)
     told: list[str] = []
     one = CpuSpeed(told.append, lambda: speed_probe(tmp_path / "cache"))
     one.start()
@@ -87,7 +87,7 @@ async def test_a_recorder_without_a_probe_says_so_once_and_records_the_rest(
         (tmp_path / "gcc").write_text(compiler)
         (tmp_path / "gcc").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(cpu_speed, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(speed_trace, "cache_folder", lambda: tmp_path / "cache")
     told: list[str] = []
     seen: list[Sample] = []
     recorder = Recorder(0.02, seen.append, None, None, notify=told.append, scope="process", speed=True)
@@ -128,7 +128,7 @@ def test_the_probe_ends_when_its_reader_is_killed(tmp_path: Path) -> None:
     program = speed_probe(tmp_path)
     lines = (
         "import pathlib, sys",
-        "from vmlab.telemetry.cpu_speed import CpuSpeed",
+        "from vmlab.telemetry.speed_trace import CpuSpeed",
         f"one = CpuSpeed(print, lambda: pathlib.Path({str(program)!r}))",
         "one.start()",
         "print(one._process.pid, flush=True)",

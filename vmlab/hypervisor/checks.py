@@ -17,10 +17,11 @@ from vmlab.model.places import cache_folder, runs_folder, state_folder
 from vmlab.model.scenarios.host_settings import HOST_PARTS, HOST_SETTINGS
 from vmlab.system.packages import extra_command, extra_packages, install_command, installing
 from vmlab.system.rights import as_root, in_container, missing_capabilities
-from vmlab.telemetry.cpu_speed import LABEL, NO_TRACE, speed_now
+from vmlab.telemetry.cpu_speed import LABEL, NO_TRACE
 from vmlab.telemetry.host.power import Power
 from vmlab.telemetry.setting_files import CANNOT_WRITE, unsettable
 from vmlab.telemetry.source import Roots
+from vmlab.telemetry.speed_trace import speed_now
 
 _NOT_ROOT = "this user is not root: runs need it for namespaces and bridges, and other checks here may differ for root"
 _ENOUGH_FREE = 10 * 2**30

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -42,5 +41,8 @@ def absent_words(name: str, values: Sequence[AxisValue], reason: str) -> str:
 
 def axis_yaml(values: Iterable[AxisValue]) -> str:
     """Values of an axis as YAML that is read back as the same values: ``[true, 4, "none"]``."""
+    # Loaded here: the console's first picture shows values of axes and does not wait for JSON.
+    import json
+
     # YAML reads JSON, but not JSON's escapes for characters beyond the basic multilingual plane.
     return json.dumps(list(values), ensure_ascii=False)

@@ -10,7 +10,6 @@ from queue import SimpleQueue
 
 from vmlab.model.names import BRIDGE
 from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
-from vmlab.telemetry.cpu_speed import CpuSpeed
 from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.guests import Guests
 from vmlab.telemetry.host.ordered_host import GroupFiles
@@ -20,6 +19,7 @@ from vmlab.telemetry.poller import Ask
 from vmlab.telemetry.priority import share_cpu, take_precedence
 from vmlab.telemetry.recorder_clock import Clocks, HostClocks, Tick, Ticker
 from vmlab.telemetry.source import Roots
+from vmlab.telemetry.speed_trace import CpuSpeed
 
 # Waking the sink's thread costs a third of a tick, so with short intervals a few ticks are handed over together.
 _HAND_OVER_SECONDS = 0.19

@@ -16,12 +16,12 @@ from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import StillConsole, compared, replayed
 from tests.waiting import until
 from vmlab.tui.feed.picks import Pick
+from vmlab.tui.screens.base_screen import SMALLEST
 from vmlab.tui.state.charts import CPU
 from vmlab.tui.widgets.charts.chart_board import ChartBoard
 from vmlab.tui.widgets.charts.overlay_chart import OverlayChart
 from vmlab.tui.widgets.status_strip import StatusStrip
 from vmlab.tui.widgets.tones import LEAST_CONTRAST, contrast, tones_on
-from vmlab.tui.widgets.too_small import SMALLEST
 
 SENTENCE = "This terminal has {} columns and {} rows; the console needs 60 and 16."
 

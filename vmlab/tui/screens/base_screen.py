@@ -11,7 +11,9 @@ from textual.screen import Screen
 from vmlab.tui.contract import Limiting, Saying
 from vmlab.tui.widgets.glyphs import glyphs_for
 from vmlab.tui.widgets.kept import KeptLines
-from vmlab.tui.widgets.too_small import SMALLEST, TooSmall
+
+SMALLEST = (60, 16)
+"""Columns and rows below which a screen would be cut to what misleads."""
 
 
 class ConsoleScreen(KeptLines, Screen[None], inherit_bindings=False):
@@ -27,9 +29,11 @@ class ConsoleScreen(KeptLines, Screen[None], inherit_bindings=False):
         self.set_class(glyphs_for().plain, "-plain")
         width, height = self.app.size
         small = width < SMALLEST[0] or height < SMALLEST[1]
-        over = self.query(TooSmall)
+        over = self.query("TooSmall")
         if small and not over:
-            self.mount_all([TooSmall()])
+            from vmlab.tui.widgets.too_small import TooSmall
+
+            self.mount_all([TooSmall(SMALLEST)])
         elif over and not small:
             over.remove()
 

@@ -14,8 +14,7 @@ from vmlab.tui.state.domain_charts import domain_charts
 from vmlab.tui.widgets.charts.axis_scale import short
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, Panel
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.painted import Line
-from vmlab.tui.widgets.row_list import cut
+from vmlab.tui.widgets.painted import Line, cut
 from vmlab.tui.widgets.text_board import TextBoard
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from textual.screen import ModalScreen, Screen
 
 from vmlab.tui.contract import Explaining, Said, Saying
 from vmlab.tui.widgets.glyphs import glyphs_for
-from vmlab.tui.widgets.painted import Line, Painted
-from vmlab.tui.widgets.row_list import cut
+from vmlab.tui.widgets.painted import Line, Painted, cut
 
 CLOSES = "Esc closes"
 NOT_NOW = "Not now: "

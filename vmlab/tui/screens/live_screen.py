@@ -34,7 +34,6 @@ from vmlab.tui.state.history import HOUR, History
 from vmlab.tui.state.views import LogLine, Measured, RunView
 from vmlab.tui.widgets.charts.chart_board import Times
 from vmlab.tui.widgets.status_strip import HOST, LIVE, Origin
-from vmlab.tui.widgets.tables.domain_list import DomainList
 
 if TYPE_CHECKING:
     from vmlab.model.event import CellToCome
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from vmlab.tui.feed.host import HostFeed
     from vmlab.tui.feed.live_feed import LiveFeed
     from vmlab.tui.state.asked import AskedChanges, Change
+    from vmlab.tui.widgets.row_list import RowList
     from vmlab.tui.widgets.tables.coming_list import ComingList
 
 _OF_A_RUN = (
@@ -278,7 +278,7 @@ class LiveScreen(WatchScreen):
     def action_domain(self) -> None:
         """The one under the list's cursor, which is the first until it is moved."""
         if not self.is_refused("domain"):
-            self.query_one(DomainList).action_choose()
+            cast("RowList", self.query_one("#domains")).action_choose()
 
     def action_span(self) -> None:
         """Charts over all that is kept, or over the newest ticks again."""

@@ -35,7 +35,8 @@ from vmlab.tui.state.views import CellView
 from vmlab.tui.widgets.filter_line import FilterLine
 from vmlab.tui.widgets.glyphs import tone_of
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.row_list import Line, Piece, RowList, cut
+from vmlab.tui.widgets.painted import cut
+from vmlab.tui.widgets.row_list import Line, Piece, RowList
 from vmlab.tui.widgets.tables.result_board import ResultBoard
 
 _REFRESH_SECONDS = 2.0

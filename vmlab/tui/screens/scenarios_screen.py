@@ -29,8 +29,8 @@ from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines
 from vmlab.tui.state.scenario_groups import grouped
 from vmlab.tui.widgets.filter_line import FilterLine
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.painted import Line, Painted, Piece
-from vmlab.tui.widgets.row_list import RowList, cut
+from vmlab.tui.widgets.painted import Line, Painted, Piece, cut
+from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.tables.choice_form import ChoiceForm
 from vmlab.tui.widgets.text_board import TextBoard
 

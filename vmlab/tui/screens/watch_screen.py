@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -21,23 +21,19 @@ from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.charts.chart_board import ChartBoard, Times
 from vmlab.tui.widgets.kept import KeptContainer
 from vmlab.tui.widgets.key_bar import KeyBar
-from vmlab.tui.widgets.large_strip import LargeStrip
 from vmlab.tui.widgets.painted import Painted
-from vmlab.tui.widgets.row_list import RowList
 from vmlab.tui.widgets.status_strip import HOST, Origin, StatusStrip
-from vmlab.tui.widgets.tables.domain_list import DomainList
 from vmlab.tui.widgets.tables.event_log import EventLog
 from vmlab.tui.widgets.tables.guest_table import METRICS, GuestTable
-from vmlab.tui.widgets.tables.target_meter import TargetMeter
-from vmlab.tui.widgets.tables.tiles_answer import TilesAnswer
-from vmlab.tui.widgets.text_board import TextBoard
 
 if TYPE_CHECKING:
     from vmlab.model.domain import Domain
     from vmlab.model.event import Event
     from vmlab.telemetry.domains.hurting import DomainState
     from vmlab.tui.state.run_state import RunState
+    from vmlab.tui.widgets.row_list import RowList
 
+_Pane = TypeVar("_Pane", bound=Painted)
 SHORTEST_REDRAW = 0.25
 """Seconds between two pictures at least, however fast things arrive."""
 UNHURRIED_REDRAW = 1.1
@@ -85,16 +81,11 @@ class WatchScreen(ConsoleScreen):
         self._measured_key: MeasuredKey = ("", frozenset(), 0, 0)
 
     def compose(self) -> ComposeResult:
-        """Strip, charts with the tiles below or beside them, log, keys."""
+        """Strip, charts with the tiles below or beside them, log, keys; see `pane` for the others."""
         yield StatusStrip(id="strip")
-        yield LargeStrip(id="large")
-        yield TilesAnswer(id="answer")
         with KeptContainer(id="middle"):
             yield ChartBoard(id="charts").titled("Host")
             yield GuestTable(id="guests").titled("Guests")
-            yield DomainList(id="domains").titled("Domains")
-            yield TargetMeter(id="targets").titled("Targets")
-        yield TextBoard(id="loop").titled("Loop: the newest verified round")
         yield EventLog(id="log").titled("Events")
         yield from self.compose_more()
         yield KeyBar(id="keys")
@@ -103,12 +94,22 @@ class WatchScreen(ConsoleScreen):
         """What a subclass has between log and keys."""
         yield from ()
 
+    def pane(self, kind: type[_Pane], id: str, *, before: str, title: str = "") -> _Pane:
+        """One that most pictures lack, with `title` in its edge: mounted when it is first shown, before another one.
+
+        The first picture does not wait until such panes are loaded.
+        """
+        for there in self.query(f"#{id}").results(kind):
+            return there
+        made = kind(id=id)
+        self.mount_all([made.titled(title) if title else made], before=before)
+        return made
+
     def action_latency(self) -> None:
         """A heat map of the latency of the guests' disks in the place of the charts, or the charts again."""
-        if not self.query("#latency"):
-            from vmlab.tui.widgets.charts.latency_board import LatencyBoard
+        from vmlab.tui.widgets.charts.latency_board import LatencyBoard
 
-            self.query_one("#middle").mount_all([LatencyBoard(id="latency").titled("Latency")], before="#guests")
+        self.pane(LatencyBoard, "latency", before="#guests", title="Latency")
         self.toggle_class("-latency")
         self.call_after_refresh(self.draw)
 
@@ -167,19 +168,20 @@ class WatchScreen(ConsoleScreen):
         self._cancel_due()
         self._drawn_at = time.monotonic()
         run = self.view()
+        gauges = self._gauges(run)
         charts = self.query_one(ChartBoard)
         charts.show(self.history, run.switched, run.moments, *self.counted(run))
         self._draw_latency()
         self._draw_guests(run)
         self._draw_domains(run)
         self._draw_measured(run)
-        self._draw_large(run)
+        is_large = self._draw_large(run, gauges)
         self._draw_loop(run)
         self.query_one(EventLog).show(run.log)
         is_dated = self.has_class("-latency") or (charts.has_axis and not self.has_class("-short"))
         note = "" if is_dated or not len(self.history) else f"charts: {charts.span_seconds:.0f} s"
         # What stands in large letters is not said a second time.
-        shown = () if self.query_one(LargeStrip).display else self._gauges(run)
+        shown = () if is_large else gauges
         self.query_one(StatusStrip).show(run, self.now(), self.origin(), note, self._outside(run), shown, self.others)
 
     def counted(self, run: RunView) -> tuple[Sequence[str], Times]:
@@ -197,9 +199,13 @@ class WatchScreen(ConsoleScreen):
         self.set_class(self.is_answered(run), "-answered")
         self.set_class(bool(measured.targets) and self.has_room_for_targets(run), "-measured")
         if measured.question:
-            self.query_one(TilesAnswer).show(measured.question, measured.board)
+            from vmlab.tui.widgets.tables.tiles_answer import TilesAnswer
+
+            self.pane(TilesAnswer, "answer", before="#middle").show(measured.question, measured.board)
         if measured.targets:
-            meter = self.query_one(TargetMeter)
+            from vmlab.tui.widgets.tables.target_meter import TargetMeter
+
+            meter = self.pane(TargetMeter, "targets", before="#guests", title="Targets")
             meter.border_title = f"Targets of cell {measured.cell}"
             meter.show(measured.targets)
 
@@ -222,20 +228,25 @@ class WatchScreen(ConsoleScreen):
 
     def _draw_loop(self, run: RunView) -> None:
         """Throughput and latency of a loop's workloads, between guests and log."""
-        board = self.query_one("#loop", TextBoard)
         self.set_class(bool(run.loop), "-loop")
         if run.loop:
             from vmlab.report.run.loop_text import loop_lines
+            from vmlab.tui.widgets.text_board import TextBoard
 
+            board = self.pane(TextBoard, "loop", before="#log", title="Loop: the newest verified round")
             board.show([((f" {line}", "plain"),) for line in loop_lines(run.loop, max(20, self.size.width - 2))])
 
-    def _draw_large(self, run: RunView) -> None:
-        """On a projector, the little that matters in large letters."""
-        strip = self.query_one(LargeStrip)
+    def _draw_large(self, run: RunView, gauges: Sequence[Gauge]) -> bool:
+        """On a projector, the little that matters in large letters. Whether they are shown."""
         width, height = self.size
-        strip.display = bool(run.id) and width >= _PROJECTOR[0] and height >= _PROJECTOR[1] and not strip.glyphs.plain
-        if strip.display:
-            strip.show(run, self.now(), self.measured.board, self._gauges(run))
+        shown = bool(run.id) and width >= _PROJECTOR[0] and height >= _PROJECTOR[1] and not self.has_class("-plain")
+        self.set_class(shown, "-large")
+        if shown:
+            from vmlab.tui.widgets.large_strip import LargeStrip
+
+            strip = self.pane(LargeStrip, "large", before="#answer" if self.query("#answer") else "#middle")
+            strip.show(run, self.now(), self.measured.board, gauges)
+        return shown
 
     def _gauges(self, run: RunView) -> tuple[Gauge, ...]:
         """How near disk and CPUs are to their limits, while workloads run: before, an emulated disk has none."""
@@ -268,15 +279,16 @@ class WatchScreen(ConsoleScreen):
     def _draw_domains(self, run: RunView) -> None:
         """In the place of a run's guests, where there is no run or it is a recording of the host."""
         shown = bool(self.domains) and (not run.id or run.size == OF_HOST)
-        listed = self.query_one(DomainList)
-        if shown != self.has_class("-domains"):
-            self.set_class(shown, "-domains")
-            if shown and self.focused is None:
-                # There is one list here, so arrows and Enter are for it.
-                listed.focus()
+        begins = shown and not self.has_class("-domains")
+        self.set_class(shown, "-domains")
         if shown:
             from vmlab.telemetry.domains.hurting import SPAN, Recent, host_limits
+            from vmlab.tui.widgets.tables.domain_list import DomainList
 
+            listed = self.pane(DomainList, "domains", before="#guests", title="Domains")
+            if begins and self.focused is None:
+                # There is one list here, so arrows and Enter are for it.
+                listed.focus()
             limits = host_limits(Recent(self.history.newest(SPAN)).get, self.domains)
             listed.show_states(self.states(), limits)
 
@@ -297,7 +309,7 @@ class WatchScreen(ConsoleScreen):
     def table_text(self) -> str:
         """What `y` copies: the tiles with their figures."""
         strip = self.query_one(StatusStrip)
-        guests = self.query_one(DomainList) if self.has_class("-domains") else self.query_one(GuestTable)
+        guests = self.query_one("#domains" if self.has_class("-domains") else "#guests", Painted)
         latency = f"{self.query_one('#latency', Painted).text()}\n" if self.has_class("-latency") else ""
         return f"{strip.text()}\n{guests.text()}\n{latency}"
 

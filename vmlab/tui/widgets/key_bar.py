@@ -20,10 +20,13 @@ _MOST_LINES = 4
 class KeyBar(Painted):
     """Keys from the active bindings, greyed where they do not apply, the screen's own lit; a click presses them."""
 
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._actions: list[tuple[int, int, str]] = []
+
     def on_mount(self) -> None:
         """Follow the bindings of the screen."""
         self.screen.bindings_updated_signal.subscribe(self, lambda _: self.repaint())
-        self._actions: list[tuple[int, int, str]] = []
         if isinstance(self.app, Saying):
             self.app.said_changed.subscribe(self, lambda _: self._say())
 

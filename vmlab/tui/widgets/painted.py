@@ -55,11 +55,13 @@ class Painted(ScrollView, Scrolling, inherit_bindings=False):
         self._ground: Style | None = None
         self._above: int | None = None
         """Rows of the edge over the lines, where nothing else lies around them; -1 where something does."""
+        self._painted_for: Size | None = None
 
     def titled(self, title: str) -> Self:
         """The widget with `title` in an edge above it, where the screen is high enough for that."""
         self.border_title = title
-        return self.add_class("titled")
+        # Nothing is styled before it is on a screen.
+        return self.add_class("titled", update=False)
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """What to draw on `width` columns, `height` of them in sight."""
@@ -85,6 +87,7 @@ class Painted(ScrollView, Scrolling, inherit_bindings=False):
     def put(self, painted: list[Strip]) -> None:
         """Have `painted` on the screen; only lines that are others than before are sent to the terminal."""
         before, self._painted = self._painted, painted
+        self._painted_for = self.size
         if len(before) != len(painted):
             self.refresh()
             return
@@ -133,6 +136,9 @@ class Painted(ScrollView, Scrolling, inherit_bindings=False):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The painted lines themselves under their edge, where nothing else lies around or over them."""
+        # The first picture does not wait for `on_resize`, which comes after it.
+        if self._painted_for != self.size:
+            self.repaint()
         if self._above is None:
             styles, (top, *others) = self.styles, self.styles.gutter
             self._above = -1 if any(others) or styles.outline or styles.tint.a or self.opacity < 1 else top
@@ -154,7 +160,8 @@ class Painted(ScrollView, Scrolling, inherit_bindings=False):
 
     def on_resize(self) -> None:
         """A new size is a new picture."""
-        self.repaint()
+        if self._painted_for != self.size:
+            self.repaint()
 
     def notify_style_update(self) -> None:
         """A new theme has new colours."""
@@ -162,6 +169,11 @@ class Painted(ScrollView, Scrolling, inherit_bindings=False):
         self._tones, self._ground, self._kept, self._pieces, self._above = {}, None, {}, {}, None
         if self._painted:
             self.call_after_refresh(self.repaint)
+
+
+def cut(text: str, width: int) -> str:
+    """`text` in exactly `width` columns, with an ellipsis where something was left out."""
+    return text.ljust(width) if len(text) <= width else text[: max(0, width - 1)] + "…"
 
 
 def hint_lines(hint: Iterable[str], width: int) -> Iterable[Line]:

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.message import Message
 
-from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
+from vmlab.tui.widgets.painted import Line, Painted, Piece, cut, hint_lines
 
 _EMPTY = "nothing is listed here"
 
@@ -162,9 +162,4 @@ class RowList(Painted, inherit_bindings=False):
                 self._go(place)
 
 
-def cut(text: str, width: int) -> str:
-    """`text` in exactly `width` columns, with an ellipsis where something was left out."""
-    return text.ljust(width) if len(text) <= width else text[: max(0, width - 1)] + "…"
-
-
-__all__ = ["Line", "Piece", "RowList", "cut"]
+__all__ = ["Line", "Piece", "RowList"]

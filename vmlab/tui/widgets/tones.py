@@ -7,6 +7,7 @@ picture, so the theme's variables are read once for all.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from rich.style import Style
 from textual.color import Color
@@ -63,6 +64,7 @@ def tones_on(ground: Style, variables: Mapping[str, str], *, sixteen: bool = Fal
     return tones
 
 
+@lru_cache(maxsize=1024)
 def legible(color: Color, behind: Color) -> Color:
     """`color`, as much lighter or darker as it takes to be read on `behind`; its hue stays."""
     end = max(_ENDS, key=lambda one: contrast(one, behind))

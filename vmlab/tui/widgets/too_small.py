@@ -7,16 +7,17 @@ from collections.abc import Iterable
 
 from vmlab.tui.widgets.painted import Line, Painted
 
-SMALLEST = (60, 16)
-"""Columns and rows below which a screen would be cut to what misleads."""
-
 
 class TooSmall(Painted):
-    """One sentence over the whole screen; it goes as soon as there is room."""
+    """One sentence over the whole screen; it goes as soon as there is room, which is `needed` columns and rows."""
+
+    def __init__(self, needed: tuple[int, int]) -> None:
+        super().__init__()
+        self.needed = needed
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The sentence on as many lines as it takes."""
         columns, rows = self.app.size
-        needed = "the console needs {} and {}".format(*SMALLEST)
+        needed = "the console needs {} and {}".format(*self.needed)
         sentence = f"This terminal has {columns} columns and {rows} rows; {needed}."
         return [[(line, "warning")] for line in textwrap.wrap(sentence, max(10, width))]

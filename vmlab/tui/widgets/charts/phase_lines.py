@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from vmlab.model.quantities import format_seconds
-from vmlab.tui.widgets.painted import Line, Painted, Piece
-from vmlab.tui.widgets.row_list import cut
+from vmlab.tui.widgets.painted import Line, Painted, Piece, cut
 from vmlab.tui.widgets.side_table import TONES
 
 _LABEL = 20

@@ -6,8 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from vmlab.tui.state.bars import Bar, BarRow
-from vmlab.tui.widgets.painted import Line, Painted, Piece
-from vmlab.tui.widgets.row_list import cut
+from vmlab.tui.widgets.painted import Line, Painted, Piece, cut
 from vmlab.tui.widgets.side_table import TONES
 from vmlab.tui.widgets.struck import struck_pieces
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, short
-from vmlab.tui.widgets.painted import Piece
-from vmlab.tui.widgets.row_list import RowList, cut
+from vmlab.tui.widgets.painted import Piece, cut
+from vmlab.tui.widgets.row_list import RowList
 
 if TYPE_CHECKING:
     from vmlab.telemetry.domains.hurting import DomainState

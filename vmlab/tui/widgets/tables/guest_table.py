@@ -11,9 +11,7 @@ from vmlab.tui.state.history import History
 from vmlab.tui.state.views import CellView, GuestView, WorkloadView
 from vmlab.tui.widgets.charts.axis_scale import NO_FIGURE, clock
 from vmlab.tui.widgets.glyphs import tone_of
-from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
-from vmlab.tui.widgets.row_list import cut
-from vmlab.tui.widgets.tables.guest_cards import Cards
+from vmlab.tui.widgets.painted import Line, Painted, Piece, cut, hint_lines
 from vmlab.tui.widgets.tables.workload_line import workload_bar
 
 METRICS = (
@@ -110,6 +108,8 @@ class GuestTable(Painted):
         """The guests as cards; none where there is no room for them, or nothing that they could show."""
         if self._history is None or not self._guests or height < _CARDS_FROM:
             return []
+        from vmlab.tui.widgets.tables.guest_cards import Cards
+
         return [*(Cards(self._guests, self._history, self._now, self.glyphs).lines(width, height) or ())]
 
     def _cells(self, room: int) -> Iterable[Line]:

@@ -6,8 +6,7 @@ from vmlab.model.run import DONE, RUNNING, SETTLING
 from vmlab.tui.state.views import WorkloadView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.glyphs import Glyphs, tone_of
-from vmlab.tui.widgets.painted import Piece
-from vmlab.tui.widgets.row_list import cut
+from vmlab.tui.widgets.painted import Piece, cut
 
 _NAME = 10
 _LEAST_BAR = 8
