@@ -37,7 +37,8 @@ def fleet() -> Iterator[NamespacedFleet]:
     """Three hosts, whose lines are tried again for some seconds."""
     place = Path(tempfile.mkdtemp(prefix="vmlab-fleet-", dir="/var/tmp"))
     (place / "probe.yaml").write_text(SCENARIO)
-    with namespaced_fleet(place, waiting='\n[waiting]\nreconnect = "20 s"\nhold = "60 s"\n') as found:
+    waiting = '\n[waiting]\nreconnect = "20 s"\nhold = "60 s"\n'
+    with namespaced_fleet(place, waiting=waiting, ahead=(5, -5, 0)) as found:
         yield found
         for host in found.hosts:
             assert json.loads(host.run(found.vmlab_program, "clean", "--json").stdout)["runs"] == []
@@ -104,6 +105,26 @@ def test_blocks_spread(fleet: NamespacedFleet) -> None:
         hosts.setdefault(cell["repeat"], set()).add(cell["hypervisor"])
     assert all(len(one) == 1 for one in hosts.values())
     assert "spread over hosts" in fleet.vmlab("show", "last").stdout
+
+
+def test_hosts_start_together(fleet: NamespacedFleet) -> None:
+    """Monotonic clocks differ by up to 10 s, and real guests start within 20 ms of each other, as the store has it."""
+    fleet.vmlab("run", str(fleet.folder / "probe.yaml"), "--hosts", "all", "--together")
+    (moment, *_) = _events(fleet, "CommonStartSet")
+    ahead = sorted(there - moment["moment"] for there in moment["moments"])  # type: ignore[attr-defined,operator]
+    assert ahead == pytest.approx([-5.0, 0.0, 5.0], abs=0.5)
+    ended = _events(fleet, "TogetherEnded")
+    assert len(ended) == 2
+    for one in ended:
+        print(one)
+        assert one["outcome"] == "passed", one["reason"]
+        assert set(one["starts_ms"]) == {"hv1", "hv2", "hv3"}  # type: ignore[call-overload]
+        assert 0 <= one["skew_ms"] <= 20  # type: ignore[operator]
+        assert one["skew_uncertainty_ms"] > 0  # type: ignore[operator]
+    shown = fleet.vmlab("show", "last").stdout
+    print(shown)
+    assert "all hosts together" in shown
+    assert "hosts started at most" in shown
 
 
 def test_faults(fleet: NamespacedFleet) -> None:

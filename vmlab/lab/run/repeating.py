@@ -17,13 +17,14 @@ from vmlab.model.event import (
     MeasurementTaken,
     Notice,
     RepeatsEnded,
+    TogetherEnded,
     WorkloadEnded,
     WorkloadStarted,
 )
 from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.plan.terms import Plan
 
-_HEARD = (CellStarted, *SWITCHED, WorkloadStarted, WorkloadEnded, MeasurementTaken, CellEnded)
+_HEARD = (CellStarted, *SWITCHED, WorkloadStarted, WorkloadEnded, MeasurementTaken, CellEnded, TogetherEnded)
 
 
 class Repeating:
