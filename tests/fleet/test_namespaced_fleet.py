@@ -116,13 +116,11 @@ def test_hosts_start_together(fleet: NamespacedFleet) -> None:
     ended = _events(fleet, "TogetherEnded")
     assert len(ended) == 2
     for one in ended:
-        print(one)
         assert one["outcome"] == "passed", one["reason"]
         assert set(one["starts_ms"]) == {"hv1", "hv2", "hv3"}  # type: ignore[call-overload]
         assert 0 <= one["skew_ms"] <= 20  # type: ignore[operator]
         assert one["skew_uncertainty_ms"] > 0  # type: ignore[operator]
     shown = fleet.vmlab("show", "last").stdout
-    print(shown)
     assert "all hosts together" in shown
     assert "hosts started at most" in shown
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
 from collections import Counter
 
 import pytest
 
 from tests.fleet.local_hosts import LocalFleet, events_of
+from tests.lab.faked import ROOT
 from tests.waiting import until
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.fleet.clock import ClockOffset
@@ -15,6 +19,7 @@ from vmlab.model.errors import ExitCode
 from vmlab.model.event import CellEnded, CellWithdrawn, CommonStartSet, HostJoined, TogetherEnded
 from vmlab.model.run import Outcome
 
+of_test_fleet = pytest.mark.skipif("VMLAB_FLEET" not in os.environ, reason="for `make test-fleet`")
 AHEAD = {"hv1": 5.0, "hv2": -5.0, "hv3": 0.3}
 
 
@@ -80,3 +85,42 @@ async def test_a_host_that_fails_fails_the_cell_on_all(fleet: LocalFleet) -> Non
     cells = RunTimeline.of(events).cells
     assert {cells[number].end.outcome for number in first.cells} == {"aborted"}  # type: ignore[union-attr]
     assert not any(host.records() for host in fleet.hosts.values())
+
+
+@of_test_fleet
+async def test_another_controller_goes_on(fleet: LocalFleet) -> None:
+    """A controller that was killed while all hosts worked leaves the cell to the next one, which ends it as one."""
+    folder = fleet.prepared(together=True)
+    words = [str(fleet.folder.parent), str(folder.path), "6"]
+    first = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.fleet.local_controller", *words, cwd=ROOT)
+    for host in fleet.hosts.values():
+        await until(lambda host=host: host.events("WorkloadStarted"), "a start")  # type: ignore[misc]
+    first.kill()
+    await first.wait()
+    verdict = await fleet.carried_out(folder)
+    events = events_of(folder)
+    ended = [event for event in events if isinstance(event, TogetherEnded)]
+    assert verdict.outcome is Outcome.PASSED, (verdict, ended)
+    assert [event.outcome for event in ended] == ["passed", "passed"]
+    assert all(event.skew_ms is not None for event in ended)
+    assert sorted(event.cell for event in events if isinstance(event, CellEnded)) == [1, 2, 3, 4, 5, 6]
+
+
+@of_test_fleet
+async def test_a_host_that_is_left_out_ends_the_measurement(fleet: LocalFleet) -> None:
+    """What all hosts are to run together cannot be run by two of them: each cell has the reason."""
+    for host in fleet.hosts.values():
+        host.seconds = 5.0
+    folder = fleet.prepared(together=True)
+    async with fleet.under_way(folder) as run:
+        for host in fleet.hosts.values():
+            await until(lambda host=host: host.events("WorkloadStarted"), "a start")  # type: ignore[misc]
+        fleet.hosts["hv3"].off = True
+        fleet.hosts["hv3"].cut()
+        verdict = await run
+    assert verdict.outcome is Outcome.ABORTED
+    events = events_of(folder)
+    ended = [event for event in events if isinstance(event, TogetherEnded)]
+    assert [event.outcome for event in ended] == ["aborted", "aborted"]
+    assert "hv3 was left out" in ended[1].reason
+    assert sorted(event.cell for event in events if isinstance(event, CellEnded)) == [1, 2, 3, 4, 5, 6]
