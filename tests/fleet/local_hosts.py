@@ -125,9 +125,18 @@ class LocalFleet:
         return await self.hosts[name].connect()
 
     def prepared(
-        self, *, spread: bool = False, together: bool = False, hold: float = 60.0, **overrides: Any
+        self,
+        *,
+        spread: bool = False,
+        together: bool = False,
+        reconnect: float = 3.0,
+        hold: float = 60.0,
+        **overrides: Any,
     ) -> RunFolder:
-        """The folder of a run that is to be carried out."""
+        """The folder of a run that is to be carried out.
+
+        A short `reconnect` is for lines that stay cut: on a busy machine another line takes seconds to open.
+        """
         file = read(self.folder / "probe.yaml", SCENARIO)
         asked = Overrides(hosts=None if spread else tuple(self.hosts), seed=1, **overrides)
         plan = make_plan(file, asked, FACTS)
@@ -135,7 +144,7 @@ class LocalFleet:
         os.close(folder.make())
         write_request(folder, RunRequest(folder.id, str(file.path), asked, plan.seed), file.text, FACTS)
         entries = {name: HostEntry(address=name) for name in self.hosts}
-        request = FleetRequest(hosts=entries, spread=spread, together=together, reconnect=3.0, hold=hold)
+        request = FleetRequest(hosts=entries, spread=spread, together=together, reconnect=reconnect, hold=hold)
         request.write(folder)
         FleetWriter(folder.store).close()
         return folder
