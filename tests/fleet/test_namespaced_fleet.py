@@ -58,9 +58,10 @@ def _cells(fleet: NamespacedFleet) -> list[dict[str, object]]:
 
 
 def _events(fleet: NamespacedFleet, kind: str) -> list[dict[str, object]]:
-    stores = sorted(fleet.runs.glob("*/run.sqlite"))
+    """Those of the newest run, which may have no store yet."""
+    runs = sorted(fleet.runs.iterdir())
     try:
-        with closing(sqlite3.connect(f"file:{stores[-1]}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"file:{runs[-1]}/run.sqlite?mode=ro", uri=True)) as connection:
             rows = connection.execute("SELECT body FROM events WHERE kind = ?", (kind,)).fetchall()
     except (IndexError, sqlite3.Error):
         return []

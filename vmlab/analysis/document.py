@@ -23,10 +23,10 @@ from vmlab.analysis.record.traffic import disk_traffic
 from vmlab.analysis.shape import SCHEMA, CellDocument, RunDocument, RunPart, WorkloadDocument
 from vmlab.analysis.speed_spans import SpeedTrace
 from vmlab.analysis.tiles.knee import SHARE_PERCENT
+from vmlab.analysis.tiles.over_hosts import together_documents
 from vmlab.analysis.tiles.scores import scores_json
 from vmlab.analysis.tiles.target_results import target_documents
 from vmlab.analysis.tiles.throughput import throughput_metrics
-from vmlab.analysis.tiles.together import together_documents
 from vmlab.model.event import (
     SWITCHED,
     AnotherRunSeen,

@@ -28,9 +28,9 @@ from vmlab.analysis.record.accelerators import accelerator_of
 from vmlab.analysis.record.bound import idle_disk_words
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
 from vmlab.analysis.speed_spans import at_best_speed, speed_span, wall_at_best_speed
+from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts
 from vmlab.analysis.tiles.target_results import following_of, timed_of
 from vmlab.analysis.tiles.tile_index import TILE_INDEX, Indexed, Reference, index_figures, reference_of
-from vmlab.analysis.tiles.together import cells_of_all_hosts
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import all_ordered_words

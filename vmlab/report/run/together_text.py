@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from vmlab.analysis.figures.figure import WALL_CLOCK, Figure, figure_of, over_tiles, wall_seconds
 from vmlab.analysis.shape import CellDocument, OverHostsDocument, RunDocument, TogetherDocument
-from vmlab.analysis.tiles.together import cells_of_all_hosts
+from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts
 from vmlab.model.axes import axes_words
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
 from vmlab.model.written import Written

@@ -12,7 +12,7 @@ from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.record.recorded_cells import cell_document
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.analysis.shape import RunDocument
-from vmlab.analysis.tiles.together import cells_of_all_hosts, together_documents
+from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts, together_documents
 from vmlab.model.event import CellEnded, CellPlaced, CellStarted, Event, MeasurementTaken, TogetherEnded
 from vmlab.report.run.tables import run_table
 from vmlab.report.run.together_text import skew_words, together_table
