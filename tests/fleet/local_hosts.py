@@ -17,6 +17,7 @@ from typing import Any, cast
 import asyncssh
 
 from tests.lab.faked import CELL_SECONDS, ROOT, VMLAB, Home
+from tests.lab.programs import CLOCK
 from vmlab.fleet.controller import Controller
 from vmlab.fleet.hosts_file import HostEntry
 from vmlab.fleet.link import HostLink, HostLost
@@ -65,6 +66,8 @@ class LocalHost(Home):
 
     name: str = ""
     seconds: float = 0.1
+    clock: float = 0.0
+    """How far ahead its clocks are, in seconds."""
     off: bool = False
     lines: list[_Pipe] = field(default_factory=list)
 
@@ -76,7 +79,7 @@ class LocalHost(Home):
             *VMLAB,
             "hosts",
             "serve",
-            env=self.environment(**{CELL_SECONDS: str(self.seconds)}),
+            env=self.environment(**{CELL_SECONDS: str(self.seconds), CLOCK: str(self.clock)}),
             cwd=ROOT,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -121,8 +124,19 @@ class LocalFleet:
     async def _connect(self, name: str, entry: HostEntry) -> HostLink:
         return await self.hosts[name].connect()
 
-    def prepared(self, *, spread: bool = False, hold: float = 60.0, **overrides: Any) -> RunFolder:
-        """The folder of a run that is to be carried out."""
+    def prepared(
+        self,
+        *,
+        spread: bool = False,
+        together: bool = False,
+        reconnect: float = 3.0,
+        hold: float = 60.0,
+        **overrides: Any,
+    ) -> RunFolder:
+        """The folder of a run that is to be carried out.
+
+        A short `reconnect` is for lines that stay cut: on a busy machine another line takes seconds to open.
+        """
         file = read(self.folder / "probe.yaml", SCENARIO)
         asked = Overrides(hosts=None if spread else tuple(self.hosts), seed=1, **overrides)
         plan = make_plan(file, asked, FACTS)
@@ -130,7 +144,8 @@ class LocalFleet:
         os.close(folder.make())
         write_request(folder, RunRequest(folder.id, str(file.path), asked, plan.seed), file.text, FACTS)
         entries = {name: HostEntry(address=name) for name in self.hosts}
-        FleetRequest(hosts=entries, spread=spread, reconnect=3.0, hold=hold).write(folder)
+        request = FleetRequest(hosts=entries, spread=spread, together=together, reconnect=reconnect, hold=hold)
+        request.write(folder)
         FleetWriter(folder.store).close()
         return folder
 

@@ -1,4 +1,4 @@
-"""Hypervisors on one machine: a network, PID and mount namespace each, with an SSH server of its own in it.
+"""Hypervisors on one machine: a network, PID, mount and time namespace each, with an SSH server of its own in it.
 
 They are joined by a bridge that exists in a namespace only, so that nothing of them is on the machine's own network.
 Each has cache, state and runtime folders of its own; the guest image is the machine's, and snapshots are linked.
@@ -42,6 +42,8 @@ class NamespacedHost:
     address: str
     folder: Path
     process: subprocess.Popen[bytes] | None = None
+    ahead: int = 0
+    """How far its monotonic clock is ahead of the machine's, in seconds."""
 
     @property
     def first(self) -> int:
@@ -144,8 +146,13 @@ class NamespacedFleet:
 
 
 @contextlib.contextmanager
-def namespaced_fleet(folder: Path, count: int = 3, *, waiting: str = "") -> Iterator[NamespacedFleet]:
-    """A fleet of hosts hv1, hv2, … in `folder`; nothing of it is left afterwards but the folder."""
+def namespaced_fleet(
+    folder: Path, count: int = 3, *, waiting: str = "", ahead: Sequence[int] = ()
+) -> Iterator[NamespacedFleet]:
+    """A fleet of hosts hv1, hv2, … in `folder`; nothing of it is left afterwards but the folder.
+
+    `ahead` has for each how far its monotonic clock is ahead of the machine's, in seconds.
+    """
     fleet = NamespacedFleet(folder)
     try:
         for _ in ("switch", "controller"):
@@ -161,6 +168,7 @@ def namespaced_fleet(folder: Path, count: int = 3, *, waiting: str = "") -> Iter
         known, entries = [], []
         for number in range(1, count + 1):
             host = NamespacedHost(f"hv{number}", f"{_NETWORK}.{number}", folder / f"hv{number}")
+            host.ahead = ahead[number - 1] if ahead else 0
             fleet.hosts.append(host)
             known.append(_made(host, key))
             host.process = _booted(host)
@@ -228,6 +236,7 @@ def _booted(host: NamespacedHost) -> subprocess.Popen[bytes]:
         config=shlex.quote(str(host.folder / "sshd_config")),
     )
     spaces = ["--net", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc"]
+    spaces += ["--time", f"--monotonic={host.ahead}"]
     log = (host.folder / "sshd.log").open("ab")
     process = subprocess.Popen(["unshare", *spaces, "sh", "-euc", script], stdout=log, stderr=log)
     log.close()

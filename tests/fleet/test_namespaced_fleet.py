@@ -37,7 +37,8 @@ def fleet() -> Iterator[NamespacedFleet]:
     """Three hosts, whose lines are tried again for some seconds."""
     place = Path(tempfile.mkdtemp(prefix="vmlab-fleet-", dir="/var/tmp"))
     (place / "probe.yaml").write_text(SCENARIO)
-    with namespaced_fleet(place, waiting='\n[waiting]\nreconnect = "20 s"\nhold = "60 s"\n') as found:
+    waiting = '\n[waiting]\nreconnect = "20 s"\nhold = "60 s"\n'
+    with namespaced_fleet(place, waiting=waiting, ahead=(5, -5, 0)) as found:
         yield found
         for host in found.hosts:
             assert json.loads(host.run(found.vmlab_program, "clean", "--json").stdout)["runs"] == []
@@ -57,9 +58,10 @@ def _cells(fleet: NamespacedFleet) -> list[dict[str, object]]:
 
 
 def _events(fleet: NamespacedFleet, kind: str) -> list[dict[str, object]]:
-    stores = sorted(fleet.runs.glob("*/run.sqlite"))
+    """Those of the newest run, which may have no store yet."""
+    runs = sorted(fleet.runs.iterdir())
     try:
-        with closing(sqlite3.connect(f"file:{stores[-1]}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"file:{runs[-1]}/run.sqlite?mode=ro", uri=True)) as connection:
             rows = connection.execute("SELECT body FROM events WHERE kind = ?", (kind,)).fetchall()
     except (IndexError, sqlite3.Error):
         return []
@@ -104,6 +106,24 @@ def test_blocks_spread(fleet: NamespacedFleet) -> None:
         hosts.setdefault(cell["repeat"], set()).add(cell["hypervisor"])
     assert all(len(one) == 1 for one in hosts.values())
     assert "spread over hosts" in fleet.vmlab("show", "last").stdout
+
+
+def test_hosts_start_together(fleet: NamespacedFleet) -> None:
+    """Monotonic clocks differ by up to 10 s, and real guests start within 20 ms of each other, as the store has it."""
+    fleet.vmlab("run", str(fleet.folder / "probe.yaml"), "--hosts", "all", "--together")
+    (moment, *_) = _events(fleet, "CommonStartSet")
+    ahead = sorted(there - moment["moment"] for there in moment["moments"])  # type: ignore[attr-defined]
+    assert ahead == pytest.approx([-5.0, 0.0, 5.0], abs=0.5)
+    ended = _events(fleet, "TogetherEnded")
+    assert len(ended) == 2
+    for one in ended:
+        assert one["outcome"] == "passed", one["reason"]
+        assert set(one["starts_ms"]) == {"hv1", "hv2", "hv3"}  # type: ignore[call-overload]
+        assert 0 <= one["skew_ms"] <= 20  # type: ignore[operator]
+        assert one["skew_uncertainty_ms"] > 0  # type: ignore[operator]
+    shown = fleet.vmlab("show", "last").stdout
+    assert "all hosts together" in shown
+    assert "hosts started at most" in shown
 
 
 def test_faults(fleet: NamespacedFleet) -> None:

@@ -40,6 +40,8 @@ EXAMPLES: dict[str, Any] = {
     "Reading | None": 1.5,
     "Code": 0,
     "list[str]": ["a reason"],
+    "list[int]": [1, 2],
+    "list[float]": [1.5, -2.5],
     "Axes": {"tiles": 1, "cache": "none"},
     "Provision": {"how": "cold", "seconds": 4.5, "guests": 4, "snapshots": {"t1-front": "ab"}},
     "Settings": {"tiles": 1, "cache": "none", "host": {"thp": "never"}},

@@ -23,6 +23,7 @@ from vmlab.analysis.record.traffic import disk_traffic
 from vmlab.analysis.shape import SCHEMA, CellDocument, RunDocument, RunPart, WorkloadDocument
 from vmlab.analysis.speed_spans import SpeedTrace
 from vmlab.analysis.tiles.knee import SHARE_PERCENT
+from vmlab.analysis.tiles.over_hosts import together_documents
 from vmlab.analysis.tiles.scores import scores_json
 from vmlab.analysis.tiles.target_results import target_documents
 from vmlab.analysis.tiles.throughput import throughput_metrics
@@ -54,6 +55,7 @@ from vmlab.model.event import (
     RunnerFinished,
     RunStarted,
     TilesChanged,
+    TogetherEnded,
     WorkloadEnded,
     WorkloadStarted,
 )
@@ -92,6 +94,7 @@ _KINDS = (
     MeasurementTaken,
     FiguresRemade,
     CellEnded,
+    TogetherEnded,
     RepeatsEnded,
     RunnerFinished,
     RunEnded,
@@ -197,7 +200,15 @@ def _document(reader: RunReader, kinds: tuple[type[Event], ...] = _KINDS) -> tup
         cell["targets"] = target_documents(cell, said)
         cells.append(cell)
     run = _run_part(reader, timeline, unended)
-    return {"schema": SCHEMA, "run": run, "cells": cells, "tables": [], "scores": {}, "recording": None}, timeline
+    return {
+        "schema": SCHEMA,
+        "run": run,
+        "cells": cells,
+        "together": together_documents(timeline, cells),
+        "tables": [],
+        "scores": {},
+        "recording": None,
+    }, timeline
 
 
 def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:
@@ -234,7 +245,7 @@ def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:
         "notices": [],
         "measured_beside": [],
     }
-    return {"schema": SCHEMA, "run": run, "cells": [], "tables": [], "scores": {}, "recording": None}
+    return {"schema": SCHEMA, "run": run, "cells": [], "together": [], "tables": [], "scores": {}, "recording": None}
 
 
 def _watched(cell: CellDocument, samples: Sequence[Sample], since: float, until: float) -> None:

@@ -545,15 +545,49 @@ class RecordingDocument(TypedDict):
     disks: dict[str, dict[str, AggregateDocument]]
 
 
+class OverHostsDocument(TypedDict):
+    """One metric over all hosts that ran a cell together: the `sum` of a rate, None of anything else, and the `worst`
+    figure of any tile with its host, None for a metric of which neither end is better.
+    """
+
+    workload: str
+    metric: str
+    unit: str
+    more_is_better: bool | None
+    sum: float | None
+    worst: float | None
+    worst_host: str | None
+
+
+class TogetherDocument(TypedDict):
+    """The `cells` that the hosts of a fleet ran together, which count as one.
+
+    `start_skew_ms` is from the first workload that started on any host to the last; it and its uncertainty are None
+    where not all started. `starts_ms` has for each host how long after the first of all its own first one started.
+    """
+
+    cells: list[int]
+    axes: dict[str, AxisValue]
+    repeat: int
+    outcome: str
+    reason: str
+    start_skew_ms: float | None
+    skew_uncertainty_ms: float | None
+    starts_ms: dict[str, float]
+    over_hosts: list[OverHostsDocument]
+
+
 class RunDocument(TypedDict):
     """The whole of a run; `tables` are its results laid out as `run` says, `scores` those of `analysis.scores`.
 
-    `recording` is that of `vmlab record`, None of every other run.
+    `together` are the cells that hosts of a fleet ran together, [] of every other run. `recording` is that of `vmlab
+    record`, None of every other run.
     """
 
     schema: str
     run: RunPart
     cells: list[CellDocument]
+    together: list[TogetherDocument]
     tables: list[dict[str, Any]]
     scores: dict[str, Any]
     recording: RecordingDocument | None

@@ -20,8 +20,11 @@ from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import Overrides
 
 
-def started_on_fleet(file: ScenarioFile, overrides: Overrides, *, spread: bool, unlike: bool) -> RunFolder:
-    """Check the hosts that the overrides name, or the scenario's axis, and start the run.
+def started_on_fleet(
+    file: ScenarioFile, overrides: Overrides, *, spread: bool = False, together: bool = False, unlike: bool = False
+) -> RunFolder:
+    """Check the hosts that the overrides name, or the scenario's axis, and start the run: of each cell on each host, or
+    with `spread` of each block on some host; with `together` all hosts start at once.
 
     Raises UsageError, and RefusedError where a host is not ready; nothing was started then.
     """
@@ -32,9 +35,16 @@ def started_on_fleet(file: ScenarioFile, overrides: Overrides, *, spread: bool, 
     hosts = chosen_hosts(asked)
     overrides = replace(overrides, hosts=None if spread else tuple(hosts))
     plan, here = prepare_run(file, overrides)
-    demand_fleet_plan(plan, overrides)
+    demand_fleet_plan(plan, overrides, together=together)
     image = find()
     asyncio.run(demand_ready(hosts, None if image is None else image.id, say))
     waiting = read_hosts().waiting
-    request = FleetRequest(hosts=hosts, spread=spread, unlike=unlike, reconnect=waiting.reconnect, hold=waiting.hold)
+    request = FleetRequest(
+        hosts=hosts,
+        spread=spread,
+        together=together,
+        unlike=unlike,
+        reconnect=waiting.reconnect,
+        hold=waiting.hold,
+    )
     return start_fleet_run(file, overrides, plan, here, request)

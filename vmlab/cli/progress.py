@@ -26,6 +26,7 @@ from vmlab.model.event import (
     RunEnded,
     RunStarted,
     TilesChanged,
+    TogetherEnded,
     WorkloadEnded,
 )
 from vmlab.model.units import about_seconds, format_seconds
@@ -51,6 +52,7 @@ _SHOWN = (
     RunEnded,
     RunStarted,
     TilesChanged,
+    TogetherEnded,
     WorkloadEnded,
 )
 """The events that get a line; of images only those that were built."""

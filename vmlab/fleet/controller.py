@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.fleet.fleet_host import Connect, FleetHost, HostRequest
 from vmlab.fleet.fleet_run import FleetRun
 from vmlab.fleet.link import HostLink
-from vmlab.fleet.placed_units import CellBook, units_of
+from vmlab.fleet.placed_units import CellBook, groups_of, units_of
 from vmlab.fleet.request import FleetRequest, read_fleet_request
+from vmlab.fleet.together import TogetherRun
 from vmlab.lab.commands.command_server import Command, ControlServer, ListComing, Stop
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.prepared import plan_of
@@ -29,9 +30,10 @@ from vmlab.lab.process.run_ending import with_leftovers, write_run_end
 from vmlab.lab.process.run_folder import RunFolder, RunRequest
 from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.lab.process.signals import STOPPING, hold_back, released
+from vmlab.lab.run.repeating import Repeating
 from vmlab.lab.run.run_verdict import Verdict, failure
 from vmlab.model.errors import ExitCode, UsageError, VmlabError
-from vmlab.model.event import CellWithdrawn, CommandReceived, Notice, RunEnded, RunnerFinished, RunStarted
+from vmlab.model.event import CellWithdrawn, CommandReceived, Event, Notice, RunEnded, RunnerFinished, RunStarted
 from vmlab.model.run import Outcome
 from vmlab.plan.terms import Plan
 from vmlab.store.fleet_writer import FleetWriter, Source
@@ -53,11 +55,11 @@ class Controller:
         """Run to the end or to a stop."""
         writer = self._writer = FleetWriter(self._folder.store)
         try:
-            book, before = self._record()
+            book, before, recorded = self._record()
             control = ControlServer(self._folder.control, self._obey)
             await control.open()
             try:
-                self._work = asyncio.ensure_future(self._fleet(book, before).run())
+                self._work = asyncio.ensure_future(self._fleet(book, before, recorded).run())
                 if self._stopped is not None:
                     self._work.cancel()
                 verdict = await self._work
@@ -74,17 +76,17 @@ class Controller:
         finally:
             writer.close()
 
-    def _record(self) -> tuple[CellBook, dict[str, Source]]:
-        """What was recorded so far: cells, and the hosts' runs. Begins the record where there is none."""
+    def _record(self) -> tuple[CellBook, dict[str, Source], list[Event]]:
+        """What was recorded so far: cells, the hosts' runs, and events. Begins the record where there is none."""
         with RunReader(self._folder.store) as reader:
             events = [event for _, event in reader.events()]
         if not events:
             self._begin(self._plan)
-            return CellBook(), {}
+            return CellBook(), {}, []
         self._writer.append(Notice(level="warning", text="the controller was gone, and goes on from what is recorded"))
         withdrawn = Counter(event.cell for event in events if isinstance(event, CellWithdrawn))
         book = CellBook.of(RunTimeline.of(events), withdrawn.elements())
-        return book, {source.host: source for source in self._writer.sources()}
+        return book, {source.host: source for source in self._writer.sources()}, events
 
     def _begin(self, plan: Plan) -> None:
         writer = self._writer
@@ -109,7 +111,7 @@ class Controller:
         for absent in plan.absent:
             writer.append(Notice(level="info", text=str(absent)))
 
-    def _fleet(self, book: CellBook, before: Mapping[str, Source]) -> FleetRun:
+    def _fleet(self, book: CellBook, before: Mapping[str, Source], recorded: Sequence[Event]) -> FleetRun:
         request = RunRequest.from_json(self._folder.request.read_text(encoding="utf-8"))
         asked = HostRequest(
             source=request.source,
@@ -118,18 +120,30 @@ class Controller:
             cells=[(cell.index, dict(cell.axes), cell.repeat) for cell in self._plan.cells],
             reconnect=self._request.reconnect,
             hold=self._request.hold,
+            together=self._request.together,
         )
-        fleet = FleetRun(
-            units_of(self._plan.cells, spread=self._request.spread),
-            self._writer,
-            book,
-            before=before,
-            unlike=self._request.unlike,
-            reconnect=self._request.reconnect,
-        )
+        fleet = self._placed(book, before, recorded)
         for name, entry in self._request.hosts.items():
-            fleet.add_host(FleetHost(name, entry, asked, self._writer, fleet.on_end, self._connect))
+            fleet.add_host(FleetHost(name, entry, asked, self._writer, fleet.on_event, self._connect))
         return fleet
+
+    def _placed(self, book: CellBook, before: Mapping[str, Source], recorded: Sequence[Event]) -> FleetRun:
+        cells, asked = self._plan.cells, self._request
+        if asked.together:
+            most = self._plan.scenario.limits.start_skew
+            groups = groups_of(cells)
+            return TogetherRun(
+                groups,
+                self._writer,
+                book,
+                most_skew=most,
+                repeating=Repeating(self._plan),
+                recorded=recorded,
+                before=before,
+                reconnect=asked.reconnect,
+            )
+        units = units_of(cells, spread=asked.spread)
+        return FleetRun(units, self._writer, book, before=before, unlike=asked.unlike, reconnect=asked.reconnect)
 
     async def _obey(self, command: Command) -> Mapping[str, Any]:
         if isinstance(command, Stop):

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from vmlab.fleet.clock import ClockOffset
 from vmlab.fleet.host_answers import Cleaned, Condition, Done, RawOfCell, Rows, Started
 from vmlab.fleet.hosts_file import HostEntry
 from vmlab.fleet.link import HostLink, HostLost
@@ -29,6 +30,7 @@ _STOP_SECONDS = 240.0
 class HostRequest:
     """What a host's own run is asked to be: the scenario, its overrides, and the cells that it must plan.
 
+    With `together` the workloads of a cell start when those of other hosts do.
     `reconnect` is for how many seconds a line that was cut is tried again, `hold` for how many the host's run waits
     for a further cell.
     """
@@ -39,6 +41,7 @@ class HostRequest:
     cells: list[tuple[int, dict[str, Any], int]]
     reconnect: float
     hold: float
+    together: bool = False
 
 
 class FleetHost:
@@ -50,11 +53,11 @@ class FleetHost:
         entry: HostEntry,
         request: HostRequest,
         writer: FleetWriter,
-        on_end: Callable[[str, CellEnded], None],
+        on_event: Callable[[str, Event], None],
         connect: Connect = HostLink.open,
     ) -> None:
-        """`on_end` is called with this host's name and each cell that has ended on it, once it is recorded."""
-        self._on_end = on_end
+        """`on_event` is called with this host's name and each event of its cells, once it is recorded."""
+        self._on_event = on_event
         self.name = name
         self._entry = entry
         self._request = request
@@ -134,8 +137,8 @@ class FleetHost:
         self._source = before
         while True:
             rows = await _rows(link, before.run, taking)
-            for ended in await taking.take(rows):
-                self._heard(ended)
+            for event in await taking.take(rows):
+                self._heard(event)
             if not rows.events and not rows.samples:
                 break
         await link.ask(Cleaned, "clean", deadline=_STOP_SECONDS)
@@ -194,11 +197,36 @@ class FleetHost:
         """Release a cell; after a cut, the feed releases it once more when the line is back."""
         assert self._link is not None and self._source is not None
         try:
-            await self._link.ask(Done, "release", run=self._source.run, cell=cell, deadline=90.0)
+            await self._release(self._link, cell, deadline=90.0)
         except (HostLost, VmlabError) as error:
             if not isinstance(error, HostLost) and not self.gone.done():
                 # Its run has just ended: the feed says how.
                 await asyncio.wait([self.gone], timeout=30.0)
+
+    async def _release(self, link: HostLink, cell: int, **how: float) -> None:
+        assert self._source is not None
+        together = self._request.together
+        await link.ask(Done, "release", run=self._source.run, cell=cell, together=together, **how)
+
+    async def offset(self) -> ClockOffset:
+        """How far its clocks are from those here, now. Raises HostLost."""
+        assert self._link is not None
+        return await self._link.offset()
+
+    async def start_at(self, cell: int, mono: float) -> None:
+        """Give the moment at which a cell starts, by the host's monotonic clock. Raises HostLost and what it raised."""
+        assert self._link is not None and self._source is not None
+        await self._link.ask(Done, "start-at", run=self._source.run, cell=cell, mono=mono)
+
+    async def call_off(self, cell: int, reason: str) -> None:
+        """End a cell that runs there as failed, unless it has ended, or no more comes from this host."""
+        while cell in self._awaited and not self.gone.done():
+            # While a line is cut, another one is tried; and a cell that was just released begins a moment later.
+            with contextlib.suppress(VmlabError):
+                assert self._link is not None and self._source is not None
+                await self._link.ask(Done, "call-off", run=self._source.run, cell=cell, reason=reason[:1000])
+                return
+            await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _raw(self, cell: int) -> RawOfCell:
         assert self._link is not None and self._source is not None
@@ -234,15 +262,16 @@ class FleetHost:
             self._kept = time.monotonic()
             await self._link.ask(Done, "keep", run=self._source.run)
         rows = await _rows(self._link, self._source.run, taking, wait=min(_WAIT_SECONDS, self._request.hold / 8))
-        for ended in await taking.take(rows):
-            self._heard(ended)
+        for event in await taking.take(rows):
+            self._heard(event)
         return not rows.alive and not rows.events and not rows.samples
 
-    def _heard(self, ended: CellEnded) -> None:
-        self._on_end(self.name, ended)
-        heard = self._awaited.get(ended.cell)
-        if heard is not None and not heard.done():
-            heard.set_result(ended)
+    def _heard(self, event: Event) -> None:
+        self._on_event(self.name, event)
+        if isinstance(event, CellEnded):
+            heard = self._awaited.get(event.cell)
+            if heard is not None and not heard.done():
+                heard.set_result(event)
 
     async def _reconnected(self, why: str) -> bool:
         """Try to have the line again, for as long as it may be cut."""
@@ -254,7 +283,7 @@ class FleetHost:
                 async with asyncio.timeout(max(1.0, end - time.monotonic())):
                     self._link = await self._connect(self.name, self._entry)
                     for cell in list(self._awaited):
-                        await self._link.ask(Done, "release", run=self._source.run, cell=cell)
+                        await self._release(self._link, cell)
             except (HostLost, CommandFailed, UsageError, TimeoutError):
                 await asyncio.sleep(_AGAIN_SECONDS)
                 continue

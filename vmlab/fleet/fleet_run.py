@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from vmlab.analysis.record.fleet_hosts import common_facts, decisive, differences
 from vmlab.fleet.engine import Engine
@@ -17,7 +18,7 @@ from vmlab.fleet.taking import unstarted
 from vmlab.lab.run.run_verdict import CODES, Verdict, counted
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import ExitCode, StoreError, VmlabError, in_one_line
-from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn, HostLeftOut, HostProbed, Notice
+from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn, Event, HostLeftOut, HostProbed, Notice
 from vmlab.model.run import Outcome, worst
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan
@@ -26,6 +27,16 @@ from vmlab.store.fleet_writer import FleetWriter, Source
 MOST_FAILURES = 2
 """A host that failed so often is left out."""
 _AGAIN_SECONDS = 1.0
+
+
+class Places(Protocol):
+    """Where units are placed: the hosts that are here."""
+
+    async def open_host(self, host: str) -> None:
+        """A host takes units from now on."""
+
+    async def close_host(self, host: str) -> None:
+        """A host takes no more units; what runs there has broken off."""
 
 
 class FleetRun:
@@ -68,9 +79,10 @@ class FleetRun:
         """Whether blocks are placed on any host."""
         return any(unit.host is None for unit in self._units.values())
 
-    def on_end(self, host: str, ended: CellEnded) -> None:
-        """A cell has ended on a host, and is recorded."""
-        self._book.end(ended.cell, host, Outcome(ended.outcome))
+    def on_event(self, host: str, event: Event) -> None:
+        """Something has happened to a cell on a host, and is recorded."""
+        if isinstance(event, CellEnded):
+            self._book.end(event.cell, host, Outcome(event.outcome))
 
     async def run(self) -> Verdict:
         """Measure everything; the verdict. Cancel it to stop: what was measured is kept."""
@@ -116,12 +128,9 @@ class FleetRun:
 
     async def _placed(self) -> None:
         """Place all units and wait until each of them is settled."""
-        async with Engine(self._measure) as engine:
-            self._engine = engine
-            for unit in self._units.values():
-                self._submit(unit, unit.host or self._begun_by(unit))
+        async with self._places() as places:
             serving = [
-                asyncio.create_task(self._served(name, engine)) for name in self._hosts if name not in self._left_out
+                asyncio.create_task(self._served(name, places)) for name in self._hosts if name not in self._left_out
             ]
             for name in list(self._left_out):
                 self._abandon_units_of(name)
@@ -134,6 +143,14 @@ class FleetRun:
         if self._trouble is not None:
             raise self._trouble
 
+    @asynccontextmanager
+    async def _places(self) -> AsyncIterator[Places]:
+        """Where units are placed, with all of them submitted."""
+        async with Engine(self._measure) as self._engine:
+            for unit in self._units.values():
+                self._submit(unit, unit.host or self._begun_by(unit))
+            yield self._engine
+
     def _submit(self, unit: Unit, host: str | None) -> None:
         self._wanted[unit.number] = host
         task = self._tasks[unit.number] = self._engine.submit(unit.number, host)
@@ -144,14 +161,14 @@ class FleetRun:
         begun = [self._book.placed.get(cell.index) or self._book.ended.get(cell.index) for cell in unit.cells]
         return next((name for name in reversed(begun) if name and name not in self._left_out), None)
 
-    async def _served(self, name: str, engine: Engine) -> None:
+    async def _served(self, name: str, places: Places) -> None:
         """Keep a host among those that take units, until it has failed too often."""
         host = self._hosts[name]
         try:
             while True:
-                await engine.open_host(name)
+                await places.open_host(name)
                 why = await asyncio.shield(host.gone)
-                await engine.close_host(name)
+                await places.close_host(name)
                 await host.leave()
                 while True:
                     self._failures[name] += 1

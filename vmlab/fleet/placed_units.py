@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.names import HOST_PLACE
-from vmlab.model.run import WARM_UP, Outcome
+from vmlab.model.run import WARM_UP, AxisValue, Outcome
 from vmlab.plan.terms import CellPlan
 
 MOST_ATTEMPTS = 2
@@ -32,6 +32,19 @@ def units_of(cells: Sequence[CellPlan], *, spread: bool) -> tuple[Unit, ...]:
     for cell in cells:
         blocks.setdefault(max(cell.repeat, WARM_UP + 1), []).append(cell)
     return tuple(Unit(number, tuple(block)) for number, block in enumerate(blocks.values(), start=1))
+
+
+def groups_of(cells: Sequence[CellPlan]) -> tuple[Unit, ...]:
+    """Cells that differ in their host alone, which hosts run together, in the order of the first of each."""
+    groups: dict[tuple[object, ...], list[CellPlan]] = {}
+    for cell in cells:
+        groups.setdefault((cell.repeat, *sorted(without_host(cell.axes).items())), []).append(cell)
+    return tuple(Unit(number, tuple(group)) for number, group in enumerate(groups.values(), start=1))
+
+
+def without_host(axes: Mapping[str, AxisValue]) -> dict[str, AxisValue]:
+    """The place of a cell on all axes but that of the host."""
+    return {name: value for name, value in axes.items() if name != HOST_PLACE}
 
 
 class CellBook:

@@ -24,6 +24,8 @@ class FleetRequest(BaseModel):
     hosts: dict[str, HostEntry]
     spread: bool = False
     """Blocks are placed on any host; otherwise each cell has its host as an axis."""
+    together: bool = False
+    """Cells that differ in their host alone start together."""
     unlike: bool = False
     """Blocks may spread over hosts that are not alike."""
     reconnect: float = Field(default=60.0, gt=0)

@@ -52,6 +52,8 @@ class Serving:
             "rows": self._more,
             "raw": self._raw,
             "release": self._release,
+            "start-at": self._start_at,
+            "call-off": self._call_off,
             "keep": self._keep,
             "stop": self._stop,
             "forget": self._forget,
@@ -111,14 +113,27 @@ class Serving:
     async def _release(self, question: Answer) -> Answer:
         """The runner listens some moments after the run was started."""
         folder, cell, end = _folder(str(question["run"])), question.get("cell"), time.monotonic() + _LISTEN_SECONDS
+        together = bool(question.get("together"))
         while True:
             try:
-                await asyncio.to_thread(send_command, folder.control, "release", cell=cell, origin="fleet")
+                await asyncio.to_thread(
+                    send_command, folder.control, "release", cell=cell, together=together, origin="fleet"
+                )
                 return {"ok": True}
             except NotListening:
                 if not folder.alive() or time.monotonic() > end:
                     raise
             await asyncio.sleep(_POLL_SECONDS)
+
+    async def _start_at(self, question: Answer) -> Answer:
+        folder, given = _folder(str(question["run"])), {key: question[key] for key in ("cell", "mono")}
+        await asyncio.to_thread(send_command, folder.control, "start", **given, origin="fleet")
+        return {"ok": True}
+
+    async def _call_off(self, question: Answer) -> Answer:
+        folder, given = _folder(str(question["run"])), {key: question[key] for key in ("cell", "reason")}
+        await asyncio.to_thread(send_command, folder.control, "call-off", **given, origin="fleet")
+        return {"ok": True}
 
     async def _keep(self, question: Answer) -> Answer:
         """A runner that does not listen yet, or no more, needs none."""

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 
 from vmlab.fleet.engine import require_engine
+from vmlab.fleet.placed_units import groups_of
 from vmlab.fleet.request import FleetRequest, is_fleet
 from vmlab.lab.process.launch import spawn_detached
 from vmlab.lab.process.prepared import write_request
@@ -20,19 +21,18 @@ from vmlab.store.runs import new_run_id
 CONTROLLER = "vmlab.fleet.controller"
 
 
-def demand_fleet_plan(plan: Plan, overrides: Overrides) -> None:
+def demand_fleet_plan(plan: Plan, overrides: Overrides, *, together: bool = False) -> None:
     """Raise UsageError for what a fleet does not run."""
-    if plan.scenario.until is not None:
-        raise UsageError("a fleet runs a fixed number of repeats; give it, as in --repeats 5")
-    for what, asked in (
-        ("--control", plan.control),
-        ("--loop", plan.loop is not None),
-        ("--asset", bool(overrides.assets)),
-    ):
-        if asked:
-            raise UsageError(f"{what} is for a run on one host")
+    if plan.scenario.until is not None and not together:
+        raise UsageError("hosts that do not run together need a fixed number of repeats, as in --repeats 5")
+    if plan.control:
+        raise UsageError("--control finds the noise of one host; run it on each")
+    if overrides.assets:
+        raise UsageError("--asset is for a run on one host: no copy of a suite is sent to hosts")
     if not plan.cells:
         raise UsageError("nothing to run: every axis value is marked absent")
+    if together and any(len(unit.cells) != len(plan.hosts) for unit in groups_of(plan.cells)):
+        raise UsageError("--together needs every cell on every host, and a value of an axis is absent on one")
 
 
 def start_fleet_run(
@@ -40,7 +40,7 @@ def start_fleet_run(
 ) -> RunFolder:
     """Start a run that is independent of this process. Raises RefusedError and UsageError."""
     require_engine()
-    demand_fleet_plan(plan, overrides)
+    demand_fleet_plan(plan, overrides, together=request.together)
     folder = RunFolder.of(new_run_id(plan.scenario.name))
     lock = folder.make()
     try:

@@ -53,8 +53,8 @@ class Taking:
         """The last layout of samples that is known, by its number there."""
         return max(self._layouts, default=0)
 
-    async def take(self, rows: Rows) -> list[CellEnded]:
-        """Keep new rows; the cells that have ended with them. Raises StoreError, and CommandFailed for nonsense."""
+    async def take(self, rows: Rows) -> list[Event]:
+        """Keep new rows; the events among them that are new. Raises StoreError, and CommandFailed for nonsense."""
         taken: list[TakenEvent] = []
         for row in rows.events:
             if row.row <= self.seen:
@@ -73,7 +73,7 @@ class Taking:
         self._take_samples(rows)
         new = self._writer.take_events(self._source, taken, rows.seen)
         self.seen = max(self.seen, rows.seen)
-        return [event for event in new if isinstance(event, CellEnded)]
+        return new
 
     def _of_fleet(self, event: Event) -> Event | None:
         """The event as the fleet keeps it; None for one that it does not."""

@@ -173,6 +173,44 @@ class CellWithdrawn(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartAwaited(Event):
+    """A cell that starts on several hosts together is ready on one, which announces the start in `lead_seconds`."""
+
+    cell: int
+    lead_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonStartSet(Event):
+    """The moment is set at which the `cells`, one on each host, start together.
+
+    `moment` is by the controller's monotonic clock, `moments` by those of the cells' hosts. `uncertainty_ms` is that of
+    the offset of each host's clock, by the host's name.
+    """
+
+    cells: list[int]
+    moment: float
+    moments: list[float]
+    uncertainty_ms: dict[str, Reading]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TogetherEnded(Event):
+    """The `cells` that hosts ran together have ended, and count as one: each has the `outcome` of the worst of them.
+
+    `skew_ms` is from the first workload that really started on any host to the last, ± `skew_uncertainty_ms`; None
+    where not all started. `starts_ms` has for each host how long after the first of all its own first one started.
+    """
+
+    cells: list[int]
+    outcome: str
+    reason: str = ""
+    starts_ms: dict[str, Reading] = field(default_factory=dict)
+    skew_ms: Reading | None = None
+    skew_uncertainty_ms: Reading | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotMade(Event):
     """A guest was booted, prepared and frozen, for this cell and those to come; it took `seconds`, counted apart."""
 

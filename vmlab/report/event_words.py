@@ -32,6 +32,7 @@ from vmlab.model.event import (
     RunnerFinished,
     RunStarted,
     TilesChanged,
+    TogetherEnded,
     WorkloadEnded,
     WorkloadStarted,
 )
@@ -115,6 +116,14 @@ def events_sentence(events: Sequence[Event]) -> Sentence | None:
     return _info(f"{len(events)} workloads started {within}, {late:.1f} ms late at most")
 
 
+def _together(event: TogetherEnded) -> Sentence:
+    skew = "" if event.skew_ms is None else f", started {event.skew_ms:.1f} ms apart"
+    level = _LEVELS.get(Outcome(event.outcome), "info")
+    cells = ", ".join(map(str, event.cells))
+    why = f": {event.reason}" if event.reason else ""
+    return Sentence(level, f"cells {cells} of all hosts together: {event.outcome}{skew}{why}")
+
+
 def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
     match event:
         case CellStarted():
@@ -122,6 +131,8 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
             host = host_words(event.settings.get("host", {}))
             under = f"; host: {host}" if host else ""
             return _info(f"cell {number} started: {axes_words(event.axes)}, {repeat_words(event.repeat)}{under}")
+        case TogetherEnded():
+            return _together(event)
         case CellWithdrawn():
             return Sentence("warning", f"cell {event.cell} broke off on {event.name}: {event.reason}")
         case PhaseStarted():

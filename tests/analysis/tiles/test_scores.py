@@ -79,7 +79,7 @@ def run(cells: Sequence[CellDocument], name: str = "one") -> RunDocument:
         "added_images": {},
         "assets": {},
     }
-    return cast(RunDocument, {"run": said, "cells": list(cells), "scores": {"share_percent": 10}})
+    return cast(RunDocument, {"run": said, "cells": list(cells), "together": [], "scores": {"share_percent": 10}})
 
 
 def rows(place: PlaceScores) -> dict[tuple[str | None, int], ScoreRow]:

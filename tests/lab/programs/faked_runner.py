@@ -16,6 +16,7 @@ from vmlab.hypervisor.emulated_disk.emulated_disk import EmulatedDisk
 from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.cell.cell_events import CellEvents
+from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.live_ksm import LiveKsm
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.process.run_folder import RunFolder
@@ -23,7 +24,9 @@ from vmlab.lab.provision.guest_disk import GuestDisk
 from vmlab.lab.run import runner
 from vmlab.lab.run.parts import RunnerParts
 from vmlab.lab.run.recording import HostRecording
-from vmlab.model.event import CellEnded, CellStarted, MeasurementTaken, Notice, WorkloadEnded
+from vmlab.model.concurrency import run_with_alarm
+from vmlab.model.errors import VmlabError
+from vmlab.model.event import CellEnded, CellStarted, MeasurementTaken, Notice, WorkloadEnded, WorkloadStarted
 from vmlab.model.run import Outcome
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
 from vmlab.plan.settings import settings_of
@@ -47,7 +50,8 @@ def on_a_loop_device(file: Path) -> bool:
 class Cell:
     """A cell that waits, and says how a child of the runner meets signals."""
 
-    def __init__(self, cell: CellPlan, around: CellSurroundings) -> None:
+    def __init__(self, cell: CellPlan, around: CellSurroundings, hosts_start: HostsStart | None = None) -> None:
+        self._hosts_start = hosts_start
         self._cell = cell
         self._around = around
         guests: Any = None
@@ -57,7 +61,28 @@ class Cell:
         self.live_tiles = SimpleNamespace(busy=False)
 
     async def run(self) -> Outcome:
-        """Begin, wait, end."""
+        """Begin, wait, end; or be called off."""
+        if self._hosts_start is None:
+            return await self._run()
+        try:
+            return await run_with_alarm(self._hosts_start.until_called_off(), self._run())
+        except VmlabError as error:
+            end = CellEnded(
+                cell=self._cell.index, outcome="failed", reasons=[str(error)], wall_seconds=None, start_skew_ms=None
+            )
+            self._around.emit(end)
+            return Outcome.FAILED
+
+    async def _start_together(self, start: HostsStart) -> None:
+        """At the moment that is given, by the clock that this process has."""
+        moment = await start.moment(0.0)
+        await asyncio.sleep(moment - time.monotonic())
+        late = 1e3 * (time.monotonic() - moment)
+        for one in self._cell.workloads:
+            place: Any = {"cell": self._cell.index, "workload": one.name, "tile": one.tile, "guest": one.source}
+            self._around.emit(WorkloadStarted(**place, benchmark=one.kind, late_ms=late, uncertainty_ms=0.1))
+
+    async def _run(self) -> Outcome:
         cell = self._cell
         start = CellStarted(
             cell=cell.index, axes=dict(cell.axes), repeat=cell.repeat, guests=0, settings=settings_of(cell)
@@ -74,6 +99,8 @@ class Cell:
             time.sleep(600)
         if CELL_FILE in os.environ:
             await until(Path(os.environ[CELL_FILE]).exists, "the file that ends cells", deadline=3600)
+        if self._hosts_start is not None:
+            await self._start_together(self._hosts_start)
         await asyncio.sleep(float(os.environ.get(CELL_SECONDS, "3600")))
         outcome = self._loaded()
         reasons = [] if outcome is Outcome.PASSED else ["so the test says"]

@@ -28,6 +28,7 @@ from vmlab.analysis.record.accelerators import accelerator_of
 from vmlab.analysis.record.bound import idle_disk_words
 from vmlab.analysis.shape import CellDocument, RunDocument, RunPart
 from vmlab.analysis.speed_spans import at_best_speed, speed_span, wall_at_best_speed
+from vmlab.analysis.tiles.over_hosts import cells_of_all_hosts
 from vmlab.analysis.tiles.target_results import following_of, timed_of
 from vmlab.analysis.tiles.tile_index import TILE_INDEX, Indexed, Reference, index_figures, reference_of
 from vmlab.model.axes import axes_words
@@ -68,6 +69,8 @@ class Side:
     def of(cls, label: str, document: RunDocument, cell: int | None = None) -> Side:
         """All cells of a run that count, or the one numbered `cell`. Raises UsageError where there is no such cell."""
         cells = [c for c in in_written_order(document) if cell is None or c["cell"] == cell]
+        if cell is None:
+            cells = [*cells_of_all_hosts(document), *cells]
         if cell is not None and cells and cells[0]["repeat"] == WARM_UP:
             raise UsageError(f"{label}: cell {cell} is the warm-up, which is never counted")
         if cell is not None and cells and cells[0].get("looped"):

@@ -44,6 +44,7 @@ from vmlab.model.event import (
     RunStarted,
     Switched,
     TilesChanged,
+    TogetherEnded,
     WorkloadEnded,
     WorkloadProgressed,
     WorkloadStarted,
@@ -202,6 +203,11 @@ class CellTimeline:
                 self.phase = None
                 self.end = event
 
+    def end_together(self, event: TogetherEnded) -> None:
+        """Take the outcome of the cells that hosts ran together: each counts only where all do."""
+        if self.end is not None and self.end.outcome != event.outcome:
+            self.end = replace(self.end, outcome=event.outcome, reasons=[*self.end.reasons, event.reason])
+
     def _workload(self, tile: int, name: str, began: float) -> WorkloadTimeline:
         known = self.workloads.get((tile, name))
         if known is None:
@@ -238,6 +244,8 @@ class RunTimeline:
     hosts: dict[str, HostJoined] = field(default_factory=dict)
     """The hosts of a fleet, by name, as they last joined."""
     left_out: dict[str, HostLeftOut] = field(default_factory=dict)
+    together: list[TogetherEnded] = field(default_factory=list)
+    """The cells that hosts ran together, as far as they have ended."""
     placed: dict[int, str] = field(default_factory=dict)
     """The host of a fleet that each cell was last given to, by the cell's number."""
     added_images: dict[str, str] = field(default_factory=dict)
@@ -283,6 +291,11 @@ class RunTimeline:
                 self.probed = event
             case HostJoined():
                 self.hosts[event.name] = event
+            case TogetherEnded():
+                self.together.append(event)
+                for number in event.cells:
+                    if number in self.cells:
+                        self.cells[number].end_together(event)
             case HostLeftOut():
                 self.left_out[event.name] = event
             case Notice():

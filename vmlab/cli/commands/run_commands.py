@@ -34,6 +34,7 @@ from vmlab.store.runs import resolve_run
 @overrides_options
 @hosts_option
 @click.option("--spread", is_flag=True, help="With --hosts: spread the repeats over the hosts.")
+@click.option("--together", is_flag=True, help="With --hosts: start every cell on all hosts at once.")
 @click.option("--unlike", is_flag=True, help="With --spread: over hosts that differ, too.")
 @click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
 @click.option("--wait", is_flag=True, help="Wait until no other run measures on this host.")
@@ -45,6 +46,7 @@ def run(
     scenario: str,
     overrides: Overrides,
     spread: bool,
+    together: bool,
     unlike: bool,
     detach: bool,
     wait: bool,
@@ -58,6 +60,8 @@ def run(
     """
     if (spread and overrides.hosts is None) or (unlike and not spread):
         raise UsageError("--spread is for --hosts, and --unlike for --spread")
+    if spread and together:
+        raise UsageError("--spread and --together exclude each other: hosts take turns or start at once")
     if wait and concurrent:
         raise UsageError("--wait and --concurrent exclude each other: a run waits for others or measures beside them")
     with InterruptedLater() as interrupted:
@@ -69,7 +73,10 @@ def run(
         if overrides.hosts is not None or HOST_PLACE in file.scenario.axes:
             if wait or concurrent:
                 raise UsageError("--wait and --concurrent are for a run on one host")
-            folder = _started_on_fleet(file, overrides, interrupted, spread=spread, unlike=unlike)
+            how = {"spread": spread, "together": together, "unlike": unlike}
+            folder = _started_on_fleet(file, overrides, interrupted, **how)
+        elif together:
+            raise UsageError("--together is for --hosts, or a scenario with the axis host")
         else:
             folder = started(file, overrides, interrupted, wait=wait, concurrent=concurrent)
         if name is not None:
@@ -85,18 +92,13 @@ def run(
 
 
 def _started_on_fleet(
-    file: ScenarioFile,
-    overrides: Overrides,
-    interrupted: InterruptedLater,
-    *,
-    spread: bool,
-    unlike: bool,
+    file: ScenarioFile, overrides: Overrides, interrupted: InterruptedLater, **how: bool
 ) -> RunFolder:
     # Imported late: it loads SSH, which most runs are started without.
     from vmlab.cli.fleet_start import started_on_fleet
 
     with interrupted.obeyed():
-        return started_on_fleet(file, overrides, spread=spread, unlike=unlike)
+        return started_on_fleet(file, overrides, **how)
 
 
 @click.command()

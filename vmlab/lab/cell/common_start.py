@@ -46,11 +46,16 @@ class CommonStart:
         return StartSkew(last.host_wall - first.host_wall, first.uncertainty + last.uncertainty)
 
 
-async def start_together(instances: Sequence[WorkloadInstance], timing: Timing) -> CommonStart:
-    """Measure every client's clock, one after another so that they do not delay each other, then broadcast."""
+async def start_together(
+    instances: Sequence[WorkloadInstance], timing: Timing, moment: float | None = None
+) -> CommonStart:
+    """Measure every client's clock, one after another so that they do not delay each other, then broadcast.
+
+    The start is at `moment` of the host's monotonic clock, where one is given.
+    """
     for instance in instances:
         await instance.measure_clock()
-    lead = timing.lead_of(len(instances))
+    lead = timing.lead_of(len(instances)) if moment is None else moment - time.monotonic()
     start = CommonStart(host_wall=time.time() + lead, host_mono=time.monotonic() + lead, lead=lead)
     await run_all(instance.start_at(start.host_wall) for instance in instances)
     return start

@@ -14,6 +14,7 @@ from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.common_start import CommonStart, StartSkew, start_together
 from vmlab.lab.cell.contention import Contention
 from vmlab.lab.cell.disturbance import TOLD_SPEED_PERCENT, Disturbance, until_steady
+from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.latency_readings import LatencyReadings
 from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.looped_cell import Loop
@@ -46,7 +47,9 @@ class Execution:
         guests: GuestSet,
         live: Mapping[str, LiveSwitch[Any]],
         loop: Loop,
+        hosts_start: HostsStart | None = None,
     ) -> None:
+        self._hosts_start = hosts_start
         self.skew: StartSkew | None = None
         self.wall_seconds: float | None = None
         self._plan = plan
@@ -73,6 +76,7 @@ class Execution:
         """
         first = tuple(instances)
         await self._wait_for_steady_speed()
+        moment = await self._hosts_moment(len(first))
         # A short client may have ended before this process hears of the common start.
         self.loop.begin()
         standstills = self._around.host.standstills()
@@ -81,7 +85,7 @@ class Execution:
         await self._network.begin()
         await self.latency.begin()
         with self._events.step(Part.START, "announce the start"):
-            start = await start_together(instances, self._around.timing)
+            start = await start_together(instances, self._around.timing, moment)
         self._contention = Contention.of(self._plan, self._around.hypervisor)
         self._follow(first, start)
         standstills.start()
@@ -118,6 +122,13 @@ class Execution:
         ends = [s.started.host_wall + s.finished.seconds for s in instances if s.started and s.finished]
         if ends and len(ends) == len(instances):
             self.wall_seconds = max(ends) - start.host_wall
+
+    async def _hosts_moment(self, clients: int) -> float | None:
+        """The moment at which hosts start together, by the monotonic clock; None for a cell of this host alone."""
+        if self._hosts_start is None:
+            return None
+        with self._events.step(Part.START, "wait for the other hosts"):
+            return await self._hosts_start.moment(self._around.timing.lead_of(clients))
 
     async def _wait_for_steady_speed(self) -> None:
         most = self._around.plan.scenario.steady_seconds

@@ -10,7 +10,7 @@ from pathlib import Path
 from signal import Signals
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Tag, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError
 
 from vmlab.lab.commands.asking import OF_COMING_CELLS, OF_RUNNING_GUESTS
 from vmlab.model.errors import RefusedError, UsageError, VmlabError
@@ -44,6 +44,24 @@ class Release(_Command):
 
     command: Literal["release"] = "release"
     cell: int | None = None
+    together: bool = False
+    """Its workloads wait for the moment that `StartAt` gives."""
+
+
+class StartAt(_Command):
+    """Give the moment at which the workloads of a cell start, by the host's monotonic clock."""
+
+    command: Literal["start"] = "start"
+    cell: int
+    mono: Annotated[float, Field(gt=0, lt=1e12)]
+
+
+class CallOff(_Command):
+    """End a cell as failed, which other hosts run at the same time; the run goes on."""
+
+    command: Literal["call-off"] = "call-off"
+    cell: int
+    reason: Annotated[str, Field(max_length=1000)]
 
 
 class Keep(_Command):
@@ -105,6 +123,8 @@ Command = Annotated[
     Annotated[Stop, Tag("stop")]
     | Annotated[Release, Tag("release")]
     | Annotated[Keep, Tag("keep")]
+    | Annotated[StartAt, Tag("start")]
+    | Annotated[CallOff, Tag("call-off")]
     | Annotated[ListComing, Tag("coming")]
     | Annotated[ChangeComing, Tag("set")]
     | Annotated[ChangeRunning, Tag("set now")],

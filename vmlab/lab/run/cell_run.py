@@ -13,6 +13,7 @@ from vmlab.guests.snapshots import DISK, Snapshot
 from vmlab.lab.cell.caches import Caches, host_files
 from vmlab.lab.cell.cell_events import CellEvents, Provision
 from vmlab.lab.cell.execution import Execution
+from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.live_cache import LiveCache
 from vmlab.lab.cell.live_ksm import LiveKsm
 from vmlab.lab.cell.live_switch import LiveSwitch
@@ -37,8 +38,10 @@ from vmlab.workloads.registry import kinds
 class CellRun:
     """Runs one cell once. `run` always cleans up and always emits CellEnded."""
 
-    def __init__(self, plan: CellPlan, around: CellSurroundings) -> None:
+    def __init__(self, plan: CellPlan, around: CellSurroundings, hosts_start: HostsStart | None = None) -> None:
+        """With `hosts_start` its workloads start when those on other hosts do."""
         self.plan = plan
+        self._hosts_start = hosts_start
         self._around = around
         self._events = CellEvents(plan, around.emit, around.raw)
         self._timing = around.timing
@@ -65,7 +68,7 @@ class CellRun:
         self._instances = Instances(self._instance)
         self.loop = Loop(plan, self._events, around.plan.loop, self._instances.next_round)
         """For viewers, who may end it."""
-        self._execution = Execution(plan, around, self._events, self._guests, self.live, self.loop)
+        self._execution = Execution(plan, around, self._events, self._guests, self.live, self.loop, hosts_start)
         self.live_tiles = LiveTiles(
             plan, around, self._events, self._guests, self._caches, self._execution, self._instances
         )
@@ -93,8 +96,11 @@ class CellRun:
         return self._events.outcome
 
     async def _until_lost(self) -> NoReturn:
-        await run_all([self._until_guest_lost(), self._until_disk_lost()])
-        raise AssertionError("neither of them returns")
+        watches: list[Coroutine[Any, Any, NoReturn]] = [self._until_guest_lost(), self._until_disk_lost()]
+        if self._hosts_start is not None:
+            watches.append(self._hosts_start.until_called_off())
+        await run_all(watches)
+        raise AssertionError("none of them returns")
 
     async def _until_disk_lost(self) -> NoReturn:
         try:

@@ -19,6 +19,7 @@ from vmlab.model.event import (
     MeasurementTaken,
     Notice,
     RepeatsEnded,
+    TogetherEnded,
     WorkloadEnded,
     WorkloadStarted,
 )
@@ -26,7 +27,7 @@ from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.model.scenarios.repetition import Until
 from vmlab.plan.terms import Plan
 
-_HEARD = (CellStarted, *SWITCHED, WorkloadStarted, WorkloadEnded, MeasurementTaken, CellEnded)
+_HEARD = (CellStarted, *SWITCHED, WorkloadStarted, WorkloadEnded, MeasurementTaken, CellEnded, TogetherEnded)
 
 
 class Repeating:

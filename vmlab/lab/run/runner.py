@@ -23,10 +23,21 @@ from vmlab.analysis.reference.published import beside_reference
 from vmlab.guests.image import load as load_image
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
+from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.live_ksm import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins
 from vmlab.lab.commands.coming_cells import ComingCells
-from vmlab.lab.commands.command_server import ChangeRunning, Command, ControlServer, Keep, ListComing, Release, Stop
+from vmlab.lab.commands.command_server import (
+    CallOff,
+    ChangeRunning,
+    Command,
+    ControlServer,
+    Keep,
+    ListComing,
+    Release,
+    StartAt,
+    Stop,
+)
 from vmlab.lab.commands.released_cells import ReleasedCells
 from vmlab.lab.commands.replan import widened
 from vmlab.lab.process.measuring_runs import MeasuringRun, others_measuring
@@ -84,6 +95,7 @@ class Runner:
         self._released = None if held is None else ReleasedCells(held)
         self._ended_early = ""
         self._cell: CellRun | None = None
+        self._hosts_start: HostsStart | None = None
         self._disk = parts.guest_disk(folder, prepared.plan)
         self._ordered = ordered
         self._others = others
@@ -168,11 +180,12 @@ class Runner:
             around = self._surroundings(recording, integrity)
             while (cell := await self._next_cell()) is not None:
                 self._settings.apply(cell.host)
-                self._cell = CellRun(cell, around)
+                self._hosts_start = self._start_of(cell)
+                self._cell = CellRun(cell, around, self._hosts_start)
                 try:
                     outcome = await self._cell.run()
                 finally:
-                    self._cell = None
+                    self._cell = self._hosts_start = None
                 outcomes.append(counted(cell, outcome))
                 await self._outbox.settled()
                 if self._disk.dead:
@@ -192,6 +205,12 @@ class Runner:
         number = await self._released.next()
         self._ended_early = self._released.overdue
         return None if number is None else self._coming.take_numbered(number)
+
+    def _start_of(self, cell: CellPlan) -> HostsStart | None:
+        """That of a cell which starts when other hosts do."""
+        if self._released is None or not self._released.is_together(cell.index):
+            return None
+        return HostsStart(cell.index, self._emit, self._released.patiently)
 
     def _emit(self, event: Event) -> None:
         self._outbox.append(event)
@@ -268,16 +287,29 @@ class Runner:
         if isinstance(command, Stop):
             self.stop(ExitCode.of_signal(command.number), command.origin)
             return {}
-        if isinstance(command, Release | Keep):
-            if self._released is None:
-                raise UsageError("this run is not held: its cells begin by themselves")
-            self._released.release(command.cell) if isinstance(command, Release) else self._released.keep()
+        if isinstance(command, Release | Keep | StartAt | CallOff):
+            self._obey_fleet(command)
             return {}
         if self._prepared.plan.control:
             raise UsageError("a control run has one configuration on both sides, and keeps it")
         if isinstance(command, ChangeRunning):
             return await change_now(self._cell, command, partial(widened, self._folder))
         return self._coming.change(command)
+
+    def _obey_fleet(self, command: Release | Keep | StartAt | CallOff) -> None:
+        if self._released is None:
+            raise UsageError("this run is not held: its cells begin by themselves")
+        match command:
+            case Release():
+                self._released.release(command.cell, together=command.together)
+            case Keep():
+                self._released.keep()
+            case _ if self._hosts_start is None:
+                raise UsageError("no cell runs that starts when other hosts do")
+            case StartAt():
+                self._hosts_start.start_at(command.cell, command.mono)
+            case CallOff():
+                self._hosts_start.call_off(command.cell, command.reason)
 
     def stop(self, code: ExitCode, origin: str) -> None:
         """Stop, with clean-up; a second call changes nothing."""

@@ -52,6 +52,7 @@ from vmlab.report.run.table_heads import TableHeads
 from vmlab.report.run.tables import table_lines
 from vmlab.report.run.target_text import target_table
 from vmlab.report.run.tiles_text import TILES_TITLE, tiles_answer
+from vmlab.report.run.together_text import TOGETHER_TITLE, together_notes, together_table
 from vmlab.report.words import network_words, plural
 
 MOST_BYTES = 2_000_000
@@ -116,6 +117,7 @@ def _run(run: Gathered, prefix: str, timelines: int, characters: int) -> Iterato
     more = [*more, *axis_charts(document, prefix)]
     if more:
         yield chart_grid(more, words)
+    yield from _together(document)
     yield from _scores(run)
     hosts = host_charts(document, prefix)
     if hosts:
@@ -159,6 +161,18 @@ def _targets(run: Gathered) -> Iterator[etree._Element]:
     top = el("tr", el("th", "what each tile must deliver"), *(el("th", place) for place in places))
     body = [el("tr", el("th", words), *map(_target, texts)) for words, *texts in rows]
     yield el("div", el("table", el("thead", top), el("tbody", *body)), class_="scroll")
+
+
+def _together(document: RunDocument) -> Iterator[etree._Element]:
+    """Sums over the hosts of a fleet that ran together, and the worst host."""
+    if not document["together"]:
+        return
+    heads, rows = together_table(document)
+    top = el("tr", el("th", ""), *(el("th", head) for head in heads))
+    body = [el("tr", el("th", label), *(el("td", text) for text in texts)) for label, *texts in rows]
+    yield el("h2", TOGETHER_TITLE)
+    yield el("div", el("table", el("thead", top), el("tbody", *body)), class_="scroll")
+    yield from (el("p", note, class_="note") for note in together_notes(document))
 
 
 def _target(text: str) -> etree._Element:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.analysis.comparison.result_table import Entry, ResultTable, result_tables
 from vmlab.analysis.figures.table_layout import in_written_order
+from vmlab.analysis.shape import RunDocument
 from vmlab.model.errors import UsageError
 from vmlab.model.visible import visible_values
 from vmlab.report.bound_text import cell_words
@@ -30,6 +31,7 @@ from vmlab.report.run.score_rows import score_notes, score_tables
 from vmlab.report.run.table_heads import TableHeads
 from vmlab.report.run.target_text import target_table
 from vmlab.report.run.tiles_text import TILES_TITLE, tiles_answer
+from vmlab.report.run.together_text import TOGETHER_TITLE, together_notes, together_table
 
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~&$@])|^(\s*)([-+=])|^(\s*\d+)([.)])(?=\s|$)")
 """Signs that Markdown, or a site's own additions to it such as mentions, would obey; some only at the beginning."""
@@ -86,6 +88,7 @@ def _run(run: Gathered) -> Iterator[str]:
     yield from ("", "## Figures", "")
     for table in result_tables(document):
         yield from _table(table)
+    yield from _together(document)
     yield from _scores(run)
     yield from ("## Cells", "")
     if document["cells"]:
@@ -109,6 +112,16 @@ def _table(table: ResultTable) -> Iterator[str]:
         texts = [_entry(line[at], heads.text(row, at)) if absent is None else absent for at in columns]
         yield _row([heads.row(row), *texts])
     yield ""
+
+
+def _together(document: RunDocument) -> Iterator[str]:
+    """Sums over the hosts of a fleet that ran together, and the worst host."""
+    if not document["together"]:
+        return
+    heads, rows = together_table(document)
+    yield from (f"## {TOGETHER_TITLE}", "", _row(["", *heads]), _row(["---", *(["---:"] * len(heads))], plain=True))
+    yield from (_row(row) for row in rows)
+    yield from ("", *(f"- {escaped(note)}" for note in together_notes(document)), "")
 
 
 def _scores(run: Gathered) -> Iterator[str]:

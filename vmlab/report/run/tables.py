@@ -25,6 +25,7 @@ from vmlab.report.run.recording_text import recording_lines
 from vmlab.report.run.score_rows import score_lines, score_notes
 from vmlab.report.run.target_text import missed_sentence, target_lines
 from vmlab.report.run.tiles_text import tiles_lines
+from vmlab.report.run.together_text import together_lines, together_notes
 from vmlab.report.verdicts import difference_notes, outlier_notes
 from vmlab.report.words import MARK, STATISTIC_WORDS, apart_words, plural
 
@@ -51,11 +52,14 @@ def table_lines(document: RunDocument, width: int) -> list[str]:
         lines += ["", *block_lines(document, layout, block, width)]
         lines += _section(host_lines(document, layout, block, width))
         lines += _section(latency_lines(document, layout, block, width))
+    lines += _section(together_lines(document, width))
     lines += _section(tiles_lines(document, width))
     lines += _section(target_lines(document["cells"], width))
     lines += _section(score_lines(document, width))
     lines += _section(limits_lines(document["cells"], width))
-    notes = dict.fromkeys([*_notes(document, layout, result_tables(document)), *score_notes(document)])
+    notes = dict.fromkeys(
+        [*_notes(document, layout, result_tables(document)), *together_notes(document), *score_notes(document)]
+    )
     lines += _section([line for note in notes for line in paragraph(note, width, "  ")])
     return lines + _section(_answer_lines(document, layout, width))
 

@@ -1,0 +1,51 @@
+"""What a fleet does not run is refused in one line, before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.fleet.local_hosts import FACTS, SCENARIO
+from vmlab.cli.main import cli
+from vmlab.fleet.starting import demand_fleet_plan
+from vmlab.model.errors import UsageError
+from vmlab.plan.planning import make_plan
+from vmlab.plan.scenario_file.loading import read
+from vmlab.plan.terms import Overrides, Plan
+
+UNTIL = f"{SCENARIO}until: {{spread: 2 %}}\n"
+
+
+def _plan(text: str = SCENARIO, **said: object) -> Plan:
+    overrides = Overrides(**{"hosts": ("hv1", "hv2"), **said})  # type: ignore[arg-type]
+    return make_plan(read(Path("probe.yaml"), text), overrides, FACTS)
+
+
+def test_repeats_go_on_up_to_a_spread_only_where_hosts_run_together() -> None:
+    """Otherwise each host is at another repeat."""
+    plan = _plan(UNTIL)
+    with pytest.raises(UsageError, match="fixed number of repeats"):
+        demand_fleet_plan(plan, Overrides())
+    demand_fleet_plan(plan, Overrides(), together=True)
+
+
+def test_a_control_run_is_of_one_host() -> None:
+    """Its noise is that of one."""
+    with pytest.raises(UsageError, match="noise of one host"):
+        demand_fleet_plan(_plan(hosts=None, control=True), Overrides())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--together"], "--together is for --hosts"),
+        (["--hosts", "hv1,hv2", "--together", "--spread"], "exclude each other"),
+    ],
+)
+def test_options_that_make_no_sense(options: list[str], words: str) -> None:
+    """By the command line."""
+    done = CliRunner().invoke(cli, ["run", "cache-modes", *options])
+    assert isinstance(done.exception, UsageError)
+    assert words in str(done.exception)
