@@ -5,7 +5,7 @@ VMLAB = .venv/bin/vmlab
 # A test that hangs ends after 15 minutes: beside real guests one that computes may take minutes.
 TESTS = env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --timeout=900
 
-.PHONY: docs deb test-install setup run test test-all coverage test-fleet test-host test-experiments check unit anomalies mutants walk schema screenshots
+.PHONY: docs deb test-install setup run test test-all coverage test-fleet test-host test-faults test-experiments check unit anomalies mutants walk schema screenshots
 
 setup:  ## Debian packages and .venv; does nothing when nothing is missing
 	@packaging/setup
@@ -36,6 +36,9 @@ test-host: setup  ## the program on a Debian host with systemd, cgroup v2, libvi
 test-fleet: setup  ## three hypervisors in namespaces of this machine, over SSH, on real guests at smoke size; needs openssh-server; some 10 minutes
 	@[ -x /usr/sbin/sshd ] || { echo "test-fleet: install openssh-server (its service need not run)" >&2; exit 3; }
 	@VMLAB_FLEET=1 .venv/bin/python -m pytest tests/fleet --timeout=900
+
+test-faults: setup  ## every fault of docs/faults.md, for real, and the page written again; as root, at most 45 minutes
+	@.venv/bin/python -m tests.faults $(FAULTS)
 
 test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most 80 minutes
 	@.venv/bin/python -m tests.experiments.run_all $(EXPERIMENTS)

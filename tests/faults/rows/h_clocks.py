@@ -1,0 +1,100 @@
+"""Clocks that step: that of a guest, and that of the host as the lab's processes see it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from tests.faults.row import Act, Rows
+from tests.faults.rows.d_guests import beside
+from tests.faults.world import STRUCK, World
+
+ROWS = Rows()
+_FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+
+
+def _guest(step: str) -> Act:
+    def act(world: World) -> str:
+        running = world.run(beside(f'sleep 1; date -s "{step}"'))
+        world.wait_for("WorkloadStarted", cell=STRUCK, workload="bad")
+        world.strike()
+        words = world.end_of(running, 150)
+        world.is_over()
+        end = world.ended()
+        if end["outcome"] != "passed":
+            return world.reason()
+        times = [e for e in world.home.events() if e["kind"] == "MeasurementTaken" and e["metric"] == "run_time"]
+        first, second = (
+            next(e["value"] for e in times if e["cell"] == cell and e["workload"] == "work") for cell in (1, 2)
+        )
+        assert 0 < second < end["wall_seconds"] + 0.5, (second, end["wall_seconds"], words)
+        return f"cell 2 passed, run time {second:.1f} s against {first:.1f} s in cell 1"
+
+    return act
+
+
+ROWS.add(
+    "guest-clock-back",
+    "the guest's clock steps back by an hour while it works",
+    "durations are right, or the cell is invalid",
+    90,
+)(_guest("-1 hour"))
+ROWS.add(
+    "guest-clock-forward",
+    "the guest's clock steps forward by an hour while it works",
+    "durations are right, or the cell is invalid",
+    90,
+)(_guest("+1 hour"))
+
+
+def _host(step: str) -> Act:
+    """The wall clock of launcher, init, runner and commands steps; the machine's own is left alone."""
+
+    def act(world: World) -> str:
+        assert _FAKETIME.exists(), "not here: install libfaketime"
+        offset = world.folder / "offset"
+        offset.write_text("+0s\n")
+        faked = {
+            "LD_PRELOAD": str(_FAKETIME),
+            "FAKETIME_TIMESTAMP_FILE": str(offset),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "FAKETIME_DONT_RESET": "1",
+        }
+        os.environ.update(faked)
+        running = world.run()
+        for name in faked:
+            del os.environ[name]
+        world.wait_for("WorkloadStarted", cell=STRUCK)
+        world.strike()
+        offset.write_text(f"{step}\n")
+        stepped = time.time()
+        words = world.end_of(running, 150)
+        world.is_over()
+        end = world.ended()
+        seen = end["wall"] - stepped
+        assert abs(seen) > 1800, f"the clock did not step: {seen:.0f} s"
+        assert running.returncode == 0 and end["outcome"] == "passed", (running.returncode, words)
+        values = [
+            e["value"] for e in world.home.events() if e["kind"] == "MeasurementTaken" and e["metric"] == "run_time"
+        ]
+        assert all(0 < value < 60 for value in values), values
+        told = ", ".join(f"{value:.1f} s" for value in values)
+        return f"2 cells passed, run times {told}; times of day differ by {seen:+.0f} s"
+
+    return act
+
+
+ROWS.add(
+    "host-clock-back",
+    "the wall clock of the lab's processes steps back by an hour (libfaketime)",
+    "the run passes, durations are right",
+    90,
+)(_host("-3600s"))
+ROWS.add(
+    "host-clock-forward",
+    "the wall clock of the lab's processes steps forward by an hour (libfaketime)",
+    "the run passes, durations are right",
+    90,
+)(_host("+3600s"))
