@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -50,6 +51,7 @@ def main() -> int:
     if os.geteuid() != 0:
         say("test-faults: run it as root")
         return ExitCode.REFUSED
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.TERMINATED))
     report = Checklist(Path(tempfile.mkdtemp(prefix="vmlab-faults-")))
     _try(rows, report, keep=not asked.no_page)
     report.total()

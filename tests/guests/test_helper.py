@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import socket
 import sys
 import time
@@ -205,6 +206,28 @@ async def test_a_connection_that_is_closed_ends_the_wait_for_answers(shell: Help
         await waiting
     with pytest.raises(GuestError, match="lost"):
         await shell.run(["true"])
+
+
+async def test_a_helper_that_is_killed_in_a_guest_that_lives_is_noticed(
+    port: Port, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vmlab.guests.helper_link.QUIET_SECONDS", 0.2)
+    monkeypatch.setattr("vmlab.guests.helper_link.SILENT_SECONDS", 0.5)
+    shell = await connect(port)
+    client = await shell.launch(["sleep", "600"])
+    os.kill(port.pid, signal.SIGKILL)
+    with pytest.raises(
+        GuestError, match=r"^web: the connection to its helper was lost: it has not answered for 0.5 s$"
+    ):
+        await asyncio.wait_for(client.receive(), PATIENCE)
+    await shell.close()
+
+
+async def test_a_program_that_says_nothing_for_long_is_waited_for(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vmlab.guests.helper_link.QUIET_SECONDS", 0.05)
+    shell = await connect(port)
+    assert (await shell.run(["sleep", "1"])).status == 0
+    await shell.close()
 
 
 async def test_nothing_wakes_it_while_nothing_is_asked(port: Port, shell: HelperShell) -> None:
