@@ -59,7 +59,7 @@ def tried(row: Row, snapshots: Path, log: Path) -> Tried:
         finally:
             inside.send_signal(signal.SIGKILL)
             inside.wait()
-        return _read(row, output, log)
+        return _read(row, output.replace(str(folder).encode(), "…".encode()), log)
     finally:
         remove_tree(folder)
 

@@ -44,7 +44,8 @@ PATIENCE = 300.0
 _KEPT = ("kvm-probe.json", "libvirt")
 _SETTINGS = [Path("/sys") / KSM / "run", Path("/sys") / KSM / "pages_to_scan", Path("/sys") / THP]
 _PRECIOUS = "precious"
-_DECOY = "my-notes"
+_DECOY = "0-notes"
+"""Sorts before the runs, so that `last` is one of these."""
 
 
 class World:
@@ -59,7 +60,10 @@ class World:
         self._measured: list[dict[str, Any]] = []
         self._make_cache(snapshots)
         kernel.mount("tmpfs", "/run", "tmpfs")
-        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+        places = {"XDG_CACHE_HOME": folder / "cache", "XDG_STATE_HOME": self.home.state}
+        os.environ.update(
+            {name: str(place) for name, place in places.items()} | {"VMLAB_RUNTIME_DIR": str(folder / "run")}
+        )
         self._decoys = self._make_decoys()
         self._settings = _settings()
 
@@ -132,9 +136,9 @@ class World:
             time.sleep(0.05)
         return answer
 
-    def strike(self) -> None:
-        """Note that the fault begins now, and what was measured before."""
-        self._measured = self._measurements(1)
+    def strike(self, *, measured: bool = True) -> None:
+        """Note that the fault begins now, and what was `measured` before."""
+        self._measured = self._measurements(1) if measured else []
         self.struck_at = time.monotonic()
 
     def recorded(self) -> Path:

@@ -55,8 +55,8 @@ def _unreadable(spoil: Callable[[Path], object], told: str) -> Act:
 
     def act(world: World) -> str:
         store = world.recorded()
+        world.strike(measured=False)
         spoil(store)
-        world.strike()
         said = [
             world.home.vmlab(*command)
             for command in (("show", "last"), ("report", "last", "-o", str(world.folder / "r.html")))
@@ -101,7 +101,7 @@ ROWS.add(
     "the store of a recorded run is of a newer version",
     "one line that says so; `ls` lists it",
     guests=False,
-)(_unreadable(_newer, "version"))
+)(_unreadable(_newer, "newer"))
 ROWS.add(
     "store-zeroed",
     "the first 100 bytes of a store are zero",
