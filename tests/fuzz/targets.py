@@ -33,6 +33,7 @@ from vmlab.workloads.reports.paced_report import parse_paced
 from vmlab.workloads.reports.sysbench_report import parse_database_report, parse_memory_report, parse_report
 from vmlab.workloads.suites.reports.specjvm_report import parse_specjvm
 from vmlab.workloads.suites.reports.unixbench_report import parse_unixbench
+from vmlab.workloads.verification import read_from_a_guest
 
 ROOT = Path(__file__).parents[2]
 CAPTURED = ROOT / "tests/workloads/captured"
@@ -87,7 +88,8 @@ def _imported_store(data: bytes) -> None:
 
 
 def _captured(parse: Callable[[str], object], data: bytes) -> None:
-    parse(_text(data))
+    with read_from_a_guest("it"):
+        parse(_text(data))
 
 
 TARGETS: dict[str, Target] = {

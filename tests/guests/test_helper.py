@@ -208,9 +208,7 @@ async def test_a_connection_that_is_closed_ends_the_wait_for_answers(shell: Help
         await shell.run(["true"])
 
 
-async def test_a_helper_that_never_answers_is_given_up(
-    port: Port, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_helper_that_never_answers_is_given_up(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vmlab.guests.helper_link.QUIET_SECONDS", 0.2)
     monkeypatch.setattr("vmlab.guests.helper_link.SILENT_SECONDS", 0.5)
     shell = await connect(port)

@@ -169,6 +169,8 @@ class HelperLink:
                     self._hear(body)
         except OSError as error:
             why = str(error)
+        except RecursionError:
+            why = "it said what is nested too deep"
         finally:
             self._lose(why)
 
@@ -194,7 +196,7 @@ class HelperLink:
         elif (job := self._jobs.get(body.get("id", 0))) is not None:
             try:
                 job.take(body)
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, AttributeError) as error:
                 job.fail(GuestError(f"{self.guest}: its helper said what cannot be read: {error}"))
 
     def _lose(self, why: str) -> None:

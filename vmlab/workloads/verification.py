@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.contract import Finished
@@ -30,6 +32,20 @@ def demand_within(what: str, seconds: float, client_seconds: float) -> None:
     """
     if seconds > client_seconds:
         raise WorkloadError(f"{what} took {seconds:.3f} s together, but the client ran for {client_seconds:.3f} s")
+
+
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What reading the output of a hostile guest may raise: a number beyond all bounds, say, or JSON a thousand deep."""
+
+
+@contextlib.contextmanager
+def read_from_a_guest(what: str) -> Iterator[None]:
+    """A fault of what a guest printed is one of its workload, not of the run. Raises WorkloadError."""
+    try:
+        yield
+    except UNREADABLE as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise WorkloadError(f"what {what} printed cannot be read: {why[:200]}") from error
 
 
 def labelled(text: str, label: str, pattern: str, tool: str) -> re.Match[str]:
