@@ -203,7 +203,7 @@ class World:
     def small_disk(self, place: Path, mib: int) -> None:
         """A file system of its own at `place`, on a loop device that goes with the mount."""
         place.mkdir(parents=True, exist_ok=True)
-        file = self.folder / f"{place.name}.ext4"
+        file = self.folder / f"disk-{place.name}"
         with file.open("wb") as made:
             made.truncate(mib * 2**20)
         subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(file)], check=True, stdin=subprocess.DEVNULL)
@@ -216,11 +216,11 @@ class World:
     def filled(self, place: Path) -> Iterator[None]:
         """The file system of `place` is full meanwhile."""
         file = place / "filling"
-        with file.open("wb") as filling, contextlib.suppress(OSError):
-            for size in (2**20, 4096):
+        with file.open("wb") as filling:
+            for size in (2**26, 2**20, 4096):
                 with contextlib.suppress(OSError):
                     while True:
-                        os.write(filling.fileno(), b"\0" * size)
+                        os.posix_fallocate(filling.fileno(), file.stat().st_size, size)
         try:
             yield
         finally:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -219,6 +220,45 @@ async def test_a_helper_that_never_answers_is_given_up(port: Port, monkeypatch: 
     ):
         await asyncio.wait_for(client.receive(), PATIENCE)
     await shell.close()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"out": 7}, {"out": "a"}, {"ended": []}, {"ended": 0, "err": None}, {"id": []}, "deep"],
+    ids=str,
+)
+async def test_what_a_hostile_helper_says_is_a_guests_error(said: Any, tmp_path: Path) -> None:
+    left = asyncio.Event()
+
+    async def hostile(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        buffer = bytearray()
+        with suppress(OSError):
+            await answer(reader, writer, buffer)
+        writer.transport.abort()
+        left.set()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, buffer: bytearray) -> None:
+        while piece := await reader.read(65536):
+            buffer += piece
+            for body in take(buffer):
+                session = {"s": body["s"]}
+                if "hello" in body:
+                    writer.write(packed({**session, "hello": 1}))
+                elif said == "deep":
+                    text = b"[" * 60_000
+                    writer.write(b"%c%08x%b\n" % (MARK, len(text), text))
+                else:
+                    writer.write(packed({**session, "id": body["id"], **said}))
+
+    server = await asyncio.start_unix_server(hostile, tmp_path / "port")
+    shell = await HelperShell.connect("web", "198.18.0.12", tmp_path / "port", PATIENCE)
+    assert shell is not None
+    with pytest.raises((GuestError, DeadlineExceeded)):
+        await shell.run(["true"], deadline=2)
+    await shell.close()
+    await left.wait()
+    server.close()
+    await asyncio.sleep(0)
 
 
 async def test_a_program_that_says_nothing_for_long_is_waited_for(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
