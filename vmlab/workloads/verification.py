@@ -14,9 +14,14 @@ def demand_success(finished: Finished, tool: str) -> None:
     """Raises WorkloadError with the last line that the tool printed when its status is not 0."""
     if finished.status == 0:
         return
+    raise WorkloadError(f"{tool} exited with {finished.status}{last_words(finished)}")
+
+
+def last_words(finished: Finished) -> str:
+    """The last line that a client printed for people, behind a colon; that of its account only where there is none."""
     lines = (finished.stderr.strip() or finished.stdout.strip()).splitlines()
-    tail = f": {lines[-1].strip()[:300]}" if lines else ""
-    raise WorkloadError(f"{tool} exited with {finished.status}{tail}")
+    said = [line for line in lines if not line.startswith("{")] or lines
+    return f": {said[-1].strip()[:300]}" if said else ""
 
 
 def demand_equal(what: str, found: float, asked: float) -> None:

@@ -57,7 +57,7 @@ ROWS.add(
             when="prepare",
             work="{kind: bonnie, on: vm, size: 64 MiB, characters: 0}",
         ),
-        "No space left",
+        "work",
         at="prepare",
     )
 )

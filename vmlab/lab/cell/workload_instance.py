@@ -21,7 +21,7 @@ from vmlab.model.run import DONE, RUN_TIME, SETTLING, Outcome, Part
 from vmlab.plan.terms import WorkloadPlan
 from vmlab.workloads.contract import AnyWorkload, Collected, Finished, StagingContext, WorkloadContext
 from vmlab.workloads.metrics import Reading
-from vmlab.workloads.verification import read_from_a_guest
+from vmlab.workloads.verification import last_words, read_from_a_guest
 
 _PROGRESS_SECONDS = 0.5
 
@@ -161,11 +161,8 @@ class WorkloadInstance:
 
     def _check_status(self, finished: Finished) -> None:
         if finished.status != 0:
-            lines = (finished.stderr.strip() or finished.stdout.strip()).splitlines()
-            raise WorkloadError(
-                f"{self._workload.client(self.context).argv[0]} exited with {finished.status}"
-                + (f": {lines[-1][:300]}" if lines else "")
-            )
+            program = self._workload.client(self.context).argv[0]
+            raise WorkloadError(f"{program} exited with {finished.status}{last_words(finished)}")
 
     def _on_start(self, start: TrueStart) -> None:
         self._emit(
