@@ -31,7 +31,10 @@ def _locked(seconds: float | None) -> Act:
             assert end["outcome"] == "passed" or end["reasons"], end
             return f"exit code {running.returncode}, cell 2 {end['outcome']}"
         assert running.returncode not in (0, 130), words
-        return f"exit code {running.returncode}: {words.strip().splitlines()[-1]}"
+        log = world.store.with_name("launcher.log").read_text()
+        assert "locked" in log or "locked" in words, (log, words)
+        told = next(line for line in [*words.splitlines(), *log.splitlines()] if "locked" in line)
+        return f"exit code {running.returncode}: {told}"
 
     return act
 
