@@ -21,7 +21,7 @@ allow: {noise: true}
 def _full_in_execute(world: World, text: str, mib: int, seconds: float = 90.0) -> str:
     """Fill the file system of state and disks while the second cell works."""
     world.small_disk(world.home.state, mib)
-    # What a cell that works has still to write may fit into what its files have already; the next guest's disk does not.
+    # What a cell has still to write may fit into what its files have already; the disk of the next guest does not.
     running = world.run(text.replace("repeats: 2", "repeats: 3"))
     world.wait_for("WorkloadStarted", cell=STRUCK)
     world.strike()

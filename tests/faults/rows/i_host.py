@@ -69,7 +69,7 @@ def host_program_stopped(world: World) -> str:
     world.end_of(running, 120)
     world.is_over()
     said = world.reason()
-    assert running.returncode == 4 and "still" in said, (running.returncode, said)
+    assert running.returncode == 4 and "was stopped for" in said, (running.returncode, said)
     return said
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import socket
+import struct
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from signal import Signals
@@ -13,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag, TypeAdapter, ValidationError
 
 from vmlab.lab.commands.asking import OF_COMING_CELLS, OF_RUNNING_GUESTS
-from vmlab.model.errors import RefusedError, UsageError, VmlabError
+from vmlab.model.errors import ExitCode, RefusedError, UsageError, VmlabError
 from vmlab.system.removal import remove_file
 
 _LONGEST_LINE = 65536
@@ -137,8 +140,15 @@ def _short(value: object) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 
+def _user_of(connection: socket.socket) -> int:
+    """The effective user id of the process that has connected, as the kernel has it: unix(7), SO_PEERCRED."""
+    form = struct.Struct("3i")
+    user: int = form.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, form.size))[1]
+    return user
+
+
 class ControlServer:
-    """The runner's end. Only root can reach the socket: its folder is the run's own."""
+    """The runner's end. The socket is its user's alone, and the kernel says of each peer who it is."""
 
     def __init__(self, path: Path, handler: Handler) -> None:
         self._path = path
@@ -164,9 +174,17 @@ class ControlServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, ValueError, asyncio.LimitOverrunError):
-            async with asyncio.timeout(10):
-                line = await reader.readline()
-            writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
+            if (user := _user_of(writer.get_extra_info("socket"))) in (0, os.geteuid()):
+                async with asyncio.timeout(10):
+                    line = await reader.readline()
+                answer = await self._answer(line)
+            else:
+                answer = {
+                    "ok": False,
+                    "error": f"the run is not one of user {user}",
+                    "exit_code": int(ExitCode.REFUSED),
+                }
+            writer.write(json.dumps(answer).encode() + b"\n")
             await writer.drain()
         writer.close()
 
