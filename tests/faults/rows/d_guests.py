@@ -73,9 +73,9 @@ ROWS.add(
     "cell 2 failed at the deadline, with the client's name",
     60,
 )(_spoilt(beside("sleep 300", deadline="10 s"), "bad"))
-ROWS.add("client-prints", "a workload prints 512 MiB", "cell 2 failed, at the latest at the deadline of its client", 120)(
-    _spoilt(beside("head -c 536870912 /dev/zero", deadline="90 s"), "bad")
-)
+ROWS.add(
+    "client-prints", "a workload prints 512 MiB", "cell 2 failed, at the latest at the deadline of its client", 120
+)(_spoilt(beside("head -c 536870912 /dev/zero", deadline="90 s"), "bad"))
 
 
 @ROWS.add(

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag, TypeAdapter, ValidationError
 
 from vmlab.lab.commands.asking import OF_COMING_CELLS, OF_RUNNING_GUESTS
-from vmlab.model.errors import ExitCode, RefusedError, UsageError, VmlabError
+from vmlab.model.errors import RefusedError, UsageError, VmlabError
 from vmlab.system.removal import remove_file
 
 _LONGEST_LINE = 65536
@@ -174,22 +174,17 @@ class ControlServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, ValueError, asyncio.LimitOverrunError):
-            if (user := _user_of(writer.get_extra_info("socket"))) in (0, os.geteuid()):
-                async with asyncio.timeout(10):
-                    line = await reader.readline()
-                answer = await self._answer(line)
-            else:
-                answer = {
-                    "ok": False,
-                    "error": f"the run is not one of user {user}",
-                    "exit_code": int(ExitCode.REFUSED),
-                }
+            async with asyncio.timeout(10):
+                line = await reader.readline()
+            answer = await self._answer(line, _user_of(writer.get_extra_info("socket")))
             writer.write(json.dumps(answer).encode() + b"\n")
             await writer.drain()
         writer.close()
 
-    async def _answer(self, line: bytes) -> dict[str, Any]:
+    async def _answer(self, line: bytes, user: int) -> dict[str, Any]:
         try:
+            if user not in (0, os.geteuid()):
+                raise RefusedError(f"the run is not one of user {user}")
             return {"ok": True, **await self._handler(parse_command(line))}
         except VmlabError as error:
             return {"ok": False, "error": str(error), "exit_code": int(error.exit_code)}
