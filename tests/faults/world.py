@@ -120,12 +120,12 @@ class World:
 
     def wait_for(self, kind: str, seconds: float = PATIENCE, **fields: Any) -> dict[str, Any]:
         """The first event of a kind with these fields, as soon as it is there. Raises TimeoutError."""
-        text = f"{kind} {fields}"
-        return self.until(
+        found: dict[str, Any] = self.until(
             lambda: next((e for e in self.home.events() if e["kind"] == kind and fields.items() <= e.items()), None),
-            text,
+            f"{kind} {fields}",
             seconds,
         )
+        return found
 
     def until(self, holds: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
         """The first answer that is true. Raises TimeoutError with `what` after `seconds`."""
@@ -146,7 +146,7 @@ class World:
         recording = CHECKOUT / "vmlab/report/demo/run.sqlite"
         with closing(sqlite3.connect(f"file:{recording}?mode=ro&immutable=1", uri=True)) as store:
             (first,) = store.execute("SELECT body FROM events WHERE kind = 'RunStarted'").fetchone()
-        folder = self.home.state / "vmlab/runs" / json.loads(first)["run"]
+        folder = self.home.state / "vmlab/runs" / str(json.loads(first)["run"])
         folder.mkdir(parents=True)
         shutil.copy(recording, folder / "run.sqlite")
         return folder / "run.sqlite"
@@ -189,9 +189,9 @@ class World:
 
     def ended(self, cell: int = STRUCK) -> dict[str, Any]:
         """The last event of a cell, which must be there."""
-        (found,) = [e for e in self.home.events() if e["kind"] == "CellEnded" and e["cell"] == cell] or [None]
-        assert found is not None, f"cell {cell} has no end"
-        return found
+        found = [e for e in self.home.events() if e["kind"] == "CellEnded" and e["cell"] == cell]
+        assert found, f"cell {cell} has no end"
+        return found[-1]
 
     def reason(self, cell: int = STRUCK) -> str:
         """What a cell is, with its reasons; it must not have passed."""

@@ -92,30 +92,28 @@ def _captured(parse: Callable[[str], object], data: bytes) -> None:
         parse(_text(data))
 
 
+_PARSERS: dict[str, Callable[[str], object]] = {
+    "ab": parse_ab,
+    "ab-percentiles": partial(parse_percentiles, requests=50),
+    "bonnie": parse_bonnie,
+    "fio": parse_fio,
+    "general-log": parse_general_log,
+    "iperf3": partial(parse_iperf3, side="client"),
+    "mbw": parse_mbw,
+    "paced": partial(parse_paced, requests=100, pace=10.0),
+    "specjvm": parse_specjvm,
+    "sysbench": parse_report,
+    "sysbench-database": parse_database_report,
+    "sysbench-memory": parse_memory_report,
+    "unixbench": parse_unixbench,
+}
 TARGETS: dict[str, Target] = {
     "scenario": _scenario,
     "event": _event,
     "store": _store,
     "archive": _archive,
     "imported-store": _imported_store,
-    **{
-        name: partial(_captured, parse)
-        for name, parse in {
-            "ab": parse_ab,
-            "ab-percentiles": partial(parse_percentiles, requests=50),
-            "bonnie": parse_bonnie,
-            "fio": parse_fio,
-            "general-log": parse_general_log,
-            "iperf3": partial(parse_iperf3, side="client"),
-            "mbw": parse_mbw,
-            "paced": partial(parse_paced, requests=100, pace=10.0),
-            "specjvm": parse_specjvm,
-            "sysbench": parse_report,
-            "sysbench-database": parse_database_report,
-            "sysbench-memory": parse_memory_report,
-            "unixbench": parse_unixbench,
-        }.items()
-    },
+    **{name: partial(_captured, parse) for name, parse in _PARSERS.items()},
 }
 _FILES = {
     "ab": "ab-m*.txt",
