@@ -197,12 +197,13 @@ def runs(say: Say) -> None:
         say(heading())
         for name, timed in in_turn(commands, 7).items():
             say(f"| vmlab {name}, {RUNS} runs | {timed} |")
-        seconds = asyncio.run(_open_runs(names[-1]))
+        seconds = asyncio.run(_open_runs())
         say(f"| the screen Runs, from the key to its rows | {1e3 * sorted(seconds)[len(seconds) // 2]:.0f} ms | | |")
 
 
-async def _open_runs(newest: str) -> list[float]:
-    """Seconds from the key to the newest run on the screen, in consoles that have just begun."""
+async def _open_runs() -> list[float]:
+    """Seconds from the key to the newest run in the list, in consoles that have just begun."""
+    newest = time.strftime("%m-%d %H:%M", time.localtime(LATEST))
     found = []
     for _ in range(5):
         console = Console()

@@ -29,8 +29,9 @@ def _full_in_execute(world: World, text: str, mib: int, seconds: float = 90.0) -
         words = world.end_of(running, seconds)
         world.is_over()
         assert running.returncode not in (0, 130), f"exit code {running.returncode}"
-    assert "No space left" in words or "full" in words, words
-    return words.strip().splitlines()[-1]
+    told = [line.strip() for line in words.splitlines() if "No space left" in line or "full" in line]
+    assert told, words
+    return f"exit code {running.returncode}: {told[-1]}"
 
 
 @ROWS.add(
