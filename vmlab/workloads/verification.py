@@ -19,7 +19,7 @@ def demand_success(finished: Finished, tool: str) -> None:
 
 def last_words(finished: Finished) -> str:
     """The last line that a client printed for people, behind a colon; that of its account only where there is none."""
-    lines = (finished.stderr.strip() or finished.stdout.strip()).splitlines()
+    lines = [line for line in (finished.stderr.strip() or finished.stdout.strip()).splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith("{")] or lines
     return f": {said[-1].strip()[:300]}" if said else ""
 
