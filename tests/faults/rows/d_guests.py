@@ -232,7 +232,7 @@ allow: {noise: true}
 def out_of_memory(world: World) -> str:
     text = beside("sleep 1; mount -o remount,size=240m /dev/shm; head -c 230M /dev/urandom > /dev/shm/filling")
     running = world.run(text + "host: {memory: 192 MiB}\n", "--allow-overcommit")
-    world.wait_for("WorkloadStarted", cell=STRUCK, workload="bad")
+    world.wait_for("CellStarted", cell=STRUCK)
     world.strike()
     world.end_of(running, 150)
     world.is_over()
