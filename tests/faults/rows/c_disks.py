@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.faults.row import Rows
 from tests.faults.world import SCENARIO, STRUCK, World
 from vmlab.system import kernel
@@ -18,6 +20,19 @@ allow: {noise: true}
 """
 
 
+def _reasons(event: dict[str, Any]) -> list[str]:
+    """Why a cell or a run ended so."""
+    return [*event.get("reasons", ()), *filter(None, [event.get("reason")])]
+
+
+def _cause(world: World, words: str) -> str:
+    """What the command, a cell or the run says of a full disk."""
+    said = [reason for event in world.home.events() for reason in _reasons(event)]
+    told = [line.strip() for line in [*words.splitlines(), *said] if "No space left" in line or " is full" in line]
+    assert told, (words, said)
+    return told[-1]
+
+
 def _full_in_execute(world: World, text: str, mib: int, seconds: float = 90.0) -> str:
     """Fill the file system of state and disks while the second cell works."""
     world.small_disk(world.home.state, mib)
@@ -29,9 +44,7 @@ def _full_in_execute(world: World, text: str, mib: int, seconds: float = 90.0) -
         words = world.end_of(running, seconds)
         world.is_over()
         assert running.returncode not in (0, 130), f"exit code {running.returncode}"
-    told = [line.strip() for line in words.splitlines() if "No space left" in line or "full" in line]
-    assert told, words
-    return f"exit code {running.returncode}: {told[-1]}"
+    return f"exit code {running.returncode}: {_cause(world, words)}"
 
 
 @ROWS.add(
@@ -78,10 +91,10 @@ def full_snapshot(world: World) -> str:
     words = world.end_of(running, 170)
     world.is_over()
     assert running.returncode in (1, 3), f"exit code {running.returncode}"
-    assert "No space left" in words or "full" in words or "free" in words, words
+    told = _cause(world, words)
     left = [path.name for path in small.iterdir() if path.is_dir() and (path / "ram").exists()]
     assert left == [], left
-    return f"exit code {running.returncode}: {words.strip().splitlines()[-1]}"
+    return f"exit code {running.returncode}: {told}"
 
 
 @ROWS.add(
