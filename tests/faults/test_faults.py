@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,14 +19,20 @@ QUICK = ("ctrl-c-prepare", "kill-runner-101", "kill-qemu-401", "full-export", "s
 IN_A_WORLD = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and mounts need root")
 
 
+@pytest.fixture(scope="module")
+def snapshots() -> Iterator[Path]:
+    """Frozen guests that the rows have in common."""
+    with snapshots_of_rows() as folder:
+        yield folder
+
+
 @pytest.mark.exhaustive
 @pytest.mark.guests
 @pytest.mark.xdist_group("runs")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", QUICK)
-def test_a_fault_goes_as_its_row_says(name: str, image: str, tmp_path: Path) -> None:
-    with snapshots_of_rows() as snapshots:
-        result = tried(all_rows()[name], snapshots, tmp_path / "log")
+def test_a_fault_goes_as_its_row_says(name: str, image: str, snapshots: Path, tmp_path: Path) -> None:
+    result = tried(all_rows()[name], snapshots, tmp_path / "log")
     assert result.problems == (), (tmp_path / "log").read_text()
 
 
@@ -66,6 +73,7 @@ def test_rows_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 _CHECKED = """
 import json, sys, time
+from collections.abc import Iterator
 from pathlib import Path
 from tests.faults.world import World
 world = World(Path(sys.argv[1]), Path(sys.argv[2]))
