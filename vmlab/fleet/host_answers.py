@@ -170,10 +170,4 @@ class Done(_Answer):
     ok: Literal[True] = True
 
 
-class Kept(_Answer):
-    """The image that the host has now."""
-
-    image: _Word
-
-
 Question = dict[str, Any]

@@ -9,16 +9,17 @@ import json
 import shlex
 import time
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import asyncssh
 from pydantic import BaseModel, ValidationError
 
 from vmlab import __version__
 from vmlab.fleet.clock import ROUNDS, ClockOffset, RoundTrip, offset_of
-from vmlab.fleet.host_answers import LONGEST_LINE, PROTOCOL, Clocks, Hello, Kept
+from vmlab.fleet.host_answers import LONGEST_LINE, PROTOCOL, Clocks, Hello
 from vmlab.fleet.hosts_file import HostEntry
 from vmlab.model.errors import CommandFailed, ExitCode, RefusedError, UsageError, VmlabError
+from vmlab.model.visible import visible_line
 
 _CONNECT_SECONDS = 20.0
 # A dead line is noticed after three of these without an answer.
@@ -93,8 +94,9 @@ class HostLink:
         finally:
             self._waiting.pop(number, None)
         if not body.get("ok"):
-            failure = _FAILURES.get(body.get("exit_code", ExitCode.FAILED), CommandFailed)
-            raise failure(f"host {self.name}: {str(body.get('error'))[:1000]}")
+            code = body.get("exit_code")
+            failure = _FAILURES.get(code, CommandFailed) if isinstance(code, int) else CommandFailed
+            raise failure(f"host {self.name}: {visible_line(str(body.get('error'))[:1000])}")
         try:
             return answer.model_validate(body.get("answer"))
         except ValidationError as error:
@@ -123,7 +125,8 @@ class HostLink:
         if done.returncode != 0:
             said = done.stderr.decode("utf-8", "replace") if isinstance(done.stderr, bytes) else ""
             raise CommandFailed(f"host {self.name} did not keep the image: {said.strip()[-300:]}")
-        Kept(image=id)
+        if done.stdout is None or bytes(cast(bytes, done.stdout)).strip() != id.encode():
+            raise CommandFailed(f"host {self.name} did not say that it kept image {id}")
 
     async def _hear(self) -> None:
         why = f"host {self.name}: the line was cut"
@@ -145,9 +148,10 @@ class HostLink:
             self._cut(why)
 
     def _take(self, body: Any) -> None:
-        if not isinstance(body, dict):
+        number = body.get("id") if isinstance(body, dict) else None
+        if not isinstance(number, int):
             raise ValueError("no answer")
-        heard = self._waiting.get(body.get("id", 0))
+        heard = self._waiting.get(number)
         if heard is not None and not heard.done():
             heard.set_result(body)
 
