@@ -28,7 +28,8 @@ def _reasons(event: dict[str, Any]) -> list[str]:
 def _cause(world: World, words: str) -> str:
     """What the command, a cell or the run says of a full disk."""
     said = [reason for event in world.home.events() for reason in _reasons(event)]
-    told = [line.strip() for line in [*words.splitlines(), *said] if "No space left" in line or " is full" in line]
+    signs = ("No space left", " is full", "no room")
+    told = [line.strip() for line in [*words.splitlines(), *said] if any(sign in line for sign in signs)]
     assert told, (words, said)
     return told[-1]
 

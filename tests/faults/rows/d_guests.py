@@ -101,23 +101,6 @@ def qemu_stopped(world: World) -> str:
 
 
 @ROWS.add(
-    "qemu-stopped-for-good",
-    "SIGSTOP of QEMU while its guest works, without an end",
-    "cell 2 failed within the deadlines, guest removed",
-    420,
-)
-def qemu_stopped_for_good(world: World) -> str:
-    text = beside("sleep 3", deadline="20 s")
-    running = world.run(text)
-    world.wait_for("WorkloadStarted", cell=STRUCK, workload="bad")
-    world.strike()
-    os.kill(world.qemu, signal.SIGSTOP)
-    world.end_of(running, 400)
-    world.is_over()
-    return world.reason()
-
-
-@ROWS.add(
     "never-boots",
     "SIGSTOP of QEMU as soon as it starts, so that the guest never boots",
     "the cell failed at the boot's deadline (135 s), guest removed",
