@@ -5,7 +5,7 @@ VMLAB = .venv/bin/vmlab
 # A test that hangs ends after 15 minutes: beside real guests one that computes may take minutes.
 TESTS = env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --timeout=900
 
-.PHONY: docs deb test-install setup run test test-all coverage test-fleet test-host test-experiments check unit anomalies mutants walk schema screenshots
+.PHONY: docs deb test-install setup run test test-all coverage test-fleet test-host test-faults test-experiments check unit anomalies mutants walk schema screenshots sbom
 
 setup:  ## Debian packages and .venv; does nothing when nothing is missing
 	@packaging/setup
@@ -37,6 +37,9 @@ test-fleet: setup  ## three hypervisors in namespaces of this machine, over SSH,
 	@[ -x /usr/sbin/sshd ] || { echo "test-fleet: install openssh-server (its service need not run)" >&2; exit 3; }
 	@VMLAB_FLEET=1 .venv/bin/python -m pytest tests/fleet --timeout=900
 
+test-faults: setup  ## every fault of docs/faults.md, for real, and the page written again; as root, at most 45 minutes
+	@.venv/bin/python -m tests.faults $(FAULTS)
+
 test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most 80 minutes
 	@.venv/bin/python -m tests.experiments.run_all $(EXPERIMENTS)
 
@@ -67,6 +70,10 @@ check: setup  ## style, types and import contracts
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
+
+sbom: setup  ## what the program's environment consists of, as CycloneDX, in build/sbom.json
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[sbom]'
+	@mkdir -p build && .venv/bin/cyclonedx-py environment --pyproject pyproject.toml --of JSON -o build/sbom.json .venv/bin/python
 
 schema: setup  ## the JSON Schema of scenarios, for editors, and what completion in the shell knows
 	@$(VMLAB) schema > scenarios/schema.json

@@ -105,6 +105,26 @@ async def test_output_that_the_agent_cut_is_no_output() -> None:
         await run_program(cutting, ["yes"], b"", 5)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [],
+        {"exited": True, "exitcode": "zero"},
+        {"exited": True, "exitcode": 0, "out-data": "a"},
+        {"exited": True, "exitcode": 0, "out-data": 7},
+        {"exited": True, "signal": {}},
+    ],
+    ids=repr,
+)
+async def test_what_a_hostile_agent_says_is_a_guests_error(answer: Any) -> None:
+    async def hostile(command: str, _arguments: Any, *, deadline: float) -> Any:
+        return {"pid": 1} if command == "guest-exec" else answer
+
+    with pytest.raises(GuestError, match="the guest agent said what cannot be read"):
+        await run_program(hostile, ["true"], b"", 5)
+
+
 async def test_the_agent_is_asked_until_it_answers() -> None:
     left = [HypervisorError("not connected"), DeadlineExceeded("late")]
 

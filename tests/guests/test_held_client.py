@@ -242,3 +242,61 @@ async def test_a_client_that_prints_without_end_is_an_error(tmp_path: Path, monk
     with pytest.raises(GuestError, match=r"client sh printed more than 97\.7 KiB"):
         await run_to_end(held, 0.05)
     await held.close()
+
+
+class SayingPlace(LocalPlace):
+    """A place whose start line is ready, and then says what the test says; `lines` are of JSON."""
+
+    def __init__(self, folder: Path, *lines: str) -> None:
+        super().__init__(folder)
+        self._lines = ['{"ready": true}', *lines]
+
+    async def launch(self, argv: list[str]) -> Channel:
+        place = self
+
+        class Saying:
+            async def send(self, line: str) -> None:
+                pass
+
+            async def receive(self) -> str:
+                return place._lines.pop(0) if place._lines else ""
+
+            async def close(self) -> None:
+                pass
+
+        return Saying()
+
+
+PONG = '{"pong": 0, "clock": 1.0}'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"started": "noon"}',
+        '{"started": Infinity}',
+        '{"started": 1e999}',
+        '{"out": 7}',
+        '{"err": ["a"]}',
+        '{"ended": {}}',
+        '{"ended": []}',
+        '{"ended": {"status": "0", "seconds": 1.0, "clock": 1.0}}',
+        '{"ended": {"status": 0, "seconds": -1.0, "clock": 1.0}}',
+        '{"ended": {"status": 0, "seconds": NaN, "clock": 1.0}}',
+        "[" * 100_000,
+        "\x1b[2J",
+    ],
+)
+async def test_what_a_hostile_guest_says_is_a_guests_error(line: str, tmp_path: Path) -> None:
+    place = SayingPlace(tmp_path, *[PONG] * 9, line)
+    held = await HeldClient.hold(place, place, shell_client("true"), deadline=60)
+    with pytest.raises(GuestError, match="the start line said"):
+        await run_to_end(held, 0.0)
+
+
+@pytest.mark.parametrize("line", ['{"pong": 0}', '{"pong": 0, "clock": []}', '{"clock": 1}'])
+async def test_a_clock_that_is_none_is_a_guests_error(line: str, tmp_path: Path) -> None:
+    place = SayingPlace(tmp_path, line)
+    held = await HeldClient.hold(place, place, shell_client("true"), deadline=60)
+    with pytest.raises(GuestError, match="the start line said"):
+        await held.measure_clock()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import socket
 import sys
 import time
@@ -12,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -205,6 +207,65 @@ async def test_a_connection_that_is_closed_ends_the_wait_for_answers(shell: Help
         await waiting
     with pytest.raises(GuestError, match="lost"):
         await shell.run(["true"])
+
+
+async def test_a_helper_that_never_answers_is_given_up(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vmlab.guests.helper_link.QUIET_SECONDS", 0.2)
+    monkeypatch.setattr("vmlab.guests.helper_link.SILENT_SECONDS", 0.5)
+    shell = await connect(port)
+    client = await shell.launch(["sleep", "600"])
+    os.kill(port.pid, signal.SIGSTOP)
+    with pytest.raises(
+        GuestError, match=r"^web: the connection to its helper was lost: it has not answered for 0.5 s$"
+    ):
+        await asyncio.wait_for(client.receive(), PATIENCE)
+    await shell.close()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"out": 7}, {"out": "a"}, {"ended": []}, {"ended": 0, "err": None}, {"id": []}, "deep"],
+    ids=str,
+)
+async def test_what_a_hostile_helper_says_is_a_guests_error(said: Any, tmp_path: Path) -> None:
+    left = asyncio.Event()
+
+    async def hostile(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        buffer = bytearray()
+        with suppress(OSError):
+            await answer(reader, writer, buffer)
+        writer.transport.abort()
+        left.set()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, buffer: bytearray) -> None:
+        while piece := await reader.read(65536):
+            buffer += piece
+            for body in take(buffer):
+                session = {"s": body["s"]}
+                if "hello" in body:
+                    writer.write(packed({**session, "hello": 1}))
+                elif said == "deep":
+                    text = b"[" * 60_000
+                    writer.write(b"%c%08x%b\n" % (MARK, len(text), text))
+                else:
+                    writer.write(packed({**session, "id": body["id"], **said}))
+
+    server = await asyncio.start_unix_server(hostile, tmp_path / "port")
+    shell = await HelperShell.connect("web", "198.18.0.12", tmp_path / "port", PATIENCE)
+    assert shell is not None
+    with pytest.raises((GuestError, DeadlineExceeded)):
+        await shell.run(["true"], deadline=2)
+    await shell.close()
+    await left.wait()
+    server.close()
+    await asyncio.sleep(0)
+
+
+async def test_a_program_that_says_nothing_for_long_is_waited_for(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vmlab.guests.helper_link.QUIET_SECONDS", 0.05)
+    shell = await connect(port)
+    assert (await shell.run(["sleep", "1"])).status == 0
+    await shell.close()
 
 
 async def test_nothing_wakes_it_while_nothing_is_asked(port: Port, shell: HelperShell) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -22,12 +24,14 @@ async def _answer(process: asyncssh.SSHServerProcess[str]) -> None:
 
 
 @asynccontextmanager
-async def _guest(key: asyncssh.SSHKey, patch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """A server on a port of its own that lets in who has `key`, with a host key that nobody knows."""
+async def _guest(
+    key: asyncssh.SSHKey, patch: pytest.MonkeyPatch, host_key: asyncssh.SSHKey | None = None
+) -> AsyncIterator[None]:
+    """A server on a port of its own that lets in who has `key`, with `host_key` or one that nobody knows."""
     server = await asyncssh.listen(
         LOOPBACK,
         0,
-        server_host_keys=[asyncssh.generate_private_key("ssh-rsa")],
+        server_host_keys=[host_key or asyncssh.generate_private_key("ssh-rsa")],
         authorized_client_keys=asyncssh.import_authorized_keys(key.export_public_key().decode()),
         process_factory=_answer,
     )
@@ -36,6 +40,7 @@ async def _guest(key: asyncssh.SSHKey, patch: pytest.MonkeyPatch) -> AsyncIterat
     try:
         yield
     finally:
+        patch.setattr(asyncssh, "connect", connect)
         server.close()
         await server.wait_closed()
 
@@ -53,6 +58,40 @@ async def test_commands_are_roots(user: str, words: str, monkeypatch: pytest.Mon
             assert await channel.receive() == words.rstrip()
         finally:
             await shell.close()
+
+
+async def test_a_guest_that_shows_another_host_key_than_it_was_given_is_left_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key, own, swapped = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(3))
+    async with _guest(key, monkeypatch, swapped):
+        with pytest.raises(GuestError, match="key"):
+            await SshShell.connect("web", LOOPBACK, key=key, host_key=own, deadline=SOON)
+    async with _guest(key, monkeypatch, own):
+        shell = await SshShell.connect("web", LOOPBACK, key=key, host_key=own, deadline=SOON)
+        assert (await shell.run(["true"])).status == 0
+        await shell.close()
+
+
+async def test_a_banner_that_is_hostile_ends_at_the_deadline_and_names_the_guest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def hostile(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                writer.write(b"\x1b]0;mine\x07" * 10_000 + b"\n")
+                await writer.drain()
+        writer.transport.abort()
+
+    server = await asyncio.start_server(hostile, LOOPBACK, 0)
+    port, connect = server.sockets[0].getsockname()[1], asyncssh.connect
+    monkeypatch.setattr(asyncssh, "connect", lambda host, **given: connect(host, port, **given))
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    with pytest.raises((GuestError, DeadlineExceeded)) as raised:
+        await SshShell.connect("web", LOOPBACK, key=key, host_key=key, deadline=2.0)
+    assert "web" in str(raised.value) and len(str(raised.value)) < 1000
+    server.close()
+    await server.wait_closed()
 
 
 async def test_files_are_written_by_root(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.cell.live_ksm import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins
 from vmlab.lab.provision.disk_integrity import Integrity
+from vmlab.lab.provision.guest_disk import GuestDisk
 from vmlab.lab.provision.host_side import HostTiles
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.lab.provision.timing import USUAL
@@ -72,6 +73,7 @@ class Lab:
         self.integrity: Integrity | None = None
         self.timing = USUAL
         self.ksm: HostKsm | None = None
+        self.disk = GuestDisk()
         self.standstills: Callable[[], StandstillWatch] = partial(StandstillWatch, inside=False)
         (folder / "disks").mkdir()
         self.hypervisor = FakeHypervisor(disks=folder / "disks")
@@ -113,6 +115,7 @@ class Lab:
                 counters=lambda: HostCounters(0.0),
                 standstills=lambda: self.standstills(),
                 ksm=self.ksm,
+                disk=self.disk,
             ),
             GuestOrigins(self.image, self.connect, snapshot_provider=self.snapshot_provider, integrity=self.integrity),
             timing=self.timing,
@@ -138,13 +141,13 @@ def lab_of(folder: Path, captured: int, script: str | None = None) -> Lab:
 
 @asynccontextmanager
 async def working(
-    folder: Path, changes: Callable[[str], str] = str, ksm: HostKsm | None = None
+    folder: Path, changes: Callable[[str], str] = str, ksm: HostKsm | None = None, disk: GuestDisk | None = None
 ) -> AsyncIterator[tuple[Lab, CellRun]]:
     """A cell whose workloads run until the block ends; it has ended then."""
     go = folder / "go"
     script = f"while [ ! -e {go} ]; do sleep 0.05; done\ncat <<'END'\n{REPORT}\nEND"
     lab = Lab(folder, script, scenario_plan(lambda text: changes(text.replace("events: 10}", "events: 2500}"))))
-    lab.ksm = ksm
+    lab.ksm, lab.disk = ksm, disk or GuestDisk()
     cell = lab.cell()
     running = asyncio.ensure_future(cell.run())
     try:

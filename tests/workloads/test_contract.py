@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.contract import Collected
+from vmlab.workloads.contract import Collected, Finished
 from vmlab.workloads.kinds.cpu import Cpu, CpuParams
 from vmlab.workloads.metrics import Reading
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.verification import last_words, read_from_a_guest
 
 CPU = Cpu(CpuParams(threads=1))
 
@@ -67,3 +68,21 @@ def test_the_page_on_workloads_has_a_line_for_each_metric(kind: str) -> None:
     for names, unit in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (\S+) \|", section[0], re.MULTILINE):
         rows.update(dict.fromkeys(re.findall(r"\w+", names), unit))
     assert rows == {name: metric.unit for name, metric in kinds()[kind].metrics.items()}
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "words"),
+    [
+        ("", "", ""),
+        ("begun\n", "no room\n\n", ": no room"),
+        ('disk full\n\n{"status": 1}\n', "", ": disk full"),
+        ('{"status": 1}\n', "", ': {"status": 1}'),
+    ],
+)
+def test_the_last_words_of_a_client_are_those_for_people(stdout: str, stderr: str, words: str) -> None:
+    assert last_words(Finished(1, 1.0, stdout, stderr)) == words
+
+
+def test_what_a_guest_printed_and_nobody_can_read_is_its_workloads_fault() -> None:
+    with pytest.raises(WorkloadError, match=r"^what ab printed cannot be read: "), read_from_a_guest("ab"):
+        int("9" * 5000)

@@ -17,6 +17,7 @@ from vmlab.model.names import DATA_FOLDER
 from vmlab.model.roles import ROLES
 from vmlab.workloads.contract import Shell
 from vmlab.workloads.services import LAB_USER
+from vmlab.workloads.verification import UNREADABLE
 
 _SETTLED_SECONDS = 240.0
 _FOLDER = "/run/vmlab/setup"
@@ -59,7 +60,7 @@ async def _settled(channel: Channel, name: str) -> ClockReading:
         said = await channel.receive()
         try:
             return float(json.loads(said)["clock"])
-        except (ValueError, KeyError, TypeError) as error:
+        except UNREADABLE as error:
             raise GuestError(f"{name}: its clock cannot be read or set: {said[:120] or 'it said nothing'}") from error
 
     async def tell(_command: str, _arguments: object, *, deadline: float) -> int:

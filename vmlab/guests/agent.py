@@ -13,6 +13,7 @@ from typing import Any
 
 from vmlab.model.errors import DeadlineExceeded, GuestError, HypervisorError
 from vmlab.workloads.contract import Completed
+from vmlab.workloads.verification import UNREADABLE
 
 AgentCall = Callable[..., Awaitable[Any]]
 """``await call(command, arguments, deadline=seconds)``, bound to one guest."""
@@ -70,6 +71,8 @@ async def run_program(call: AgentCall, argv: Sequence[str], stdin: bytes, deadli
         if _NO_SUCH_PROGRAM in str(error):
             return Completed(_NOT_FOUND, "", f"{argv[0]}: not found")
         raise GuestError(f"{argv[0]} could not be started: {error}") from error
+    except UNREADABLE as error:
+        raise GuestError(f"{argv[0]}: the guest agent said what cannot be read: {error!r:.200}") from error
     try:
         async with asyncio.timeout(deadline - (time.monotonic() - began)):
             return _completed(argv, await _ended(call, pid))
@@ -78,6 +81,8 @@ async def run_program(call: AgentCall, argv: Sequence[str], stdin: bytes, deadli
         raise DeadlineExceeded(f"{argv[0]} took longer than {deadline:.0f} s") from error
     except HypervisorError as error:
         raise GuestError(f"{argv[0]}: the guest agent was lost: {error}") from error
+    except UNREADABLE as error:
+        raise GuestError(f"{argv[0]}: the guest agent said what cannot be read: {error!r:.200}") from error
 
 
 async def _start(call: AgentCall, argv: Sequence[str], stdin: bytes) -> int:

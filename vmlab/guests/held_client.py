@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import MOST_PRINTED
 from vmlab.workloads.contract import Client, Finished, Shell
+from vmlab.workloads.verification import UNREADABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,11 @@ class HeldClient:
             raise GuestError(f"{self.place}: lost the client {self.client.argv[0]}")
         try:
             message = json.loads(line)
-        except ValueError as error:
+            message = message if isinstance(message, dict) else {}
+            _check(message)
+        except UNREADABLE as error:
             raise GuestError(f"{self.place}: the start line said {line[:200]!r}") from error
-        return message if isinstance(message, dict) else {}
+        return message
 
     async def _expect(self, key: str) -> Any:
         message = await self._message()
@@ -184,6 +188,22 @@ class HeldClient:
     async def close(self) -> None:
         """End the client if it still runs."""
         await self._channel.close()
+
+
+def _check(message: dict[str, Any]) -> None:
+    """Raise an error of `UNREADABLE` for a message whose fields are not what they should be: guests may be hostile."""
+    ended = message.get("ended", {})
+    numbers = [message[key] for key in ("started", "clock") if key in message]
+    if "ended" in message:
+        numbers += [ended["clock"], ended["seconds"], ended["status"]]
+        if type(ended["status"]) is not int or ended["seconds"] < 0:
+            raise ValueError("a client ends with a status, after some seconds")
+    if not all(type(one) in (int, float) and math.isfinite(one) for one in numbers):
+        raise ValueError("a number is none")
+    if not all(isinstance(message[stream], str) for stream in ("out", "err") if stream in message):
+        raise ValueError("output is text")
+    if "pong" in message and "clock" not in message:
+        raise ValueError("an answer without a clock")
 
 
 class _Deadline:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,10 @@ from vmlab.model.results import MOST_PRINTED
 
 _HELLO_AGAIN = 1.0
 _SEND_SECONDS = 30.0
+QUIET_SECONDS = 20.0
+"""While programs run and a helper says nothing for so long, it is asked whether it is there."""
+SILENT_SECONDS = 60.0
+"""After that time without an answer it is not: a guest keeps its end of the channel when its helper is killed."""
 
 
 class HelperJob:
@@ -92,7 +97,9 @@ class HelperLink:
         self._count = 0
         self._greeted = asyncio.Event()
         self._lost: GuestError | None = None
+        self._heard = time.monotonic()
         self._listening = asyncio.ensure_future(self._listen())
+        self._watching = asyncio.ensure_future(self._watch())
 
     @classmethod
     async def open(cls, guest: str, socket: Path, deadline: float) -> HelperLink | None:
@@ -156,13 +163,30 @@ class HelperLink:
         buffer, why = bytearray(), "it was closed"
         try:
             while piece := await self._reader.read(2 * PIECE):
+                self._heard = time.monotonic()
                 buffer += piece
                 for body in take(buffer):
                     self._hear(body)
         except OSError as error:
             why = str(error)
+        except RecursionError:
+            why = "it said what is nested too deep"
         finally:
             self._lose(why)
+
+    async def _watch(self) -> None:
+        """Give up a helper that has died in a guest that lives."""
+        asked: float | None = None
+        while self._lost is None:
+            await asyncio.sleep(QUIET_SECONDS / 4)
+            now = time.monotonic()
+            if not self._jobs or now - self._heard < QUIET_SECONDS:
+                asked = None
+            elif asked is None:
+                asked = now
+                self.post({"hello": True})
+            elif now - asked >= SILENT_SECONDS:
+                self._lose(f"it has not answered for {SILENT_SECONDS:g} s")
 
     def _hear(self, body: dict[str, Any]) -> None:
         if body.get("s") != self._session:
@@ -172,7 +196,7 @@ class HelperLink:
         elif (job := self._jobs.get(body.get("id", 0))) is not None:
             try:
                 job.take(body)
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, AttributeError) as error:
                 job.fail(GuestError(f"{self.guest}: its helper said what cannot be read: {error}"))
 
     def _lose(self, why: str) -> None:
@@ -184,5 +208,6 @@ class HelperLink:
     def close(self) -> None:
         """Close at once: whoever waits for an answer gets an error."""
         self._listening.cancel()
+        self._watching.cancel()
         self._lose("it was closed")
         self._writer.transport.abort()

@@ -152,6 +152,8 @@ class HelperShell:
             async with asyncio.timeout(deadline):
                 await job.ask(clock=True)
                 return int((await job.end())["clock"])
+        except (ValueError, TypeError, LookupError, OverflowError) as error:
+            raise GuestError(f"{self._name}: its helper told a clock that is none: {error!r:.100}") from error
         except TimeoutError as error:
             raise DeadlineExceeded(f"{self._name}: its helper did not tell the clock within {deadline:g} s") from error
         finally:

@@ -321,7 +321,10 @@ class EmbeddedHypervisor:
             return libvirt_qemu.qemuAgentCommand(domain, json.dumps(request), math.ceil(deadline), 0)
 
         answer = await call(f"{name}: {command}", deadline, ask)
-        return json.loads(answer)["return"]
+        try:
+            return json.loads(answer)["return"]
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            raise HypervisorError(f"{name}: its guest agent said what cannot be read: {answer[:100]!r}") from error
 
     def helper_socket(self, name: str) -> Path:
         """Where QEMU listens for the guest's helper."""

@@ -26,7 +26,11 @@ def visible(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(sign if sign in "\n\t" or _harmless(sign) else escape(sign) for sign in text)
+    return "\n".join(line if line.isprintable() else _visible_part(line) for line in text.split("\n"))
+
+
+def _visible_part(line: str) -> str:
+    return "".join(sign if sign == "\t" or _harmless(sign) else escape(sign) for sign in line)
 
 
 def visible_line(text: str) -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from vmlab.model.units import format_bytes
-from vmlab.model.visible import visible_values
+from vmlab.model.visible import visible_line, visible_values
 from vmlab.report.grid import UNCUT, WIDTH, shorten
 from vmlab.store.runs import RunSummary
 
@@ -21,7 +21,6 @@ def runs_text(runs: Sequence[RunSummary], width: int = WIDTH, disk: Mapping[str,
     `disk` is what each run takes on the disk, in bytes by its id.
     """
     taken = [] if disk is None else ["ON DISK", *(format_bytes(disk[run.id]) for run in runs)]
-    runs = [visible_values(run) for run in runs]
     rows = [_HEADINGS, *(_row(run) for run in runs)]
     if taken:
         rows = [(*row, size) for row, size in zip(rows, taken, strict=True)]
@@ -30,7 +29,7 @@ def runs_text(runs: Sequence[RunSummary], width: int = WIDTH, disk: Mapping[str,
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     widths[0] = min(widths[0], width - sum(widths[1:]) - 2 * (len(widths) - 1))
     lines = [_line(row, widths) for row in rows]
-    lines += [run.problem for run in runs if run.problem and run.runner_pid is None]
+    lines += [visible_line(run.problem) for run in runs if run.problem and run.runner_pid is None]
     return "\n".join(lines) + "\n"
 
 
@@ -38,13 +37,13 @@ def _row(run: RunSummary) -> tuple[str, ...]:
     started = "-" if run.started is None else time.strftime("%Y-%m-%d %H:%M", time.gmtime(run.started))
     size = f"{run.size}, control" if run.control else run.size
     outcome = f"{run.outcome}, targets missed" if run.cells_missed else run.outcome
-    return (run.id, size or "-", outcome, run.cells, started)
+    return (visible_line(run.id), visible_line(size) or "-", visible_line(outcome), run.cells, started)
 
 
 def _tags(runs: Sequence[RunSummary], width: int) -> list[str]:
     """The column with the names that users gave to runs."""
     longest = UNCUT if width == UNCUT else _LONGEST_TAGS
-    return ["NAME", *(shorten(", ".join(run.tags), longest) for run in runs)]
+    return ["NAME", *(shorten(visible_line(", ".join(run.tags)), longest) for run in runs)]
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

@@ -6,6 +6,7 @@ bounded before and while they are read; each file must have the digest that the 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -153,6 +154,11 @@ def _archive_errors(path: Path) -> Iterator[None]:
         raise
     except _BROKEN as error:
         raise UsageError(f"{path}: is no exported run, or damaged: {error}") from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        # zipfile seeks to where the list says, which may be before the file's first byte.
+        raise UsageError(f"{path}: is no exported run, or damaged: its list names places outside of it") from error
 
 
 def _manifest(archive: zipfile.ZipFile) -> tuple[str, list[_Listed]]:

@@ -41,7 +41,7 @@ def last_object(text: str, origin: str) -> dict[str, Any]:
     line = lines[-1] if lines else ""
     try:
         answer = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         raise WorkloadError(f"{origin} should end with a JSON object, not {line[:200]!r}")
@@ -59,7 +59,7 @@ def line_object(line: str) -> dict[str, Any] | None:
         return None
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

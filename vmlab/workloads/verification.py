@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 
 from vmlab.model.errors import WorkloadError
 from vmlab.workloads.contract import Finished
@@ -12,9 +14,14 @@ def demand_success(finished: Finished, tool: str) -> None:
     """Raises WorkloadError with the last line that the tool printed when its status is not 0."""
     if finished.status == 0:
         return
-    lines = (finished.stderr.strip() or finished.stdout.strip()).splitlines()
-    tail = f": {lines[-1].strip()[:300]}" if lines else ""
-    raise WorkloadError(f"{tool} exited with {finished.status}{tail}")
+    raise WorkloadError(f"{tool} exited with {finished.status}{last_words(finished)}")
+
+
+def last_words(finished: Finished) -> str:
+    """The last line that a client printed for people, behind a colon; that of its account only where there is none."""
+    lines = [line for line in (finished.stderr.strip() or finished.stdout.strip()).splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith("{")] or lines
+    return f": {said[-1].strip()[:300]}" if said else ""
 
 
 def demand_equal(what: str, found: float, asked: float) -> None:
@@ -30,6 +37,20 @@ def demand_within(what: str, seconds: float, client_seconds: float) -> None:
     """
     if seconds > client_seconds:
         raise WorkloadError(f"{what} took {seconds:.3f} s together, but the client ran for {client_seconds:.3f} s")
+
+
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What reading the output of a hostile guest may raise: a number beyond all bounds, say, or JSON a thousand deep."""
+
+
+@contextlib.contextmanager
+def read_from_a_guest(what: str) -> Iterator[None]:
+    """A fault of what a guest printed is one of its workload, not of the run. Raises WorkloadError."""
+    try:
+        yield
+    except UNREADABLE as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise WorkloadError(f"what {what} printed cannot be read: {why[:200]}") from error
 
 
 def labelled(text: str, label: str, pattern: str, tool: str) -> re.Match[str]:

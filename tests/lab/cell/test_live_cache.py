@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.disk import FakeDisk
 from tests.lab.one_cell import Lab, scenario_plan, working
 from vmlab.hypervisor.disks.cache_switch import DrainTooLong, SwitchBrokenOff
+from vmlab.lab.provision.guest_disk import GuestDisk
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError
 from vmlab.model.event import CacheProved, CacheSwitched, CommandReceived, Notice
 from vmlab.model.run import Outcome
@@ -34,6 +36,15 @@ async def test_all_guests_are_switched_proved_and_the_cell_is_a_reading_of_neith
     told = [notice.text for notice in lab.of(Notice) if notice.level == "warning"]
     assert any("t1-slow for 400 ms" in text for text in told)
     assert not any("t1-quick may have" in text for text in told)
+
+
+async def test_an_emulated_disk_ends_what_is_under_way_while_its_guests_are_switched(tmp_path: Path) -> None:
+    disk = FakeDisk()
+    async with working(tmp_path, disk=GuestDisk(disk)) as (lab, cell):
+        lab.hypervisor.calls = disk.asked
+        await cell.live["cache"].switch("none", "test")
+    at = disk.asked.index("switch_cache")
+    assert disk.asked[at - 1 : at + 2] == ["lift", "switch_cache", "set"]
 
 
 async def test_it_can_be_switched_to_and_fro(tmp_path: Path) -> None:

@@ -1,7 +1,12 @@
 """Commands over the runner's socket."""
 
 import asyncio
+import json
+import os
 import socket
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +50,40 @@ async def test_a_refusal_is_the_runners_own_words_and_keeps_its_exit_code(origin
         await ask(place, "stop", origin=origin)
     assert type(raised.value) is REFUSALS[origin]
     await server.close()
+
+
+_AS_ANOTHER = """
+import os, socket, sys
+os.setresuid(65534, 65534, 65534)
+with socket.socket(socket.AF_UNIX) as one:
+    one.connect(sys.argv[1])
+    one.sendall(b'{"command": "stop"}\\n')
+    print(one.makefile().readline())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="to be another user needs root")
+async def test_the_socket_is_its_users_alone_and_who_connects_is_asked_of_the_kernel() -> None:
+    heard: list[Command] = []
+
+    async def hear(command: Command) -> dict[str, Any]:
+        heard.append(command)
+        return {}
+
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        place = Path(folder) / "control.sock"
+        server = ControlServer(place, hear)
+        await server.open()
+        assert place.stat().st_mode & 0o777 == 0o600
+        # Were its mode or that of its folder ever wrong, another user would still be refused.
+        Path(folder).chmod(0o755)
+        place.chmod(0o666)
+        argv = [sys.executable, "-I", "-S", "-c", _AS_ANOTHER, str(place)]
+        asked = await asyncio.to_thread(subprocess.run, argv, capture_output=True, text=True, timeout=120)
+        await server.close()
+    assert asked.returncode == 0, asked.stderr
+    assert json.loads(asked.stdout)["ok"] is False and "user 65534" in asked.stdout
+    assert heard == []
 
 
 NESTED = [b"[" * 60_000 + b"\n", b'{"a":' * 10_000 + b"\n"]

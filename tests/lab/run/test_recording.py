@@ -7,12 +7,15 @@ import pytest
 
 from tests.fakes.store import FULL, FillableWriter
 from vmlab.analysis.record.host_means import host_during
+from vmlab.lab.cell.disturbance import JUDGED, Disturbance
 from vmlab.lab.run.recording import KeptTicks, RecentFigures
 from vmlab.model.event import Event, Notice
-from vmlab.model.sample import Sample, SampleNames
+from vmlab.model.sample import Sample, SampleNames, split_name
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import SampleWriter, samples
 from vmlab.store.writer import RunWriter
+from vmlab.telemetry.cpu_speed import SPEED
+from vmlab.telemetry.host_counters import Between
 
 LAYOUT = SampleNames.of(("tick_length_seconds", "tick_lateness_seconds", "cpu_user_percent"))
 
@@ -52,7 +55,7 @@ NOISY = SampleNames.of(
 def recorded(tmp_path: Path) -> tuple[RecentFigures, Path]:
     """Ticks of which the third is two seconds long; a steal could not be had. In memory and in a store."""
     writer = RunWriter(tmp_path / "run.sqlite")
-    figures = RecentFigures(SampleWriter(writer))
+    figures = RecentFigures(SampleWriter(writer), {split_name(name)[0] for name in NOISY.names})
     ticks = ((1, 1, 0, 1, 4), (2, 1, 100, math.nan, 9), (4, 2, 40, 3, 2), (5, 1, 10, 4, 0), (6, 1, 70, 5, 25))
     for end, length, outside, steal, reads in ticks:
         values = (float(length), 0.0, float(reads), 1.0, float(outside), float(steal), float(end))
@@ -78,3 +81,32 @@ def test_a_rule_has_no_mean_of_a_span_without_ticks(recorded: tuple[RecentFigure
     assert math.isnan(figures.mean("cpu_steal_percent", 6.5, 7.0))
     assert math.isnan(figures.mean("cpu_steal_percent", 1.25, 1.75))
     assert math.isnan(figures.mean("nothing", 0.0, 6.0))
+
+
+def test_of_a_tick_with_hundreds_of_values_those_that_are_judged_are_kept() -> None:
+    names = [*JUDGED, f"{SPEED}[0]", f"{SPEED}[1]", *(f"guest_cpu_percent[t1-vm{guest}]" for guest in range(500))]
+    layout = SampleNames.of(names)
+    passed_on: list[Sample] = []
+    figures = RecentFigures(passed_on.append)
+    for number in range(1, 4):
+        values = [float(place + number) for place in range(len(names))]
+        figures(Sample(float(number), float(number), 1.0, 0.0, layout, values))
+    assert all(len(sample.values) == len(names) for sample in passed_on)
+    assert {len(sample.values) for sample in figures._kept} == {len(JUDGED) + 2}
+    assert figures.mean(JUDGED[1], 0.0, 3.0) == 3.0
+    assert figures.extremes(SPEED, 0.0, 3.0) == (len(JUDGED) + 1.0, len(JUDGED) + 4.0)
+
+
+def test_a_cell_is_judged_by_what_is_kept_alone() -> None:
+    asked: set[str] = set()
+
+    def mean(name: str, since: float, until: float) -> float:
+        asked.add(name)
+        return 1.0
+
+    def extremes(name: str, since: float, until: float) -> tuple[float, float]:
+        asked.add(name)
+        return (1.0, 1.0)
+
+    Disturbance.of(mean, (0.0, 1.0), Between(), extremes)
+    assert asked == {*JUDGED}

@@ -13,7 +13,7 @@ from vmlab.model.moments import time_of_day
 from vmlab.model.run import RUNNING
 from vmlab.report.listing import names_text, runs_text
 from vmlab.store.run_list import list_runs
-from vmlab.store.runs import RunSummary, bytes_of
+from vmlab.store.runs import RunSummary, bytes_of, bytes_on_disk
 
 
 @click.command()
@@ -32,7 +32,7 @@ def ls(scenarios: bool, as_json: bool) -> None:
     if as_json:
         write_json({"schema": "vmlab.runs/1", "runs": [_run_json(run) for run in runs]})
     else:
-        write_text(runs_text(runs, page_width(), {run.id: bytes_of(run.id) for run in runs}))
+        write_text(runs_text(runs, page_width(), bytes_on_disk(run.id for run in runs)))
         _say_what_is_left(runs)
 
 

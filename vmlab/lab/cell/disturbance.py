@@ -19,6 +19,11 @@ TOLD_PRESSURE_PERCENT = 1.0
 """The same for the share of time in which a task waited for memory."""
 TOLD_SPEED_PERCENT = 90.0
 """CPUs below this share of their best speed give a notice, even above its limit."""
+JUDGED = (
+    *("cpu_softirq_percent", "cpu_irq_percent", "swap_in_bytes_per_second", "swap_out_bytes_per_second"),
+    *("cpu_outside_lab_percent", "cpu_steal_percent", "pressure_memory_some_percent", "tick_lateness_seconds", SPEED),
+)
+"""The metrics that are asked of the recorder while a run goes on; it keeps nothing else in memory."""
 _STEADY_SPAN = 3.0
 """Seconds for which the CPUs have to have been fast to be called steady."""
 _LOOK_SECONDS = 0.5

@@ -6,6 +6,7 @@ from vmlab.hypervisor.disks.cache_switch import DrainTooLong, SwitchBrokenOff
 from vmlab.lab.cell.caches import emptied, host_files
 from vmlab.lab.cell.cell_events import CellEvents
 from vmlab.lab.cell.live_switch import LiveSwitch
+from vmlab.lab.provision.guest_disk import GuestDisk
 from vmlab.lab.provision.guest_set import GuestSet
 from vmlab.model.cache import CACHE_FLAGS
 from vmlab.model.concurrency import shielded
@@ -19,13 +20,17 @@ class LiveCache(LiveSwitch[CacheMode]):
     """Switches all disks of one cell's guests between the modes of `SWITCHABLE`.
 
     `deadline` is how many seconds the host may take to write dirty pages. Until they are written, it can be called off.
+    QEMU waits for what is under way on the disk, and its guest with it; an emulated disk ends that at once.
     """
 
     what = "cache"
 
-    def __init__(self, plan: CellPlan, guests: GuestSet, events: CellEvents, deadline: float) -> None:
+    def __init__(
+        self, plan: CellPlan, guests: GuestSet, events: CellEvents, deadline: float, disk: GuestDisk | None = None
+    ) -> None:
         super().__init__(plan, events)
         self._guests = guests
+        self._disk = disk or GuestDisk()
         self._deadline = deadline
         self._modes = {mode for guest in plan.guests for mode in guest.resources.cache_modes}
 
@@ -65,7 +70,7 @@ class LiveCache(LiveSwitch[CacheMode]):
             self._can_be_called_off = False
         (before,) = self._modes
         try:
-            pauses = await shielded(self._guests.switch_cache(mode))
+            pauses = await shielded(self._reopened(mode))
         except SwitchBrokenOff as broken:
             self._events.end_as(Outcome.INVALID, f"switching its cache mode to {mode} while it ran failed: {broken}")
             raise
@@ -84,6 +89,10 @@ class LiveCache(LiveSwitch[CacheMode]):
         self._doubt_pauses(pauses)
         await self._prove_and_empty(mode)
         return switched
+
+    async def _reopened(self, mode: CacheMode) -> dict[str, float]:
+        async with self._disk.unlimited():
+            return await self._guests.switch_cache(mode)
 
     async def _prove_and_empty(self, mode: CacheMode) -> None:
         proofs = await self._guests.prove_cache()

@@ -21,6 +21,7 @@ from vmlab.model.run import DONE, RUN_TIME, SETTLING, Outcome, Part
 from vmlab.plan.terms import WorkloadPlan
 from vmlab.workloads.contract import AnyWorkload, Collected, Finished, StagingContext, WorkloadContext
 from vmlab.workloads.metrics import Reading
+from vmlab.workloads.verification import last_words, read_from_a_guest
 
 _PROGRESS_SECONDS = 0.5
 
@@ -139,7 +140,7 @@ class WorkloadInstance:
             self.finished = self._held.finished
             self._check_status(self.finished)
             self._show(1, 1, "", SETTLING, force=True)
-            with self._step(Part.EXECUTE, "settle"):
+            with self._step(Part.EXECUTE, "settle"), self._reading():
                 await self._workload.settle(self.context, self.finished)
             self._show(1, 1, "", DONE, force=True)
         except VmlabError as error:
@@ -160,11 +161,8 @@ class WorkloadInstance:
 
     def _check_status(self, finished: Finished) -> None:
         if finished.status != 0:
-            lines = (finished.stderr.strip() or finished.stdout.strip()).splitlines()
-            raise WorkloadError(
-                f"{self._workload.client(self.context).argv[0]} exited with {finished.status}"
-                + (f": {lines[-1][:300]}" if lines else "")
-            )
+            program = self._workload.client(self.context).argv[0]
+            raise WorkloadError(f"{program} exited with {finished.status}{last_words(finished)}")
 
     def _on_start(self, start: TrueStart) -> None:
         self._emit(
@@ -181,7 +179,8 @@ class WorkloadInstance:
         )
 
     def _on_line(self, line: str) -> None:
-        progress = self._workload.progress(line)
+        with self._reading():
+            progress = self._workload.progress(line)
         if progress is not None:
             self._show(progress.done, progress.total, progress.unit, progress.stage)
 
@@ -209,7 +208,7 @@ class WorkloadInstance:
         """Verify and take the figures, once; errors are kept, not raised."""
         if self.error is None and self.finished is not None and self.collected is None:
             try:
-                with self._step(Part.COLLECT, "verify"):
+                with self._step(Part.COLLECT, "verify"), self._reading():
                     self.collected = await self._workload.collect(self.context, self.finished)
                 self.readings = self._workload.readings(self.collected)
             except VmlabError as error:
@@ -279,6 +278,9 @@ class WorkloadInstance:
             except (VmlabError, OSError) as error:
                 why = str(error) or f"it took longer than {self._timing.close_client:g} s"
                 self.notes.append(f"{self.label}: the client's channel did not close: {why}")
+
+    def _reading(self) -> AbstractContextManager[None]:
+        return read_from_a_guest(self.plan.kind)
 
     def _fail(self, error: VmlabError) -> None:
         if self.error is None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import socket
+import struct
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from signal import Signals
@@ -157,8 +160,15 @@ def _short(value: object) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 
+def _user_of(connection: socket.socket) -> int:
+    """The effective user id of the process that has connected, as the kernel has it: unix(7), SO_PEERCRED."""
+    form = struct.Struct("3i")
+    user: int = form.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, form.size))[1]
+    return user
+
+
 class ControlServer:
-    """The runner's end. Only root can reach the socket: its folder is the run's own."""
+    """The runner's end. The socket is its user's alone, and the kernel says of each peer who it is."""
 
     def __init__(self, path: Path, handler: Handler) -> None:
         self._path = path
@@ -186,12 +196,15 @@ class ControlServer:
         with contextlib.suppress(OSError, ValueError, asyncio.LimitOverrunError):
             async with asyncio.timeout(10):
                 line = await reader.readline()
-            writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
+            answer = await self._answer(line, _user_of(writer.get_extra_info("socket")))
+            writer.write(json.dumps(answer).encode() + b"\n")
             await writer.drain()
         writer.close()
 
-    async def _answer(self, line: bytes) -> dict[str, Any]:
+    async def _answer(self, line: bytes, user: int) -> dict[str, Any]:
         try:
+            if user not in (0, os.geteuid()):
+                raise RefusedError(f"the run is not one of user {user}")
             return {"ok": True, **await self._handler(parse_command(line))}
         except VmlabError as error:
             return {"ok": False, "error": str(error), "exit_code": int(error.exit_code)}

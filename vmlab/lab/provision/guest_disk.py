@@ -93,6 +93,18 @@ class GuestDisk:
         finally:
             await self._ordered.lift_limits()
 
+    @contextlib.asynccontextmanager
+    async def unlimited(self) -> AsyncIterator[None]:
+        """Within `limited`: an emulated disk ends at once what is under way while the block runs."""
+        if self._ordered is None:
+            yield
+            return
+        await self._ordered.lift_limits()
+        try:
+            yield
+        finally:
+            await self._ordered.set_limits()
+
     async def until_dead(self) -> NoReturn:
         """Raise HypervisorError, with the cause, when it has died; the host's own never does."""
         if self._ordered is not None:

@@ -59,7 +59,7 @@ class CellRun:
             added=AddedGuests(plan, around.guests.added, around.guests.log_in, self._timing),
         )
         self._caches = Caches(self._guests, warm=around.plan.scenario.warm)
-        self.live_cache = LiveCache(plan, self._guests, self._events, self._timing.drain)
+        self.live_cache = LiveCache(plan, self._guests, self._events, self._timing.drain, around.host.disk)
         live_ksm = LiveKsm(plan, self._guests, self._events, around.host.ksm)
         self.live: dict[str, LiveSwitch[Any]] = {one.what: one for one in (self.live_cache, live_ksm)}
         """What viewers may switch while the workloads run."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.isolation.namespace import host_proc
+from vmlab.lab.cell.disturbance import JUDGED
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import StoreError
 from vmlab.model.event import Event, Notice
-from vmlab.model.sample import Sample
+from vmlab.model.sample import Sample, SampleNames, split_name
 from vmlab.store.outbox import Outbox
 from vmlab.store.samples import SampleWriter
 from vmlab.telemetry.guest_readings import GuestStats
@@ -29,15 +31,28 @@ _KEPT_SAMPLES = 4 * 3600
 
 
 class RecentFigures:
-    """Keeps the samples of the last hours in memory, for what is checked as soon as a cell ends; passes all on."""
+    """Keeps the values of `metrics` of the last hours in memory, for what is checked as soon as a cell ends.
 
-    def __init__(self, sink: Callable[[Sample], None]) -> None:
+    Each sample is passed on to `sink` as it is. Of hundreds of values a tick, those of a few metrics are asked for.
+    """
+
+    def __init__(self, sink: Callable[[Sample], None], metrics: Container[str] = JUDGED) -> None:
         self._sink = sink
+        self._metrics = metrics
         self._kept: deque[Sample] = deque(maxlen=_KEPT_SAMPLES)
+        self._layout: SampleNames | None = None
+        self._thin = SampleNames((), ())
+        self._places: list[int] = []
 
     def __call__(self, sample: Sample) -> None:
         """Take one sample, in the recorder's thread."""
-        self._kept.append(sample)
+        if sample.layout is not self._layout:
+            self._layout = sample.layout
+            names = sample.layout.names
+            self._places = [place for place, name in enumerate(names) if split_name(name)[0] in self._metrics]
+            self._thin = SampleNames.of([names[place] for place in self._places])
+        values = array("d", [sample.values[place] for place in self._places])
+        self._kept.append(sample._replace(layout=self._thin, values=values))
         self._sink(sample)
 
     def mean(self, name: str, since: float, until: float) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,18 +68,28 @@ def facts_of(store: Path) -> RunFacts:
     return RunFacts(varied, sum(walls) / len(walls) if walls else None, words)
 
 
-def earlier(run: RunSummary, runs: Iterable[RunSummary], facts: dict[str, RunFacts], count: int) -> list[float]:
-    """The `cell_seconds` of the newest runs like `run` up to itself, oldest first.
+class EarlierRuns:
+    """The `cell_seconds` of runs, in the order in which they began, by what makes runs alike.
 
-    They have the same scenario, size and axes, and the same words behind.
+    These have the same scenario, size and axes, and the same words behind.
     """
-    own = facts.get(run.id, RunFacts())
-    like = [
-        one
-        for one in runs
-        if one.id <= run.id
-        and (one.scenario, one.size) == (run.scenario, run.size)
-        and facts.get(one.id, RunFacts())._replace(cell_seconds=None) == own._replace(cell_seconds=None)
-    ]
-    values = [facts[one.id].cell_seconds for one in sorted(like, key=lambda one: by_time(one.id)) if one.id in facts]
-    return [value for value in values if value is not None][-count:]
+
+    def __init__(self, runs: Iterable[RunSummary], facts: Mapping[str, RunFacts]) -> None:
+        self._facts = facts
+        self._alike: dict[tuple[str, str, RunFacts], list[tuple[tuple[str, str, str], float]]] = {}
+        for run in runs:
+            own = facts.get(run.id, RunFacts())
+            if own.cell_seconds is not None:
+                self._alike.setdefault(self._key(run, own), []).append((by_time(run.id), own.cell_seconds))
+        for values in self._alike.values():
+            values.sort()
+
+    def up_to(self, run: RunSummary, count: int) -> list[float]:
+        """Those of the newest runs like `run` up to itself, oldest first."""
+        values = self._alike.get(self._key(run, self._facts.get(run.id, RunFacts())), [])
+        place = bisect_right(values, by_time(run.id), key=lambda one: one[0])
+        return [seconds for _, seconds in values[max(0, place - count) : place]]
+
+    @staticmethod
+    def _key(run: RunSummary, facts: RunFacts) -> tuple[str, str, RunFacts]:
+        return (run.scenario, run.size, facts._replace(cell_seconds=None))

@@ -26,7 +26,7 @@ from vmlab.store.runs import STORE, RunSummary
 from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.kept_results import KeptResults
 from vmlab.tui.feed.picks import Pick
-from vmlab.tui.feed.run_facts import RunFacts, RunFactsList, earlier
+from vmlab.tui.feed.run_facts import EarlierRuns, RunFacts, RunFactsList
 from vmlab.tui.feed.run_tables import ResultText
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.run_rows import SORTS, RunRow, kept_marks, rows_of
@@ -80,8 +80,12 @@ class RunsScreen(ConsoleScreen):
         self._marked: list[str] = []
         self._unfolded: dict[str, tuple[CellView, ...]] = {}
         self._sort = 0
+        self._columns = 0
+        """The screen's width, which thousands of rows ask for."""
         self._facts_list = RunFactsList()
         self._facts: dict[str, RunFacts] = {}
+        self._by_id: dict[str, RunSummary] = {}
+        self._earlier = EarlierRuns([], {})
         self._loaded = False
         self._results = KeptResults()
         self._previewed = ""
@@ -130,12 +134,14 @@ class RunsScreen(ConsoleScreen):
 
     def _runs_received(self, runs: list[RunSummary]) -> None:
         self._runs, self._loaded = runs, True
+        self._by_id = {run.id: run for run in runs}
         self._marked = kept_marks(self._marked, runs)
         self._draw()
         self.refresh_bindings()
 
     def _facts_received(self, facts: dict[str, RunFacts]) -> None:
         self._facts = facts
+        self._earlier = EarlierRuns(self._runs, facts)
         self._draw()
 
     def _refused(self, problem: str) -> None:
@@ -149,6 +155,7 @@ class RunsScreen(ConsoleScreen):
         return rows_of(self._runs, wanted=wanted, sort=self._sort, unfolded=self._unfolded)
 
     def _draw(self) -> None:
+        self._columns = self.size.width
         rows = self.rows()
         listed = self.query_one(RowList)
         hint: tuple[str, ...] = ("Reading the runs …",)
@@ -163,12 +170,12 @@ class RunsScreen(ConsoleScreen):
     @property
     def _room(self) -> int:
         """Columns for the scenario and axes: what the other columns leave."""
-        return max(12, min(_NAME, self.size.width - _FIXED) if self._is_wide else self.size.width - _FIXED)
+        return max(12, min(_NAME, self._columns - _FIXED) if self._is_wide else self._columns - _FIXED)
 
     @property
     def _is_wide(self) -> bool:
         """Whether there is room for what a run varied, and how it went beside earlier ones."""
-        return self.size.width >= _WIDE
+        return self._columns >= _WIDE
 
     @property
     def _date(self) -> int:
@@ -177,7 +184,7 @@ class RunsScreen(ConsoleScreen):
 
     @property
     def _varied_room(self) -> int:
-        return max(0, self.size.width - _FIXED - self._room - _CELL - _BEHIND - _TO_BEFORE - 4)
+        return max(0, self._columns - _FIXED - self._room - _CELL - _BEHIND - _TO_BEFORE - 4)
 
     def _heading(self) -> Line:
         text = f"  {'outcome':<10} {cut('scenario', self._room)} {'size':<9} {'cells':>6}"
@@ -188,8 +195,8 @@ class RunsScreen(ConsoleScreen):
             more = f"  {'mean cell':>{_CELL}}{'':{_BEHIND}} {'to those before':>{_TO_BEFORE}}  {varied}"
         order = f"  {SORTS[self._sort][0]}"
         # An order of which only the first letters fit would read as a column.
-        shown = order if len(text) + len(more) + len(order) <= self.size.width else ""
-        return [(f"{text}{more}{shown}"[: self.size.width], "quiet")]
+        shown = order if len(text) + len(more) + len(order) <= self._columns else ""
+        return [(f"{text}{more}{shown}"[: self._columns], "quiet")]
 
     def _line(self, row: RunRow) -> Line:
         glyphs = self.query_one(RowList).glyphs
@@ -220,12 +227,13 @@ class RunsScreen(ConsoleScreen):
 
     def _beside(self, row: RunRow) -> Iterator[Piece]:
         """How long its cells took, how much that is from the runs like it before, and what it varied."""
-        run, facts = next(run for run in self._runs if run.id == row.run), self._facts.get(row.run, RunFacts())
+        run, facts = self._by_id[row.run], self._facts.get(row.run, RunFacts())
         told = "" if facts.cell_seconds is None else format_seconds(facts.cell_seconds)
         ordered = [word for word in facts.behind if word != EMULATED]
         yield (f"  {told:>{_CELL}}", "plain")
         yield self._behind(row, told)
-        *before, own = earlier(run, self._runs, self._facts, _BEFORE + 1) if facts.cell_seconds is not None else [0.0]
+        known = facts.cell_seconds is not None
+        *before, own = (self._earlier.up_to(run, _BEFORE + 1) if known else []) or [0.0]
         more = f"{100 * (own / median(before) - 1):+.0f} % of {len(before)}" if before else ""
         yield (f"{more:>{_TO_BEFORE}}  ", "quiet")
         yield (cut("; ".join([*ordered, facts.varied]), self._varied_room), "quiet")

@@ -1,0 +1,105 @@
+"""``docs/faults.md``: the table of all rows with what happened when each was tried last, as it was kept.
+
+``python -m tests.faults.page`` writes the page again from what is kept in ``docs/evidence/faults.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.faults.row import Row, all_rows
+from tests.faults.trying import Tried
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "faults.md"
+KEPT = DOCS / "evidence" / "faults.json"
+_BLOCK = re.compile(r"(<!-- faults -->\n).*?(<!-- end -->)", re.DOTALL)
+_HEAD = ["| fault | done | should | happened | s | again |", "| --- | --- | --- | --- | ---: | --- |"]
+_LONGEST = 400
+
+
+def kept() -> dict[str, dict[str, Any]]:
+    """What is kept of each row by its name."""
+    found: dict[str, dict[str, Any]] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    return found
+
+
+def keep(tried: Tried) -> None:
+    """Keep what came of a row, with date and machine."""
+    entry = {
+        "happened": tried.happened[:_LONGEST],
+        "seconds": tried.seconds,
+        "problems": list(tried.problems),
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": _machine(),
+    }
+    ordered = {name: one for name, one in {**kept(), tried.name: entry}.items() if name in all_rows()}
+    KEPT.write_text(json.dumps(dict(sorted(ordered.items())), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def written(text: str, rows: Mapping[str, Row], results: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page with its block as these rows and results make it."""
+    lines = [*_summary(rows, results), "", *_HEAD, *(_line(row, results.get(row.name)) for row in rows.values()), ""]
+    lines += _failures(rows, results)
+    return _BLOCK.sub(lambda place: place[1] + "\n".join(lines).rstrip() + "\n" + place[2], text)
+
+
+def write() -> None:
+    """Write the page again."""
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), all_rows(), kept()), encoding="utf-8")
+
+
+def _summary(rows: Mapping[str, Row], results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    done = {name: results[name] for name in rows if name in results}
+    passed = sum(not one["problems"] for one in done.values())
+    dates = sorted({one["date"] for one in done.values()})
+    machines = sorted({one["machine"] for one in done.values()})
+    span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}" if dates else "never"
+    return [
+        f"{len(rows)} faults, {len(done)} of them tried ({span}): {passed} went as they should.",
+        *(f"Machine: {one}." for one in machines),
+    ]
+
+
+def _line(row: Row, result: Mapping[str, Any] | None) -> str:
+    happened = "not tried yet" if result is None else ("**no:** " if result["problems"] else "") + result["happened"]
+    seconds = "" if result is None or result["seconds"] is None else f"{result['seconds']:.1f}"
+    again = f'`make test-faults FAULTS="{row.name}"`'
+    # A message may name a command, too; it is shown as text, as no page promises that command.
+    cells = (row.name, _cell(row.done), _cell(row.should), _cell(happened.replace("`", "")), seconds, again)
+    return "| " + " | ".join(cells) + " |"
+
+
+def _cell(text: str) -> str:
+    """Text in a table of Markdown, as it is, but for code."""
+    escaped = re.sub(r"([|<>\[\]_*])", r"\\\1", " ".join(text.split()))
+    return escaped.replace("\\*\\*no:\\*\\*", "**no:**")
+
+
+def _failures(rows: Mapping[str, Row], results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    lines = [
+        f"- {name}: {_cell('; '.join(results[name]['problems']).replace('`', ''))}"
+        for name in rows
+        if name in results and results[name]["problems"]
+    ]
+    return ["What did not go as it should:", "", *lines] if lines else []
+
+
+def _machine() -> str:
+    qemu = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=False)
+    version = re.search(r"version ([0-9.]+)", qemu.stdout)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    parts = (f"{os.cpu_count()} CPUs", f"{memory:.0f} GiB", f"Linux {platform.release()}")
+    return ", ".join((*parts, f"QEMU {version[1] if version else 'unknown'}", "guests emulated (TCG)"))
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,251 @@
+"""kill -9 of every process of a lab, at moments drawn from a seed that is part of the row's name."""
+
+from __future__ import annotations
+
+import os
+import pty
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import psutil
+
+from tests.faults.row import Act, Rows
+from tests.faults.world import STRUCK, World
+
+ROWS = Rows()
+_SPAN = 6.5
+"""Seconds from the start of the second cell within which a moment is drawn; a cell takes some 7 s."""
+
+
+def _at(world: World, seed: int) -> float:
+    """Wait for the moment that the seed gives; seconds from the start of the second cell."""
+    began = world.wait_for("CellStarted", cell=STRUCK)["mono"]
+    moment = random.Random(seed).uniform(0.0, _SPAN)
+    time.sleep(max(0.0, began + moment - time.monotonic()))
+    return moment
+
+
+def _phase(world: World) -> str:
+    phases = [e["phase"] for e in world.home.events() if e["kind"] == "PhaseStarted" and e["cell"] == STRUCK]
+    return str(phases[-1]) if phases else "start"
+
+
+def _ends_the_run(victim: Callable[[World], int], seed: int) -> Act:
+    """For a process without which there is no run."""
+
+    def act(world: World) -> str:
+        running = world.run()
+        moment = _at(world, seed)
+        world.strike()
+        phase = _phase(world)
+        pid = victim(world)
+        os.kill(pid, signal.SIGKILL)
+        words = world.end_of(running, 150)
+        world.is_over()
+        if running.returncode == 0:
+            return f"{moment:.1f} s into cell 2: the run had just passed"
+        (run,) = world.runs()
+        assert run["outcome"] == "aborted", f"the run is {run['outcome']}: {words.splitlines()[-1:]}"
+        assert not [e for e in world.home.events() if e["kind"] == "CellEnded" and e["cell"] == STRUCK] or (
+            world.ended()["outcome"] != "passed" or phase == "clean up"
+        ), "cell 2 passed"
+        said = [line for line in words.splitlines() if "abort" in line or "kill" in line or "ended" in line]
+        told = said[-1] if said else "no word"
+        return f"{moment:.1f} s into cell 2 ({phase}): exit code {running.returncode}, aborted; {told}"
+
+    return act
+
+
+def _init(world: World) -> int:
+    return psutil.Process(world.runner["runner_pid"]).ppid()
+
+
+def _no_such(world: World, name: str) -> int:
+    return world.runner[name]
+
+
+for _seed in (101, 102, 103):
+    ROWS.add(
+        f"kill-runner-{_seed}",
+        f"kill -9 of the runner at a random moment (seed {_seed})",
+        "run aborted, cell 1 kept, all cleared",
+    )(_ends_the_run(lambda world: world.runner["runner_pid"], _seed))
+for _seed in (201, 202):
+    ROWS.add(
+        f"kill-init-{_seed}",
+        f"kill -9 of the lab's init at a random moment (seed {_seed})",
+        "run aborted, cell 1 kept, all cleared",
+    )(_ends_the_run(_init, _seed))
+for _seed in (301, 302):
+    ROWS.add(
+        f"kill-launcher-{_seed}",
+        f"kill -9 of the launcher at a random moment (seed {_seed})",
+        "run aborted, cell 1 kept, `vmlab clean` finishes what is left",
+    )(_ends_the_run(lambda world: world.runner["launcher_pid"], _seed))
+
+
+def _qemu(seed: int) -> Act:
+    def act(world: World) -> str:
+        running = world.run()
+        moment = _at(world, seed)
+        pid = world.qemu
+        phase = _phase(world)
+        world.strike()
+        os.kill(pid, signal.SIGKILL)
+        words = world.end_of(running, 150)
+        world.is_over()
+        if phase == "clean up" or world.ended()["outcome"] == "passed":
+            return f"{moment:.1f} s into cell 2 ({phase}): it had been measured; exit code {running.returncode}"
+        said = world.reason()
+        assert "QEMU died: killed by SIGKILL" in said, said
+        assert running.returncode == 1, words
+        return f"{moment:.1f} s into cell 2 ({phase}): {said}"
+
+    return act
+
+
+for _seed in (401, 402):
+    ROWS.add(
+        f"kill-qemu-{_seed}",
+        f"kill -9 of the guest's QEMU at a random moment (seed {_seed})",
+        "cell 2 failed at once, with the signal; run goes on to its end",
+    )(_qemu(_seed))
+
+
+@ROWS.add(
+    "kill-command", "kill -9 of `vmlab run` at a random moment (seed 501)", "the run goes on without it, and passes"
+)
+def kill_command(world: World) -> str:
+    running = world.run()
+    moment = _at(world, 501)
+    world.strike()
+    running.kill()
+    running.communicate()
+    end = world.wait_for("RunnerFinished", 120)
+    world.is_over()
+    assert end["outcome"] == "passed", f"the run is {end['outcome']}"
+    return f"{moment:.1f} s into cell 2: the run went on, 2 cells passed"
+
+
+@ROWS.add(
+    "kill-console",
+    "kill -9 of the console that shows the run, at a random moment (seed 601)",
+    "the run goes on, and passes",
+)
+def kill_console(world: World) -> str:
+    running = world.run()
+    master, slave = pty.openpty()
+    console = subprocess.Popen(
+        [sys.executable, "-m", "vmlab"],
+        env=world.home.environment | {"TERM": "xterm"},
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    )
+    os.close(slave)
+    os.set_blocking(master, False)
+    moment = _at(world, 601)
+    with suppress(BlockingIOError):
+        drawn = os.read(master, 2**20)
+    assert drawn, "the console drew nothing"
+    world.strike()
+    console.kill()
+    console.wait()
+    os.close(master)
+    world.end_of(running, 120)
+    world.is_over()
+    assert running.returncode == 0, f"exit code {running.returncode}"
+    return f"{moment:.1f} s into cell 2: the run went on, 2 cells passed"
+
+
+@ROWS.add(
+    "kill-helper",
+    "kill -9 of the resident helper in a guest while its client works",
+    "cell 2 failed within 80 s: a helper that does not answer is noticed",
+    120,
+)
+def kill_helper(world: World) -> str:
+    text = """
+name: struck
+guests: {vm: {vcpus: 1, memory: 256 MiB}}
+workloads:
+  cpu: {kind: cpu, on: vm, threads: 1, max_prime: 10000, events: 2500}
+  bad: {kind: misdeed, on: vm, from_cell: 2, do: "sleep 1; pkill -9 -f org.vmlab.helper.[0]"}
+repeats: 2
+limits: {start_skew: 1 h, clock_drift_percent: 100}
+allow: {noise: true}
+"""
+    running = world.run(text)
+    world.wait_for("WorkloadStarted", cell=STRUCK, workload="bad")
+    world.strike()
+    world.end_of(running, 200)
+    world.is_over()
+    return world.reason()
+
+
+@ROWS.add(
+    "kill-disk",
+    "kill -9 of the emulated disk's process while the guest works on it",
+    "the run fails at once and names the disk",
+    90,
+)
+def kill_disk(world: World) -> str:
+    text = """
+name: struck
+guests: {vm: {vcpus: 1, memory: 256 MiB, data: 64 MiB, cache: none}}
+workloads:
+  blocks: {kind: fio, on: vm, rw: randread, block: 4 KiB, size: 16 MiB, time: 4 s, engine: psync, direct: true}
+host: {disk: hdd-7200}
+repeats: 2
+limits: {start_skew: 1 h, clock_drift_percent: 100}
+allow: {noise: true}
+"""
+    running = world.run(text)
+    world.wait_for("WorkloadStarted", cell=STRUCK)
+    world.strike()
+    os.kill(disk_server(), signal.SIGKILL)
+    words = world.end_of(running, 150)
+    world.is_over()
+    assert running.returncode == 1, f"exit code {running.returncode}"
+    end = world.wait_for("RunnerFinished", 5)
+    assert end["outcome"] in ("failed", "aborted"), f"the run is {end['outcome']}"
+    said = end.get("reason") or words.strip().splitlines()[-1]
+    assert "disk" in said, said
+    return f"exit code 1, run {end['outcome']}: {said}"
+
+
+def disk_server() -> int:
+    """The process that serves the emulated disk."""
+    (found,) = [p.pid for p in psutil.process_iter() if any("disk_server" in word for word in p.cmdline())]
+    return found
+
+
+@ROWS.add(
+    "kill-after-intent",
+    "kill -9 of the runner as soon as the journal has the next intent, before it can act on it",
+    "what was begun is removed, run aborted",
+)
+def kill_after_intent(world: World) -> str:
+    running = world.run()
+    world.wait_for("CellEnded", cell=1)
+    runner = world.runner["runner_pid"]
+    (journal,) = world.home.state.glob("vmlab/runs/2*/journal.jsonl")
+    world.strike()
+    size, end = journal.stat().st_size, time.monotonic() + 60
+    while True:
+        lines = journal.read_bytes()[size:].splitlines()
+        if any(b'"made"' in line for line in lines):
+            break
+        assert time.monotonic() < end, "the journal did not grow"
+    os.kill(runner, signal.SIGKILL)
+    words = world.end_of(running, 120)
+    world.is_over()
+    (run,) = world.runs()
+    assert run["outcome"] == "aborted", f"the run is {run['outcome']}: {words}"
+    last = lines[-1].decode(errors="replace")
+    return f"killed behind {last[:90]}: aborted, nothing left"
