@@ -25,6 +25,8 @@ def demand_fleet_plan(plan: Plan, overrides: Overrides, *, together: bool = Fals
     """Raise UsageError for what a fleet does not run."""
     if plan.scenario.until is not None and not together:
         raise UsageError("hosts that do not run together need a fixed number of repeats, as in --repeats 5")
+    if plan.scenario.until is not None and plan.scenario.until.looks is not None:
+        raise UsageError("the claims of a publication are answered on one host; run it there")
     if plan.control:
         raise UsageError("--control finds the noise of one host; run it on each")
     if overrides.assets:

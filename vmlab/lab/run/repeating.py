@@ -33,7 +33,7 @@ _HEARD = (CellStarted, *SWITCHED, WorkloadStarted, WorkloadEnded, MeasurementTak
 class Repeating:
     """Hears the events of a run, and decides after each block of cells whether there are enough."""
 
-    def __init__(self, plan: Plan, claims: Callable[[], Sequence[AnsweredClaim]]) -> None:
+    def __init__(self, plan: Plan, claims: Callable[[], Sequence[AnsweredClaim]] = tuple) -> None:
         self._claims = claims
         """Answers the claims by what is recorded."""
         self._until = plan.scenario.until
