@@ -7,13 +7,15 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.store.stories import WALL, Story
 from vmlab.model.errors import ExitCode, StoreError, UsageError
 from vmlab.model.event import CellEnded, Notice, RunEnded, RunStarted
-from vmlab.store.reader import RunReader
+from vmlab.store.reader import NotBegunError, RunReader
+from vmlab.store.writer import RunWriter
 
 
 @pytest.fixture
@@ -85,6 +87,33 @@ def test_what_is_no_store_is_wrong_usage(tmp_path: Path) -> None:
         assert caught.value.exit_code == ExitCode.USAGE
     with pytest.raises(UsageError, match="no such store"):
         RunReader(tmp_path / "gone.sqlite")
+
+
+def test_a_store_that_is_made_while_it_is_opened_is_not_called_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.sqlite"
+    path.touch()
+    # Without a log the file would be taken for one that nobody writes.
+    (tmp_path / "run.sqlite-wal").touch()
+    connect = sqlite3.connect
+
+    class Slow(sqlite3.Connection):
+        """Between its first question and the next the writer makes the store."""
+
+        asked = 0
+
+        def execute(self, *arguments: Any) -> sqlite3.Cursor:
+            if self.asked == 1:
+                RunWriter(path, connect).close()
+            self.asked += 1
+            return super().execute(*arguments)
+
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: connect(*given, factory=Slow, **named))
+    with pytest.raises(NotBegunError):
+        RunReader(path)
+    monkeypatch.undo()
+    RunReader(path).close()
 
 
 def test_a_newer_schema_is_refused_by_its_number(story: Story) -> None:

@@ -87,13 +87,14 @@ class RunReader:
                 raise
 
     def _check(self) -> None:
+        # The writer makes the file first, and all that is in it in one transaction, which may come between two of these
+        # questions: where the first finds something, the others do.
+        (begun,) = self._connection.execute("PRAGMA schema_version").fetchone()
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION_ID:
-            # The writer makes the file first, and all that is in it in one transaction.
-            if not self._connection.execute("PRAGMA schema_version").fetchone()[0]:
-                raise NotBegunError(f"{self.path}: is not the store of a run")
-            raise UsageError(f"{self.path}: is not the store of a run")
+        if not begun or application != APPLICATION_ID:
+            error = UsageError if begun else NotBegunError
+            raise error(f"{self.path}: is not the store of a run")
         if version > VERSION:
             raise UsageError(f"{self.path}: was written by a newer vmlab (schema {version}, known: {VERSION})")
         if self._host is not None:
