@@ -16,6 +16,12 @@ from vmlab.plan.planning import Overrides, Plan, make_plan
 from vmlab.plan.scenario_file.loading import load, read
 
 SIX = f"{GOOD}axes: {{tiles: [1, 2, 3], cache: [none, writeback]}}\n"
+CLAIMED = """\
+reference:
+  source: '"A publication"'
+  host: a machine
+  claims: [{say: faster, source: ours, less: [{tiles: 1, cache: none}, {tiles: 1, cache: writeback}]}]
+"""
 
 
 def plan(text: str, **overrides: Any) -> Plan:
@@ -84,12 +90,17 @@ def test_until_plans_all_repeats_that_there_may_be() -> None:
 
 
 def test_looks_are_the_bounds_of_the_repeats() -> None:
-    made = plan(f"{SIX}until: {{looks: [2, 3, 4]}}\n")
+    made = plan(f"{SIX}until: {{looks: [2, 3, 4]}}\n{CLAIMED}")
     assert (len(made.cells_at_least), len(made.cells)) == (12, 24)
     words = "cells    12 to 24 (repeats go on until every claim has an answer, looked at after 2, 3, 4), one after"
     assert words in plan_text(made, HOST)
     until = plan_document(made, HOST, None)["plan"]["until"]
     assert until == {"spread_percent": None, "looks": [2, 3, 4], "at_least": 2, "at_most": 4}
+
+
+def test_a_control_run_has_as_many_repeats_as_the_first_look_and_looks_at_no_claims() -> None:
+    made = plan(f"{SIX}until: {{looks: [9, 12]}}\n{CLAIMED}", control=True)
+    assert (made.scenario.until, made.scenario.repeats, made.cells[-1].repeat) == (None, 9, 9)
 
 
 def test_a_number_of_repeats_and_a_spread_take_each_others_place() -> None:
@@ -116,6 +127,7 @@ def test_a_number_of_repeats_and_a_spread_take_each_others_place() -> None:
         ("until: {looks: [7, 7]}", ":8:8: until: needs numbers of `looks` that rise"),
         ("until: {looks: [7, 9], at_most: 8}", ":8:8: until: has `at_least` and `at_most` by its `looks`: leave them"),
         ("until: {looks: [2, 3, 4, 5]}", ":8:16: until.looks: "),
+        ("until: {looks: [2, 3]}", ":8:16: `looks` needs a `reference` with claims"),
         ("until: {spread: 2 %, most: 8}", ":8:22: unknown key 'most' in until; did you mean 'at_most'?"),
         ("order: backwards", ":8:8: order: must be 'random' or 'as written', not 'backwards'"),
         ("warm_up: 2", ":8:10: warm_up: needs true or false, not 2"),

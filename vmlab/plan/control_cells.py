@@ -89,9 +89,12 @@ def _table(scenario: Scenario) -> Table:
 
 def _counts(document: Document, scenario: Scenario, least: int) -> dict[str, object]:
     """The number of repeats, raised to `least` where no option says it."""
+    until = scenario.until
+    if until is not None and until.looks is not None:
+        # There are no claims to look at.
+        return {"until": None, "repeats": max(until.at_least, least)}
     if any(document.is_option((key,)) for key in _COUNTS):
         return {}
-    until = scenario.until
     if until is None:
         return {"repeats": max(scenario.repeats, least)}
     bounds = {"at_least": max(until.at_least, least), "at_most": max(until.at_most, least)}

@@ -58,6 +58,8 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
     size = overrides.size if has_size else "full"
     document = apply_overrides(apply_size(file.document, size), overrides)
     scenario = read_scenario(document)
+    if scenario.until is not None and scenario.until.looks is not None and not scenario.claims:
+        raise document.error(Problem(("until", "looks"), "`looks` needs a `reference` with claims"))
     if not scenario.axes:
         # Problems are reported where they are written, before an axis copies them to other places.
         read_cell(document)
@@ -68,8 +70,7 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
     axes = without_lacking(placed, host)
     if overrides.control:
         scenario, axes = controlled(document, scenario, axes, overrides.least_repeats)
-    named = None if overrides.looks is None or file.scenario.reference is None else file.scenario.reference.claims
-    cells = _cells(document, scenario, axes, host, named)
+    cells = _cells(document, scenario, axes, host, None if overrides.looks is None else file.scenario.claims)
     if axes == placed and not _is_narrowed(document, scenario):
         document.raise_problems(list(check_given(scenario, cells)))
     cells = cells if overrides.loop is None else looped(cells, overrides)

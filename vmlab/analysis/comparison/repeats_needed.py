@@ -54,16 +54,15 @@ def repeats_needed(scenario: Scenario) -> RepeatsNeeded:
     known = [entry for entry in scenario.workloads.values() if entry.kind in kinds()]
     found = sum(metric in asked for entry in known for metric in kinds()[entry.kind].metrics)
     figures = max(1, found + (WALL_SECONDS in asked and not _all_timed(known)))
-    claims = scenario.reference.claims if scenario.reference else ()
-    return RepeatsNeeded(figures, readings_needed(figures), tuple(readings_needed(one.comparisons) for one in claims))
+    claims = tuple(readings_needed(one.comparisons) for one in scenario.claims)
+    return RepeatsNeeded(figures, readings_needed(figures), claims)
 
 
 def looks_for(scenario: Scenario) -> tuple[int, ...]:
     """After how many repeats a scenario's claims are looked at. Raises UsageError for one that makes no claim."""
-    claims = scenario.reference.claims if scenario.reference else ()
-    if not claims:
+    if not scenario.claims:
         raise UsageError(f"--repeats claims: {scenario.name} has no claims")
-    return planned_looks(max(one.comparisons for one in claims))
+    return planned_looks(max(one.comparisons for one in scenario.claims))
 
 
 def with_enough_repeats(overrides: Overrides, scenario: Scenario) -> Overrides:

@@ -16,7 +16,7 @@ from vmlab.model.roles import ROLES
 from vmlab.model.scenarios.axis import RESERVED_NAMES, Axis, AxisName
 from vmlab.model.scenarios.guest import GuestAttributes
 from vmlab.model.scenarios.host_settings import Host
-from vmlab.model.scenarios.reference import Reference
+from vmlab.model.scenarios.reference import Claim, Reference
 from vmlab.model.scenarios.repetition import MOST_REPEATS, Order, Until, Warm, as_until
 from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple
 from vmlab.model.scenarios.table import Table
@@ -188,3 +188,8 @@ class Scenario(ScenarioPart):
     """Published figures that the scenario reproduces."""
     allow: Allow = Allow()
     """What is refused unless it is allowed here."""
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What the publication claims; none where the scenario reproduces no figures."""
+        return () if self.reference is None else self.reference.claims
