@@ -130,13 +130,11 @@ class Controller:
     def _placed(self, book: CellBook, before: Mapping[str, Source], recorded: Sequence[Event]) -> FleetRun:
         cells, asked = self._plan.cells, self._request
         if asked.together:
-            most = self._plan.scenario.limits.start_skew
-            groups = groups_of(cells)
             return TogetherRun(
-                groups,
+                groups_of(cells),
                 self._writer,
                 book,
-                most_skew=most,
+                most_skew=self._plan.scenario.limits.start_skew,
                 repeating=Repeating(self._plan),
                 recorded=recorded,
                 before=before,

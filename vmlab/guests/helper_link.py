@@ -13,6 +13,7 @@ from vmlab.guests.payload.helper_frames import PIECE, decoded, encoded, packed, 
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import MOST_PRINTED
+from vmlab.workloads.verification import UNREADABLE
 
 _HELLO_AGAIN = 1.0
 _SEND_SECONDS = 30.0
@@ -196,7 +197,7 @@ class HelperLink:
         elif (job := self._jobs.get(body.get("id", 0))) is not None:
             try:
                 job.take(body)
-            except (ValueError, TypeError, AttributeError) as error:
+            except UNREADABLE as error:
                 job.fail(GuestError(f"{self.guest}: its helper said what cannot be read: {error}"))
 
     def _lose(self, why: str) -> None:

@@ -17,6 +17,7 @@ from vmlab.guests.ssh import describe_failure
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.names import HELPER_CHANNEL, WORKLOADS_FOLDER
 from vmlab.workloads.contract import RUN_DEADLINE, Completed, Shell
+from vmlab.workloads.verification import UNREADABLE
 
 _CLOSE_SECONDS = 5.0
 _WRITE_SECONDS = 60.0
@@ -152,7 +153,7 @@ class HelperShell:
             async with asyncio.timeout(deadline):
                 await job.ask(clock=True)
                 return int((await job.end())["clock"])
-        except (ValueError, TypeError, LookupError, OverflowError) as error:
+        except UNREADABLE as error:
             raise GuestError(f"{self._name}: its helper told a clock that is none: {error!r:.100}") from error
         except TimeoutError as error:
             raise DeadlineExceeded(f"{self._name}: its helper did not tell the clock within {deadline:g} s") from error
