@@ -223,7 +223,7 @@ def guests(say: Say) -> None:
         file = Path(folder) / "soak.yaml"
         file.write_text(SOAKED)
         environment = {**os.environ, "XDG_STATE_HOME": folder, "VMLAB_RUNTIME_DIR": f"{folder}/run"}
-        argv = [*PROGRAM, "run", str(file), "--size", "full", "--tiles", str(GUESTS), "--concurrent", "--json"]
+        argv = [*PROGRAM, "run", str(file), "--size", "full", "--tiles", str(GUESTS), "--allow-overcommit", "--json"]
         began = time.monotonic()
         run = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True)
         output, _ = run.communicate(timeout=_LOOP_SECONDS)
