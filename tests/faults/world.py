@@ -28,15 +28,15 @@ from vmlab.system import kernel
 from vmlab.system.host_setting import KSM, THP
 
 CHECKOUT = Path(__file__).parents[2]
-SCENARIO = """
-name: struck
-guests: {vm: {vcpus: 1, memory: 256 MiB}}
-workloads:
-  cpu: {kind: cpu, on: vm, threads: 1, max_prime: 10000, events: 2500}
+TWO_CELLS = """\
 repeats: 2
 limits: {start_skew: 1 h, clock_drift_percent: 100}
 allow: {noise: true}
 """
+"""The end of each scenario: two cells that are valid on a busy machine."""
+_GUEST = "name: struck\nguests: {vm: {vcpus: 1, memory: 256 MiB}}\n"
+_CPU = "{kind: cpu, on: vm, threads: 1, max_prime: 10000, events: 2500}"
+SCENARIO = f"{_GUEST}workloads:\n  cpu: {_CPU}\n{TWO_CELLS}"
 """One tiny guest and two cells of some seconds; the fault comes in the second."""
 STRUCK = 2
 PATIENCE = 300.0
@@ -46,6 +46,22 @@ _SETTINGS = [Path("/sys") / KSM / "run", Path("/sys") / KSM / "pages_to_scan", P
 _PRECIOUS = "precious"
 _DECOY = "0-notes"
 """Sorts before the runs, so that `last` is one of these."""
+
+
+def beside(do: str, *, when: str = "execute", deadline: str = "60 s", work: str = _CPU) -> str:
+    """A scenario whose guest works, and does `do` to itself in the second cell."""
+    bad = f"{{kind: misdeed, on: vm, from_cell: 2, when: {when}, deadline: {deadline}, do: '{do}'}}"
+    return f"{_GUEST}workloads:\n  work: {work}\n  bad: {bad}\n{TWO_CELLS}"
+
+
+def on_a_disk(how: str) -> str:
+    """A scenario whose guest reads or writes a data disk of its own, as `how` says in words of fio."""
+    guest = "{vcpus: 1, memory: 256 MiB, data: 64 MiB, cache: none}"
+    fio = f"{{kind: fio, on: vm, {how}, block: 4 KiB, engine: psync, direct: true}}"
+    return f"name: struck\nguests: {{vm: {guest}}}\nworkloads:\n  blocks: {fio}\n{TWO_CELLS}"
+
+
+READING_EMULATED = on_a_disk("rw: randread, size: 16 MiB, time: 4 s") + "host: {disk: hdd-7200}\n"
 
 
 class World:

@@ -15,7 +15,7 @@ from contextlib import suppress
 import psutil
 
 from tests.faults.row import Act, Rows
-from tests.faults.world import STRUCK, World
+from tests.faults.world import READING_EMULATED, STRUCK, World, beside
 
 ROWS = Rows()
 _SPAN = 6.5
@@ -166,21 +166,11 @@ def kill_console(world: World) -> str:
 @ROWS.add(
     "kill-helper",
     "kill -9 of the resident helper in a guest while its client works",
-    "cell 2 failed within 80 s: a helper that does not answer is noticed",
+    "cell 2 failed within 90 s: a helper that does not answer is noticed",
     120,
 )
 def kill_helper(world: World) -> str:
-    text = """
-name: struck
-guests: {vm: {vcpus: 1, memory: 256 MiB}}
-workloads:
-  cpu: {kind: cpu, on: vm, threads: 1, max_prime: 10000, events: 2500}
-  bad: {kind: misdeed, on: vm, from_cell: 2, do: "sleep 1; pkill -9 -f org.vmlab.helper.[0]"}
-repeats: 2
-limits: {start_skew: 1 h, clock_drift_percent: 100}
-allow: {noise: true}
-"""
-    running = world.run(text)
+    running = world.run(beside("sleep 1; pkill -9 -f org.vmlab.helper.[0]"))
     world.wait_for("WorkloadStarted", cell=STRUCK, workload="bad")
     world.strike()
     world.end_of(running, 200)
@@ -195,17 +185,7 @@ allow: {noise: true}
     90,
 )
 def kill_disk(world: World) -> str:
-    text = """
-name: struck
-guests: {vm: {vcpus: 1, memory: 256 MiB, data: 64 MiB, cache: none}}
-workloads:
-  blocks: {kind: fio, on: vm, rw: randread, block: 4 KiB, size: 16 MiB, time: 4 s, engine: psync, direct: true}
-host: {disk: hdd-7200}
-repeats: 2
-limits: {start_skew: 1 h, clock_drift_percent: 100}
-allow: {noise: true}
-"""
-    running = world.run(text)
+    running = world.run(READING_EMULATED)
     world.wait_for("WorkloadStarted", cell=STRUCK)
     world.strike()
     os.kill(disk_server(), signal.SIGKILL)

@@ -5,19 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tests.faults.row import Rows
-from tests.faults.world import SCENARIO, STRUCK, World
+from tests.faults.world import SCENARIO, STRUCK, World, on_a_disk
 from vmlab.system import kernel
 
 ROWS = Rows()
-_WRITING = """
-name: struck
-guests: {vm: {vcpus: 1, memory: 256 MiB, data: 64 MiB, cache: none}}
-workloads:
-  blocks: {kind: fio, on: vm, rw: randwrite, block: 4 KiB, size: 48 MiB, time: 6 s, engine: psync, direct: true}
-repeats: 2
-limits: {start_skew: 1 h, clock_drift_percent: 100}
-allow: {noise: true}
-"""
+_WRITING = on_a_disk("rw: randwrite, size: 48 MiB, time: 6 s")
 
 
 def _reasons(event: dict[str, Any]) -> list[str]:

@@ -8,24 +8,10 @@ import subprocess
 import time
 
 from tests.faults.row import Act, Rows
-from tests.faults.world import SCENARIO, STRUCK, World
+from tests.faults.world import SCENARIO, STRUCK, TWO_CELLS, World, beside
 from tests.processes import processes
 
 ROWS = Rows()
-_HEAD = """
-name: struck
-guests: {vm: {vcpus: 1, memory: 256 MiB}}
-repeats: 2
-limits: {start_skew: 1 h, clock_drift_percent: 100}
-allow: {noise: true}
-"""
-
-
-def beside(do: str, *, when: str = "execute", deadline: str = "60 s", work: str = "") -> str:
-    """A scenario whose guest works, and does `do` to itself in the second cell."""
-    work = work or "{kind: cpu, on: vm, threads: 1, max_prime: 10000, events: 2500}"
-    bad = f"{{kind: misdeed, on: vm, from_cell: 2, when: {when}, deadline: {deadline}, do: '{do}'}}"
-    return f"{_HEAD}workloads:\n  work: {work}\n  bad: {bad}\n"
 
 
 def _spoilt(text: str, told: str, *, at: str = "execute", code: int = 1, seconds: float = 150.0) -> Act:
@@ -182,11 +168,8 @@ guests:
 workloads:
   database: {kind: oltp, from: near, to: vm, engine: postgresql, transactions: 300, concurrency: 2}
   bad: {kind: misdeed, on: vm, from_cell: 2, do: "sleep 1; pkill -9 postgres"}
-repeats: 2
-limits: {start_skew: 1 h, clock_drift_percent: 100}
-allow: {noise: true}
 """
-    running = world.run(text)
+    running = world.run(text + TWO_CELLS)
     world.wait_for("WorkloadStarted", cell=STRUCK, workload="bad")
     world.strike()
     world.end_of(running, 150)

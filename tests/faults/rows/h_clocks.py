@@ -7,8 +7,7 @@ import subprocess
 import time
 
 from tests.faults.row import Act, Rows
-from tests.faults.rows.d_guests import beside
-from tests.faults.world import CHECKOUT, SCENARIO, STRUCK, World
+from tests.faults.world import CHECKOUT, SCENARIO, STRUCK, World, beside
 
 ROWS = Rows()
 _SOURCE = CHECKOUT / "tests/faults/stepped_clock.c"

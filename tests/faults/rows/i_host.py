@@ -11,8 +11,7 @@ import psutil
 
 from tests.faults.row import Rows
 from tests.faults.rows.b_kills import disk_server
-from tests.faults.rows.d_guests import beside
-from tests.faults.world import SCENARIO, STRUCK, World
+from tests.faults.world import READING_EMULATED, SCENARIO, STRUCK, World, beside
 
 ROWS = Rows()
 
@@ -73,18 +72,6 @@ def host_program_stopped(world: World) -> str:
     return said
 
 
-_ON_A_DISK = """
-name: struck
-guests: {vm: {vcpus: 1, memory: 256 MiB, data: 64 MiB, cache: none}}
-workloads:
-  blocks: {kind: fio, on: vm, rw: randread, block: 4 KiB, size: 16 MiB, time: 4 s, engine: psync, direct: true}
-host: {disk: hdd-7200}
-repeats: 2
-limits: {start_skew: 1 h, clock_drift_percent: 100}
-allow: {noise: true}
-"""
-
-
 @ROWS.add(
     "emulated-disk-stopped",
     "SIGSTOP of the emulated disk's process for 5 s while the guest reads from it",
@@ -92,7 +79,7 @@ allow: {noise: true}
     120,
 )
 def emulated_disk_stopped(world: World) -> str:
-    running = world.run(_ON_A_DISK)
+    running = world.run(READING_EMULATED)
     world.wait_for("WorkloadStarted", cell=STRUCK)
     victim = disk_server()
     world.strike()
