@@ -11,7 +11,7 @@ from tests.plan.test_points import GUESTS
 from vmlab.analysis.comparison.repeats_needed import repeats_needed, with_enough_repeats
 from vmlab.cli.main import command_line
 from vmlab.cli.plan_text import plan_document, plan_text
-from vmlab.model.errors import UsageError
+from vmlab.model.errors import ExitCode, UsageError
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load, read
 from vmlab.plan.terms import Overrides, Plan
@@ -99,3 +99,12 @@ def test_repeats_for_claims_are_looked_at_three_times_and_leave_out_what_no_clai
 def test_repeats_for_claims_are_refused_where_there_is_nothing_to_answer(overrides: Overrides, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         with_enough_repeats(overrides, load("cache-modes").scenario)
+
+
+def test_what_makes_a_run_for_each_number_of_tiles_refuses_repeats_for_claims(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert (
+        command_line(["scale", "tile", "--size", "smoke", "--max-tiles", "1", "--repeats", "claims"]) == ExitCode.USAGE
+    )
+    assert "--repeats claims is for `vmlab run` and `vmlab plan`" in capsys.readouterr().err

@@ -116,7 +116,9 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
         )
     if overrides.looks is not None:
         document = _set_plain(document, "until", {"looks": list(overrides.looks)}, Origin(option="--repeats claims"))
-    if isinstance(overrides.repeats, int):
+    if overrides.repeats == "claims":
+        raise UsageError("--repeats claims is for `vmlab run` and `vmlab plan`")
+    if overrides.repeats is not None:
         document = _set_plain(document, "repeats", overrides.repeats, Origin(option="--repeats"))
     if overrides.loop is not None:
         document = _once(document)
