@@ -94,7 +94,7 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         "--repeats",
         type=_Repeats(1, 1000),
         metavar="N|claims",
-        help="Repeats of every cell; claims: as many as the publication's claims take, cells that they name alone.",
+        help="Repeats of every cell; claims: as many as a publication's claims need, of the cells that they name.",
     ),
     "--set": click.option(
         "--set", "sets", multiple=True, metavar="PATH=VALUE", help="Override a value: workloads.web.requests=500."
