@@ -49,7 +49,7 @@ from vmlab.model.event import CellEnded, Event, MeasurementTaken, RunEnded
 from vmlab.model.results import RawOutput
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
-from vmlab.plan.terms import HostFacts, Overrides
+from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
 
@@ -228,7 +228,7 @@ class _OneRun:
         )
 
     def _hypervisor(
-        self, folder: RunFolder, image: BootImage, notice: Callable[[str], None], _ordered: object
+        self, folder: RunFolder, _plan: Plan, image: BootImage, notice: Callable[[str], None], _ordered: object
     ) -> SpoiltHypervisor:
         self._fake = FakeHypervisor(
             disks=folder.disks,
@@ -239,7 +239,9 @@ class _OneRun:
         )
         return SpoiltHypervisor(self._fake, self._injector)
 
-    def _isolated(self, argv: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int]) -> int:
+    def _isolated(
+        self, argv: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int], own_network: bool
+    ) -> int:
         """In the place of namespaces and a process: the runner runs here, and its death is an exception."""
         try:
             asyncio.run(self._watched(int(argv[-1])))

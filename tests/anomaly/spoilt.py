@@ -15,7 +15,7 @@ from tests.anomaly.injector import Injector, unspoilt
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.scripted_guest import Script, ScriptedClient, ScriptedGuest
 from vmlab.guests.channel import Channel
-from vmlab.hypervisor.contract import BootImage, DiskLatency, DomainSpec, SavedGuest
+from vmlab.hypervisor.contract import BootImage, DiskLatency, DomainSpec, LabNetwork, SavedGuest
 from vmlab.hypervisor.disks.host_data import host_data
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.lab.process.run_folder import RunFolder
@@ -127,6 +127,13 @@ class SpoiltHypervisor:
     async def standstill(self, names: Collection[str]) -> dict[str, float]:
         await self._point("standstill")
         return await self._inner.standstill(names)
+
+    @property
+    def network(self) -> LabNetwork:
+        return self._inner.network
+
+    def host_pids(self) -> list[int]:
+        return self._inner.host_pids()
 
     def pids(self, names: Collection[str]) -> dict[str, int]:
         return self._inner.pids(names)

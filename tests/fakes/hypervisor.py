@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from vmlab.hypervisor.contract import BootImage, DiskLatency, DomainSpec, SavedGuest
+from vmlab.hypervisor.contract import BootImage, DiskLatency, DomainSpec, LabNetwork, SavedGuest
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.losses import Losses
 from vmlab.model.errors import HypervisorError, SnapshotError, VmlabError
+from vmlab.model.names import BRIDGE, NETWORK
 from vmlab.model.results import CacheProof, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.system.marks import make_marked
@@ -291,6 +292,15 @@ class FakeHypervisor:
     async def standstill(self, names: Collection[str]) -> dict[str, float]:
         """What the test put into `stopped`."""
         return {name: self.stopped.get(name, 0.0) for name in names}
+
+    @property
+    def network(self) -> LabNetwork:
+        """As of an embedded one."""
+        return LabNetwork(BRIDGE, NETWORK)
+
+    def host_pids(self) -> list[int]:
+        """None."""
+        return []
 
     def pids(self, names: Collection[str]) -> dict[str, int]:
         """What the test put into `processes`."""

@@ -65,10 +65,10 @@ def restored_guest(folder: Path, size: int = 1 << 20) -> tuple[list[Path], list[
 
 
 class BlockLayer:
-    """A running storage daemon: its `pid`, and its monitor as the one that is called."""
+    """A running storage daemon: its `process` below /proc, and its monitor as the one that is called."""
 
     def __init__(self, pid: int, stream: TextIO) -> None:
-        self.pid = pid
+        self.process = Path(f"/proc/{pid}")
         self._stream = stream
         self.asked: list[tuple[str, Any]] = []
         stream.readline()

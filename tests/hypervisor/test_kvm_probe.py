@@ -167,7 +167,7 @@ async def test_a_run_goes_on_whatever_the_probe_finds(
     monkeypatch.setattr(kvm_probe, "PATIENCE", 60.0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     notices: list[str] = []
-    facts = PlatformFacts(lambda: None, notices.append, tmp_path / "vmlinuz")
+    facts = PlatformFacts(lambda: None, notices.append, tmp_path / "vmlinuz", "embedded")
     assert await facts.accelerator() == expected
     assert not notices, "a run without guests does not say how they would run"
     facts.say_emulated()

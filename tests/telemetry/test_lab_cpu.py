@@ -7,12 +7,13 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.telemetry.recorded import STAT, RecordedHost
 from vmlab.telemetry.host.host_cpu import CpuShares
-from vmlab.telemetry.lab_cpu import NamespaceCpu, OutsideLab
+from vmlab.telemetry.lab_cpu import HostsProcesses, NamespaceCpu, OutsideLab
 
 INIT = "1 (an init) with) brackets) S 0 1 1 0 -1 4 5 6 7 8 10 20 30 40 20 0 1 0 1 1 1\n"
 
@@ -69,7 +70,7 @@ def test_a_process_that_ended_moves_to_who_reaped_it(host: RecordedHost, clocks:
 
 _A_REAL_CHILD = """
 import subprocess, sys
-from vmlab.telemetry.lab_cpu import NamespaceCpu
+from vmlab.telemetry.lab_cpu import HostsProcesses, NamespaceCpu
 from vmlab.telemetry.source import Roots
 
 lab = NamespaceCpu(Roots())
@@ -154,3 +155,22 @@ def test_a_shortfall_is_taken_off_the_next_ticks(host: RecordedHost) -> None:
         cpu.busy_percent = 20.0
         shares.append(outside.read(time.monotonic(), 1.0)[0])
     assert shares[1:] == pytest.approx([0.0, 1.0, 0.0])
+
+
+def stat_of(user: int, system: int) -> str:
+    return f"7 (qemu) bar) S 1 1 1 0 -1 4194560 1 2 3 4 {user} {system} 0 0 20 0 3 0 100 1 1"
+
+
+def test_guests_outside_of_the_namespace_count_as_the_labs_own_also_when_they_have_ended(tmp_path: Path) -> None:
+    ticks = os.sysconf("SC_CLK_TCK")
+    pids = [7, 8]
+    for pid, user in ((7, ticks), (8, 3 * ticks)):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_text(stat_of(user, ticks))
+    used = HostsProcesses(tmp_path, lambda: pids)
+    assert used() == pytest.approx(6)
+    (tmp_path / "7" / "stat").write_text(stat_of(2 * ticks, ticks))
+    pids.remove(8)
+    assert used() == pytest.approx(7), "what a guest has used stays used"
+    (tmp_path / "7" / "stat").unlink()
+    assert used() == pytest.approx(7)

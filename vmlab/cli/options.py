@@ -10,7 +10,7 @@ import click
 
 from vmlab.model.quantities import format_seconds, parse_seconds
 from vmlab.model.run import CACHE_MODES
-from vmlab.model.scenarios.scenario import MOST_TILES, SIZES
+from vmlab.model.scenarios.scenario import HYPERVISORS, MOST_TILES, SIZES
 from vmlab.plan.looping import LONGEST_LOOP, USUAL_LOOP
 from vmlab.plan.terms import Overrides
 
@@ -130,6 +130,11 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         metavar="TIME",
         callback=steady_seconds,
         help="Wait up to TIME before each cell for steady CPU speed.",
+    ),
+    "--hypervisor": click.option(
+        "--hypervisor",
+        type=click.Choice(HYPERVISORS),
+        help="Where guests run: in the run, or in the host's own libvirt.",
     ),
     "--cold": click.option("--cold", is_flag=True, help="Boot all guests instead of restoring snapshots."),
 }

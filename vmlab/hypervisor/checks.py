@@ -12,6 +12,7 @@ from pathlib import Path
 
 from vmlab.hypervisor import kvm_probe
 from vmlab.hypervisor.disks.overlays import supports_direct
+from vmlab.hypervisor.hosts_libvirt.daemon import PACKAGES, missing, words_for
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.model.places import cache_folder, runs_folder, state_folder
 from vmlab.model.scenarios.host_settings import HOST_PARTS, HOST_SETTINGS
@@ -114,6 +115,7 @@ def _checks() -> Iterator[Check]:
     yield _free_space("runs", state_folder())
     yield _kvm()
     yield _ksm()
+    yield _hosts_libvirt()
     yield _rapl()
     yield _speed()
     yield from _host_settings()
@@ -226,6 +228,14 @@ def _kvm() -> Check:
         detail = f"{kvm_probe.DEVICE} opens; the next run tries whether a kernel boots under it"
         return Check("KVM", True, detail, required=False)
     return Check("KVM", answer.runs, answer.sentence, required=False)
+
+
+def _hosts_libvirt() -> Check:
+    """For labs in the host's own libvirt, which few hosts are to have."""
+    lacking = missing()
+    detail = "labs may be in this host's own libvirt" if lacking is None else words_for(lacking)
+    package = PACKAGES[lacking or "libvirtd"]
+    return Check("qemu:///system", lacking is None, detail, installing(package), required=False)
 
 
 def _rapl() -> Check:

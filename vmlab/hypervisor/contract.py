@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
@@ -64,6 +65,14 @@ class DomainSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class LabNetwork:
+    """The network that guests are on: the name of its bridge, and the range of the lab's addresses on it."""
+
+    bridge: str
+    addresses: IPv4Network
+
+
+@dataclass(frozen=True, slots=True)
 class PoolImage:
     """An image in a pool; `conf` is the file with the cluster's configuration."""
 
@@ -93,6 +102,11 @@ class Hypervisor(Protocol):
 
     async def open(self) -> None:
         """Connect, make the lab's bridge; raises HypervisorUnavailable."""
+        ...
+
+    @property
+    def network(self) -> LabNetwork:
+        """The guests' network, once `open` has returned."""
         ...
 
     async def accelerator(self) -> Accelerator:
@@ -215,7 +229,11 @@ class Hypervisor(Protocol):
         ...
 
     def pids(self, names: Collection[str]) -> dict[str, int]:
-        """The process of each guest that runs, by the guest's name, in this PID namespace."""
+        """The process of each guest that runs, by the guest's name, in this PID namespace; none for those outside."""
+        ...
+
+    def host_pids(self) -> list[int]:
+        """The processes of all guests that run outside of this PID namespace, as the host numbers them; any thread."""
         ...
 
     async def destroy(self, names: list[str]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vmlab.hypervisor.disks import loop_devices
+from vmlab.hypervisor.hosts_libvirt.hosts_places import remove_log
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.journal import Journal, Kind
 from vmlab.hypervisor.settings_keeper import Tell, put_back
@@ -29,8 +30,9 @@ def sweep(
     Gives what was removed, as paths; `tell` takes a line for each setting that is not as it was before the run.
 
     Files go if they lie directly in the folder `disks`, folders beside the record if `owner` has marked them, see
-    `system.marks`, loop devices that carry its mark, and images in Ceph pools whose names begin with it. Anything else
-    in the journal is not the lab's: it stays, and its entry is closed. Only for runs whose processes are gone.
+    `system.marks`, loop devices that carry its mark, images in Ceph pools whose names begin with it, and in the host's
+    libvirt what carries it, with the logs of such domains. Anything else in the journal is not the lab's: it stays, and
+    its entry is closed. Only for runs whose processes are gone.
 
     Raises CleanupIncomplete, naming what could not be removed, after everything else was.
     """
@@ -40,12 +42,15 @@ def sweep(
         "folder": lambda path: [] if Path(path) == disks.parent else _remove_folder(Path(path), owner, disks),
         "file": lambda path: _remove_file(Path(path), disks),
         "rbd": lambda words: _remove_image(words, owner),
+        "libvirt": lambda lab: _undo_in_libvirt(lab) if lab == owner else [],
+        "log": lambda domain: remove_log(domain) if _is_domain_of(owner, domain) else [],
         "loop": lambda mark: loop_devices.clear_marked(mark) if mark == loop_devices.mark_of(owner) else [],
     }
     journal = Journal(journal_path)
     removed: list[str] = []
     failed: list[str] = []
-    entries = journal.open_entries()
+    # Guests are ended before their files go.
+    entries = sorted(journal.open_entries(), key=lambda entry: entry.kind != "libvirt")
     for entry in entries:
         try:
             if entry.kind == "setting":
@@ -75,6 +80,18 @@ def _remove_image(words: str, owner: str) -> list[str]:
 
     image = rbd.named(words, owner)
     return [str(image)] if image is not None and rbd.remove(image) else []
+
+
+def _undo_in_libvirt(lab: str) -> list[str]:
+    from vmlab.hypervisor.hosts_libvirt.marked import undo
+
+    return undo(lab)
+
+
+def _is_domain_of(owner: str, domain: str) -> bool:
+    from vmlab.hypervisor.libvirt.domain_xml import domain_name
+
+    return domain.startswith(domain_name(owner, "")) and "/" not in domain
 
 
 def _remove_folder(folder: Path, owner: str, disks: Path) -> list[str]:

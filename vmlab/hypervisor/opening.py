@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import libvirt
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.hypervisor.journal import Journal, JournalEntry
-from vmlab.hypervisor.libvirt.events import DomainEvents, start_event_loop
+from vmlab.hypervisor.libvirt.events import DomainEvents, load_schema, start_event_loop
 from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot, on_one_cpu
 from vmlab.hypervisor.network.bridge import make_bridge
 from vmlab.model.places import cache_folder
@@ -37,7 +36,7 @@ def open_libvirt(
     with on_one_cpu():
         connection = libvirt.open(root.uri)
     events.register(connection)
-    _load_schema(connection)
+    load_schema(connection)
     make_bridge()
     return connection
 
@@ -56,9 +55,3 @@ def _hold_cgroups(root: LibvirtRoot, journal: Journal, mounts: list[cgroups.Moun
     journal.add(JournalEntry("cgroups", prefix))
     for partition in partitions:
         cgroups.hold(partition, prefix)
-
-
-def _load_schema(connection: Any) -> None:
-    """Have libxml2 set up its types of values: if several starts use them first at the same time, some fail."""
-    with contextlib.suppress(libvirt.libvirtError):
-        connection.createXML("<domain/>", libvirt.VIR_DOMAIN_START_VALIDATE)

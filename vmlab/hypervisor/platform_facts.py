@@ -24,10 +24,15 @@ _OPEN = 60.0
 
 
 class PlatformFacts:
-    """Asks `connection`, which gives libvirt's connection; `kernel` is what KVM is probed with, when there is one."""
+    """Asks `connection`, which gives libvirt's connection; `kernel` is what KVM is probed with, when there is one.
+    `kind` is the scenario's word for the hypervisor.
+    """
 
-    def __init__(self, connection: Callable[[], Any], notice: Callable[[str], None], kernel: Path | None) -> None:
+    def __init__(
+        self, connection: Callable[[], Any], notice: Callable[[str], None], kernel: Path | None, kind: str
+    ) -> None:
         self.kernel = kernel
+        self._kind = kind
         self._connection = connection
         self._notice = notice
         self._accelerator: Accelerator | None = None
@@ -70,7 +75,7 @@ class PlatformFacts:
         # libvirt may have to query QEMU again for this, which takes seconds on a slow host.
         qemu, own = await call("libvirt version", _OPEN, self._versions)
         return {
-            "hypervisor": "embedded",
+            "hypervisor": self._kind,
             "libvirt": version_words(own),
             "qemu": version_words(qemu),
             "accelerator": platform.accelerator,

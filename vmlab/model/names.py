@@ -56,6 +56,9 @@ def is_host_name(name: object) -> bool:
 _FIRST_GUEST = 10
 _IN_A_TILE = 256
 
+LAB_NAMESPACE = "urn:vmlab:lab:1"
+"""The XML namespace of the lab's mark in the metadata of a domain or a network; no address."""
+
 HELPER_CHANNEL = "org.vmlab.helper.0"
 """The virtio-serial port of a guest's resident helper."""
 
@@ -70,9 +73,11 @@ def guest_of(key: str) -> str:
     return key if key == HOST_PLACE else key.partition("-")[2]
 
 
-def guest_address(tile: int, position: int) -> str:
-    """The IPv4 address of the guest at a position, from 0, of a tile, from 1; up to 240 guests in each of 255 tiles."""
-    return str(IPv4Address(int(NETWORK[0]) + tile * _IN_A_TILE + _FIRST_GUEST + position))
+def guest_address(tile: int, position: int, network: IPv4Network = NETWORK) -> str:
+    """The IPv4 address of the guest at a position, from 0, of a tile, from 1, in a network that is large enough: up to
+    240 guests in each of as many tiles as it has 256 addresses, less one.
+    """
+    return str(IPv4Address(int(network[0]) + tile * _IN_A_TILE + _FIRST_GUEST + position))
 
 
 def elastic_address(tile: int, position: int) -> str:

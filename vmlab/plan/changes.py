@@ -128,6 +128,7 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
         (("allow", "unsafe_cache"), overrides.allow_unsafe or None, "--allow-unsafe"),
         (("allow", "noise"), overrides.allow_noise or None, "--allow-noise"),
         (("steady",), None if overrides.steady is None else f"{overrides.steady:g} s", "--steady"),
+        (("hypervisor",), overrides.hypervisor, "--hypervisor"),
         (("provision",), "cold" if overrides.cold else None, "--cold"),
     ):
         if value is not None:

@@ -15,6 +15,7 @@ from vmlab.model.units import format_bytes
 from vmlab.plan.disk_room import disk_needed
 from vmlab.plan.estimate import footprint
 from vmlab.plan.host_lacks import lacked_by
+from vmlab.plan.hosts_libvirt import not_in_hosts_libvirt
 from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
 from vmlab.telemetry.place import filesystem_of
@@ -83,6 +84,8 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
     for cell in plan.cells:
         if (reason := lacked_by(cell, host)) is not None:
             raise RefusedError(reason)
+    if (reason := not_in_hosts_libvirt(plan)) is not None:
+        raise RefusedError(f"{reason}, which qemu:///system cannot have", remedy="--hypervisor embedded")
     _check_assets(plan, host)
     _check_disk_of_host(plan, host)
     needed = memory_needed(plan, host)

@@ -51,6 +51,7 @@ class Overrides:
     loop: float | None = None
     steady: float | None = None
     targets: bool = False
+    hypervisor: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A mapping of JSON values."""
@@ -202,6 +203,11 @@ class Plan:
     def cold(self) -> bool:
         """Whether every guest boots, and none is restored from a snapshot."""
         return self.scenario.provision == "cold"
+
+    @property
+    def on_hosts_libvirt(self) -> bool:
+        """Whether guests are in the host's own libvirt."""
+        return self.scenario.hypervisor != "embedded"
 
     @property
     def added_images(self) -> tuple[str, ...]:

@@ -43,6 +43,18 @@ def unshare(flags: int) -> None:
     _checked(_libc.unshare(ctypes.c_int(flags)), "unshare")
 
 
+def keep_children_here() -> None:
+    """Take back `unshare(CLONE_NEWPID)`, so that children and threads are in this process's own PID namespace again.
+
+    Raises OSError.
+    """
+    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _checked(_libc.setns(ctypes.c_int(own), ctypes.c_int(CLONE_NEWPID)), "setns")
+    finally:
+        os.close(own)
+
+
 def mount(source: str, target: str, kind: str | None = None, flags: int = 0, options: str | None = None) -> None:
     """mount(2); `options` is the file system's own text, such as ``noload``. Raises OSError."""
     _checked(

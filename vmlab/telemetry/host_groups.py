@@ -67,11 +67,12 @@ def host_groups(
     notify: Notify,
     apart: int | None = None,
     ordered: GroupFiles | None = None,
+    outside: Callable[[], Iterable[int]] = tuple,
 ) -> list[Group]:
     """The groups that can be read here. One whose files are missing is left out, and one notice names it.
 
     The process `apart` is counted as neither the lab's nor others' work. `ordered` is the ordered host, if there is
-    one.
+    one. `outside` gives the lab's processes outside of its PID namespace.
     Many hosts have no power figures, so only `vmlab doctor` reports that.
     """
     found: list[Group] = []
@@ -89,7 +90,7 @@ def host_groups(
 
     cpu = add(CpuShares.title, lambda: CpuShares(roots))
     if isinstance(cpu, CpuShares):
-        add(OutsideLab.title, lambda: OutsideLab(roots, cpu, scope, apart))
+        add(OutsideLab.title, lambda: OutsideLab(roots, cpu, scope, apart, outside))
     add(Disks.title, lambda: Disks(roots, disks_under(lab_folders, roots, notify)))
     memory = add(Memory.title, lambda: Memory(roots))
     if isinstance(memory, Memory):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -27,12 +28,19 @@ class NamespaceCpu:
 
     In a lab these are the runner, its QEMUs and the programs that it starts on the host. Each process's own clock is
     asked (clock_getcpuclockid(3): nanoseconds, one system call), and /proc is listed only after a new pid was used.
-    The process `apart` is left out; `apart_seconds` has what it used.
+    The process `apart` is left out; `apart_seconds` has what it used. The lab's processes `outside` of the namespace,
+    as the host numbers them, are added.
     """
 
     def __init__(
-        self, roots: Roots, clock_ns: Callable[[int], int] = time.clock_gettime_ns, *, apart: int | None = None
+        self,
+        roots: Roots,
+        clock_ns: Callable[[int], int] = time.clock_gettime_ns,
+        *,
+        apart: int | None = None,
+        outside: Callable[[], Iterable[int]] = tuple,
     ) -> None:
+        self._outside = HostsProcesses(roots.host_proc, outside)
         self._proc = roots.proc
         self._clock_ns = clock_ns
         self._apart = apart
@@ -56,7 +64,8 @@ class NamespaceCpu:
         except OSError:
             running = self._of_those_left()
         times = os.times()
-        return running / 1e9 + times.children_user + times.children_system + self._reaped
+        reaped = times.children_user + times.children_system + self._reaped
+        return running / 1e9 + reaped + self._outside()
 
     def _of_those_left(self) -> int:
         """Nanoseconds of the processes that still run, where one has ended since they were listed."""
@@ -93,6 +102,33 @@ class NamespaceCpu:
         return (int(user) + int(system)) / self._ticks_per_second
 
 
+class HostsProcesses:
+    """CPU seconds of the processes that `pids` gives, read in the host's `proc`; of those that have ended too.
+
+    A clock can only be asked for by a number of the own PID namespace, so it is the kernel's count in ticks of 10 ms.
+    """
+
+    def __init__(self, proc: Path, pids: Callable[[], Iterable[int]]) -> None:
+        self._proc = proc
+        self._pids = pids
+        self._ticks_per_second = os.sysconf("SC_CLK_TCK")
+        self._used: dict[int, int] = {}
+        self._ended = 0
+
+    def __call__(self) -> float:
+        """The sum so far, in seconds."""
+        now: dict[int, int] = {}
+        for pid in self._pids():
+            with suppress(OSError, ValueError, IndexError):
+                stat = (self._proc / str(pid) / "stat").read_bytes()
+                user, system = stat[stat.rindex(b")") + 2 :].split(None, 13)[11:13]
+                now[pid] = int(user) + int(system)
+        # A number that is used again for another process would count less than before.
+        self._ended += sum(used for pid, used in self._used.items() if now.get(pid, -1) < used)
+        self._used = now
+        return (self._ended + sum(now.values())) / self._ticks_per_second
+
+
 def cpu_clock_of(pid: int) -> int:
     """The clock of the CPU time of process `pid`, for `time.clock_gettime_ns`."""
     return (~pid << 3) | _SCHEDULER_CLOCK
@@ -121,12 +157,19 @@ class OutsideLab:
     title = "the host's own other work"
     names: tuple[str, ...] = ("cpu_outside_lab_percent", "cpu_lab_percent")
 
-    def __init__(self, roots: Roots, cpu: CpuShares, scope: Scope, apart: int | None = None) -> None:
+    def __init__(
+        self,
+        roots: Roots,
+        cpu: CpuShares,
+        scope: Scope,
+        apart: int | None = None,
+        outside: Callable[[], Iterable[int]] = tuple,
+    ) -> None:
         self._cpu = cpu
         self._lab: Callable[[], float] = process_cpu
         self._apart: Callable[[], float] | None = None
         if scope == "namespace":
-            namespace = NamespaceCpu(roots, apart=apart)
+            namespace = NamespaceCpu(roots, apart=apart, outside=outside)
             self._lab = namespace
             if apart is not None:
                 self._apart = namespace.apart_seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -33,7 +33,8 @@ class Recorder:
     libvirt's bulk statistics; it returns at once, and the answer may never come. `network` is the lab's bridge, `disks`
     are the folders of the lab's disk files. `scope` defines the CPU time of the lab: that of all processes of this PID
     namespace, or of this process alone. The process `apart`, of an emulated disk, is counted by itself. `ordered` is
-    the ordered host, if there is one. With `speed` a probe traces the speed of the CPUs. `domains` reads the host's own
+    the ordered host, if there is one. `outside` gives the lab's processes that are in no PID namespace of the lab, as
+    the host numbers them. With `speed` a probe traces the speed of the CPUs. `domains` reads the host's own
     guests. `notify` gets one line for each group that cannot be read; any thread may call it. Raises ValueError for an
     interval outside these bounds.
     """
@@ -50,6 +51,7 @@ class Recorder:
         scope: Scope = "namespace",
         apart: int | None = None,
         ordered: GroupFiles | None = None,
+        outside: Callable[[], Iterable[int]] = tuple,
         speed: bool = False,
         domains: Domains | None = None,
         roots: Roots | None = None,
@@ -65,7 +67,7 @@ class Recorder:
         self._fresh: list[Sample] = []
         self._hand_over_at = 0.0
         self._loss_reported = False
-        groups = host_groups(roots or Roots(), disks, network, scope, notify, apart, ordered)
+        groups = host_groups(roots or Roots(), disks, network, scope, notify, apart, ordered, outside)
         if guests is not None:
             groups.append(Guests(guests, interval))
         if domains is not None:

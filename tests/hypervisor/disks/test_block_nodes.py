@@ -17,13 +17,13 @@ from vmlab.model.errors import HypervisorError
 
 
 def directs(layer: BlockLayer, files: list[Path]) -> list[list[bool]]:
-    return [direct_flags(layer.pid, file) for file in files]
+    return [direct_flags(layer.process, file) for file in files]
 
 
 def test_every_file_of_the_disk_is_opened_past_the_page_cache_and_back(tmp_path: Path) -> None:
     files, definitions = restored_guest(tmp_path)
     with block_layer(tmp_path, definitions) as layer:
-        nodes = BlockNodes(layer.pid, layer)
+        nodes = BlockNodes(layer.process, layer)
         assert sorted(nodes.files) == sorted(files)
         for direct in (True, False, True):
             assert nodes.reopen(direct=direct) >= 0
@@ -34,7 +34,7 @@ def test_every_file_of_the_disk_is_opened_past_the_page_cache_and_back(tmp_path:
 def test_all_nodes_are_given_in_one_command_with_all_their_options(tmp_path: Path) -> None:
     _, definitions = restored_guest(tmp_path)
     with block_layer(tmp_path, definitions) as layer:
-        BlockNodes(layer.pid, layer).reopen(direct=True)
+        BlockNodes(layer.process, layer).reopen(direct=True)
         (given,) = [arguments["options"] for command, arguments in layer.asked if command == "blockdev-reopen"]
     wanted = copy.deepcopy(definitions)
     for one in wanted:
@@ -45,8 +45,8 @@ def test_all_nodes_are_given_in_one_command_with_all_their_options(tmp_path: Pat
 def test_an_image_below_stays_closed_to_writing(tmp_path: Path) -> None:
     files, definitions = restored_guest(tmp_path)
     with block_layer(tmp_path, definitions) as layer:
-        BlockNodes(layer.pid, layer).reopen(direct=True)
-        modes = [[flags & os.O_ACCMODE for flags in open_flags(layer.pid, file)] for file in files]
+        BlockNodes(layer.process, layer).reopen(direct=True)
+        modes = [[flags & os.O_ACCMODE for flags in open_flags(layer.process, file)] for file in files]
     assert modes == [[os.O_RDWR], [os.O_RDONLY], [os.O_RDONLY]]
 
 
@@ -62,7 +62,7 @@ class Forgetful(BlockNodes):
 def test_an_option_that_was_reset_is_found_out(tmp_path: Path) -> None:
     files, definitions = restored_guest(tmp_path)
     with block_layer(tmp_path, definitions) as layer:
-        nodes = Forgetful(layer.pid, layer)
+        nodes = Forgetful(layer.process, layer)
         with pytest.raises(HypervisorError, match=r"more than the cache mode of .*root\.raw") as raised:
             nodes.reopen(direct=True)
     assert str(files[0]) not in str(raised.value), "the overlay is open to write in any case"
@@ -71,7 +71,7 @@ def test_an_option_that_was_reset_is_found_out(tmp_path: Path) -> None:
 def test_a_node_that_qemu_refuses_leaves_all_as_they_were(tmp_path: Path) -> None:
     files, definitions = restored_guest(tmp_path)
     with block_layer(tmp_path, definitions) as layer:
-        nodes = BlockNodes(layer.pid, layer)
+        nodes = BlockNodes(layer.process, layer)
         del nodes._definitions[5]["backing"]
         with pytest.raises(HypervisorError, match="backing is missing"):
             nodes.reopen(direct=True)
@@ -91,7 +91,7 @@ def test_a_disk_that_was_plugged_in_is_switched_under_the_name_that_it_has(tmp_p
     files, definitions = restored_guest(tmp_path)
     with block_layer(tmp_path, definitions) as layer:
         file, told = with_data_disk(layer, tmp_path)
-        nodes = BlockNodes(layer.pid, layer, lambda: told)
+        nodes = BlockNodes(layer.process, layer, lambda: told)
         assert file in nodes.files
         nodes.reopen(direct=True)
         assert directs(layer, [*files, file]) == [[True]] * 4
@@ -106,7 +106,7 @@ def test_a_node_whose_options_nobody_knows_is_not_touched(tmp_path: Path) -> Non
     with block_layer(tmp_path, definitions) as layer:
         with_data_disk(layer, tmp_path)
         with pytest.raises(HypervisorError, match="block node libvirt-7-format, libvirt-7-storage was opened"):
-            BlockNodes(layer.pid, layer)
+            BlockNodes(layer.process, layer)
 
 
 def test_libvirt_tells_how_it_would_define_a_data_disk(isolated: Start, runtime: Path, tmp_path: Path) -> None:

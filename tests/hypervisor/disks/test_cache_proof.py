@@ -17,6 +17,8 @@ from vmlab.model.cache import CACHE_FLAGS, CacheFlags
 from vmlab.model.results import CacheProof
 from vmlab.model.run import CACHE_MODES, CacheMode
 
+OWN = Path("/proc/self")
+
 
 @contextlib.contextmanager
 def opened(file: Path, direct: bool) -> Iterator[None]:
@@ -57,7 +59,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def proofs(mode: CacheMode, files: tuple[Path, Path], really: CacheMode) -> list[CacheProof]:
     flags = CACHE_FLAGS[really]
     with opened(files[0], flags.direct), opened(files[1], flags.direct):
-        return Qemu("web", os.getpid(), Monitor(*files, flags)).prove(mode, files)
+        return Qemu("web", OWN, Monitor(*files, flags)).prove(mode, files)
 
 
 @pytest.mark.parametrize("mode", CACHE_MODES)
@@ -73,13 +75,13 @@ def test_every_mode_agrees_with_itself_alone(mode: CacheMode, really: CacheMode,
 
 def test_a_base_image_read_through_the_hosts_cache_is_not_cache_none(files: tuple[Path, Path]) -> None:
     with opened(files[0], True), opened(files[1], False):
-        overlay, base = Qemu("web", os.getpid(), Monitor(*files, CACHE_FLAGS["none"])).prove("none", files)
+        overlay, base = Qemu("web", OWN, Monitor(*files, CACHE_FLAGS["none"])).prove("none", files)
     assert (overlay.agrees, base.agrees) == (True, False)
 
 
 def test_one_descriptor_of_two_without_the_flag_is_enough_to_disagree(files: tuple[Path, Path]) -> None:
     with opened(files[0], False):
-        assert sorted(direct_flags(os.getpid(), files[0])) == [False]
+        assert sorted(direct_flags(OWN, files[0])) == [False]
         assert not proofs("none", files, "none")[0].agrees
 
 
@@ -99,14 +101,14 @@ def test_a_base_that_is_opened_by_another_path_than_its_overlay_names(
         return said
 
     with opened(overlay, CACHE_FLAGS[mode].direct), opened(base, CACHE_FLAGS[mode].direct):
-        assert all(proof.agrees for proof in Qemu("web", os.getpid(), monitor).prove(mode, files))
+        assert all(proof.agrees for proof in Qemu("web", OWN, monitor).prove(mode, files))
         place = place[:60]
-        assert not all(proof.agrees for proof in Qemu("web", os.getpid(), monitor).prove(mode, files))
+        assert not all(proof.agrees for proof in Qemu("web", OWN, monitor).prove(mode, files))
 
 
 @pytest.mark.parametrize("mode", CACHE_MODES)
 def test_a_file_that_nobody_has_open_does_not_agree(mode: CacheMode, files: tuple[Path, Path]) -> None:
-    for proof in Qemu("web", os.getpid(), Monitor(*files, CACHE_FLAGS[mode])).prove(mode, files):
+    for proof in Qemu("web", OWN, Monitor(*files, CACHE_FLAGS[mode])).prove(mode, files):
         assert not proof.agrees
         assert not proof.o_direct
 
@@ -114,7 +116,7 @@ def test_a_file_that_nobody_has_open_does_not_agree(mode: CacheMode, files: tupl
 def test_files_that_are_open_beside_a_disk_are_none_of_it(files: tuple[Path, Path]) -> None:
     one, other = files
     with opened(one, False), opened(other, True):
-        assert (direct_flags(os.getpid(), one), direct_flags(os.getpid(), other)) == ([False], [True])
+        assert (direct_flags(OWN, one), direct_flags(OWN, other)) == ([False], [True])
 
 
 def test_a_descriptor_that_closes_meanwhile_hides_none_of_the_others(
@@ -123,7 +125,7 @@ def test_a_descriptor_that_closes_meanwhile_hides_none_of_the_others(
     listed = Path.iterdir
     monkeypatch.setattr(Path, "iterdir", lambda folder: iter([folder / "9999999", *listed(folder)]))
     with opened(files[0], True):
-        assert direct_flags(os.getpid(), files[0]) == [True]
+        assert direct_flags(OWN, files[0]) == [True]
 
 
 def test_a_proof_says_what_was_expected_in_words(files: tuple[Path, Path]) -> None:
@@ -135,7 +137,7 @@ def test_a_proof_says_what_was_expected_in_words(files: tuple[Path, Path]) -> No
 def test_of_a_file_that_qmp_does_not_know_no_flag_is_claimed(files: tuple[Path, Path], tmp_path: Path) -> None:
     with opened(files[0], False), opened(files[1], False):
         monitor = Monitor(tmp_path / "another", tmp_path / "third", CACHE_FLAGS["unsafe"])
-        for proof in Qemu("web", os.getpid(), monitor).prove("unsafe", files):
+        for proof in Qemu("web", OWN, monitor).prove("unsafe", files):
             assert (proof.o_direct, proof.writeback, proof.direct, proof.no_flush) == (False,) * 4
             assert not proof.agrees
 
@@ -152,7 +154,7 @@ def test_the_write_cache_of_another_disk_counts_for_nothing(other: str, files: t
         return said
 
     with opened(files[0], flags.direct), opened(files[1], flags.direct):
-        assert all(proof.agrees for proof in Qemu("web", os.getpid(), monitor).prove("writethrough", files))
+        assert all(proof.agrees for proof in Qemu("web", OWN, monitor).prove("writethrough", files))
 
 
 def test_a_device_that_qmp_does_not_know_does_not_agree(files: tuple[Path, Path]) -> None:
@@ -160,14 +162,14 @@ def test_a_device_that_qmp_does_not_know_does_not_agree(files: tuple[Path, Path]
         return [] if command == "query-block" else Monitor(*files, CACHE_FLAGS["writethrough"])(command)
 
     with opened(files[0], False), opened(files[1], False):
-        overlay, base = Qemu("web", os.getpid(), without_devices).prove("writethrough", files)
+        overlay, base = Qemu("web", OWN, without_devices).prove("writethrough", files)
     assert (overlay.agrees, base.agrees) == (False, True)
 
 
 @pytest.mark.parametrize("mode", CACHE_MODES)
 def test_a_data_disk_is_a_file_with_nothing_below(mode: CacheMode, files: tuple[Path, Path]) -> None:
     with opened(files[0], CACHE_FLAGS[mode].direct):
-        qemu = Qemu("web", os.getpid(), Monitor(*files, CACHE_FLAGS[mode]))
+        qemu = Qemu("web", OWN, Monitor(*files, CACHE_FLAGS[mode]))
         (proof,) = qemu.prove_data(mode, DataDisk(files[0]))
     assert (proof.agrees, proof.file) == (True, str(files[0]))
 
@@ -192,7 +194,7 @@ def test_a_block_device_counts_with_the_file_below_it_that_is_the_disks_own(
     monkeypatch.setattr(loop_devices, "is_direct", lambda _device: direct_below)
     monkeypatch.setattr(loop_devices, "file_of", lambda _device: str(file.with_name(attached)))
     with opened(device, True):
-        qemu = Qemu("web", os.getpid(), BlockMonitor(device, CACHE_FLAGS["none"]))
+        qemu = Qemu("web", OWN, BlockMonitor(device, CACHE_FLAGS["none"]))
         of_device, of_file = qemu.prove_data("none", DataDisk(file, device))
     assert of_device.agrees
     assert of_file == CacheProof(
@@ -221,7 +223,7 @@ def test_below_a_block_device_the_hosts_cache_is_part_of_the_proof(
         with opened(device, CACHE_FLAGS[mode].direct):
             # The test's own descriptor of the device is without the flag; QEMU has none but its own.
             os.set_inheritable(held, False)
-            qemu = Qemu("web", os.getpid(), BlockMonitor(device, CACHE_FLAGS[mode]))
+            qemu = Qemu("web", OWN, BlockMonitor(device, CACHE_FLAGS[mode]))
             of_device, of_file = qemu.prove_data(mode, DataDisk(file, device, held))
     finally:
         loop_devices.detach(held)
@@ -259,7 +261,7 @@ DISK = PoolDisk(PoolImage("lab", "vmlab.run.vm", Path("/etc/ceph/ceph.conf")))
 @pytest.mark.parametrize("really", CACHE_MODES)
 def test_an_image_in_a_pool_is_proved_by_what_qmp_says(mode: CacheMode, really: CacheMode) -> None:
     monitor = PoolMonitor(CACHE_FLAGS[really], "vmlab.run.vm", "foreign")
-    (proof,) = Qemu("web", os.getpid(), monitor).prove_data(mode, DISK)
+    (proof,) = Qemu("web", OWN, monitor).prove_data(mode, DISK)
     assert proof.agrees is (mode == really)
     assert (proof.file, proof.host_file) == ("rbd:lab/vmlab.run.vm", None)
     assert proof.expected.startswith(f"rbd, {mode}: ")
@@ -270,14 +272,14 @@ def test_an_image_in_a_pool_is_proved_by_what_qmp_says(mode: CacheMode, really: 
 
 def test_an_image_that_qemu_does_not_have_open_is_not_proved() -> None:
     for mode in CACHE_MODES:
-        (proof,) = Qemu("web", os.getpid(), PoolMonitor(CACHE_FLAGS[mode], "foreign")).prove_data(mode, DISK)
+        (proof,) = Qemu("web", OWN, PoolMonitor(CACHE_FLAGS[mode], "foreign")).prove_data(mode, DISK)
         assert not proof.agrees
 
 
 def test_an_image_that_is_open_twice_is_not_proved_by_one_of_them() -> None:
     for mode in CACHE_MODES:
         monitor = PoolMonitor(CACHE_FLAGS[mode], "vmlab.run.vm", "vmlab.run.vm")
-        (proof,) = Qemu("web", os.getpid(), monitor).prove_data(mode, DISK)
+        (proof,) = Qemu("web", OWN, monitor).prove_data(mode, DISK)
         assert not proof.agrees
 
 
@@ -288,7 +290,7 @@ def test_an_image_is_proved_by_its_device_and_its_node_and_by_neither_alone(miss
     def without(command: str) -> Any:
         return [] if command == missing else monitor(command)
 
-    (proof,) = Qemu("web", os.getpid(), without).prove_data("unsafe", DISK)
+    (proof,) = Qemu("web", OWN, without).prove_data("unsafe", DISK)
     assert not proof.agrees
     nodes_known = missing == "query-block"
     assert (proof.writeback, proof.no_flush) == (not nodes_known, nodes_known)
@@ -296,7 +298,7 @@ def test_an_image_is_proved_by_its_device_and_its_node_and_by_neither_alone(miss
 
 def test_an_image_in_another_pool_is_another_image() -> None:
     elsewhere = PoolDisk(PoolImage("other", "vmlab.run.vm", Path("/etc/ceph/ceph.conf")))
-    (proof,) = Qemu("web", os.getpid(), PoolMonitor(CACHE_FLAGS["none"], "vmlab.run.vm")).prove_data("none", elsewhere)
+    (proof,) = Qemu("web", OWN, PoolMonitor(CACHE_FLAGS["none"], "vmlab.run.vm")).prove_data("none", elsewhere)
     assert not proof.agrees
 
 
@@ -309,7 +311,7 @@ def test_an_image_has_one_node_and_one_device(mode: CacheMode, missing: str, tim
     def another_number(command: str) -> Any:
         return monitor(command) * (times if command == missing else 1)
 
-    (proof,) = Qemu("web", os.getpid(), another_number).prove_data(mode, DISK)
+    (proof,) = Qemu("web", OWN, another_number).prove_data(mode, DISK)
     assert not proof.agrees
 
 
@@ -324,6 +326,6 @@ def test_what_lies_above_the_node_in_the_pool_has_no_say_and_the_device_has_the_
                 node.update(drv=driver, cache={"writeback": False, "direct": False, "no-flush": True})
         return said
 
-    (proof,) = Qemu("web", os.getpid(), another_above).prove_data("none", DISK)
+    (proof,) = Qemu("web", OWN, another_above).prove_data("none", DISK)
     assert proof.agrees
     assert proof.expected == "rbd, none: o_direct=yes writeback=yes no_flush=no"

@@ -147,14 +147,14 @@ async def test_many_switches_under_writes_lose_nothing(tmp_path: Path) -> None:
         *("--export", "nbd,id=disk,name=disk,node-name=libvirt-1-format,writable=on"),
     ]
     with block_layer(tmp_path, definitions, *export) as layer:
-        guest = GuestDisks("web", BlockNodes(layer.pid, layer))
+        guest = GuestDisks("web", BlockNodes(layer.process, layer))
         writing = asyncio.ensure_future(asyncio.to_thread(_commands, place, _writes(rounds=5)))
         direct = switches = 0
         while switches < SWITCHES or not writing.done():
             direct = 1 - direct
             await drain(guest.nodes.files, 60)
             await switch([guest], direct=bool(direct))
-            assert [direct_flags(layer.pid, file) for file in files] == [[bool(direct)]] * 3
+            assert [direct_flags(layer.process, file) for file in files] == [[bool(direct)]] * 3
             switches += 1
         assert "error" not in await writing and "fail" not in await writing
         read = await asyncio.to_thread(_commands, place, _reads())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.hypervisor.conftest import Saved, spec
-from vmlab.hypervisor import embedded
+from vmlab.hypervisor import libvirt_hypervisor
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.freezing import frozen_files
@@ -61,7 +61,7 @@ def refusing(
 
     monkeypatch.setattr(frozen_files, "layout", lambda *_arguments: {})
     monkeypatch.setattr(frozen_files, "require_fitting", lambda *_arguments: None)
-    monkeypatch.setattr(embedded, "read_state", read_state)
+    monkeypatch.setattr(libvirt_hypervisor, "read_state", read_state)
     saved = folder / "web-123"
     saved.mkdir()
     (saved / frozen_files.RAM).touch()

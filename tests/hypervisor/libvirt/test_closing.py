@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from vmlab.hypervisor import embedded
+from vmlab.hypervisor import embedded, libvirt_hypervisor
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot
 from vmlab.model.errors import HypervisorError
@@ -36,7 +36,7 @@ async def test_a_full_cache_disk_costs_a_notice_and_nothing_stays_open(
     notices: list[str] = []
     monkeypatch.setattr(LibvirtRoot, "remember", refuses)
     monkeypatch.setattr(embedded, "remove_bridge", lambda: gone.append("bridge"))
-    monkeypatch.setattr(embedded, "sweep", lambda *_arguments: gone.append("journal"))
+    monkeypatch.setattr(libvirt_hypervisor, "sweep", lambda *_arguments: gone.append("journal"))
     hypervisor = EmbeddedHypervisor(tmp_path / "r", tmp_path / "d", "lab", notices.append)
     connection = hypervisor._connection = Connection()
     await hypervisor.close()

@@ -10,14 +10,15 @@ from lxml import etree
 from tests.hypervisor.conftest import spec
 from vmlab.hypervisor.contract import BootImage, PoolImage
 from vmlab.hypervisor.libvirt.domain_xml import (
-    NAMESPACE,
     DiskSource,
     DomainFiles,
+    OnHost,
     Platform,
     data_disk_xml,
     domain_xml,
     nic_xml,
 )
+from vmlab.model.names import LAB_NAMESPACE
 from vmlab.model.run import CACHE_MODES, Accelerator, CacheMode
 
 SCHEMA = Path("/usr/share/libvirt/schemas/domain.rng")
@@ -110,7 +111,7 @@ def test_what_a_scenario_says_stays_text() -> None:
     hostile = "x\"/><devices/><!-- ' &amp; ]]>"
     image = replace(IMAGE, command_line=hostile)
     domain = etree.fromstring(domain_xml(replace(spec(), guest=hostile), hostile, image, FILES, TCG))
-    mark = domain.find(f"metadata/{{{NAMESPACE}}}lab")
+    mark = domain.find(f"metadata/{{{LAB_NAMESPACE}}}lab")
     assert mark is not None
     assert (mark.get("guest"), mark.get("id"), mark.get("tile")) == (hostile, hostile, "1")
     assert domain.findtext("os/cmdline") == hostile
@@ -165,3 +166,30 @@ def test_the_card_that_is_plugged_in_is_the_one_that_a_booted_guest_has() -> Non
     assert [(one.tag, dict(one.attrib)) for one in booted.iter()] == [
         (one.tag, dict(one.attrib)) for one in plugged.iter()
     ]
+
+
+@pytest.mark.parametrize("unconfined", [(), ("apparmor",), ("selinux",)])
+def test_in_the_hosts_libvirt_only_network_channels_and_labels_differ(unconfined: tuple[str, ...]) -> None:
+    files = replace(FILES, agent=None, helper=None)
+    on_host = OnHost("vmlab-12345678", unconfined)
+    text = domain_xml(spec(), "run1", IMAGE, files, Platform("tcg", "/usr/bin/qemu", "pc-q35-7.2"), on_host=on_host)
+    domain = etree.fromstring(text)
+    if SCHEMA.exists():
+        etree.RelaxNG(etree.parse(SCHEMA)).assertValid(domain)
+    labels = {label.get("model"): label for label in domain.iterfind("seclabel")}
+    assert [*labels] == ["dac", *unconfined]
+    assert labels["dac"].items() == [("type", "static"), ("model", "dac"), ("relabel", "no")]
+    assert labels["dac"].findtext("label") == "+0:+0"
+    assert all(labels[model].get("type") == "none" for model in unconfined)
+    assert domain.xpath("string(devices/interface/@type)") == "network"
+    assert domain.xpath("string(devices/interface/source/@network)") == "vmlab-12345678"
+    assert domain.findall("devices/channel/source") == [], "libvirt chooses a path that its drivers allow"
+    ordinary = domain_xml(spec(), "run1", IMAGE, FILES, Platform("tcg", "/usr/bin/qemu", "pc-q35-7.2"))
+    assert layout_of(text) == layout_of(ordinary), "a saved state fits both"
+
+
+def layout_of(text: str) -> list[str]:
+    """The kinds of the devices, in order."""
+    devices = etree.fromstring(text).find("devices")
+    assert devices is not None
+    return [f"{device.tag} {device.get('model', '')}" for device in devices]

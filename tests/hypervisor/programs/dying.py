@@ -14,10 +14,10 @@ from typing import Any
 
 from tests.hypervisor.conftest import spec
 from tests.hypervisor.programs.lab import answered
+from tests.hypervisor.programs.made import made
 from vmlab.guests.agent import run_program
 from vmlab.guests.image import ensure
-from vmlab.hypervisor.contract import BootImage
-from vmlab.hypervisor.embedded import EmbeddedHypervisor
+from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.model.errors import GuestLost, HypervisorError
 from vmlab.system import kernel
 from vmlab.system.removal import remove_file
@@ -45,7 +45,7 @@ def pid_of(name: str) -> int:
     raise LookupError(name)
 
 
-async def heard(hypervisor: EmbeddedHypervisor, name: str, act: Any) -> dict[str, Any]:
+async def heard(hypervisor: Hypervisor, name: str, act: Any) -> dict[str, Any]:
     """What is heard of guest `name`, and after how many seconds, when `act` is done to it."""
     began = time.monotonic()
     acting = asyncio.ensure_future(act)
@@ -67,12 +67,12 @@ async def kill(name: str, number: str) -> None:
     await process.wait()
 
 
-async def within(hypervisor: EmbeddedHypervisor, name: str, script: str) -> None:
+async def within(hypervisor: Hypervisor, name: str, script: str) -> None:
     """A script in the guest; it may take the guest along."""
     await run_program(partial(hypervisor.agent, name), ["/bin/sh", "-c", script], b"", 60)
 
 
-async def stand(hypervisor: EmbeddedHypervisor, name: str) -> dict[str, float]:
+async def stand(hypervisor: Hypervisor, name: str) -> dict[str, float]:
     """How long a QEMU stood still, told while it does and afterwards."""
     pid = pid_of(name)
     before = (await hypervisor.standstill([name]))[name]
@@ -92,7 +92,7 @@ async def main(runtime: str, folder: str) -> None:
     kernel.mount("none", str(disks), "tmpfs", options=f"size={DISKS_BYTES}")
     built = ensure(lambda _text: None)
     image = BootImage(built.disk, built.kernel, built.initrd, built.command_line)
-    hypervisor = EmbeddedHypervisor(Path(runtime), disks, "test", kernel=image.kernel)
+    hypervisor = made(Path(runtime), disks, image.kernel)
     await hypervisor.open()
     names = ["killed", "ended", "off", "full"]
     specs = [spec(name, "writeback") for name in names]

@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 
 from tests.hypervisor.conftest import Saved, spec
+from tests.hypervisor.programs.made import made
 from tests.integrity.damage import flip
 from vmlab.guests.agent import AgentCall, wait_for_agent
 from vmlab.guests.agent_shell import AgentShell
@@ -27,7 +28,6 @@ from vmlab.guests.ssh import SshShell
 from vmlab.guests.ssh_keys import RunKeys
 from vmlab.guests.template import begin_template, empty_template, settle_template
 from vmlab.hypervisor.contract import BootImage, DomainSpec
-from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.model.errors import HypervisorError
 
 PREPARED = "/srv/prepared"
@@ -41,7 +41,7 @@ class Lab:
         built = ensure(lambda _text: None)
         self.image = BootImage(built.disk, built.kernel, built.initrd, built.command_line)
         self.disks = folder / "disks"
-        self.hypervisor = EmbeddedHypervisor(runtime, self.disks, "test", kernel=self.image.kernel)
+        self.hypervisor = made(runtime, self.disks, self.image.kernel)
         self.saved = folder / "saved"
         self.specs = [replace(spec(f"clone-{at}"), mac=f"52:54:00:00:02:0{at}") for at in range(1, 4)]
         self.keys = RunKeys.generate(one.name for one in self.specs)

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 
+from tests.hypervisor.programs.made import on_host
 from vmlab.hypervisor.isolation.namespace import run_isolated
 
 if __name__ == "__main__":
@@ -11,4 +12,4 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     name, *arguments = sys.argv[1:]
     argv = [sys.executable, "-m", f"tests.hypervisor.programs.{name}", *arguments]
-    raise SystemExit(run_isolated(argv, env=os.environ))
+    raise SystemExit(run_isolated(argv, env=os.environ, own_network=not on_host()))

@@ -10,14 +10,14 @@ from typing import Any
 import psutil
 
 from tests.hypervisor.conftest import spec
+from tests.hypervisor.programs.made import made
 from vmlab.guests.image import ensure
-from vmlab.hypervisor.contract import BootImage, DomainSpec
-from vmlab.hypervisor.embedded import EmbeddedHypervisor
+from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
 from vmlab.model.errors import DeadlineExceeded, HypervisorError
 from vmlab.model.run import CACHE_MODES, CacheMode
 
 
-async def answered(hypervisor: EmbeddedHypervisor, name: str) -> None:
+async def answered(hypervisor: Hypervisor, name: str) -> None:
     """Return when the guest's agent does."""
     async with asyncio.timeout(150):
         while True:
@@ -28,7 +28,7 @@ async def answered(hypervisor: EmbeddedHypervisor, name: str) -> None:
                 await asyncio.sleep(0.2)
 
 
-async def refused_creation(hypervisor: EmbeddedHypervisor, image: BootImage, good: DomainSpec) -> dict[str, Any]:
+async def refused_creation(hypervisor: Hypervisor, image: BootImage, good: DomainSpec) -> dict[str, Any]:
     """A guest that libvirt refuses beside one that starts."""
     bad = replace(good, name="bad-1", mac="not-a-mac")
     try:
@@ -38,7 +38,7 @@ async def refused_creation(hypervisor: EmbeddedHypervisor, image: BootImage, goo
     return {"error": "", "running": []}
 
 
-async def whole_stats(hypervisor: EmbeddedHypervisor) -> dict[str, dict[str, int]]:
+async def whole_stats(hypervisor: Hypervisor) -> dict[str, dict[str, int]]:
     """Statistics with those of the disks, which come some time after they were first asked for."""
     async with asyncio.timeout(60):
         while True:
@@ -52,7 +52,7 @@ async def main(runtime: str, folder: str, end: str, modes: list[CacheMode]) -> N
     """Print one line of JSON while all guests run; with ``close`` as the end, go on to close."""
     built = ensure(lambda _text: None)
     image = BootImage(built.disk, built.kernel, built.initrd, built.command_line)
-    hypervisor = EmbeddedHypervisor(Path(runtime), Path(folder) / "disks", "test", kernel=image.kernel)
+    hypervisor = made(Path(runtime), Path(folder) / "disks", image.kernel)
     await hypervisor.open()
     specs = [spec(f"{mode}-1", mode, guest=mode, shares=100 * (at + 1)) for at, mode in enumerate(modes)]
     said: dict[str, Any] = {"facts": await hypervisor.facts()}

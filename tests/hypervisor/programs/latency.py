@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.hypervisor.conftest import spec
+from tests.hypervisor.programs.made import made
 from vmlab.guests.agent import AgentCall, wait_for_agent
 from vmlab.guests.agent_shell import AgentShell
 from vmlab.guests.image import ensure
 from vmlab.hypervisor.contract import BootImage
-from vmlab.hypervisor.embedded import EmbeddedHypervisor
 
 BLOCKS = 300
 # On the disk itself, so that nobody else has requests there; a random order, so that none are merged.
@@ -48,7 +48,7 @@ async def main(runtime: str, folder: str) -> None:
     """Print one line of JSON."""
     built = ensure(lambda _text: None)
     image = BootImage(built.disk, built.kernel, built.initrd, built.command_line)
-    hypervisor = EmbeddedHypervisor(Path(runtime), Path(folder) / "disks", "test", kernel=image.kernel)
+    hypervisor = made(Path(runtime), Path(folder) / "disks", image.kernel)
     await hypervisor.open()
     one = spec("web-1", "writeback", data_bytes=2**27)
     await hypervisor.create(image, [one])

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.hypervisor.conftest import spec
+from tests.hypervisor.programs.made import made
 from vmlab.guests.agent import AgentCall, wait_for_agent
 from vmlab.guests.agent_shell import AgentShell
 from vmlab.guests.data_disk import set_up_data_disk
 from vmlab.guests.image import ensure
-from vmlab.hypervisor.contract import BootImage, DomainSpec
-from vmlab.hypervisor.embedded import EmbeddedHypervisor
+from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
 from vmlab.model.run import CacheMode
 
 NUMBERS = 400_000
@@ -36,7 +36,7 @@ LOAD = (
 )
 
 
-async def switch(hypervisor: EmbeddedHypervisor, one: DomainSpec, mode: CacheMode) -> tuple[DomainSpec, dict[str, Any]]:
+async def switch(hypervisor: Hypervisor, one: DomainSpec, mode: CacheMode) -> tuple[DomainSpec, dict[str, Any]]:
     """Switch the guest's disks; its description from now on, and what is to be told."""
     drained = await hypervisor.drain_disks([one], 60)
     pauses = await hypervisor.switch_cache([one], mode)
@@ -71,7 +71,7 @@ async def main(runtime: str, folder: str, at_least: int) -> None:
     """Print one line of JSON."""
     built = ensure(lambda _text: None)
     image = BootImage(built.disk, built.kernel, built.initrd, built.command_line)
-    hypervisor = EmbeddedHypervisor(Path(runtime), Path(folder) / "disks", "test", kernel=image.kernel)
+    hypervisor = made(Path(runtime), Path(folder) / "disks", image.kernel)
     await hypervisor.open()
     one = spec("web-1", "writeback", data_bytes=2**27, backing="block")
     await hypervisor.create(image, [one])

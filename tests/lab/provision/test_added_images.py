@@ -132,7 +132,9 @@ class Isolated:
         self._image = image
         self.held: list[bool] = []
 
-    def __call__(self, argv: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int]) -> int:
+    def __call__(
+        self, argv: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int], own_network: bool
+    ) -> int:
         self.held.append(added.ADDED.in_use(self._image.folder))
         return 0
 

@@ -9,33 +9,19 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import libvirt
 
+from tests.private_libvirtd import start_daemon
 from tests.telemetry.domains.test_reading_only import Recorded
 from vmlab.model.domain import Domain
 from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.domains.libvirt_reader import LibvirtReader
 from vmlab.telemetry.source import THE_HOST
 
-PLACES = ("/etc/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/run")
-QEMU_CONF = """stdio_handler = "file"
-security_driver = "none"
-user = "root"
-group = "root"
-remember_owner = 0
-namespaces = []
-cgroup_controllers = []
-"""
-DAEMON_CONF = """log_filters = "1:libvirt 3:*"
-log_outputs = "1:file:{log}"
-auth_unix_ro = "none"
-auth_unix_rw = "none"
-"""
 XML = """<domain type='qemu'><name>own</name><memory unit='MiB'>64</memory><vcpu>1</vcpu>
 <os><type arch='x86_64' machine='q35'>hvm</type></os>
 <devices><emulator>/usr/bin/qemu-system-x86_64</emulator>
@@ -44,10 +30,6 @@ XML = """<domain type='qemu'><name>own</name><memory unit='MiB'>64</memory><vcpu
 <disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='{folder}/b.img'/>
 <target dev='vdb' bus='virtio'/></disk></devices></domain>"""
 CALL = re.compile(r"debug : (vir(?:Domain|Connect|Network|Storage|Node|Secret|Interface)\w+):\d+ : ")
-
-
-def mount(*words: str) -> None:
-    subprocess.run(["mount", *words], check=True)
 
 
 def main(folder: Path) -> None:
@@ -79,24 +61,6 @@ def ready(domains: tuple[Domain, ...]) -> bool:
     return (
         bool(domains) and domains[0].source == "libvirt" and all(disk.o_direct is not None for disk in domains[0].disks)
     )
-
-
-def start_daemon(log: Path) -> None:
-    """Over folders that are this namespace's alone."""
-    mount("--make-rprivate", "/")
-    for place in PLACES:
-        Path(place).mkdir(parents=True, exist_ok=True)
-        mount("-t", "tmpfs", "tmpfs", place)
-    for name, user in (("passwd", "libvirt-qemu:x:64055:64055::/:/bin/false\n"), ("group", "libvirt-qemu:x:64055:\n")):
-        copy = Path("/run") / name
-        copy.write_text(Path("/etc", name).read_text() + user + ("kvm:x:994:\n" if name == "group" else ""))
-        mount("--bind", str(copy), f"/etc/{name}")
-    Path("/etc/libvirt/qemu.conf").write_text(QEMU_CONF)
-    Path("/etc/libvirt/libvirtd.conf").write_text(DAEMON_CONF.format(log=log))
-    subprocess.run(["libvirtd", "-d", "--pid-file", "/run/libvirtd.pid"], check=True)
-    end = time.monotonic() + 60
-    while not Path("/run/libvirt/libvirt-sock-ro").exists() and time.monotonic() < end:
-        time.sleep(0.1)
 
 
 if __name__ == "__main__":

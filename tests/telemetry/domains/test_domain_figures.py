@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.telemetry.domains.own_guests import UUID, Libvirt, OwnGuests, libvirt_stats
+from tests.telemetry.domains.own_guests import UUID, XML, Libvirt, OwnGuests, libvirt_stats
 from tests.telemetry.recorded import RecordedHost
 
 BY_HAND = "-name web -smp 2 -m 1G -drive file=/srv/web.img,format=raw,cache=none"
@@ -69,6 +69,24 @@ def test_guests_of_a_lab_are_counted_apart(host: RecordedHost) -> None:
     got = guests.tick(10.0)
     assert [domain.name for domain in guests.group.domains] == ["own"]
     assert got["domains_of_labs"] == 1
+
+
+def test_guests_of_a_lab_in_the_hosts_own_libvirt_are_known_by_their_mark(host: RecordedHost) -> None:
+    libvirt = Libvirt()
+    guests = OwnGuests(host, libvirt)
+    other = "11111111-f6a4-8304-79aa-97f2502e193f"
+    mark = "<metadata><vmlab:lab xmlns:vmlab='urn:vmlab:lab:1' id='run'/></metadata><memory"
+    own = libvirt_stats(1, "run-t1-db")._replace(read_xml=lambda: XML.replace("<memory", mark, 1))
+    libvirt.answer = [own, libvirt_stats(1, "run-t1-decoy", other)]
+    guests.qemu(42, f"-name guest=run-t1-db -uuid {UUID}", parent=1)
+    guests.qemu(43, f"-name guest=run-t1-decoy -uuid {other}", parent=1)
+    for at in range(20):
+        got = guests.tick(10.0 + at)
+        if got["domains_of_labs"]:
+            break
+        time.sleep(0.05)
+    assert [domain.name for domain in guests.group.domains] == ["run-t1-decoy"]
+    assert (got["domains_seen"], got["domains_of_labs"]) == (1, 1)
 
 
 def test_a_guest_that_comes_and_one_that_goes(host: RecordedHost) -> None:

@@ -35,13 +35,15 @@ class Monitor(Protocol):
 
 
 class BlockNodes:
-    """All block nodes of the QEMU with process `pid`. `plugged` gives definitions of nodes that came later."""
+    """All block nodes of a QEMU, whose `process` is its folder below a /proc. `plugged` gives definitions of nodes that
+    came later.
+    """
 
-    def __init__(self, pid: int, monitor: Monitor, plugged: Callable[[], Sequence[Definition]] = tuple) -> None:
-        self._pid = pid
+    def __init__(self, process: Path, monitor: Monitor, plugged: Callable[[], Sequence[Definition]] = tuple) -> None:
+        self._process = process
         self._monitor = monitor
         running = self._running()
-        self._definitions = [one for one in started_with(pid) if one["node-name"] in running]
+        self._definitions = [one for one in started_with(process) if one["node-name"] in running]
         unknown = running.keys() - {one["node-name"] for one in self._definitions}
         if unknown:
             found = list(_named_as_running(plugged(), running.values()))
@@ -85,13 +87,13 @@ class BlockNodes:
             cache = node["cache"]["writeback"], node["cache"]["no-flush"]
             found[name] = (node["drv"], node["ro"], node["file"], cache, node.get("detect_zeroes"))
         for file in self.files:
-            found[str(file)] = tuple(sorted(flags & os.O_ACCMODE for flags in open_flags(self._pid, file)))
+            found[str(file)] = tuple(sorted(flags & os.O_ACCMODE for flags in open_flags(self._process, file)))
         return found
 
 
-def started_with(pid: int) -> list[Definition]:
-    """The definitions on the command line of process `pid`. Raises OSError when it is gone."""
-    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+def started_with(process: Path) -> list[Definition]:
+    """The definitions on the command line of a process, by its folder below a /proc. Raises OSError when it is gone."""
+    words = (process / "cmdline").read_bytes().split(b"\0")
     return definitions_among([os.fsdecode(word) for word in words])
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,10 +34,10 @@ Query = Callable[[str], Any]
 
 @dataclass(frozen=True, slots=True)
 class Qemu:
-    """The QEMU of a guest: `pid` as this process sees it, `query` asks its monitor."""
+    """The QEMU of a guest: `process` is its folder below a /proc, `query` asks its monitor."""
 
     guest: str
-    pid: int
+    process: Path
     query: Query
 
     def prove(self, mode: CacheMode, chain: Sequence[Path]) -> list[CacheProof]:
@@ -103,7 +104,7 @@ class Qemu:
         self, mode: CacheMode, file: Path, node: CacheFlags | None, write_cache: tuple[bool | None, bool] | None
     ) -> CacheProof:
         """`write_cache` is the device's (found, expected); None for a backing file, which has no device."""
-        opened = direct_flags(self.pid, file)
+        opened = direct_flags(self.process, file)
         expected = CACHE_FLAGS[mode]
         found = node or CacheFlags(writeback=False, direct=False, no_flush=False)
         agrees = (
@@ -133,23 +134,31 @@ def _words(mode: CacheMode, backing: bool) -> str:
     return f"{mode}: " + " ".join(f"{name}={'yes' if on else 'no'}" for name, on in said.items())
 
 
-def direct_flags(pid: int, file: Path) -> list[bool]:
-    """O_DIRECT of every descriptor by which process `pid` holds `file` open; empty where it holds none."""
-    return [bool(flags & os.O_DIRECT) for flags in open_flags(pid, file)]
+def direct_flags(process: Path, file: Path) -> list[bool]:
+    """O_DIRECT of every descriptor by which a process holds `file` open; empty where it holds none."""
+    return [bool(flags & os.O_DIRECT) for flags in open_flags(process, file)]
 
 
-def open_flags(pid: int, file: Path) -> list[int]:
-    """The flags of open(2) of every descriptor by which process `pid` holds `file` open; empty where it holds none."""
-    wanted = file.stat()
+def open_flags(process: Path, file: Path) -> list[int]:
+    """The flags of open(2) of every descriptor by which a process holds `file` open; empty where it holds none.
+
+    `process` is its folder below a /proc.
+    """
+    wanted = _identity(file.stat())
     flags = []
-    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+    for descriptor in (process / "fd").iterdir():
         try:
             opened = descriptor.stat()
         except FileNotFoundError:
             continue
-        if (opened.st_dev, opened.st_ino) == (wanted.st_dev, wanted.st_ino):
-            flags.append(_flags_in(Path(f"/proc/{pid}/fdinfo/{descriptor.name}").read_text()))
+        if _identity(opened) == wanted:
+            flags.append(_flags_in((process / "fdinfo" / descriptor.name).read_text()))
     return flags
+
+
+def _identity(found: os.stat_result) -> tuple[int, ...]:
+    """A file by its inode, a block device by its number: libvirt may give QEMU a /dev of its own, with other nodes."""
+    return (found.st_rdev,) if stat.S_ISBLK(found.st_mode) else (found.st_dev, found.st_ino)
 
 
 def _flags_in(fdinfo: str) -> int:

@@ -16,8 +16,8 @@ from vmlab.hypervisor.disks.block_nodes import BlockNodes, Definition, Monitor, 
 from vmlab.hypervisor.disks.cache_switch import GuestDisks
 from vmlab.hypervisor.disks.data_disks import DataDisks
 from vmlab.hypervisor.libvirt.calls import call
+from vmlab.hypervisor.libvirt.domain_places import Places
 from vmlab.hypervisor.libvirt.domain_xml import data_disk_xml
-from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot
 from vmlab.hypervisor.libvirt.qmp import qmp
 from vmlab.model.cache import CACHE_FLAGS
 from vmlab.model.errors import HypervisorError
@@ -25,6 +25,8 @@ from vmlab.model.results import CacheProof, Drained
 from vmlab.model.run import CacheMode
 
 _ASK = 10.0
+_LOOK = 60.0
+"""libvirt may query QEMU again for a description of how it would start, which takes seconds on a slow host."""
 LATENCY_SECONDS = 5.0
 """For one question about a guest's latency; it is asked again after ten."""
 T = TypeVar("T")
@@ -35,12 +37,12 @@ class RunningDisks:
 
     def __init__(
         self,
-        root: LibvirtRoot,
+        places: Places,
         data_disks: DataDisks,
         lookup: Callable[[str], Any],
         chain_of: Callable[[str], Sequence[Path]],
     ) -> None:
-        self._root = root
+        self._places = places
         self._data_disks = data_disks
         self._lookup = lookup
         self._chain_of = chain_of
@@ -55,7 +57,8 @@ class RunningDisks:
     def _prove(self, spec: DomainSpec) -> list[CacheProof]:
         domain = self._lookup(spec.name)
         try:
-            qemu = cache_proof.Qemu(spec.guest, self._root.pid_of(domain.name()), lambda name: qmp(domain, name))
+            process = self._process_of(domain)
+            qemu = cache_proof.Qemu(spec.guest, process, lambda name: qmp(domain, name))
             proofs = qemu.prove(spec.resources.cache, self._chain_of(spec.name))
             data = self._data_disks.of(spec.name)
             return proofs if data is None else [*proofs, *qemu.prove_data(spec.resources.data_mode, data)]
@@ -76,7 +79,7 @@ class RunningDisks:
     ) -> dict[str, float]:
         """Switch all disks of the guests to `mode`; see `cache_switch.switch`. `describe` gives a domain's XML."""
         guests = [
-            await call(f"{spec.name}: looking at its disks", _ASK, self._guest_disks, spec, describe) for spec in specs
+            await call(f"{spec.name}: looking at its disks", _LOOK, self._guest_disks, spec, describe) for spec in specs
         ]
         return await cache_switch.switch(guests, direct=CACHE_FLAGS[mode].direct)
 
@@ -95,13 +98,16 @@ class RunningDisks:
     def _guest_disks(self, spec: DomainSpec, describe: Callable[[DomainSpec], str]) -> GuestDisks:
         domain = self._lookup(spec.name)
         try:
-            pid = self._root.pid_of(domain.name())
+            process = self._process_of(domain)
             plugged = partial(self._plugged, domain, spec, describe)
-            return GuestDisks(spec.name, BlockNodes(pid, partial(qmp, domain), plugged))
+            return GuestDisks(spec.name, BlockNodes(process, partial(qmp, domain), plugged))
         except (OSError, KeyError, ValueError) as error:
             raise HypervisorError(f"{spec.name}: cannot look into its QEMU: {error}") from error
         except HypervisorError as error:
             raise HypervisorError(f"{spec.name}: {error}") from error
+
+    def _process_of(self, domain: Any) -> Path:
+        return self._places.proc / str(self._places.pid_of(domain.name()))
 
     def _plugged(self, domain: Any, spec: DomainSpec, describe: Callable[[DomainSpec], str]) -> list[Definition]:
         """How libvirt would define the guest's nodes if it began with its data disk."""

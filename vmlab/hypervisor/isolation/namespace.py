@@ -104,14 +104,18 @@ def in_fresh_network(function: Callable[[], T]) -> T:
         return thread.submit(inside).result()
 
 
-def run_isolated(argv: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> int:
+def run_isolated(
+    argv: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = (), own_network: bool = True
+) -> int:
     """Run `argv` isolated and return its exit status (128 + signal when killed); blocks until then.
 
-    For a launcher process of a single thread that does nothing else: it can start no other process or thread
-    afterwards. SIGTERM and SIGINT go on to the runner; SIGHUP is ignored, so that a dropped terminal ends nothing.
-    The runner begins with the caller's signal mask: what the caller blocks waits until the runner is ready for it. It
-    finds the pids that the host sees in its environment, see `host_pids`. File descriptors beside 0, 1, 2 and
-    `pass_fds` are closed. Raises HypervisorUnavailable where namespaces are not allowed.
+    Without a network of its own it stays in the host's, and `require_isolation` refuses there what would need one.
+
+    For a launcher process of a single thread that does nothing else meanwhile. SIGTERM and SIGINT go on to the runner;
+    SIGHUP is ignored, so that a dropped terminal ends nothing. The runner begins with the caller's signal mask: what
+    the caller blocks waits until the runner is ready for it. It finds the pids that the host sees in its environment,
+    see `host_pids`. File descriptors beside 0, 1, 2 and `pass_fds` are closed. Raises HypervisorUnavailable where
+    namespaces are not allowed.
     """
     environment = {
         **env,
@@ -134,7 +138,7 @@ def run_isolated(argv: Sequence[str], *, env: Mapping[str, str], pass_fds: Seque
     if init == 0:
         for end in (kept, refused):
             os.close(end)
-        _become_init(argv, environment, pass_fds, alive, refusal, before)
+        _become_init(argv, environment, pass_fds, alive, refusal, before, own_network=own_network)
     for end in (alive, refusal):
         os.close(end)
     try:
@@ -143,6 +147,8 @@ def run_isolated(argv: Sequence[str], *, env: Mapping[str, str], pass_fds: Seque
         status = attend(init)
     finally:
         os.close(kept)
+        # Clearing up may take threads, which the kernel refuses while children go to another namespace.
+        kernel.keep_children_here()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if said:
         raise _no_namespaces(said)
@@ -153,13 +159,13 @@ def _no_namespaces(why: str) -> HypervisorUnavailable:
     return HypervisorUnavailable(f"the lab cannot have namespaces of its own: {why}", remedy="run it as root")
 
 
-def _leave_the_host(refusal: int) -> None:
-    """New network and mounts for this process; what is mounted from now on is not visible outside.
+def _leave_the_host(refusal: int, *, own_network: bool) -> None:
+    """New mounts, and a new network, for this process; what is mounted from now on is not visible outside.
 
     Why that is not allowed is written to `refusal`, which is closed in any case.
     """
     try:
-        kernel.unshare(kernel.CLONE_NEWNET | kernel.CLONE_NEWNS)
+        kernel.unshare(kernel.CLONE_NEWNS | (kernel.CLONE_NEWNET if own_network else 0))
         kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     except OSError as error:
         os.write(refusal, str(error.strerror).encode())
@@ -175,12 +181,14 @@ def _become_init(
     alive: int,
     refusal: int,
     mask: Iterable[int],
+    *,
+    own_network: bool,
 ) -> NoReturn:
     """What the child does. `alive` reads end-of-file when the launcher is gone; for `refusal` see `_leave_the_host`."""
     status = _CANNOT_EXECUTE
     try:
         kernel.die_with_parent()
-        _leave_the_host(refusal)
+        _leave_the_host(refusal, own_network=own_network)
         # A launcher that died before the line above caused no signal, but then its end of the pipe is closed.
         if not select.select([alive], [], [], 0)[0]:
             os.setsid()

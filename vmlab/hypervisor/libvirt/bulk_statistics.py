@@ -24,10 +24,14 @@ Figures = dict[str, dict[str, int]]
 
 
 class DomainStatistics:
-    """Asks `connection`, which gives libvirt's connection; `short` turns a domain's name into its guest's."""
+    """Asks `all_stats`, which takes what is wanted and libvirt's flags and gives the figures of each of the lab's
+    domains; `short` turns a domain's name into its guest's.
+    """
 
-    def __init__(self, connection: Callable[[], Any], short: Callable[[str], str]) -> None:
-        self._connection = connection
+    def __init__(
+        self, all_stats: Callable[[int, int], list[tuple[Any, dict[str, Any]]]], short: Callable[[str], str]
+    ) -> None:
+        self._all_stats = all_stats
         self._short = short
         self._asking: asyncio.Future[Figures] | None = None
 
@@ -72,8 +76,7 @@ class DomainStatistics:
 
     def _bulk(self, which: int) -> Figures:
         flags = libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
-        found = self._connection().getAllDomainStats(which, flags)
-        return {self._short(domain.name()): _numbers(stats) for domain, stats in found}
+        return {self._short(domain.name()): _numbers(stats) for domain, stats in self._all_stats(which, flags)}
 
 
 def _numbers(stats: dict[str, Any]) -> dict[str, int]:

@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 
 from vmlab.hypervisor.contract import CAUSE_SECONDS
 from vmlab.hypervisor.isolation.children import Change, Children
+from vmlab.hypervisor.libvirt.domain_places import Places
 from vmlab.hypervisor.libvirt.events import DomainEvents
-from vmlab.hypervisor.libvirt.libvirt_root import LibvirtRoot
 from vmlab.hypervisor.libvirt.losses import Losses
 from vmlab.model.errors import GuestLost
 from vmlab.model.visible import visible_line
@@ -57,15 +57,15 @@ def last_line(console: Path) -> str:
 
 
 class DomainWatch:
-    """For one event loop, and its thread alone. `root` gives each domain's process and the last line of its log,
+    """For one event loop, and its thread alone. `places` gives each domain's process and the last line of its log,
     `console_of` the log of the serial console of a guest by its name. `why_killed` says why the kernel has killed a
     process of the lab since it was asked last; empty where it has killed none.
     """
 
     def __init__(
-        self, root: LibvirtRoot, console_of: Callable[[str], Path], why_killed: Callable[[], str] = lambda: ""
+        self, places: Places, console_of: Callable[[str], Path], why_killed: Callable[[], str] = lambda: ""
     ) -> None:
-        self._root = root
+        self._places = places
         self._console_of = console_of
         self._why_killed = why_killed
         self._children = Children(self._on_child)
@@ -88,9 +88,9 @@ class DomainWatch:
     def pid_of(self, name: str, domain: Any) -> int:
         """The process of a domain that was started just now. Raises GuestLost where it has ended already."""
         try:
-            return self._root.pid_of(domain.name())
+            return self._places.pid_of(domain.name())
         except OSError as error:
-            words = self._root.last_words_of(domain.name())
+            words = self._places.last_words_of(domain.name())
             raise GuestLost(name, f"its QEMU died at its start: {words or 'it said nothing'}") from error
 
     def watch(self, name: str, domain: Any, pid: int) -> None:
@@ -100,12 +100,17 @@ class DomainWatch:
         guest = self._guests[name] = _Guest(domain.name(), uuid, pid)
         if uuid in self._early:
             self._on_disk_error(uuid, self._early.pop(uuid))
-        try:
-            guest.pidfd = os.pidfd_open(pid)
-        except ProcessLookupError:
+        if not self._attend(name, guest):
             self._find_cause(name)
-            return
+
+    def _attend(self, name: str, guest: _Guest) -> bool:
+        """Hear of the end of the guest's process from now on; False where it has ended."""
+        try:
+            guest.pidfd = os.pidfd_open(guest.pid)
+        except ProcessLookupError:
+            return False
         asyncio.get_running_loop().add_reader(guest.pidfd, self._find_cause, name)
+        return True
 
     def leave(self, name: str) -> None:
         """Stop watching guest `name`: the lab ends it, or it has ended."""
@@ -174,9 +179,8 @@ class DomainWatch:
     def _report_loss(self, name: str) -> None:
         guest = self._guests[name]
         ending = self._ended.get(guest.pid)
-        words = self._root.last_words_of(guest.domain)
-        # After a guest switches itself off, QEMU waits until libvirt in this process ends it.
-        ended_here = f" from pid {os.getpid()} " in words
+        words = self._places.last_words_of(guest.domain)
+        ended_here = self._is_of_libvirt(words)
         known = [
             "its QEMU died" if ending is None else f"its QEMU died: {ending.ending()}",
             guest.reason if ended_here else words or guest.reason,
@@ -188,6 +192,13 @@ class DomainWatch:
             known.append(f"its console's last line: {visible_line(last)}")
         crashed = ending is not None and ending.killed_by is not None and ending.killed_by not in _ORDERED
         self._losses.report(name, ", ".join(part for part in known if part), crashed=crashed)
+
+    def _is_of_libvirt(self, words: str) -> bool:
+        """Whether QEMU's last words are that libvirt, in this process, ends it, as after the guest switched itself off.
+
+        QEMU waits for that.
+        """
+        return f" from pid {os.getpid()} " in words
 
     def _close(self, guest: _Guest) -> None:
         if guest.pidfd is not None:

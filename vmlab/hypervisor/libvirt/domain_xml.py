@@ -8,12 +8,9 @@ from pathlib import Path
 from lxml import etree
 
 from vmlab.hypervisor.contract import BootImage, DomainSpec, PoolImage
-from vmlab.model.names import BRIDGE, DATA_SERIAL, FAR_BRIDGE, HELPER_CHANNEL, routed_bridge_of
+from vmlab.model.names import BRIDGE, DATA_SERIAL, FAR_BRIDGE, HELPER_CHANNEL, LAB_NAMESPACE, routed_bridge_of
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.model.scenarios.guest import Boot
-
-NAMESPACE = "urn:vmlab:lab:1"
-"""The XML namespace of the lab's mark in a domain's metadata; no address."""
 
 AGENT_CHANNEL = "org.qemu.guest_agent.0"
 
@@ -47,14 +44,25 @@ class Platform:
 class DomainFiles:
     """The guest's own files: its qcow2 overlay, the log of its serial console, the sockets of its agent and helper.
 
-    `frozen` is the saved guest's qcow2 disk, which a restored guest has between its overlay and the image.
+    `frozen` is the saved guest's qcow2 disk, which a restored guest has between its overlay and the image. Without a
+    path for a socket, libvirt chooses one.
     """
 
     overlay: Path
     console: Path
-    agent: Path
-    helper: Path
+    agent: Path | None
+    helper: Path | None
     frozen: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OnHost:
+    """What a guest has besides in the host's own libvirt: the name of libvirt's `network`, and the models of security
+    drivers that are to leave its QEMU alone.
+    """
+
+    network: str
+    unconfined: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +85,12 @@ def domain_xml(
     files: DomainFiles,
     platform: Platform,
     partition: str | None = None,
+    on_host: OnHost | None = None,
 ) -> str:
     """The whole domain. The same layout for every guest, with a spare port for a NIC that is plugged in later.
 
     A restored guest waits for its state, and gets its NIC afterwards. Its cgroups are in `partition`, or in
-    libvirt's own.
+    libvirt's own. `on_host` is for the host's own libvirt.
     """
     kvm = platform.accelerator == "kvm"
     extra = None if files.frozen is None else {"qemu": _QEMU_NAMESPACE}
@@ -101,7 +110,9 @@ def domain_xml(
     _child(domain, "clock", offset="utc")
     for event in ("on_poweroff", "on_reboot", "on_crash"):
         _text(domain, event, "destroy")
-    _devices(_child(domain, "devices"), spec, image, files, platform)
+    _devices(_child(domain, "devices"), spec, image, files, platform, on_host)
+    if on_host is not None:
+        _security(domain, on_host)
     if files.frozen is not None:
         options = etree.SubElement(domain, f"{{{_QEMU_NAMESPACE}}}commandline")
         for word in ("-incoming", "defer"):
@@ -130,10 +141,20 @@ def _text(parent: etree._Element, tag: str, text: str, **attributes: str) -> Non
 
 
 def _mark(domain: etree._Element, spec: DomainSpec, lab: str) -> None:
-    mark = etree.SubElement(_child(domain, "metadata"), f"{{{NAMESPACE}}}lab", nsmap={"vmlab": NAMESPACE})
-    mark.set("id", lab)
-    mark.set("guest", spec.guest)
-    mark.set("tile", str(spec.tile))
+    put_mark(domain, id=lab, guest=spec.guest, tile=str(spec.tile))
+
+
+def put_mark(element: etree._Element, **said: str) -> None:
+    """Give a domain or a network the lab's mark, with `said` for its attributes; ``id`` is the lab's."""
+    mark = etree.SubElement(_child(element, "metadata"), f"{{{LAB_NAMESPACE}}}lab", nsmap={"vmlab": LAB_NAMESPACE})
+    for name, value in said.items():
+        mark.set(name, value)
+
+
+def marked_for(text: str) -> str | None:
+    """The lab that the XML of a domain or a network is marked for; None without a mark."""
+    mark = etree.fromstring(text).find(f"metadata/{{{LAB_NAMESPACE}}}lab")
+    return None if mark is None else mark.get("id")
 
 
 def _boot(domain: etree._Element, mode: Boot, image: BootImage, platform: Platform) -> None:
@@ -159,7 +180,12 @@ def _cpu(domain: etree._Element, kvm: bool) -> None:
 
 
 def _devices(
-    devices: etree._Element, spec: DomainSpec, image: BootImage, files: DomainFiles, platform: Platform
+    devices: etree._Element,
+    spec: DomainSpec,
+    image: BootImage,
+    files: DomainFiles,
+    platform: Platform,
+    on_host: OnHost | None,
 ) -> None:
     _text(devices, "emulator", platform.emulator)
     _disk(devices, spec, image, files)
@@ -168,7 +194,7 @@ def _devices(
     for _ in range(_DEVICES_ON_PORTS + _HOT_PLUG_PORTS):
         _child(devices, "controller", type="pci", model="pcie-root-port")
     if spec.network and files.frozen is None:
-        devices.append(_nic(spec))
+        devices.append(_nic(spec, on_host))
     serial = _child(devices, "serial", type="file")
     _child(serial, "source", path=str(files.console))
     _child(serial, "target", port="0")
@@ -179,23 +205,33 @@ def _devices(
     _text(entropy, "backend", "/dev/urandom", model="random")
 
 
-def _channel(devices: etree._Element, name: str, socket: Path) -> None:
+def _security(domain: etree._Element, on_host: OnHost) -> None:
+    """QEMU as root without capabilities, as in a lab's own libvirt: the files keep their owners, and stay in place."""
+    dac = _child(domain, "seclabel", type="static", model="dac", relabel="no")
+    _text(dac, "label", "+0:+0")
+    for model in on_host.unconfined:
+        _child(domain, "seclabel", type="none", model=model)
+
+
+def _channel(devices: etree._Element, name: str, socket: Path | None) -> None:
     channel = _child(devices, "channel", type="unix")
-    # libvirt's own choice of path is so long that a run's id would push it over the 108 bytes of a socket's address.
-    _child(channel, "source", mode="bind", path=str(socket))
+    if socket is not None:
+        # An embedded libvirt's own choice is so long that a run's id would push it over the 108 bytes of an address.
+        _child(channel, "source", mode="bind", path=str(socket))
     _child(channel, "target", type="virtio", name=name)
 
 
-def nic_xml(spec: DomainSpec) -> str:
+def nic_xml(spec: DomainSpec, on_host: OnHost | None = None) -> str:
     """The guest's network card alone, to be plugged in."""
-    return etree.tostring(_nic(spec), encoding="unicode")
+    return etree.tostring(_nic(spec, on_host), encoding="unicode")
 
 
-def _nic(spec: DomainSpec) -> etree._Element:
-    nic = etree.Element("interface", type="bridge")
+def _nic(spec: DomainSpec, on_host: OnHost | None) -> etree._Element:
+    nic = etree.Element("interface", type="bridge" if on_host is None else "network")
     _child(nic, "mac", address=spec.mac)
     bridges = {"plain": BRIDGE, "vxlan": FAR_BRIDGE, "nat": routed_bridge_of(spec.mac)}
-    _child(nic, "source", bridge=bridges[spec.resources.network])
+    source = {"bridge": bridges[spec.resources.network]} if on_host is None else {"network": on_host.network}
+    _child(nic, "source", **source)
     _child(nic, "model", type="virtio")
     # Its option ROM would only cost time: guests boot from a kernel that is handed over.
     _child(nic, "rom", enabled="no")

@@ -7,6 +7,7 @@ first connection is opened, so it is started once and never stopped.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import threading
@@ -19,6 +20,7 @@ _LOG = logging.getLogger(__name__)
 _ENDED_BY = {
     libvirt.VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN: "the guest shut down or restarted by itself",
     libvirt.VIR_DOMAIN_EVENT_STOPPED_CRASHED: "the guest crashed",
+    libvirt.VIR_DOMAIN_EVENT_STOPPED_DESTROYED: "libvirt was asked to end it",
 }
 _DISK_FULL = "the host's disk is full"
 
@@ -44,6 +46,12 @@ def _pump() -> None:
 def _keep_off_stderr(_context: Any, error: tuple[Any, ...]) -> None:
     """libvirt writes errors to stderr unless there is a handler; every one is raised as an exception too."""
     _LOG.debug("libvirt: %s", error[2])
+
+
+def load_schema(connection: Any) -> None:
+    """Have libxml2 set up its types of values: if several starts use them first at the same time, some fail."""
+    with contextlib.suppress(libvirt.libvirtError):
+        connection.createXML("<domain/>", libvirt.VIR_DOMAIN_START_VALIDATE)
 
 
 class DomainEvents:

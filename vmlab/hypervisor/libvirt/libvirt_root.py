@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from vmlab.hypervisor.libvirt.accounts import provide_accounts
+from vmlab.hypervisor.libvirt.domain_places import last_words_in
 from vmlab.hypervisor.libvirt.private_run import provide_run
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.system.marks import mark
@@ -40,6 +41,11 @@ class LibvirtRoot:
         self.folder = folder
 
     @property
+    def proc(self) -> Path:
+        """The /proc of the lab's PID namespace, in which its QEMUs are."""
+        return Path("/proc")
+
+    @property
     def uri(self) -> str:
         """The URI to open."""
         return f"qemu:///embed?root={self.folder}"
@@ -58,10 +64,7 @@ class LibvirtRoot:
 
     def last_words_of(self, domain: str) -> str:
         """The last line that a domain's QEMU wrote to its log; the empty string where there is none."""
-        log = self._log_of(domain)
-        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-        own = [line.partition("qemu-system-x86_64: ")[2] for line in lines if "qemu-system-x86_64: " in line]
-        return own[-1] if own else ""
+        return last_words_in(self._log_of(domain))
 
     def forget(self, domain: str) -> None:
         """Remove the log of a domain that is gone: libvirt appends to it at every start of that name."""

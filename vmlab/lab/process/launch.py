@@ -10,6 +10,7 @@ import resource
 import sys
 from dataclasses import replace
 
+from vmlab.hypervisor.hosts_libvirt.daemon import require_daemon
 from vmlab.lab.process.measuring_runs import claim
 from vmlab.lab.process.prepared import write_request
 from vmlab.lab.process.run_folder import RunFolder, RunRequest
@@ -39,6 +40,8 @@ def start_run(
     run that changes settings of the host.
     """
     _require_pools(plan)
+    if plan.on_hosts_libvirt:
+        require_daemon()
     if plan.hosts and held is None:
         raise RefusedError("the scenario varies hosts, and runs on a fleet", remedy="vmlab run SCENARIO --hosts HOSTS")
     if concurrent and plan.host_settings:

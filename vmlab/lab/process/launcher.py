@@ -118,12 +118,13 @@ def _added_images(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts) 
     return images
 
 
-def _run_runner(folder: RunFolder, locks: tuple[int, ...], launcher_parts: LauncherParts) -> None:
+def _run_runner(folder: RunFolder, plan: Plan, locks: tuple[int, ...], launcher_parts: LauncherParts) -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     place = measuring_place()
     try:
         argv = [sys.executable, "-m", RUNNER, folder.id, str(folder.path), str(place)]
-        launcher_parts.isolated(argv, env=environment, pass_fds=(*locks, place))
+        fds, own_network = (*locks, place), not plan.on_hosts_libvirt
+        launcher_parts.isolated(argv, env=environment, pass_fds=fds, own_network=own_network)
     finally:
         os.close(place)
 
@@ -157,7 +158,7 @@ def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: Launche
                     require_whole(image)
                     for one in own_images:
                         added.require_whole(one)
-                _run_runner(folder, (lock, measuring, second), launcher_parts)
+                _run_runner(folder, plan, (lock, measuring, second), launcher_parts)
         last = verdict(folder, _swept(folder, launcher_parts), _died(folder))
     except (RunInterrupted, Stopped) as error:
         last = _cleared(folder, launcher_parts, Outcome.ABORTED, error.exit_code, "stopped before any guest")

@@ -1,4 +1,4 @@
-"""Addresses of a cell's guests, inside the lab's namespace only.
+"""Addresses of a cell's guests, on the lab's own network only.
 
 The same guest of the same tile has the same address and MAC in every cell, so that both sides of a comparison agree.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from ipaddress import IPv4Network
 
-from vmlab.model.names import elastic_address, guest_address, guest_mac
+from vmlab.model.names import NETWORK, elastic_address, guest_address, guest_mac
 from vmlab.plan.terms import GuestPlan
 
 
@@ -21,9 +22,9 @@ def _positions(guests: Iterable[GuestPlan]) -> dict[str, tuple[int, int]]:
     return positions
 
 
-def addresses(guests: Iterable[GuestPlan]) -> dict[str, str]:
-    """IPv4 address by guest key."""
-    return {key: guest_address(*place) for key, place in _positions(guests).items()}
+def addresses(guests: Iterable[GuestPlan], network: IPv4Network = NETWORK) -> dict[str, str]:
+    """IPv4 address in `network` by guest key."""
+    return {key: guest_address(*place, network) for key, place in _positions(guests).items()}
 
 
 def elastic_addresses(guests: Iterable[GuestPlan]) -> dict[str, str]:

@@ -25,7 +25,6 @@ from vmlab.lab.provision.added_guests import AddedGuests
 from vmlab.lab.provision.addresses import addresses, elastic_addresses, macs
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all
-from vmlab.model.names import PREFIX
 from vmlab.model.results import CacheProof, Drained
 from vmlab.model.run import CacheMode
 from vmlab.plan.terms import CellPlan, GuestPlan
@@ -92,7 +91,7 @@ class GuestSet:
     def _take(self, guests: Sequence[GuestPlan]) -> list[DomainSpec]:
         """Give guests of new tiles their keys and addresses, which depend on their own tile alone."""
         self._keys.add(guest.key for guest in guests)
-        self._addresses |= addresses(guests)
+        self._addresses |= addresses(guests, self._hypervisor.network.addresses)
         self._elastic |= elastic_addresses(guests)
         cards = macs(guests)
         specs = [self._spec(guest, cards[guest.key]) for guest in guests]
@@ -221,7 +220,7 @@ class GuestSet:
         return Identity(
             hostname=guest.key,
             address=self._addresses[guest.key],
-            prefix=PREFIX,
+            prefix=self._hypervisor.network.addresses.prefixlen,
             host_key=self._keys.host_private(guest.key),
             authorized_key=self._keys.authorized_line(),
             hosts=self._hosts(),

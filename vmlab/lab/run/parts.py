@@ -44,11 +44,15 @@ from vmlab.telemetry.standstill import StandstillWatch
 from vmlab.workloads.contract import Shell
 
 
-def embedded(
-    folder: RunFolder, image: BootImage, notice: Callable[[str], None], ordered: OrderedHost | None
+def hypervisor_of(
+    folder: RunFolder, plan: Plan, image: BootImage, notice: Callable[[str], None], ordered: OrderedHost | None
 ) -> Hypervisor:
-    """libvirt's QEMU driver inside the runner."""
+    """libvirt's QEMU driver inside the runner, or the host's own libvirt."""
     journal, kernel = Journal(folder.journal), image.kernel
+    if plan.on_hosts_libvirt:
+        from vmlab.hypervisor.hosts_hypervisor import HostsHypervisor
+
+        return HostsHypervisor(folder.disks, folder.id, notice, kernel=kernel, journal=journal)
     return EmbeddedHypervisor(
         folder.runtime, folder.disks, folder.id, notice, kernel=kernel, journal=journal, ordered=ordered
     )
@@ -131,7 +135,9 @@ traced_recording = partial(HostRecording, speed=True)
 class RunnerParts:
     """The parts that the runner uses; tests may replace them."""
 
-    hypervisor: Callable[[RunFolder, BootImage, Callable[[str], None], OrderedHost | None], Hypervisor] = embedded
+    hypervisor: Callable[[RunFolder, Plan, BootImage, Callable[[str], None], OrderedHost | None], Hypervisor] = (
+        hypervisor_of
+    )
     ordered_host: Callable[[RunFolder, Plan], OrderedHost | None] = ordered_host
     connect: Connect = SshShell.connect
     log_in: LogIn = SshShell.log_in

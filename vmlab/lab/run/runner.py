@@ -348,7 +348,7 @@ async def run_in(folder: RunFolder, place: int, parts: RunnerParts = REAL) -> No
 async def _ran(folder: RunFolder, place: int, parts: RunnerParts, outbox: Outbox) -> Verdict:
     prepared = read_prepared(folder)
     ordered = parts.ordered_host(folder, prepared.plan)
-    hypervisor = parts.hypervisor(folder, prepared.image, _notices(outbox), ordered)
+    hypervisor = parts.hypervisor(folder, prepared.plan, prepared.image, _notices(outbox), ordered)
     others = partial(others_measuring, place, folder.id)
     runner = Runner(folder, prepared, outbox, hypervisor, parts, ordered, others)
     loop = asyncio.get_running_loop()

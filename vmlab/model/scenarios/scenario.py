@@ -7,7 +7,7 @@ the file itself, such as the parameters of a kind of workload, is checked by the
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -22,6 +22,8 @@ from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import Bytes, Seconds, number_or_percent
 
+HypervisorKind = Literal["embedded", "qemu:///system"]
+HYPERVISORS: tuple[HypervisorKind, ...] = get_args(HypervisorKind)
 SIZES = ("smoke", "demo", "full", "published")
 MOST_TILES = 64
 MOST_OF_EACH = 64
@@ -146,8 +148,8 @@ class Scenario(ScenarioPart):
     """The scenario's name, as ``vmlab ls`` shows it."""
     summary: str = ""
     """One sentence on what it shows."""
-    hypervisor: Literal["embedded"] = "embedded"
-    """Where guests run: ``embedded`` keeps libvirt inside the run."""
+    hypervisor: HypervisorKind = "embedded"
+    """Where guests run: ``embedded`` keeps libvirt inside the run, ``qemu:///system`` is the host's own libvirt."""
     guests: Annotated[dict[Name, Guest], Field(max_length=MOST_OF_EACH)] = Field(default_factory=dict)
     """The guests of one tile, by name."""
     workloads: Annotated[dict[Name, WorkloadEntry], Field(min_length=1, max_length=MOST_OF_EACH)]

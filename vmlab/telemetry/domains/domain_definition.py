@@ -5,6 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from vmlab.model.domain import UNKNOWN, Domain, DomainDisk
+from vmlab.model.names import LAB_NAMESPACE
 
 _UNITS = {"b": 1, "bytes": 1, "KiB": 1 << 10, "k": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SOURCES = ("file", "dev", "name", "volume", "path")
@@ -26,6 +27,14 @@ def domain_of_xml(text: str) -> Domain:
         accelerator={"kvm": "kvm", "qemu": "tcg"}.get(root.get("type", ""), UNKNOWN),
         disks=tuple(disk for one in root.iterfind("devices/disk") if (disk := _disk(one)) is not None),
     )
+
+
+def is_of_a_lab(text: str) -> bool:
+    """Whether the XML carries a lab's mark. Raises ValueError for what is no XML."""
+    try:
+        return ElementTree.fromstring(text).find(f"metadata/{{{LAB_NAMESPACE}}}lab") is not None
+    except ElementTree.ParseError as error:
+        raise ValueError(f"libvirt's XML of a domain cannot be read: {error}") from error
 
 
 def _disk(disk: ElementTree.Element) -> DomainDisk | None:

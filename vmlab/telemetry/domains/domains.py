@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from vmlab.model.domain import Domain
-from vmlab.telemetry.domains.domain_definition import domain_of_xml
+from vmlab.telemetry.domains.domain_definition import domain_of_xml, is_of_a_lab
 from vmlab.telemetry.domains.domain_rates import (
     METRICS,
     OF_DISK,
@@ -44,6 +44,11 @@ class XmlKeeper:
         self._known: dict[str, tuple[object, Domain]] = {}
         self._asking: set[str] = set()
         self._failed: dict[str, object] = {}
+        self._labs: set[str] = set()
+
+    def is_of_a_lab(self, uuid: str) -> bool:
+        """Whether the domain is a lab's in the host's own libvirt, as far as its XML was read."""
+        return uuid in self._labs
 
     def of(self, stats: DomainStats) -> Domain | None:
         """What is known now; asks where it is nothing, or of another set of disks."""
@@ -59,6 +64,7 @@ class XmlKeeper:
         """Forget those that do not run: one that is started again may be another."""
         self._known = {uuid: known for uuid, known in self._known.items() if uuid in running}
         self._failed = {uuid: mark for uuid, mark in self._failed.items() if uuid in running}
+        self._labs.intersection_update(running)
 
     def _ask(self, stats: DomainStats, mark: object) -> None:
         if stats.uuid in self._asking or len(self._asking) >= _MOST_XML:
@@ -67,7 +73,10 @@ class XmlKeeper:
 
         def work() -> None:
             try:
-                self._known[stats.uuid] = mark, domain_of_xml(stats.read_xml())
+                text = stats.read_xml()
+                if is_of_a_lab(text):
+                    self._labs.add(stats.uuid)
+                self._known[stats.uuid] = mark, domain_of_xml(text)
             except Exception:  # noqa: BLE001 - the domain has ended, or its XML is strange: its process tells the rest
                 self._failed[stats.uuid] = mark
             self._asking.discard(stats.uuid)
@@ -175,20 +184,24 @@ class Domains:
         self._xml.keep({one.uuid for one in self._libvirt.stats})
         domains: dict[str, Domain] = {}
         values: dict[str, tuple[Values, dict[str, Values]]] = {}
+        labs = set()
         for stats in self._libvirt.stats:
             process = by_uuid.pop(stats.uuid, None)
+            if self._xml.of(stats) is not None and self._xml.is_of_a_lab(stats.uuid):
+                labs.add(stats.uuid)
+                continue
             domain = self._of_libvirt(stats, process, mono)
             domain = replace(domain, name=_free(domain.name, domain, domains))
             domains[domain.name], values[domain.name] = domain, self._values(stats.uuid, process, mono)
         told = {domain.pid for domain in domains.values()}
         for process in processes:
-            if process[0].pid not in told:
+            if process[0].pid not in told and process[0].domain.uuid not in labs:
                 domain = self._proved(process[0].domain, process[0], mono)
                 domain = replace(domain, name=_free(domain.name, domain, domains))
                 domains[domain.name], values[domain.name] = domain, self._values("", process, mono)
         self._before = {process.pid: (mono, counters) for process, counters in processes}
         self._made = {key: made for key, made in self._made.items() if made[1].pid in self._before}
-        return self._laid_out(domains, values)
+        return self._laid_out(domains, values, len(labs))
 
     def _ask(self, processes_seen: bool, mono: float) -> None:
         try:
@@ -225,11 +238,11 @@ class Domains:
         return [*process_rates(process[1], last, length), *own], disks
 
     def _laid_out(
-        self, domains: Mapping[str, Domain], values: Mapping[str, tuple[Values, dict[str, Values]]]
+        self, domains: Mapping[str, Domain], values: Mapping[str, tuple[Values, dict[str, Values]]], of_labs: int
     ) -> list[float]:
         order = sorted(domains)
         names = list(HOST_NAMES)
-        laid = [float(len(order)), float(self._processes.of_labs), float(self._libvirt.stuck)]
+        laid = [float(len(order)), float(self._processes.of_labs + of_labs), float(self._libvirt.stuck)]
         for name in order:
             own, disks = values[name]
             names += [f"{metric}[{name}]" for metric in METRICS]

@@ -1,0 +1,93 @@
+"""A lab on a real libvirtd that others use, in namespaces of its own: does what embedded does, and leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hypervisor.conftest import CHECKOUT
+
+pytestmark = [
+    pytest.mark.guests,
+    pytest.mark.timeout(1200),
+    pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root"),
+    pytest.mark.skipif(shutil.which("libvirtd") is None, reason="needs libvirtd, of Debian's libvirt-daemon"),
+    pytest.mark.skipif(shutil.which("iptables") is None, reason="libvirt needs iptables for an isolated network"),
+]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """On a disk, as O_DIRECT wants it, and not below a folder that the libvirtd's own namespace covers."""
+    made = Path(tempfile.mkdtemp(prefix="vl-", dir="/var/tmp"))
+    yield made
+    shutil.rmtree(made)
+
+
+def beside_libvirtd(folder: Path, victims: str, *words: str) -> list[dict[str, Any]]:
+    """The documents of `programs.beside_libvirtd`, one for each of `victims`."""
+    program = f"{sys.executable} -m tests.hypervisor.programs.beside_libvirtd {folder} {victims} {' '.join(words)}"
+    alone = ["unshare", "--mount", "--pid", "--net", "--fork", "--mount-proc", "--kill-child"]
+    done = subprocess.run(
+        [*alone, "bash", "-c", f"{program} & wait $!"],
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        timeout=1100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def require_untouched(document: dict[str, Any]) -> None:
+    """Nothing of the lab is left, and nothing of anybody else has gone."""
+    assert not any(document["new"].values()), document["new"]
+    assert not any(document["gone"].values()), document["gone"]
+    assert document["disks"] == []
+
+
+def test_guests_are_switched_frozen_restored_and_gone(folder: Path) -> None:
+    (document,) = beside_libvirtd(folder, "nobody", "bare", "close")
+    assert document["status"] == 0
+    first, second = document["said"]
+    assert first["facts"]["hypervisor"] == "qemu:///system"
+    assert first["refused"].startswith("bad-1: starting: ")
+    assert first["network"]["range"] == "198.18.128.0/17", "others have the first one"
+    assert first["host_pids"] == 2 and first["stats"] == ["db-1", "web-1"]
+    assert all(seconds > 0 for seconds in first["cpu"].values())
+    assert [proof["o_direct"] for proof in first["proofs"]] == [False] * 4
+    assert document["during"]["domains"] == ["test-db-1", "test-web-1"]
+    assert document["during"]["networks"] == [first["network"]["bridge"]]
+    assert len(document["during"]["processes"]) == 2, "two QEMUs, and no dnsmasq"
+    assert second["helpers"] == [True, True]
+    switched = second["switched"]
+    assert switched["before"] == [False, False, False, True], "below a block device nothing is cached"
+    assert switched["after"] == [True] * 4
+    assert switched["counted"] == ["data", "root"] and switched["merged"]["web-1"] > 0
+    assert second["frozen"] == {
+        "files": ["clone-1.qcow2", "disk.qcow2", "root.raw", "clone-2.qcow2", "disk.qcow2", "root.raw"],
+        "running": ["clone-1", "clone-2", "db-1", "web-1"],
+    }
+    assert "is not this lab's" in second["decoy"]
+    assert document["removed"] == [], "it has cleared up itself"
+    require_untouched(document)
+
+
+def test_whoever_is_killed_nothing_is_left_and_nobody_else_is_touched(folder: Path) -> None:
+    for document in beside_libvirtd(folder, "runner,init,launcher", "bare", "hang"):
+        assert document["status"] != 0
+        assert document["during"]["domains"] == ["test-db-1", "test-web-1"]
+        assert document["domains_ended_by_themselves"]
+        assert any(one.startswith("network vmlab-") for one in document["removed"])
+        require_untouched(document)

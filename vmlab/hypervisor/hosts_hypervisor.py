@@ -1,0 +1,183 @@
+"""The host's own libvirtd, where the lab's guests are beside those of others and seen by its tools."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import libvirt
+from lxml import etree
+
+from vmlab.hypervisor.contract import BootImage, DomainSpec, LabNetwork
+from vmlab.hypervisor.hosts_libvirt.daemon import require_daemon
+from vmlab.hypervisor.hosts_libvirt.hosts_places import HostsPlaces
+from vmlab.hypervisor.hosts_libvirt.isolated_network import make_network, name_of, serve
+from vmlab.hypervisor.hosts_libvirt.marked import UNDO_SECONDS, URI, is_marked
+from vmlab.hypervisor.hosts_libvirt.watch import HostsWatch
+from vmlab.hypervisor.journal import Journal, JournalEntry
+from vmlab.hypervisor.libvirt.calls import call
+from vmlab.hypervisor.libvirt.domain_xml import DomainFiles, OnHost, Platform, domain_name, domain_xml, nic_xml
+from vmlab.hypervisor.libvirt.events import DomainEvents, load_schema, start_event_loop
+from vmlab.hypervisor.libvirt_hypervisor import LibvirtHypervisor
+from vmlab.hypervisor.network.dhcp import require_dhcp
+from vmlab.model.errors import HypervisorError, HypervisorUnavailable
+from vmlab.model.names import HELPER_CHANNEL
+from vmlab.model.results import NetworkCounts
+
+_OPEN = 60.0
+_ASK = 10.0
+_CONFINING = ("apparmor", "selinux")
+_ROTATED = 3
+"""How many older parts of a console's log virtlogd keeps."""
+
+
+class _OfOthers(HypervisorError):
+    """A domain that does not carry the lab's mark."""
+
+
+class HostsHypervisor(LibvirtHypervisor):
+    """`contract.Hypervisor` by ``qemu:///system``; to be used in `namespace.run_isolated` with the host's network."""
+
+    _start_flags = LibvirtHypervisor._start_flags | libvirt.VIR_DOMAIN_START_AUTODESTROY
+
+    def __init__(
+        self,
+        disks: Path,
+        lab: str,
+        on_notice: Callable[[str], None] | None = None,
+        *,
+        kernel: Path | None = None,
+        journal: Journal | None = None,
+    ) -> None:
+        self._places_of_host = HostsPlaces()
+        self._watch = HostsWatch(self._places_of_host, self._console_of)
+        super().__init__(
+            self._places_of_host, disks, lab, on_notice, self._watch, kind=URI, kernel=kernel, journal=journal
+        )
+        self._network: LabNetwork | None = None
+        self._on_host = OnHost(name_of(lab))
+        self._domains: dict[str, Any] = {}
+        self._helpers: dict[str, Path] = {}
+        self._served: dict[str, str] = {}
+        self._begun: set[str] = set()
+
+    @property
+    def network(self) -> LabNetwork:
+        """libvirt's isolated network of this lab, whose bridge is on the host."""
+        if self._network is None:
+            raise HypervisorError("the lab has no network yet")
+        return self._network
+
+    async def open(self) -> None:
+        """Connect and have libvirt make the lab's network. Raises HypervisorUnavailable."""
+        try:
+            require_daemon()
+            events = self._watch.begin()
+            self._connection = await call("opening the host's libvirt", _OPEN, self._opened, events)
+            loop = asyncio.get_running_loop()
+            self._connection.registerCloseCallback(self._closed, loop)
+            self._network = await call("making the lab's network", _OPEN, make_network, self._connection, self._lab)
+        except HypervisorUnavailable:
+            raise
+        except (HypervisorError, OSError) as error:
+            raise HypervisorUnavailable(f"{URI}: {error}", remedy="vmlab doctor") from error
+
+    def _opened(self, events: DomainEvents) -> Any:
+        self.journal.add(JournalEntry("libvirt", self._lab))
+        start_event_loop()
+        connection = libvirt.open(URI)
+        events.register(connection)
+        load_schema(connection)
+        models = {
+            one.text or "" for one in etree.fromstring(connection.getCapabilities()).iterfind(".//secmodel/model")
+        }
+        self._on_host = OnHost(name_of(self._lab), tuple(model for model in _CONFINING if model in models))
+        return connection
+
+    def _closed(self, _connection: Any, _reason: int, loop: asyncio.AbstractEventLoop) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._watch.lose_all, "the connection with the host's libvirt was lost")
+
+    async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:
+        """Never asked: networks that are counted are refused by the plan."""
+        raise HypervisorError(f"{URI} has no tunnels and limits to count")
+
+    def helper_socket(self, name: str) -> Path | None:
+        """Where libvirt has put the channel of the guest's helper."""
+        return self._helpers.get(name)
+
+    def host_pids(self) -> list[int]:
+        """The QEMUs of all guests that run, as the host numbers them."""
+        return self._watch.host_pids()
+
+    async def _serve(self, addresses: Mapping[str, str]) -> None:
+        fresh = {mac: address for mac, address in addresses.items() if self._served.get(mac) != address}
+        if fresh:
+            require_dhcp()
+            await call("giving guests their addresses", _OPEN, self._serve_now, fresh)
+
+    def _serve_now(self, fresh: Mapping[str, str]) -> None:
+        network = self._connection.networkLookupByName(name_of(self._lab))
+        for mac, address in fresh.items():
+            serve(network, mac, address)
+            self._served[mac] = address
+
+    def _card(self, spec: DomainSpec) -> str:
+        return nic_xml(spec, self._on_host)
+
+    def _described(self, spec: DomainSpec, image: BootImage, files: DomainFiles, platform: Platform) -> str:
+        return domain_xml(spec, self._lab, image, files, platform, on_host=self._on_host)
+
+    def _about_to_start(self, name: str) -> None:
+        self._begun.add(name)
+        self.journal.add(JournalEntry("log", domain_name(self._lab, name)))
+        for file in self._rotated(name):
+            self.journal.add(JournalEntry("file", str(file)))
+
+    async def _started(self, spec: DomainSpec, domain: Any) -> None:
+        self._domains[spec.name] = domain
+        text = await call(f"{spec.name}: its description", _ASK, domain.XMLDesc, 0)
+        path = etree.fromstring(text).xpath(
+            "string(devices/channel[target/@name=$name]/source/@path)", name=HELPER_CHANNEL
+        )
+        if path:
+            self._helpers[spec.name] = Path(str(path))
+
+    def _all_stats(self, which: int, flags: int) -> list[tuple[Any, dict[str, Any]]]:
+        domains = list(self._domains.values())
+        found: list[tuple[Any, dict[str, Any]]] = []
+        if domains:
+            found = self._connection.domainListGetStats(domains, which, flags)
+        return found
+
+    def _lookup(self, name: str) -> Any:
+        """The domain of this name, where it carries the lab's mark: others may have one of the same name."""
+        domain = super()._lookup(name)
+        if not is_marked(domain, self._lab):
+            raise _OfOthers(f"{name}: the domain {domain.name()} is not this lab's")
+        return domain
+
+    def _stop(self, name: str) -> None:
+        self._domains.pop(name, None)
+        self._helpers.pop(name, None)
+        with contextlib.suppress(_OfOthers):
+            super()._stop(name)
+
+    def _forget(self, name: str) -> None:
+        if name not in self._begun:
+            # Somebody else's domain may have that name, and its log.
+            return
+        super()._forget(name)
+        self.journal.strike(JournalEntry("log", domain_name(self._lab, name)))
+        for file in self._rotated(name):
+            self._remove(file)
+
+    def _rotated(self, name: str) -> list[Path]:
+        console = self._console_of(name)
+        return [console.with_name(f"{console.name}.{part}") for part in range(_ROTATED)]
+
+    def _seconds_to_clear(self) -> float:
+        return UNDO_SECONDS
