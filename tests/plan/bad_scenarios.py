@@ -667,7 +667,7 @@ BAD = [
     added("reference without source", "reference: {values: []}", ":7:1: reference needs 'source'"),
     added(
         "hypervisor that does not work",
-        "hypervisor: qemu:///system",
-        ":7:13: hypervisor: must be 'embedded', not 'qemu:///system'",
+        "hypervisor: qemu:///session",
+        ":7:13: hypervisor: must be 'embedded' or 'qemu:///system', not 'qemu:///session'",
     ),
 ]
