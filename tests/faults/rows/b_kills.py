@@ -26,8 +26,10 @@ the machine is."""
 def _at(world: World, seed: int) -> float:
     """Wait for the moment that the seed gives; seconds from the start of the second cell."""
     began = world.wait_for("CellStarted", cell=STRUCK)["mono"]
-    span = world.wait_for("CellEnded", cell=1)["mono"] - world.wait_for("CellStarted", cell=1)["mono"]
-    moment = random.Random(seed).uniform(0.0, _PART * span)
+    first = world.wait_for("CellEnded", cell=1)
+    # Without the time in which its guest was frozen, as the second cell has none.
+    executed = first["mono"] - world.wait_for("PhaseStarted", cell=1, phase="execute")["mono"]
+    moment = random.Random(seed).uniform(0.0, _PART * (first["provision"]["seconds"] + executed))
     time.sleep(max(0.0, began + moment - time.monotonic()))
     return moment
 
