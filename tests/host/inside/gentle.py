@@ -98,10 +98,14 @@ def tile() -> None:
         require(all(proof["agrees"] for proof in proofs), f"cache {cell['axes']['cache']} is not proved: {proofs}")
 
 
-def selftest() -> None:
-    """Every trial works; without what runs need, all that is missing is named, and nothing is started."""
+def taken_away() -> None:
+    """Without what runs need, all that is missing is named, and nothing is started."""
     for name in (name for name, taken in TAKEN.items() if taken.needed):
         judge(name, completed(*TAKEN[name].argv(["vmlab", "selftest", "--json"])))
+
+
+def selftest() -> None:
+    """Every trial works."""
     document = json.loads(vmlab("selftest", "--concurrent", "--json"))
     tried = {one["name"]: f"{one['state']}: {one['detail']}" for one in document["trials"]}
     bad = [f"{name}: {said}" for name, said in tried.items() if not said.startswith(("works", "not here"))]
