@@ -280,10 +280,9 @@ class RunsScreen(ConsoleScreen):
 
     def reason(self, action: str) -> str:
         """What concerns a run needs one under the cursor."""
-        if action in ("open", "mark", "unfold", "results", "stop") and self._current() is None:
+        of_row = ("open", "mark", "unfold", "results", "stop", *(() if self._marked else ("compare",)))
+        if action in of_row and self._current() is None:
             return "no run is listed here"
-        if action == "compare" and not self._marked and self._current() is None:
-            return "no run is listed here, and none is marked"
         if action == "stop" and (run := self._run()) is not None and run.outcome != RUNNING:
             return f"run {run.id} is over"
         return ""
