@@ -100,7 +100,7 @@ class RunsScreen(ConsoleScreen):
         """The list, the filter under it while it is used, the result of the run under the cursor, the keys."""
         yield RowList(id="runs").titled("Runs")
         yield FilterLine("words that a run must have: scenario, size, outcome, date")
-        yield ResultBoard(id="preview").titled("Result")
+        yield ResultBoard(id="preview", in_two=True).titled("Result")
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:
