@@ -57,6 +57,7 @@ _OF_A_RUN = (
     "as_planned",
     "stop_run",
 )
+_OF_NO_RUN = ("demo", "try_it")
 _WELCOME_SECONDS = 1.0
 """After so long without a run the host is looked at: what is to be tried may lack something."""
 _TARGET_SECONDS = 8.0
@@ -266,14 +267,15 @@ class LiveScreen(WatchScreen):
         self._note("warning", f"{message.text}; trying again")
 
     def reason(self, action: str) -> str:
-        """Commands to a run need one."""
-        if action == "domain" and not self.has_class("-domains"):
-            return "no guest of the host's own is seen here"
-        if action in ("demo", "try_it") and self.watched is not None:
-            return "a run is going on; 2 has all scenarios"
-        if action in _OF_A_RUN and self.watched is None:
-            return "no run is going on; press 2 to start one"
-        return ""
+        """Commands to a run need one, what is for a host without a run needs none; one sentence for all of them."""
+        domains = self.has_class("-domains")
+        if self.watched is not None:
+            off = action in _OF_NO_RUN or (action == "domain" and not domains)
+            return "a run is going on; 2 has all scenarios" if off else ""
+        if domains:
+            return "no run is going on; press 2 to start one" if action in _OF_A_RUN else ""
+        off = action in (*_OF_A_RUN, "domain")
+        return "no run is going on, nor is a guest of the host's own shown; press 2 to start a run" if off else ""
 
     def action_domain(self) -> None:
         """The one under the list's cursor, which is the first until it is moved."""

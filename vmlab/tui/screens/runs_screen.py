@@ -103,7 +103,7 @@ class RunsScreen(ConsoleScreen):
         """The list, the filter under it while it is used, the result of the run under the cursor, the keys."""
         yield RowList(id="runs").titled("Runs")
         yield FilterLine("words that a run must have: scenario, size, outcome, date")
-        yield ResultBoard(id="preview").titled("Result")
+        yield ResultBoard(id="preview", in_two=True).titled("Result")
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:
@@ -287,10 +287,9 @@ class RunsScreen(ConsoleScreen):
 
     def reason(self, action: str) -> str:
         """What concerns a run needs one under the cursor."""
-        if action in ("open", "mark", "unfold", "results", "stop") and self._current() is None:
+        of_row = ("open", "mark", "unfold", "results", "stop", *(() if self._marked else ("compare",)))
+        if action in of_row and self._current() is None:
             return "no run is listed here"
-        if action == "compare" and not self._marked and self._current() is None:
-            return "no run is listed here, and none is marked"
         if action == "stop" and (run := self._run()) is not None and run.outcome != RUNNING:
             return f"run {run.id} is over"
         return ""
