@@ -99,7 +99,8 @@ def emulated_disk_stopped(world: World) -> str:
 @ROWS.add(
     "guest-reaches-out",
     "a guest tries the host's own addresses, the lab's own on its bridge, and addresses beyond",
-    "nothing answers, and no link leads out of the lab's network to another lab",
+    "nothing answers; no link leads out of the lab's network to another lab; QEMU is in its sandbox, the launcher has "
+    "no open port, and no file of the run has a private key",
     90,
 )
 def guest_reaches_out(world: World) -> str:
@@ -121,6 +122,9 @@ def guest_reaches_out(world: World) -> str:
     world.wait_for("WorkloadStarted", cell=STRUCK, workload="bad")
     inside = ["nsenter", "-t", str(world.runner["runner_pid"]), "-n", "ip", "-json", "link"]
     links = json.loads(subprocess.run(inside, capture_output=True, text=True, check=True).stdout)
+    kept = world.holding(b"PRIVATE KEY-")
+    ports = psutil.Process(world.runner["launcher_pid"]).net_connections("inet")
+    status = Path(f"/proc/{world.qemu}/status").read_text()
     world.strike()
     words = world.end_of(running, 150)
     world.is_over()
@@ -129,5 +133,7 @@ def guest_reaches_out(world: World) -> str:
     out = [link["ifname"] for link in links if "link_index" in link or "link_netnsid" in link]
     names = [link["ifname"] for link in links]
     assert BRIDGE in names and not out, links
+    assert not kept and not ports, (kept, ports)
+    assert "Seccomp:\t2" in status, status
     told = f"none of {len(places)} addresses answered on ports 22 and 80 ({', '.join(places)})"
     return f"no default route; {told}; of {', '.join(names)} none leads out"
