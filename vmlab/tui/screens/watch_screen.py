@@ -206,7 +206,7 @@ class WatchScreen(ConsoleScreen):
             from vmlab.tui.widgets.tables.target_meter import TargetMeter
 
             meter = self.pane(TargetMeter, "targets", before="#guests", title="Targets")
-            meter.border_title = f"Targets of cell {measured.cell}"
+            meter.retitle(f"Targets of cell {measured.cell}")
             meter.show(measured.targets)
 
     def measure(self, done: frozenset[int], cell: int) -> None:
