@@ -20,6 +20,7 @@ from vmlab.tui.contract import ConsoleCommands, Proposal
 from vmlab.tui.feed.messages import (
     HostProblem,
     HostSampled,
+    HostsArrived,
     OthersFound,
     PastFound,
     RunArrived,
@@ -173,7 +174,33 @@ class LiveScreen(WatchScreen):
 
         self._watch(message.run)
         self.state = RunState(intent=message.intent, planned=message.planned)
+        if message.host:
+            # Figures so far are those of this host, or of another one of the fleet.
+            self.history = History(HOUR)
+            self._take_over()
+        else:
+            self.hosts = None
+        self.host = message.host
         self.changed()
+
+    @on(HostsArrived)
+    def _hosts_arrived(self, message: HostsArrived) -> None:
+        from vmlab.tui.state.hosts_of_run import FleetHosts
+
+        if self.hosts is None or message.anew:
+            self.hosts = FleetHosts()
+        for name in message.names:
+            self.hosts.add(name)
+        for event in message.events:
+            self.hosts.apply(event)
+        for name, taken in message.figures.items():
+            self.hosts.take(name, taken)
+        self.changed(unhurried=not message.events)
+
+    def choose_host(self, name: str) -> None:
+        """The feed reads what there is of it."""
+        if self._feed is not None:
+            self._feed.choose(name)
 
     @on(RunArrived)
     def _run_arrived(self, message: RunArrived) -> None:
@@ -248,6 +275,8 @@ class LiveScreen(WatchScreen):
         elif not message.reason:
             self.notify(f"run {message.run} {view.outcome}", title="The run is over")
         self._watch(None)
+        if self.host:
+            self.host, self.history = "", History(HOUR)
         self._start_host()
         self.changed()
 
@@ -267,6 +296,8 @@ class LiveScreen(WatchScreen):
 
     def reason(self, action: str) -> str:
         """Commands to a run need one."""
+        if action == "next_host" and self.hosts is not None and self.watched is None:
+            return "the run is over; 3 plays it back"
         if action == "domain" and not self.has_class("-domains"):
             return "no guest of the host's own is seen here"
         if action in ("demo", "try_it") and self.watched is not None:
