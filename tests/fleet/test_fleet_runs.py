@@ -189,3 +189,25 @@ async def test_a_host_whose_run_has_ended_meanwhile_begins_another(fleet: LocalF
     assert _outcomes(folder) == {"passed": 6}
     assert Counter(type(event) for event in events_of(folder))[CellEnded] == 6
     assert [record.name for host in fleet.hosts.values() for record in host.records()] == [], (verdict, _texts(folder))
+
+
+SIXTY = """
+name: sixty
+guests: {one: {memory: 128 MiB}}
+workloads: {primes: {kind: cpu, on: one, threads: 1, max_prime: 1000, events: 10}}
+axes: {cache: [none, writeback]}
+allow: {noise: true}
+"""
+
+
+@of_test_fleet
+async def test_sixty_cells_over_three_hosts_are_there_once_each(fleet: LocalFleet) -> None:
+    """All hosts at once: thirty repeats of two cells, spread; each cell ends once, and each host has its share."""
+    folder = fleet.prepared(text=SIXTY, spread=True, repeats=30)
+    verdict = await fleet.carried_out(folder)
+    assert verdict.outcome is Outcome.PASSED, verdict
+    ended = Counter(event.cell for event in events_of(folder) if isinstance(event, CellEnded))
+    assert ended == dict.fromkeys(range(1, 61), 1)
+    shares = Counter(cell.host for cell in _timeline(folder).cells.values())
+    assert sum(shares.values()) == 60
+    assert len(shares) == 3 and min(shares.values()) >= 10, shares
