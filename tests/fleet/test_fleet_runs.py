@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections import Counter
 
@@ -116,6 +117,24 @@ async def test_a_short_cut_costs_nothing(fleet: LocalFleet) -> None:
     assert [event.reason for event in events if isinstance(event, CellWithdrawn)] == []
     assert Counter(event.cell for event in events if isinstance(event, CellStarted)).most_common(1)[0][1] == 1
     assert "hv1 is back" in _texts(folder)
+
+
+@of_test_fleet
+async def test_a_runner_that_is_too_busy_to_answer_is_not_lost(fleet: LocalFleet) -> None:
+    """It stands still for longer than it is given to answer that the controller is still there, and ends its cell."""
+    fleet.hosts["hv1"].seconds = 16.0
+    folder = fleet.prepared(hold=12.0)
+    async with fleet.under_way(folder) as run:
+        await until(fleet.hosts["hv1"].in_a_cell, "a cell on hv1")
+        runner = fleet.hosts["hv1"].pid("runner_pid")
+        os.kill(runner, signal.SIGSTOP)
+        try:
+            await asyncio.sleep(14.0)
+        finally:
+            os.kill(runner, signal.SIGCONT)
+        verdict = await run
+    assert verdict.outcome is Outcome.PASSED, (verdict, _texts(folder))
+    assert [event.reason for event in events_of(folder) if isinstance(event, CellWithdrawn)] == []
 
 
 @of_test_fleet
