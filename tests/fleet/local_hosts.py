@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import asyncssh
 
-from tests.lab.faked import CELL_SECONDS, ROOT, VMLAB, Home
+from tests.lab.faked import CELL_SECONDS, LOAD, ROOT, VMLAB, Home
 from tests.lab.programs import CLOCK
 from vmlab.fleet.controller import Controller
 from vmlab.fleet.hosts_file import HostEntry
@@ -68,6 +68,8 @@ class LocalHost(Home):
     seconds: float = 0.1
     clock: float = 0.0
     """How far ahead its clocks are, in seconds."""
+    load: str = "{}"
+    """What tiles take of the latency in seconds, by cache mode, as JSON; see `LOAD`."""
     off: bool = False
     lines: list[_Pipe] = field(default_factory=list)
 
@@ -79,7 +81,7 @@ class LocalHost(Home):
             *VMLAB,
             "hosts",
             "serve",
-            env=self.environment(**{CELL_SECONDS: str(self.seconds), CLOCK: str(self.clock)}),
+            env=self.environment(**{CELL_SECONDS: str(self.seconds), CLOCK: str(self.clock), LOAD: self.load}),
             cwd=ROOT,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -131,16 +133,19 @@ class LocalFleet:
         together: bool = False,
         reconnect: float = 3.0,
         hold: float = 60.0,
+        text: str = SCENARIO,
+        number: int = 1,
         **overrides: Any,
     ) -> RunFolder:
-        """The folder of a run that is to be carried out.
+        """The folder of a run that is to be carried out, of the scenario `text`; several have a `number` each.
 
         A short `reconnect` is for lines that stay cut: on a busy machine another line takes seconds to open.
         """
-        file = read(self.folder / "probe.yaml", SCENARIO)
+        file = read(self.folder / "probe.yaml", text)
         asked = Overrides(hosts=None if spread else tuple(self.hosts), seed=1, **overrides)
         plan = make_plan(file, asked, FACTS)
-        folder = RunFolder("20261125-120000-probe-0001", self.folder / "20261125-120000-probe-0001")
+        name = f"20261125-120000-probe-{number:04}"
+        folder = RunFolder(name, self.folder / name)
         os.close(folder.make())
         write_request(folder, RunRequest(folder.id, str(file.path), asked, plan.seed), file.text, FACTS)
         entries = {name: HostEntry(address=name) for name in self.hosts}
