@@ -75,11 +75,11 @@ sbom: setup  ## what the program's environment consists of, as CycloneDX, in bui
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[sbom]'
 	@mkdir -p build && .venv/bin/cyclonedx-py environment --pyproject pyproject.toml --of JSON -o build/sbom.json .venv/bin/python
 
-# The minor version is the oldest that all extras take; what only newer or older ones need has a marker.
+# The version is that of Debian 12; what only newer ones need has a marker.
 hashes: setup  ## constraints-hashed.txt: the versions of constraints.txt, with the digest of each file that an index has of them
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hashes]'
 	@echo hatchling | .venv/bin/uv pip compile --quiet pyproject.toml - --all-extras -c constraints.txt --universal \
-	  --python-version 3.11.5 --generate-hashes --annotation-style line --custom-compile-command 'make hashes' \
+	  --python-version 3.11.2 --generate-hashes --annotation-style line --custom-compile-command 'make hashes' \
 	  -o constraints-hashed.txt >/dev/null
 
 schema: setup  ## the JSON Schema of scenarios, for editors, and what completion in the shell knows
