@@ -11,14 +11,16 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from shutil import rmtree
 
 import pytest
 
-from tests.fleet.namespaced_hosts import SSHD, NamespacedFleet, namespaced_fleet
+from tests.fleet.namespaced_hosts import SSHD, NamespacedFleet, NamespacedHost, namespaced_fleet
 from tests.lab.faked import until
+from vmlab.model.names import HOST_ADDRESS, OTHER_HOST_ADDRESS, guest_address, guest_mac
 
 pytestmark = [
     pytest.mark.skipif("VMLAB_FLEET" not in os.environ, reason="for `make test-fleet`"),
@@ -163,10 +165,10 @@ def test_faults(fleet: NamespacedFleet) -> None:
     assert resumed.returncode == 0
 
 
-def _start_linked(fleet: NamespacedFleet) -> subprocess.Popen[str]:
+def _start_linked(fleet: NamespacedFleet, *options: str) -> subprocess.Popen[str]:
     """A run whose guests are on the first two hosts, which has begun its workload."""
     before = len(list(fleet.runs.iterdir())) if fleet.runs.exists() else 0
-    run = fleet.start("run", str(fleet.folder / "linked.yaml"), "--hosts", "hv1,hv2")
+    run = fleet.start("run", str(fleet.folder / "linked.yaml"), "--hosts", "hv1,hv2", *options)
     until(lambda: fleet.runs.exists() and len(list(fleet.runs.iterdir())) > before, "a run")
     until(lambda: _events(fleet, "WorkloadStarted") or run.poll() is not None, "a start")
     assert run.poll() is None, _ended(run)
@@ -204,23 +206,29 @@ def _connects(lab: int, address: str, source: str, via: str = "") -> bool:
             subprocess.run([*route, "del", address], check=True)
 
 
+def _second_end(fleet: NamespacedFleet, host: NamespacedHost) -> subprocess.CompletedProcess[str]:
+    """Try to join the link of the run that a host has now."""
+    name = next((host.folder / "state/vmlab/runs").iterdir()).name
+    cards = ("--own", guest_mac(1, 8), "--far", guest_mac(1, 9))
+    return host.run(fleet.vmlab_program, "hosts", "link", name, *cards, check=False)
+
+
 def test_guests_on_two_hosts(fleet: NamespacedFleet) -> None:
     """A client here reaches its server there; what lies beyond stays out of reach, and nobody else can join."""
-    run = _start_linked(fleet)
+    run = _start_linked(fleet, "--set", "workloads.net.time=40 s")
     first, second, _ = fleet.hosts
-    # What a guest could try, tried from the lab's bridge: the other lab's guests answer, and nothing behind that lab.
+    # What a guest could try, tried from the lab's bridge: the other lab's guests answer, and nothing behind that lab. A
+    # second end of the link is refused by the kernel.
     lab = first.processes("vmlab.lab.run.runner")[-1]
-    assert _connects(lab, "198.18.1.11", "198.18.0.1")
-    for address in (second.address, first.address, "192.0.2.1"):
-        assert not _connects(lab, address, "198.18.0.1", "198.18.0.3")
-    # A second end of the link is refused by the kernel, and nothing but the SSH server listens.
-    name = next((second.folder / "state/vmlab/runs").iterdir()).name
-    again = second.run(
-        *(fleet.vmlab_program, "hosts", "link", name, "--own", "52:54:00:12:01:20", "--far", "52:54:00:12:01:21"),
-        check=False,
-    )
-    assert again.returncode == 3, again
-    assert "has its end here already" in again.stderr
+    with ThreadPoolExecutor() as threads:
+        joining = threads.submit(_second_end, fleet, second)
+        beyond = [second.address, first.address, "192.0.2.1"]
+        tried = [threads.submit(_connects, lab, address, HOST_ADDRESS, OTHER_HOST_ADDRESS) for address in beyond]
+        reached = threads.submit(_connects, lab, guest_address(1, 1), HOST_ADDRESS)
+        assert reached.result()
+        assert not any(one.result() for one in tried)
+        again = joining.result()
+    assert (again.returncode, "has its end here already" in again.stderr) == (3, True), again
     for host in (first, second):
         listening = host.run("ss", "-Hltun").stdout
         assert [line.split()[4] for line in listening.splitlines()] == [f"{host.address}:22"], listening

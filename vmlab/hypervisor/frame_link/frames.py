@@ -8,7 +8,7 @@ LEAST, MOST = 14, 1518
 """Bytes of a frame: its header, and 1,500 of payload with a tag of a VLAN."""
 HEARTBEAT = b"\0\0"
 HEARTBEAT_SECONDS = 1.0
-SILENT_SECONDS = 8.0
+SILENT_SECONDS = 15.0
 """An end that nothing was heard of for so long is gone."""
 _GROUP = 0x01
 """Of the first byte of a MAC address: broadcast or multicast."""

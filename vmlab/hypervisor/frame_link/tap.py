@@ -12,6 +12,7 @@ import time
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
+from vmlab.hypervisor.frame_link.frames import SILENT_SECONDS
 from vmlab.hypervisor.isolation.namespace import network_namespace
 from vmlab.hypervisor.network.bridge import link_index
 from vmlab.model.errors import HypervisorError, RefusedError
@@ -21,7 +22,7 @@ from vmlab.system import kernel
 _TUNSETIFF = 0x400454CA
 _IFF_TAP, _IFF_NO_PI, _IFF_TUN_EXCL = 0x0002, 0x1000, 0x8000
 """linux/if_tun.h"""
-_BUSY_SECONDS = 15.0
+_BUSY_SECONDS = SILENT_SECONDS + 5.0
 """The link of an earlier cell, whose line was cut, holds its TAP until it has noticed that."""
 
 
