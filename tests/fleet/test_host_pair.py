@@ -13,9 +13,11 @@ import pytest
 from tests.fleet.local_hosts import LocalFleet, LocalHost, events_of
 from tests.lab.faked import ROOT
 from tests.waiting import until
+from vmlab.analysis.document import run_document
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.event import CellEnded, CellLinked, CellPlaced, CellWithdrawn, HalfEnded, HalfReached
 from vmlab.model.run import Outcome
+from vmlab.store.reader import RunReader
 
 
 def _pair(fleet: LocalFleet) -> tuple[LocalHost, LocalHost]:
@@ -42,6 +44,25 @@ async def test_both_halves_are_one_cell(fleet: LocalFleet) -> None:
     stages = [event.stage for event in events if isinstance(event, HalfReached) and event.cell == 1]
     assert stages == ["ready", "prepared", "emptied", "executed", "collected"]
     assert not any(host.records() for host in fleet.hosts.values())
+
+
+async def test_results_say_which_guest_was_where_and_what_the_link_was(fleet: LocalFleet) -> None:
+    """In JSON, and in words below every table."""
+    folder = fleet.prepared(linked=True)
+    await fleet.carried_out(folder)
+    with RunReader(folder.store) as reader:
+        document = run_document(reader)
+    for cell in document["cells"]:
+        assert cell["hypervisor"] == "hv1"
+        linked = cell["linked"]
+        assert linked is not None
+        assert (linked["here"], linked["other"], linked["way"]) == ("hv1", "hv2", "ssh")
+        assert linked["hosts"] == {"t1-client": "hv1", "t1-server": "hv2"}
+        assert (linked["rounds"], linked["least_ms"], linked["median_ms"], linked["most_ms"]) == (10, 1.5, 2.25, 9.0)
+    notices = document["run"]["notices"]
+    assert "guests are on two hosts: client on hv1; server on hv2" in notices
+    assert any(one.startswith("a link over SSH joins them, a round over it took 2.2 ms") for one in notices), notices
+    assert not any("spread over hosts" in one for one in notices)
 
 
 async def test_a_link_that_is_cut_ends_both_halves_and_the_cell_is_placed_anew(fleet: LocalFleet) -> None:
