@@ -56,9 +56,6 @@ class _End:
         self.stderr.feed_eof()
         self.stdout.feed_eof()
 
-    def terminate(self) -> None:
-        """It ends."""
-
     async def wait(self) -> None:
         """It has ended."""
 

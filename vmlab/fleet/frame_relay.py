@@ -95,8 +95,6 @@ class FrameRelay:
         for end in self._ends.values():
             with contextlib.suppress(OSError, asyncssh.Error):
                 end.stdin.write_eof()
-            with contextlib.suppress(OSError, asyncssh.Error, ProcessLookupError):
-                end.terminate()
 
     async def close(self) -> None:
         """Take the link away, and wait for a moment until its ends have gone."""
