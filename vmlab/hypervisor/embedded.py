@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -58,6 +59,7 @@ class EmbeddedHypervisor:
     `runtime` is a short folder for sockets, `disks` takes overlays and console logs, `lab` is the run's id.
     `kernel` is what KVM is probed with when `accelerator` is asked before anything was created. `journal` is
     the run's, by default ``journal.jsonl`` beside `disks`. The guests are in the `ordered` host, if there is one.
+    `other` is for the second of two hosts, see `make_bridge`.
     """
 
     def __init__(
@@ -70,8 +72,10 @@ class EmbeddedHypervisor:
         kernel: Path | None = None,
         journal: Journal | None = None,
         ordered: OrderedHost | None = None,
+        other: bool = False,
     ) -> None:
         self._ordered = ordered
+        self._open_libvirt = partial(open_libvirt, other=other)
         self.journal = journal or Journal(disks.parent / "journal.jsonl")
         self._root = LibvirtRoot(root_folder(runtime))
         self._disks = disks
@@ -99,7 +103,7 @@ class EmbeddedHypervisor:
         try:
             events = self._domain_watch.begin()
             self._connection = await call(
-                "opening libvirt", _OPEN, open_libvirt, self._root, self._lab, self.journal, events, self._ordered
+                "opening libvirt", _OPEN, self._open_libvirt, self._root, self._lab, self.journal, events, self._ordered
             )
         except (HypervisorError, OSError) as error:
             raise HypervisorUnavailable(str(error), remedy="vmlab doctor") from error

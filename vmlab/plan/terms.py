@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from vmlab.workloads.target_limits import Target
 
 
+Half = Literal["here", "other"]
+"""Of two hosts that have a cell's guests: the one that drives the workloads, or that of guests with ``host: other``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Overrides:
     """What the command line changes of a scenario. None keeps the scenario's value.
@@ -103,6 +107,8 @@ class GuestPlan:
     guest: str
     roles: tuple[str, ...]
     resources: GuestResources
+    other: bool = False
+    """Whether it runs on the second of two hosts."""
 
     @property
     def machine(self) -> str:
@@ -216,6 +222,11 @@ class Plan:
         """The hosts of a fleet that cells are varied over; none where that is no axis."""
         axis = self.scenario.axes.get(HOST_PLACE)
         return () if axis is None else tuple(map(str, axis.values))
+
+    @property
+    def linked(self) -> bool:
+        """Whether any cell has a guest on the second of two hosts."""
+        return any(guest.other for cell in self.cells for guest in cell.guests)
 
     @property
     def pools(self) -> tuple[str, ...]:

@@ -43,6 +43,11 @@ def unshare(flags: int) -> None:
     _checked(_libc.unshare(ctypes.c_int(flags)), "unshare")
 
 
+def enter(namespace: int, kind: int) -> None:
+    """Move this thread into an open namespace of a kind (``CLONE_NEW…``); raises OSError."""
+    _checked(_libc.setns(ctypes.c_int(namespace), ctypes.c_int(kind)), "setns")
+
+
 def mount(source: str, target: str, kind: str | None = None, flags: int = 0, options: str | None = None) -> None:
     """mount(2); `options` is the file system's own text, such as ``noload``. Raises OSError."""
     _checked(

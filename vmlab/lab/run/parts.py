@@ -50,9 +50,15 @@ def embedded(
     folder: RunFolder, image: BootImage, notice: Callable[[str], None], ordered: OrderedHost | None
 ) -> Hypervisor:
     """libvirt's QEMU driver inside the runner."""
-    journal, kernel = Journal(folder.journal), image.kernel
     return EmbeddedHypervisor(
-        folder.runtime, folder.disks, folder.id, notice, kernel=kernel, journal=journal, ordered=ordered
+        folder.runtime,
+        folder.disks,
+        folder.id,
+        notice,
+        kernel=image.kernel,
+        journal=Journal(folder.journal),
+        ordered=ordered,
+        other=folder.asked().half == "other",
     )
 
 
