@@ -42,6 +42,8 @@ def host_of(folder: RunFolder) -> HostFacts:
     facts = json.loads((folder.path / _HOST).read_text())
     if facts.get("assets") is not None:
         facts["assets"] = {name: Asset(**said) for name, said in facts["assets"].items()}
+    if facts.get("cores") is not None:
+        facts["cores"] = tuple(map(tuple, facts["cores"]))
     return HostFacts(**facts)
 
 
