@@ -53,8 +53,11 @@ def test_guests_on_the_host_are_none_of_the_virtual_machines() -> None:
 def test_points_that_need_more_of_a_host_are_absent_with_the_reason() -> None:
     assert [str(one) for one in planned().absent] == [
         "setup wide is absent: it needs 4 cores, and this host has 2",
-        "setup twice is absent: it needs 1 cores of two hardware threads each, and this host has none",
+        "setup twice is absent: it needs 1 core of two hardware threads each, and this host has none",
     ]
+    # They are stored so, for the tables of results.
+    stored = planned().scenario.axes["setup"].points
+    assert [name for name, point in stored.items() if point.absent is not None] == ["wide", "twice"]
     four = replace(HOST, cpus=8, cores=tuple((cpu, cpu + 4) for cpu in range(4)))
     assert planned(host=four).absent == ()
     assert planned(host=replace(HOST, cores=None)).absent == ()

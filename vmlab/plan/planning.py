@@ -8,6 +8,7 @@ from dataclasses import replace
 from vmlab.model.errors import UsageError
 from vmlab.model.names import HOST_PLACE, guest_key
 from vmlab.model.run import AxisValue
+from vmlab.model.scenarios.axis import Axis, AxisPoint
 from vmlab.model.scenarios.reference import Claim, claims_name
 from vmlab.model.scenarios.scenario import Guest, Scenario
 from vmlab.model.scenarios.table import Table
@@ -79,7 +80,7 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         raise UsageError(f"--targets: {scenario.name} defines no targets for what would run")
     table = _table(scenario, axes)
     plan = Plan(
-        scenario=scenario.model_copy(update={"table": table}),
+        scenario=scenario.model_copy(update={"table": table, "axes": _absent_here(scenario.axes, axes)}),
         size=size,
         seed=scenario.seed,
         cells=cells,
@@ -95,6 +96,21 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         targets_decide=overrides.targets,
     )
     return replace(plan, notes=tuple(_notes(plan, overrides, host)))
+
+
+def _absent_here(said: dict[str, Axis], placed: list[PlacedAxis]) -> dict[str, Axis]:
+    """The axes with the points that this host cannot have marked as absent, as they are stored with the results."""
+    found = dict(said)
+    for axis in placed:
+        points = found[axis.name].points
+        lacking = {
+            str(one.value): AxisPoint(absent=one.absent)
+            for one in axis.values
+            if one.absent is not None and str(one.value) in points and points[str(one.value)].absent is None
+        }
+        if lacking:
+            found[axis.name] = found[axis.name].model_copy(update={"points": {**points, **lacking}})
+    return found
 
 
 def _is_narrowed(document: Document, scenario: Scenario) -> bool:

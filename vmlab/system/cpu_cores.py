@@ -56,7 +56,8 @@ def lack_of_cpus(cores: Cores, count: int, *, smt: bool | None) -> str | None:
         return f"{count} CPUs are no whole cores of two hardware threads each"
     if count // 2 <= double:
         return None
-    return f"it needs {count // 2} cores of two hardware threads each, and this host has {double or 'none'}"
+    cores_needed = "1 core" if count == 2 else f"{count // 2} cores"
+    return f"it needs {cores_needed} of two hardware threads each, and this host has {double or 'none'}"
 
 
 def _last(groups: Sequence[tuple[int, ...]], count: int, taken: Collection[int]) -> Iterable[int]:
