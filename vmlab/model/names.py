@@ -101,5 +101,10 @@ def routed_bridge_of(mac: str) -> str:
     return ROUTED_PREFIX + _end_of(mac)
 
 
+def bare_cable(tile: int, position: int) -> tuple[str, str]:
+    """The ends of the veth pair of a guest on the host: at the bridge, and in its own network namespace."""
+    return f"bare-{tile}-{position}", "eth0"
+
+
 def _end_of(mac: str) -> str:
     return "".join(mac.split(":")[-2:])

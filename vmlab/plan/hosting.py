@@ -12,12 +12,14 @@ from vmlab.model.names import HOST_PLACE, IN_MEMORY
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
 from vmlab.model.run import Accelerator
 from vmlab.model.units import format_bytes
+from vmlab.plan.bare_checks import lacked_cpus
 from vmlab.plan.disk_room import disk_needed
 from vmlab.plan.estimate import footprint
 from vmlab.plan.host_lacks import lacked_by
 from vmlab.plan.left_to_others import left_free_bytes
 from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
+from vmlab.system.cpu_cores import read_cores
 from vmlab.telemetry.domains.neighbours import neighbours
 from vmlab.telemetry.place import filesystem_of
 from vmlab.telemetry.setting_files import unsettable
@@ -41,6 +43,7 @@ def read_host_facts(disk_folder: Path, roots: Roots = THE_HOST) -> HostFacts:
         unsettable=unsettable(folder),
         in_memory=kind if kind in IN_MEMORY else None,
         neighbours=neighbours(roots.host_proc),
+        cores=read_cores(),
     )
 
 
@@ -84,7 +87,7 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
         if name in host.unsettable:
             raise RefusedError(f"the scenario sets host.{name}, and {host.unsettable[name]}", remedy="vmlab doctor")
     for cell in plan.cells:
-        if (reason := lacked_by(cell, host)) is not None:
+        if (reason := lacked_by(cell, host) or lacked_cpus(cell, host, plan.scenario.host.cpus)) is not None:
             raise RefusedError(reason)
     _check_assets(plan, host)
     _check_disk_of_host(plan, host)
@@ -146,6 +149,12 @@ def _check_disk_of_host(plan: Plan, host: HostFacts) -> None:
     """Direct I/O succeeds in memory, so nothing later would tell that no disk was measured."""
     if host.in_memory is None:
         return
+    for bare in (one for cell in plan.cells for one in cell.bare):
+        raise RefusedError(
+            f"guest {bare.guest} runs on the host and has its files on the host's disk, and runs lie in memory "
+            f"({host.in_memory})",
+            remedy="set XDG_STATE_HOME to a folder on a disk",
+        )
     for workload in (one for cell in plan.cells for one in cell.workloads if one.source == HOST_PLACE):
         if footprint(workload, host.accelerator_guess).disk_bytes:
             raise RefusedError(

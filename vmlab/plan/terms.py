@@ -12,6 +12,7 @@ from vmlab.model.axes import absent_words
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Accelerator, AxisValue, CacheMode
 from vmlab.model.scenarios.host_settings import HostSettings
+from vmlab.system.cpu_cores import Cores
 from vmlab.telemetry.domains.neighbours import Neighbour
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class HostFacts:
     its name; `assets` the user's own copies of suites, by theirs. None where they are not known, and then every name
     passes. `lacked_programs` has what each added image is known to lack. `lacking` has the reason for what guests'
     networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``. `neighbours` are the guests that run here already.
+    `cores` has the CPUs of each core; None where they are not known, and then any number is there.
     """
 
     memory_available_bytes: int
@@ -96,6 +98,7 @@ class HostFacts:
     lacking: Mapping[str, str] = field(default_factory=dict)
     lacked_programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     neighbours: tuple[Neighbour, ...] = ()
+    cores: Cores | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,8 @@ class CellPlan:
     also the number of the cell's block: the cells of one repeat follow each other. Repeat 0 is the warm-up.
 
     `memory_bytes` is what the guests are given, `disk_bytes` what is written, `seconds` an estimate, `host` the host's
-    settings for it, `targets` what each of its tiles must deliver.
+    settings for it, `targets` what each of its tiles must deliver. `guests` are virtual machines, and `bare` are the
+    guests that run on the host itself.
     """
 
     index: int
@@ -149,6 +153,7 @@ class CellPlan:
     seconds: float
     host: HostSettings = field(default_factory=HostSettings)
     targets: tuple[Target, ...] = ()
+    bare: tuple[GuestPlan, ...] = ()
 
     @property
     def added_images(self) -> tuple[str, ...]:

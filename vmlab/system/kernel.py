@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 CLONE_NEWNS = 0x00020000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
 CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
 MS_RDONLY = 0x1
@@ -65,6 +67,11 @@ def mount(source: str, target: str, kind: str | None = None, flags: int = 0, opt
 def unmount(target: str) -> None:
     """Detach a mount at once, even when it is busy; raises OSError."""
     _checked(_libc.umount2(target.encode(), ctypes.c_int(MNT_DETACH)), target)
+
+
+def sync_file_system(descriptor: int) -> None:
+    """Have the file system of an open file write all that it has in memory; raises OSError."""
+    _checked(_libc.syncfs(ctypes.c_int(descriptor)), "syncfs")
 
 
 def die_with_parent() -> None:

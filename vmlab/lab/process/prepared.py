@@ -44,6 +44,8 @@ def host_of(folder: RunFolder) -> HostFacts:
     if facts.get("assets") is not None:
         facts["assets"] = {name: Asset(**said) for name, said in facts["assets"].items()}
     facts["neighbours"] = tuple(Neighbour(*said) for said in facts["neighbours"])
+    if facts.get("cores") is not None:
+        facts["cores"] = tuple(map(tuple, facts["cores"]))
     return HostFacts(**facts)
 
 

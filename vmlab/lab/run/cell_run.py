@@ -23,6 +23,7 @@ from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
 from vmlab.lab.provision.added_guests import AddedGuests
+from vmlab.lab.provision.bare_guests import BareGuests
 from vmlab.lab.provision.guest_set import FarGuests, GuestSet
 from vmlab.lab.provision.host_side import HostSide
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
@@ -76,6 +77,7 @@ class CellRun:
         self.live: dict[str, LiveSwitch[Any]] = {one.what: one for one in (self.live_cache, live_ksm)}
         """What viewers may switch while the workloads run."""
         self._host = HostSide(plan, around.host.tiles)
+        self._bare = BareGuests(plan, around.host.bare, self._timing, self._events.note)
         self._proofs: list[CacheProof] = []
         self._instances = Instances(self._instance)
         self.loop = Loop(plan, self._events, around.plan.loop, self._instances.next_round)
@@ -223,6 +225,7 @@ class CellRun:
         if self._half is not None:
             await self._meet_other(self._half)
         self._host.make()
+        await self._bare.start()
         self._instances.add(self._instances.made(self.plan.workloads))
         # What is frozen was staged and rehearsed before; the host never is.
         await run_all(instance.stage(host_alone=staged) for instance in self._instances)
@@ -243,7 +246,8 @@ class CellRun:
 
     async def _empty_host(self) -> None:
         with self._events.step(Part.PREPARE, "empty the host's caches"):
-            await self._caches.empty_host([*host_files(self._proofs), *await self._host.files()])
+            files = [*await self._host.files(), *await self._bare.files()]
+            await self._caches.empty_host([*host_files(self._proofs), *files])
 
     async def _drop_caches(self, guest: GuestPlan) -> None:
         """Empty one guest's caches as soon as nothing more is asked of it."""
@@ -269,7 +273,7 @@ class CellRun:
             seed=self._around.plan.seed,
             source=self._shell(plan.source, plan.tile),
             target=None if plan.target is None else self._target(plan),
-            reached=None if plan.target in (None, HOST_PLACE) else self._guests.reached_at(plan.target),
+            reached=self._reached(plan.target),
             position=position,
             round=number,
         )
@@ -279,7 +283,14 @@ class CellRun:
         )
 
     def _shell(self, key: str, tile: int) -> Shell:
+        if key in self._bare:
+            return self._bare.shell(key)
         return self._host.shell(tile) if key == HOST_PLACE else self._guests.shells[key]
+
+    def _reached(self, target: str | None) -> str | None:
+        """The address that others reach a virtual machine by; None for all else, which is reached by its own."""
+        on_host = target is None or target == HOST_PLACE or target in self._bare
+        return None if on_host else self._guests.reached_at(str(target))
 
     def _target(self, plan: WorkloadPlan) -> Shell:
         if plan.source == HOST_PLACE and plan.target == HOST_PLACE:
@@ -335,6 +346,7 @@ class CellRun:
             # Even if closing the clients failed, no guest keeps running in the next cell.
             await self._cleared("destroying the guests", self._guests.destroy())
             await self._cleared("letting go of the snapshots of added tiles", self.live_tiles.close())
+            await self._cleared("ending the guests on the host", self._bare.close())
             await self._cleared("removing the files on the host", self._host.remove())
 
     async def _close_instances(self) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,15 +27,17 @@ from vmlab.hypervisor.network.far_host import far_host_network
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.added_guests import LogIn
+from vmlab.lab.provision.bare_guests import BareGuest
 from vmlab.lab.provision.guest_disk import GuestDisk
 from vmlab.lab.provision.guest_set import Connect
 from vmlab.lab.provision.host_side import HostTiles
 from vmlab.lab.provision.timing import USUAL, Timing
+from vmlab.lab.run.bare_part import bare_guest
 from vmlab.lab.run.recording import HostRecording
 from vmlab.model.names import FAR_HOST_ADDRESS, HOST_ADDRESS
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
 from vmlab.plan.disk_room import emulated_disk_size
-from vmlab.plan.terms import Plan
+from vmlab.plan.terms import GuestPlan, Plan
 from vmlab.store.outbox import Outbox
 from vmlab.store.writer import RunWriter
 from vmlab.telemetry.domains.neighbours import Neighbour, neighbours
@@ -144,6 +146,11 @@ def standstills() -> StandstillWatch:
     return StandstillWatch(inside=host_pids() is not None)
 
 
+OpenBareOn = Callable[
+    [RunFolder, Shell, GuestPlan, tuple[int, int], Collection[int], float], AbstractAsyncContextManager[BareGuest]
+]
+"""As `OpenBare`, on the host with the image's root."""
+
 traced_recording = partial(HostRecording, speed=True)
 
 
@@ -158,6 +165,7 @@ class RunnerParts:
     host_place: Callable[[RunFolder, BootImage], AbstractContextManager[Shell]] = host_place
     host_tiles: Callable[[RunFolder, Shell, Sequence[int]], AbstractContextManager[HostTiles]] = host_tiles
     far_host_place: Callable[[], AbstractContextManager[Callable[[Shell], Shell]]] = far_host_place
+    bare_guest: OpenBareOn = bare_guest
     open_store: Callable[[Path], RunWriter] = RunWriter
     recording: Callable[[Outbox, Hypervisor, Path, Timing, int | None, GroupFiles | None], HostRecording] = (
         traced_recording

@@ -11,8 +11,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -46,6 +46,7 @@ from vmlab.lab.process.measuring_runs import MeasuringRun, others_measuring
 from vmlab.lab.process.prepared import PreparedRun, read_prepared
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.signals import STOPPING, released
+from vmlab.lab.provision.bare_guests import BareGuest
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.host_side import HostTiles
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
@@ -62,7 +63,7 @@ from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_
 from vmlab.model.event import CommandReceived, Event, HostProbed, Notice, RunnerFinished
 from vmlab.model.run import Outcome, worst
 from vmlab.plan.left_to_others import LOWER_WEIGHT_WORDS
-from vmlab.plan.terms import CellPlan
+from vmlab.plan.terms import CellPlan, GuestPlan
 from vmlab.store.outbox import Outbox
 from vmlab.store.reader import RunReader
 from vmlab.telemetry.domains.neighbours import Neighbour, named
@@ -268,6 +269,7 @@ class Runner:
             host=CellHost(
                 tiles=self._host_tiles,
                 far=self._far_host,
+                bare=self._bare_guest,
                 mean=recording.figures.mean,
                 extremes=recording.figures.extremes,
                 settings=self._settings.in_force,
@@ -301,10 +303,18 @@ class Runner:
         return SnapshotProvider(self._hypervisor, self._prepared.image, seed, emit, integrity, timing, helper=helper)
 
     def _host_tiles(self, tiles: Sequence[int]) -> AbstractContextManager[HostTiles]:
+        return self._parts.host_tiles(self._folder, self._host_place(), tiles)
+
+    def _host_place(self) -> Shell:
         if self._host is None:
             place = self._parts.host_place(self._folder, self._prepared.image)
             self._host = self._closing.enter_context(place)
-        return self._parts.host_tiles(self._folder, self._host, tiles)
+        return self._host
+
+    def _bare_guest(
+        self, guest: GuestPlan, position: tuple[int, int], taken: Collection[int], deadline: float
+    ) -> AbstractAsyncContextManager[BareGuest]:
+        return self._parts.bare_guest(self._folder, self._host_place(), guest, position, taken, deadline)
 
     def _far_host(self, host: Shell) -> Shell:
         if self._beyond is None:
