@@ -102,5 +102,10 @@ def test_version_2_gets_the_controller_that_weighs(tmp_path: Path) -> None:
     partition.mkdir()
     enabled = tmp_path / "cgroup.subtree_control"
     enabled.write_text("memory pids\n")
+    there = tmp_path / "cgroup.controllers"
+    there.write_text("hugetlb cpuacct\n")
+    lower_weight(partition)
+    assert enabled.read_text() == "memory pids\n"
+    there.write_text("memory cpu pids\n")
     lower_weight(partition)
     assert enabled.read_text() == "+cpu"

@@ -124,7 +124,8 @@ def lower_weight(partition: Path) -> bool:
     if any(not group.name.startswith(_PREFIX) for group in partition.iterdir() if group.is_dir()):
         return False
     enabled = partition.parent / "cgroup.subtree_control"
-    if enabled.exists() and "cpu" not in enabled.read_text().split():
+    # Of version 2, which beside version 1 may be without this controller.
+    if "cpu" in _words(partition.parent / "cgroup.controllers") and "cpu" not in _words(enabled):
         enabled.write_text("+cpu")
     lowered = [name for name, values in _WEIGHTS.items() if _rewrite(partition / name, *values)]
     return bool(lowered)
@@ -138,6 +139,10 @@ def remove_partition(partition: Path) -> bool:
         for name, (usual, lowered) in _WEIGHTS.items():
             _rewrite(partition / name, lowered, usual)
     return False
+
+
+def _words(file: Path) -> list[str]:
+    return file.read_text().split() if file.exists() else []
 
 
 def _rewrite(file: Path, expected: str, value: str) -> bool:
