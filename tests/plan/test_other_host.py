@@ -46,6 +46,7 @@ def test_each_host_has_its_own_guests_and_knows_all_workloads() -> None:
         ("host: other", "host: other, network: nat", "joined by a link, which is plain"),
         ("host: other", "host: other, bandwidth: 30 Mbit/s", "joined by a link, which is plain"),
         ("host: other", "host: other, image: mine", "start from the image debian"),
+        ("host: other", "host: other, on: host", "guests on two hosts are virtual machines"),
         ("from: client", "from: host", "workloads run in guests alone"),
         ("host: other", "host: elsewhere", "host"),
     ],

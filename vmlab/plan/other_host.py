@@ -20,6 +20,8 @@ def unlinkable(scenario: Scenario) -> Iterator[Problem]:
     for name, guest in scenario.guests.items():
         for key in guest.beyond_bridge:
             yield Problem(("guests", name, key), "guests on two hosts are joined by a link, which is plain", True)
+        if guest.on_host:
+            yield Problem(("guests", name, "on"), "guests on two hosts are virtual machines")
         if guest.image != LAB_IMAGE:
             yield Problem(("guests", name, "image"), f"guests on two hosts start from the image {LAB_IMAGE}")
     for name, entry in scenario.workloads.items():
