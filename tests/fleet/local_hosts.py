@@ -102,7 +102,7 @@ class LocalHost(Home):
     clock: float = 0.0
     """How far ahead its clocks are, in seconds."""
     load: str = "{}"
-    """How its cells end by cache mode, as `LOAD` has it."""
+    """What tiles take of the latency in seconds, by cache mode, as JSON; see `LOAD`."""
     off: bool = False
     lines: list[_Pipe] = field(default_factory=list)
 
@@ -167,16 +167,19 @@ class LocalFleet:
         linked: bool = False,
         reconnect: float = 3.0,
         hold: float = 60.0,
+        text: str = SCENARIO,
+        number: int = 1,
         **overrides: Any,
     ) -> RunFolder:
-        """The folder of a run that is to be carried out.
+        """The folder of a run that is to be carried out, of the scenario `text`; several have a `number` each.
 
         A short `reconnect` is for lines that stay cut: on a busy machine another line takes seconds to open.
         """
-        file = read(self.folder / "probe.yaml", LINKED if linked else SCENARIO)
+        file = read(self.folder / "probe.yaml", LINKED if linked else text)
         asked = Overrides(hosts=None if spread or linked else tuple(self.hosts), seed=1, **overrides)
         plan = make_plan(file, asked, FACTS)
-        folder = RunFolder("20261125-120000-probe-0001", self.folder / "20261125-120000-probe-0001")
+        name = f"20261125-120000-probe-{number:04}"
+        folder = RunFolder(name, self.folder / name)
         os.close(folder.make())
         write_request(folder, RunRequest(folder.id, str(file.path), asked, plan.seed), file.text, FACTS)
         entries = {name: HostEntry(address=name) for name in list(self.hosts)[: 2 if linked else None]}

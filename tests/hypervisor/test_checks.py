@@ -33,6 +33,7 @@ def test_everything_required_has_a_remedy() -> None:
         "pyarrow",
         "textual-serve",
         "distributed",
+        "other guests",
     }
     assert optional == {check.name for check in found if not check.required}
 

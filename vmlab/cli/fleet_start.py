@@ -21,6 +21,11 @@ from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import Overrides
 
 
+def names_of(asked: tuple[str, ...]) -> tuple[str, ...]:
+    """The hosts that a user asked for, ``all`` by their names. Raises UsageError."""
+    return tuple(chosen_hosts(asked))
+
+
 def started_on_fleet(
     file: ScenarioFile, overrides: Overrides, *, spread: bool = False, together: bool = False, unlike: bool = False
 ) -> RunFolder:

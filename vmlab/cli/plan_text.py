@@ -72,6 +72,7 @@ def plan_document(
             "memory_total_bytes": host.memory_total_bytes,
             "disk_free_bytes": host.disk_free_bytes,
             "accelerator_guess": host.accelerator_guess,
+            "neighbours": [one._asdict() for one in host.neighbours],
         },
     }
 

@@ -25,6 +25,7 @@ Connect = Callable[[str, HostEntry], Awaitable[HostLink]]
 _WAIT_SECONDS = 1.0
 """How long the host holds a question for rows that are new."""
 _AGAIN_SECONDS = 0.5
+_RELEASED_SECONDS = 30.0
 _PROBE_SECONDS = 900.0
 _STOP_SECONDS = 240.0
 
@@ -209,13 +210,19 @@ class FleetHost:
 
     async def _released(self, cell: int) -> None:
         """Release a cell; after a cut, the feed releases it once more when the line is back."""
-        assert self._link is not None and self._source is not None
-        try:
-            await self._release(self._link, cell, deadline=90.0)
-        except (HostLost, VmlabError) as error:
-            if not isinstance(error, HostLost) and not self.gone.done():
-                # Its run has just ended: the feed says how.
-                await asyncio.wait([self.gone], timeout=30.0)
+        while not self.gone.done():
+            assert self._link is not None and self._source is not None
+            try:
+                await self._release(self._link, cell, deadline=90.0)
+            except HostLost:
+                return
+            except VmlabError:
+                # Its run has just ended, and the feed says how; or its runner was too busy to answer.
+                heard: list[asyncio.Future[Any]] = [self.gone, self._awaited[cell]]
+                await asyncio.wait(heard, timeout=_RELEASED_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                if not self._awaited[cell].done():
+                    continue
+            return
 
     async def _release(self, link: HostLink, cell: int, **how: float) -> None:
         assert self._source is not None
@@ -285,7 +292,9 @@ class FleetHost:
         taking = self._taking
         if time.monotonic() - self._kept > self._request.hold / 4:
             self._kept = time.monotonic()
-            await self._link.ask(Done, "keep", run=self._source.run)
+            # A runner that is too busy to answer is kept by the next one, long before it gives up.
+            with contextlib.suppress(CommandFailed, UsageError):
+                await self._link.ask(Done, "keep", run=self._source.run)
         rows = await _rows(self._link, self._source.run, taking, wait=min(_WAIT_SECONDS, self._request.hold / 8))
         for event in await taking.take(rows):
             self._heard(event)

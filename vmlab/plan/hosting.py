@@ -15,15 +15,17 @@ from vmlab.model.units import format_bytes
 from vmlab.plan.disk_room import disk_needed
 from vmlab.plan.estimate import footprint
 from vmlab.plan.host_lacks import lacked_by
+from vmlab.plan.left_to_others import left_free_bytes
 from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
+from vmlab.telemetry.domains.neighbours import neighbours
 from vmlab.telemetry.place import filesystem_of
 from vmlab.telemetry.setting_files import unsettable
-from vmlab.telemetry.source import THE_HOST
+from vmlab.telemetry.source import THE_HOST, Roots
 from vmlab.workloads.registry import kinds
 
 
-def read_host_facts(disk_folder: Path) -> HostFacts:
+def read_host_facts(disk_folder: Path, roots: Roots = THE_HOST) -> HostFacts:
     """The host as it is now. `disk_folder` is where guests' disks will be; its nearest parent that this user can see is
     measured.
     """
@@ -38,6 +40,7 @@ def read_host_facts(disk_folder: Path) -> HostFacts:
         accelerator_guess=_guess(),
         unsettable=unsettable(folder),
         in_memory=kind if kind in IN_MEMORY else None,
+        neighbours=neighbours(roots.host_proc),
     )
 
 
@@ -87,11 +90,13 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
     _check_disk_of_host(plan, host)
     needed = memory_needed(plan, host)
     _check_size_of_host(plan, host, needed, overcommit=overcommit)
-    if needed > host.memory_available_bytes and not (overcommit and plan.scenario.allow.memory_overcommit):
+    left = left_free_bytes(host, plan.scenario.allow)
+    if needed + left > host.memory_available_bytes and not (overcommit and plan.scenario.allow.memory_overcommit):
+        beside = f", of which {format_bytes(left)} are left to its own guests" if left else ""
         raise DoesNotFit(
             "memory",
             f"{plan.guests} guests need {format_bytes(needed)} of memory and the host has "
-            f"{format_bytes(host.memory_available_bytes)} free",
+            f"{format_bytes(host.memory_available_bytes)} free{beside}",
             "fewer --tiles, or --allow-overcommit where that is what you want to see",
         )
     if (written := disk_needed(plan)) > host.disk_free_bytes:

@@ -19,6 +19,7 @@ from vmlab.plan.estimate import cell_disk, cell_seconds, footprint
 from vmlab.plan.host_lacks import without_lacking
 from vmlab.plan.hosting import check_fit, read_host_facts
 from vmlab.plan.images import of_lacked_programs, on_this_host
+from vmlab.plan.left_to_others import neighbour_words
 from vmlab.plan.looping import looped
 from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.ordering import ordered
@@ -225,6 +226,7 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
             f"memory is overcommitted on purpose: {format_bytes(needed)} for guests and QEMU, "
             f"{format_bytes(host.memory_available_bytes)} free"
         )
+    yield from neighbour_words(host, plan.scenario.allow)
     if plan.scenario.allow.noise:
         yield "the host's other work is reported and invalidates no cell, as was asked for"
     if plan.loop is not None:

@@ -12,6 +12,7 @@ from vmlab.model.axes import absent_words
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Accelerator, AxisValue, CacheMode
 from vmlab.model.scenarios.host_settings import HostSettings
+from vmlab.telemetry.domains.neighbours import Neighbour
 
 if TYPE_CHECKING:
     from vmlab.model.scenarios.guest import GuestResources
@@ -48,6 +49,7 @@ class Overrides:
     allow_overcommit: bool = False
     allow_unsafe: bool = False
     allow_noise: bool = False
+    allow_equal_weight: bool = False
     cold: bool = False
     control: bool = False
     least_repeats: int | None = None
@@ -79,7 +81,7 @@ class HostFacts:
     the guests' disks where that is in memory, such as ``tmpfs``. `images` has the bytes of each added image's disk, by
     its name; `assets` the user's own copies of suites, by theirs. None where they are not known, and then every name
     passes. `lacked_programs` has what each added image is known to lack. `lacking` has the reason for what guests'
-    networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``.
+    networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``. `neighbours` are the guests that run here already.
     """
 
     memory_available_bytes: int
@@ -93,6 +95,7 @@ class HostFacts:
     assets: Mapping[str, Asset] | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
     lacked_programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    neighbours: tuple[Neighbour, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

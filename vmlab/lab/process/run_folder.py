@@ -12,7 +12,7 @@ from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.model.errors import RefusedError, in_one_line
 from vmlab.model.places import runs_folder
 from vmlab.plan.terms import Half, Overrides
-from vmlab.store.life import LOCK, PROCESSES, is_alive, process_ids
+from vmlab.store.life import LOCK, LOG, PROCESSES, is_alive, process_ids
 from vmlab.store.runs import STORE
 from vmlab.system.marks import make_marked, owner_of
 from vmlab.system.naming import named
@@ -99,7 +99,7 @@ class RunFolder:
     @property
     def log(self) -> Path:
         """What launcher and runner wrote to standard error, for a developer."""
-        return self.path / "launcher.log"
+        return self.path / LOG
 
     @property
     def runtime(self) -> Path:

@@ -17,6 +17,7 @@ from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.hypervisor.disks.host_data import host_data
 from vmlab.hypervisor.disks.root_mount import mounted_root, root_with_data
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
+from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.isolation.cgroups import prefix_of
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost, programs_of
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
@@ -37,6 +38,7 @@ from vmlab.plan.disk_room import emulated_disk_size
 from vmlab.plan.terms import Plan
 from vmlab.store.outbox import Outbox
 from vmlab.store.writer import RunWriter
+from vmlab.telemetry.domains.neighbours import Neighbour, neighbours
 from vmlab.telemetry.host.ordered_host import GroupFiles
 from vmlab.telemetry.host_counters import HostCounters, host_counters
 from vmlab.telemetry.source import Roots
@@ -125,6 +127,18 @@ def counted_host() -> HostCounters:
     return host_counters(Roots(host_proc=host_proc()))
 
 
+def host_neighbours() -> tuple[Neighbour, ...]:
+    """The host's own guests, below the runner's namespaces."""
+    return neighbours(host_proc())
+
+
+def lower_weight(folder: RunFolder) -> bool:
+    """Halve the weight of this lab's cgroups that no other program uses; False where none could be. Raises OSError."""
+    made = [entry.what for entry in Journal(folder.journal).open_entries() if entry.kind == "partition"]
+    lowered = [partition for partition in made if cgroups.lower_weight(Path(partition))]
+    return bool(lowered)
+
+
 def standstills() -> StandstillWatch:
     """A watch of all processes of this lab."""
     return StandstillWatch(inside=host_pids() is not None)
@@ -152,6 +166,8 @@ class RunnerParts:
     timing: Timing = USUAL
     settings_keeper: Callable[[RunFolder, Tell, Tell], SettingsKeeper] = settings_keeper
     host_counters: Callable[[], HostCounters] = counted_host
+    neighbours: Callable[[], tuple[Neighbour, ...]] = host_neighbours
+    lower_weight: Callable[[RunFolder], bool] = lower_weight
     standstills: Callable[[], StandstillWatch] = standstills
 
 

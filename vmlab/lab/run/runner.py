@@ -61,9 +61,11 @@ from vmlab.model.concurrency import run_with_alarm, shielded
 from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import CommandReceived, Event, HostProbed, Notice, RunnerFinished
 from vmlab.model.run import Outcome, worst
+from vmlab.plan.left_to_others import LOWER_WEIGHT_WORDS
 from vmlab.plan.terms import CellPlan
 from vmlab.store.outbox import Outbox
 from vmlab.store.reader import RunReader
+from vmlab.telemetry.domains.neighbours import Neighbour, named
 from vmlab.workloads.contract import Shell
 
 
@@ -166,9 +168,25 @@ class Runner:
         host = {**host_facts(self._folder.disks), **await shielded(self._hypervisor.facts())}
         host["disk"] |= ordered_disk_facts(self._prepared.plan.scenario.host.disk)
         host |= ordered_host_facts(self._prepared.plan.scenario.host.size)
+        beside = self._parts.neighbours()
+        host["neighbours"] = [one._asdict() for one in beside]
         self._outbox.append(HostProbed(accelerator=accelerator, host=host))
+        if beside and not self._prepared.plan.scenario.allow.equal_weight:
+            self._yield_to(beside)
         if (text := unfixed_speed(host)) is not None:
             self._outbox.append(Notice(level="warning", text=text))
+
+    def _yield_to(self, neighbours: Sequence[Neighbour]) -> None:
+        """Lower the lab's weight beside guests of the host's own, and say so."""
+        try:
+            lowered = self._parts.lower_weight(self._folder)
+        except OSError as error:
+            lowered = False
+            self._outbox.append(Notice(level="warning", text=f"the lab's CPU weight: {in_one_line(error)}"))
+        words = LOWER_WEIGHT_WORDS if lowered else "the lab's CPU weight cannot be lowered beside them"
+        self._outbox.append(
+            Notice(level="info" if lowered else "warning", text=f"this host runs {named(neighbours)}: {words}")
+        )
 
     async def _run_cells(self) -> Outcome:
         outcomes = []

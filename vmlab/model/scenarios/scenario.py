@@ -126,6 +126,8 @@ class Allow(ScenarioPart):
     """The cache mode ``unsafe`` may be used: a crash of the host may lose the guests' data."""
     noise: bool = False
     """Cells count whatever else the host did: what would make them invalid for it is reported as a notice."""
+    equal_weight: bool = False
+    """Beside guests of the host's own the lab has the CPU weight that they have, and may take all free memory."""
 
 
 TargetLimit = Annotated[
