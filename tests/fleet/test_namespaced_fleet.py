@@ -176,34 +176,6 @@ def test_faults(fleet: NamespacedFleet) -> None:
     assert resumed.returncode == 0
 
 
-def test_a_climb_of_all_hosts(fleet: NamespacedFleet) -> None:
-    """One tile on every host, then two, started together; a limit that each keeps is kept by all of them."""
-    scenario = fleet.folder / "climb.yaml"
-    scenario.write_text(CLIMB)
-    done = fleet.vmlab("scale", str(scenario), "--max-tiles", "2", "--hosts", "hv1,hv2", "--together", "--json")
-    document = json.loads(done.stdout)
-    assert document["scale"]["stopped_by"] == "max tiles", document["scale"]
-    assert document["scale"]["sentence"].startswith("the fleet carries at least 2 tiles on every host at once")
-    places = {place["axes"]["host"]: place for place in document["places"]}
-    assert {name: place["tiles"] for name, place in places.items()} == {"all": 2, "hv1": 2, "hv2": 2}
-    assert [step["delivered"] for step in places["all"]["steps"]] == [1, 1]
-
-
-def test_a_host_without_the_image_is_sent_it_once(tmp_path: Path) -> None:
-    """Over SSH, by its digest; guests run from it, and a second run sends nothing."""
-    (tmp_path / "probe.yaml").write_text(SCENARIO)
-    with namespaced_fleet(tmp_path, 1, bare=True) as fleet:
-        own = tmp_path / "hv1/cache/vmlab/images"
-        assert not list(own.glob("vmlab-*"))
-        words = ("run", str(tmp_path / "probe.yaml"), "--hosts", "hv1", "--cache", "none")
-        first = fleet.vmlab(*words)
-        (sent,) = own.glob("vmlab-*")
-        assert f"{sent.name.removeprefix('vmlab-')} is sent to host hv1" in first.stderr
-        assert [cell["outcome"] for cell in _cells(fleet)] == ["passed"]
-        assert "is sent" not in fleet.vmlab(*words).stderr
-        assert [cell["outcome"] for cell in _cells(fleet)] == ["passed"]
-
-
 def _start_linked(fleet: NamespacedFleet, *options: str) -> subprocess.Popen[str]:
     """A run whose guests are on the first two hosts, which has begun its workload."""
     before = len(list(fleet.runs.iterdir())) if fleet.runs.exists() else 0
@@ -304,3 +276,31 @@ def test_the_runner_of_a_linked_host_is_killed(fleet: NamespacedFleet, which: in
     run = _start_linked(fleet)
     os.kill(fleet.hosts[which].processes("vmlab.lab.run.runner")[-1], signal.SIGKILL)
     _demand_measured_anew(fleet, _ended(run), fleet.hosts[which].name)
+
+
+def test_a_climb_of_all_hosts(fleet: NamespacedFleet) -> None:
+    """One tile on every host, then two, started together; a limit that each keeps is kept by all of them."""
+    scenario = fleet.folder / "climb.yaml"
+    scenario.write_text(CLIMB)
+    done = fleet.vmlab("scale", str(scenario), "--max-tiles", "2", "--hosts", "hv1,hv2", "--together", "--json")
+    document = json.loads(done.stdout)
+    assert document["scale"]["stopped_by"] == "max tiles", document["scale"]
+    assert document["scale"]["sentence"].startswith("the fleet carries at least 2 tiles on every host at once")
+    places = {place["axes"]["host"]: place for place in document["places"]}
+    assert {name: place["tiles"] for name, place in places.items()} == {"all": 2, "hv1": 2, "hv2": 2}
+    assert [step["delivered"] for step in places["all"]["steps"]] == [1, 1]
+
+
+def test_a_host_without_the_image_is_sent_it_once(tmp_path: Path) -> None:
+    """Over SSH, by its digest; guests run from it, and a second run sends nothing."""
+    (tmp_path / "probe.yaml").write_text(SCENARIO)
+    with namespaced_fleet(tmp_path, 1, bare=True) as fleet:
+        own = tmp_path / "hv1/cache/vmlab/images"
+        assert not list(own.glob("vmlab-*"))
+        words = ("run", str(tmp_path / "probe.yaml"), "--hosts", "hv1", "--cache", "none")
+        first = fleet.vmlab(*words)
+        (sent,) = own.glob("vmlab-*")
+        assert f"{sent.name.removeprefix('vmlab-')} is sent to host hv1" in first.stderr
+        assert [cell["outcome"] for cell in _cells(fleet)] == ["passed"]
+        assert "is sent" not in fleet.vmlab(*words).stderr
+        assert [cell["outcome"] for cell in _cells(fleet)] == ["passed"]
