@@ -5,7 +5,7 @@ VMLAB = .venv/bin/vmlab
 # A test that hangs ends after 15 minutes: beside real guests one that computes may take minutes.
 TESTS = env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --timeout=900
 
-.PHONY: docs deb test-install setup run test test-all coverage test-fleet test-host test-faults test-experiments check unit anomalies mutants walk schema screenshots sbom
+.PHONY: docs deb test-install setup run test test-all coverage test-fleet test-host test-faults test-experiments check unit anomalies mutants walk schema screenshots sbom hashes
 
 setup:  ## Debian packages and .venv; does nothing when nothing is missing
 	@packaging/setup
@@ -74,6 +74,13 @@ check: setup  ## style, types and import contracts
 sbom: setup  ## what the program's environment consists of, as CycloneDX, in build/sbom.json
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[sbom]'
 	@mkdir -p build && .venv/bin/cyclonedx-py environment --pyproject pyproject.toml --of JSON -o build/sbom.json .venv/bin/python
+
+# The version is that of Debian 12; what only newer ones need has a marker.
+hashes: setup  ## constraints-hashed.txt: the versions of constraints.txt, with the digest of each file that an index has of them
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hashes]'
+	@echo hatchling | .venv/bin/uv pip compile --quiet pyproject.toml - --all-extras -c constraints.txt --universal \
+	  --python-version 3.11.2 --generate-hashes --annotation-style line --custom-compile-command 'make hashes' \
+	  -o constraints-hashed.txt >/dev/null
 
 schema: setup  ## the JSON Schema of scenarios, for editors, and what completion in the shell knows
 	@$(VMLAB) schema > scenarios/schema.json

@@ -8,9 +8,11 @@ those of the checkout and of the runs become those of an installation by root.
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +21,7 @@ from vmlab.model.errors import UsageError
 from vmlab.model.event import PhaseStarted
 from vmlab.model.places import shipped_scenarios, state_folder
 from vmlab.model.run import Phase
-from vmlab.report.demo.chapters import FOLDER, chapters_text, load_demo
+from vmlab.report.demo.chapters import BOOK, FOLDER, chapters_text, load_demo
 from vmlab.store.life import is_alive
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import STORE, resolve_run
@@ -77,11 +79,16 @@ def main(arguments: list[str]) -> None:
     """Take the recording into the package, and print what its chapters say of it."""
     is_run = arguments and not arguments[0].startswith("-")
     store = resolve_run(arguments[0]) if is_run else record(arguments)
-    target = FOLDER / STORE
-    with RunReader(store) as reader:
-        reader.copy(target)
-    rename_folders(target)
-    sys.stderr.write(f"{chapters_text(load_demo())}\n")
+    with tempfile.TemporaryDirectory(dir=FOLDER.parent) as made:
+        # The package's recording is replaced only once the chapters fit the new one.
+        folder = Path(made)
+        shutil.copy(FOLDER / BOOK, folder)
+        with RunReader(store) as reader:
+            reader.copy(folder / STORE)
+        rename_folders(folder / STORE)
+        told = chapters_text(load_demo(folder))
+        (folder / STORE).replace(FOLDER / STORE)
+    sys.stderr.write(f"{told}\n")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """`vmlab selftest` on a real guest."""
 
 import json
+import os
+import subprocess
 
 import pytest
 
-from tests.e2e.conftest import Home
+from tests.e2e.conftest import VMLAB, Home
+from tests.host.inside.taken_away import TAKEN, judge
 from vmlab.lab.selftest.trials import TRIALS
 
 pytestmark = [pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.timeout(900)]
@@ -19,3 +22,16 @@ def test_every_trial_works_and_nothing_is_left(home: Home) -> None:
     assert not home.leftovers()
     assert home.runs() == []
     assert json.loads(home.vmlab("clean", "--json").stdout)["runs"] == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+def test_what_runs_can_do_without_is_named_and_every_trial_works(home: Home) -> None:
+    name = "KVM, cgroups and FUSE"
+    argv = TAKEN[name].argv([*VMLAB, "selftest", "--concurrent", "--json"])
+    done = subprocess.run(
+        argv, env=home.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900
+    )
+    judge(name, done)
+    assert not home.processes()
+    assert not home.leftovers()

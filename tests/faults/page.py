@@ -17,6 +17,8 @@ from typing import Any
 
 from tests.faults.row import Row, all_rows
 from tests.faults.trying import Tried
+from vmlab.model.quantities import format_seconds
+from vmlab.system.new_file import new_file
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "faults.md"
@@ -24,12 +26,20 @@ KEPT = DOCS / "evidence" / "faults.json"
 _BLOCK = re.compile(r"(<!-- faults -->\n).*?(<!-- end -->)", re.DOTALL)
 _HEAD = ["| fault | done | should | happened | s | again |", "| --- | --- | --- | --- | ---: | --- |"]
 _LONGEST = 400
+_WHOLE = "all rows"
+"""The name of what is kept of the last run of all rows, as no row has it."""
 
 
 def kept() -> dict[str, dict[str, Any]]:
-    """What is kept of each row by its name."""
+    """What is kept of each row by its name, and of the last run of all rows."""
     found: dict[str, dict[str, Any]] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     return found
+
+
+def keep_whole(seconds: float, lanes: int, load: float) -> None:
+    """Keep how long a run of all rows took, with so many at a time, and the load of the machine before it."""
+    entry = {"seconds": round(seconds), "lanes": lanes, "load": round(load, 1), "date": time.strftime("%Y-%m-%d")}
+    _write({**kept(), _WHOLE: entry})
 
 
 def keep(tried: Tried) -> None:
@@ -37,12 +47,21 @@ def keep(tried: Tried) -> None:
     entry = {
         "happened": tried.happened[:_LONGEST],
         "seconds": tried.seconds,
+        "took": tried.took,
         "problems": list(tried.problems),
         "date": time.strftime("%Y-%m-%d"),
         "machine": _machine(),
     }
-    ordered = {name: one for name, one in {**kept(), tried.name: entry}.items() if name in all_rows()}
-    KEPT.write_text(json.dumps(dict(sorted(ordered.items())), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    _write({**kept(), tried.name: entry})
+
+
+def _write(entries: Mapping[str, Mapping[str, Any]]) -> None:
+    known = {name: one for name, one in sorted(entries.items()) if name in {*all_rows(), _WHOLE}}
+    text = json.dumps(known, indent=1, ensure_ascii=False) + "\n"
+    # Whoever ends the command meanwhile leaves the file whole.
+    with new_file(KEPT) as file:
+        os.fchmod(file.fileno(), 0o644)
+        file.write(text.encode())
 
 
 def written(text: str, rows: Mapping[str, Row], results: Mapping[str, Mapping[str, Any]]) -> str:
@@ -65,8 +84,16 @@ def _summary(rows: Mapping[str, Row], results: Mapping[str, Mapping[str, Any]]) 
     span = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}" if dates else "never"
     return [
         f"{len(rows)} faults, {len(done)} of them tried ({span}): {passed} went as they should.",
+        *_whole(results.get(_WHOLE)),
         *(f"Machine: {one}." for one in machines),
     ]
+
+
+def _whole(run: Mapping[str, Any] | None) -> list[str]:
+    if run is None:
+        return []
+    took = format_seconds(run["seconds"])
+    return [f"All of them in one run: {took}, {run['lanes']} at a time, load before {run['load']} ({run['date']})."]
 
 
 def _line(row: Row, result: Mapping[str, Any] | None) -> str:

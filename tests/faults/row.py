@@ -26,6 +26,8 @@ class Row:
     act: Act
     guests: bool
     """Whether a real guest runs."""
+    alone: bool = False
+    """Whether no other row is tried meanwhile, as the row has a limit in milliseconds."""
 
 
 def all_rows() -> dict[str, Row]:
@@ -43,12 +45,12 @@ class Rows(list[Row]):
     """The rows of one module."""
 
     def add(
-        self, name: str, done: str, should: str, deadline: float = 60.0, *, guests: bool = True
+        self, name: str, done: str, should: str, deadline: float = 60.0, *, guests: bool = True, alone: bool = False
     ) -> Callable[[Act], Act]:
         """Add a row, whose function is decorated."""
 
         def kept(act: Act) -> Act:
-            self.append(Row(name, done, should, deadline, act, guests))
+            self.append(Row(name, done, should, deadline, act, guests, alone))
             return act
 
         return kept

@@ -6,14 +6,15 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.faults import page
-from tests.faults.row import Rows, all_rows
-from tests.faults.trying import APART, snapshots_of_rows, tried
+from tests.faults.row import Row, Rows, all_rows
+from tests.faults.trying import APART, Tried, in_lanes, snapshots_of_rows, tried
 
 QUICK = ("ctrl-c-prepare", "kill-runner-101", "kill-qemu-401", "full-export", "store-truncated", "clean-live")
 IN_A_WORLD = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and mounts need root")
@@ -111,3 +112,61 @@ def test_harm_that_a_row_does_to_others_is_noticed(harm: str, told: str | None, 
     assert done.returncode == 0, done.stderr
     said = done.stdout.strip()
     assert said == "[]" if told is None else told in said, said
+
+
+def _row(name: str, *, alone: bool = False) -> Row:
+    return Row(name, "", "", 1.0, lambda _world: "", guests=False, alone=alone)
+
+
+def test_rows_are_tried_side_by_side_and_one_that_breaks_ends_no_other(tmp_path: Path) -> None:
+    both, at_once, most = threading.Barrier(2, timeout=30), 0, {False: 0, True: 0}
+    seen: dict[str, Tried] = {}
+
+    def attempt(row: Row, log: Path) -> Tried:
+        nonlocal at_once
+        at_once += 1
+        most[row.alone] = max(most[row.alone], at_once)
+        if not row.alone:
+            both.wait()
+        at_once -= 1
+        if row.name == "b":
+            raise OSError("its folder is busy")
+        return Tried(row.name, str(log), 0.5, ())
+
+    rows = [_row("last", alone=True), _row("a"), _row("b"), _row("c"), _row("d"), _row("later", alone=True)]
+    in_lanes(rows, 2, attempt, tmp_path.joinpath, lambda row, tried, _log: seen.update({row.name: tried}))
+    assert list(seen)[-2:] == ["last", "later"]
+    assert most == {False: 2, True: 1}
+    assert seen["b"].problems == ("the row itself broke: OSError('its folder is busy')",)
+    assert [seen[name].problems for name in "acd"] == [()] * 3
+    assert seen["a"].happened == str(tmp_path / "a") and seen["a"].took >= 0
+
+
+def test_what_ends_the_command_ends_the_rows_that_did_not_begin(tmp_path: Path) -> None:
+    begun: list[str] = []
+
+    def attempt(row: Row, _log: Path) -> Tried:
+        begun.append(row.name)
+        return Tried(row.name, "", None, ())
+
+    def interrupted(row: Row, _tried: Tried, _log: Path) -> None:
+        raise KeyboardInterrupt
+
+    rows = [_row("a"), *(_row(f"later-{number}", alone=True) for number in range(3))]
+    with pytest.raises(KeyboardInterrupt):
+        in_lanes(rows, 1, attempt, tmp_path.joinpath, interrupted)
+    assert begun == ["a"]
+
+
+def test_what_is_kept_of_all_rows_stands_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "KEPT", tmp_path / "faults.json")
+    page.keep(Tried("kill-disk", "it died", 1.0, (), 20.5))
+    page.keep_whole(1692.4, 2, 0.31)
+    page.keep(Tried("kill-qemu-401", "no", 1.0, ("late",), 21.0))
+    page.keep(Tried("no-row-any-more", "", 1.0, ()))
+    kept = page.kept()
+    assert list(kept) == ["all rows", "kill-disk", "kill-qemu-401"]
+    assert kept["kill-disk"]["took"] == 20.5
+    text = page.written("<!-- faults -->\n<!-- end -->\n", all_rows(), kept)
+    assert "All of them in one run: 28 min 12 s, 2 at a time, load before 0.3 (" in text
+    assert f"{len(all_rows())} faults, 2 of them tried" in text and ": 1 went as they should." in text

@@ -1,4 +1,8 @@
-"""Rows tried one after the other, each in a folder and in namespaces of its own."""
+"""Rows tried in lanes side by side, each row in a folder and in namespaces of its own.
+
+Nothing that a row does reaches another: it has process ids, mounts and /run of its own, and thereby the lock of
+measuring runs. What rows share are frozen guests, which are locked, and the processors: of two rows one mostly waits.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.faults.row import Row
@@ -24,12 +30,54 @@ _AROUND = PATIENCE + 300.0
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of one row; `seconds` from the fault to the end, `problems` empty where all is as it should be."""
+    """What came of one row; `seconds` from the fault to the end, `problems` empty where all is as it should be.
+
+    `took` are the seconds of the whole row, with all that was made ready and looked at.
+    """
 
     name: str
     happened: str
     seconds: float | None
     problems: tuple[str, ...]
+    took: float = 0.0
+
+
+Try = Callable[[Row, Path], Tried]
+"""Tries a row; what it prints on standard error goes to the file."""
+Done = Callable[[Row, Tried, Path], object]
+_UNDER_WAY: set[subprocess.Popen[bytes]] = set()
+
+
+def in_lanes(rows: Sequence[Row], count: int, attempt: Try, log: Callable[[str], Path], done: Done) -> None:
+    """Try all rows, `count` at a time, and call `done` in this thread as soon as one is over.
+
+    Those that are `alone` come last, one at a time. `log` makes the file for the row of a name. A row that breaks did
+    not go as it should, and the others are tried all the same. Where `done` raises, or a signal comes, rows that are
+    under way are killed.
+    """
+    for some, width in (([r for r in rows if not r.alone], count), ([r for r in rows if r.alone], 1)):
+        with ThreadPoolExecutor(width) as pool:
+            files = {row.name: log(row.name) for row in some}
+            waiting = {pool.submit(_whole, attempt, row, files[row.name]): row for row in some}
+            try:
+                for future in as_completed(waiting):
+                    row = waiting[future]
+                    done(row, future.result(), files[row.name])
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in list(_UNDER_WAY):
+                    process.kill()
+                raise
+
+
+def _whole(attempt: Try, row: Row, log: Path) -> Tried:
+    began = time.monotonic()
+    try:
+        result = attempt(row, log)
+    except Exception as error:  # noqa: BLE001
+        why = f"the row itself broke: {error!r}"
+        result = Tried(row.name, why, None, (why,))
+    return replace(result, took=round(time.monotonic() - began, 1))
 
 
 @contextlib.contextmanager
@@ -52,6 +100,7 @@ def tried(row: Row, snapshots: Path, log: Path) -> Tried:
             inside = subprocess.Popen(
                 argv, cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
             )
+        _UNDER_WAY.add(inside)
         try:
             output, _ = inside.communicate(timeout=row.deadline + _AROUND)
         except subprocess.TimeoutExpired:
@@ -59,6 +108,7 @@ def tried(row: Row, snapshots: Path, log: Path) -> Tried:
         finally:
             inside.send_signal(signal.SIGKILL)
             inside.wait()
+            _UNDER_WAY.discard(inside)
         return _read(row, output.replace(str(folder).encode(), "…".encode()), log)
     finally:
         remove_tree(folder)

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, cast
 
 import asyncssh
 
-from tests.lab.faked import CELL_SECONDS, ROOT, VMLAB, Home
+from tests.lab.faked import CELL_SECONDS, LOAD, ROOT, VMLAB, Home
 from tests.lab.programs import CLOCK
 from vmlab.fleet.controller import Controller
 from vmlab.fleet.hosts_file import HostEntry
@@ -41,21 +42,53 @@ axes: {cache: [none, writeback]}
 """
 
 
+LINKED = """
+name: probe
+guests: {client: {memory: 128 MiB}, server: {memory: 128 MiB, host: other}}
+workloads: {net: {kind: iperf3, from: client, to: server, time: 1 s}}
+axes: {cache: [none, writeback]}
+"""
+"""Its guests are on two hosts."""
+LINK_END = """
+import sys, threading, time
+def beat():
+    while True:
+        sys.stdout.buffer.write(bytes(2))
+        sys.stdout.buffer.flush()
+        time.sleep(0.2)
+threading.Thread(target=beat, daemon=True).start()
+while sys.stdin.buffer.read1(4096):
+    pass
+"""
+"""An end of a link that no frame comes from: these hosts have no bridge."""
+
+
 class _Pipe:
     """What `HostLink` needs of an SSH connection."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
+        self.ends: list[asyncio.subprocess.Process] = []
+
+    async def create_process(self, command: str, *, encoding: None) -> asyncio.subprocess.Process:
+        """The only command that is started beside the first is an end of a link."""
+        assert command.split()[1:3] == ["hosts", "link"] and encoding is None
+        pipe = asyncio.subprocess.PIPE
+        end = await asyncio.create_subprocess_exec(sys.executable, "-c", LINK_END, stdin=pipe, stdout=pipe, stderr=pipe)
+        self.ends.append(end)
+        return end
 
     def abort(self) -> None:
         """Cut it."""
-        with contextlib.suppress(ProcessLookupError):
-            self.process.kill()
+        for process in (self.process, *self.ends):
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
 
     async def end(self) -> None:
         """Cut it, and wait until its process and its pipes are gone."""
-        if self.process.returncode is None:
-            self.abort()
+        self.abort()
+        for one in self.ends:
+            await asyncio.wait_for(one.wait(), 30)
         # Reads what is left of its output, without which the transport stays open.
         await asyncio.wait_for(self.process.communicate(), 30)
 
@@ -68,6 +101,8 @@ class LocalHost(Home):
     seconds: float = 0.1
     clock: float = 0.0
     """How far ahead its clocks are, in seconds."""
+    load: str = "{}"
+    """What tiles take of the latency in seconds, by cache mode, as JSON; see `LOAD`."""
     off: bool = False
     lines: list[_Pipe] = field(default_factory=list)
 
@@ -79,7 +114,7 @@ class LocalHost(Home):
             *VMLAB,
             "hosts",
             "serve",
-            env=self.environment(**{CELL_SECONDS: str(self.seconds), CLOCK: str(self.clock)}),
+            env=self.environment(**{CELL_SECONDS: str(self.seconds), CLOCK: str(self.clock), LOAD: self.load}),
             cwd=ROOT,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -129,22 +164,27 @@ class LocalFleet:
         *,
         spread: bool = False,
         together: bool = False,
+        linked: bool = False,
         reconnect: float = 3.0,
         hold: float = 60.0,
+        text: str = SCENARIO,
+        number: int = 1,
         **overrides: Any,
     ) -> RunFolder:
-        """The folder of a run that is to be carried out.
+        """The folder of a run that is to be carried out, of the scenario `text`; several have a `number` each.
 
         A short `reconnect` is for lines that stay cut: on a busy machine another line takes seconds to open.
         """
-        file = read(self.folder / "probe.yaml", SCENARIO)
-        asked = Overrides(hosts=None if spread else tuple(self.hosts), seed=1, **overrides)
+        file = read(self.folder / "probe.yaml", LINKED if linked else text)
+        asked = Overrides(hosts=None if spread or linked else tuple(self.hosts), seed=1, **overrides)
         plan = make_plan(file, asked, FACTS)
-        folder = RunFolder("20261125-120000-probe-0001", self.folder / "20261125-120000-probe-0001")
+        name = f"20261125-120000-probe-{number:04}"
+        folder = RunFolder(name, self.folder / name)
         os.close(folder.make())
         write_request(folder, RunRequest(folder.id, str(file.path), asked, plan.seed), file.text, FACTS)
-        entries = {name: HostEntry(address=name) for name in self.hosts}
-        request = FleetRequest(hosts=entries, spread=spread, together=together, reconnect=reconnect, hold=hold)
+        entries = {name: HostEntry(address=name) for name in list(self.hosts)[: 2 if linked else None]}
+        how = {"spread": spread, "together": together, "linked": linked}
+        request = FleetRequest(hosts=entries, **how, reconnect=reconnect, hold=hold)
         request.write(folder)
         FleetWriter(folder.store).close()
         return folder

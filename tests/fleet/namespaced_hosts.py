@@ -28,7 +28,7 @@ _PREPARED = """
 mount --make-rprivate /
 mount -t tmpfs tmpfs /run
 mkdir -p /run/sshd /run/vmlab
-mount --bind {images} {cache}/vmlab/images
+{shared}
 until ip -4 addr show | grep -q {address}; do sleep 0.05; done
 exec {sshd} -D -e -f {config}
 """
@@ -44,6 +44,8 @@ class NamespacedHost:
     process: subprocess.Popen[bytes] | None = None
     ahead: int = 0
     """How far its monotonic clock is ahead of the machine's, in seconds."""
+    bare: bool = False
+    """Whether it begins without the image and without snapshots."""
 
     @property
     def first(self) -> int:
@@ -147,11 +149,12 @@ class NamespacedFleet:
 
 @contextlib.contextmanager
 def namespaced_fleet(
-    folder: Path, count: int = 3, *, waiting: str = "", ahead: Sequence[int] = ()
+    folder: Path, count: int = 3, *, waiting: str = "", ahead: Sequence[int] = (), bare: bool = False
 ) -> Iterator[NamespacedFleet]:
     """A fleet of hosts hv1, hv2, … in `folder`; nothing of it is left afterwards but the folder.
 
-    `ahead` has for each how far its monotonic clock is ahead of the machine's, in seconds.
+    `ahead` has for each how far its monotonic clock is ahead of the machine's, in seconds. Hosts that are `bare` have
+    neither image nor snapshots.
     """
     fleet = NamespacedFleet(folder)
     try:
@@ -168,7 +171,7 @@ def namespaced_fleet(
         known, entries = [], []
         for number in range(1, count + 1):
             host = NamespacedHost(f"hv{number}", f"{_NETWORK}.{number}", folder / f"hv{number}")
-            host.ahead = ahead[number - 1] if ahead else 0
+            host.ahead, host.bare = ahead[number - 1] if ahead else 0, bare
             fleet.hosts.append(host)
             known.append(_made(host, key))
             host.process = _booted(host)
@@ -203,7 +206,7 @@ def _made(host: NamespacedHost, key: asyncssh.SSHKey) -> str:
     """Make a host's folder; its line for known_hosts."""
     for name in ("cache/vmlab/images", "cache/vmlab/snapshots", "state/vmlab"):
         (host.folder / name).mkdir(parents=True)
-    for name in ("snapshots", "libvirt"):
+    for name in ("libvirt",) if host.bare else ("snapshots", "libvirt"):
         source = cache_folder() / name
         if source.is_dir():
             linked = subprocess.run(["cp", "-al", f"{source}/.", str(host.folder / "cache/vmlab" / name)], check=False)
@@ -228,9 +231,9 @@ def _made(host: NamespacedHost, key: asyncssh.SSHKey) -> str:
 
 
 def _booted(host: NamespacedHost) -> subprocess.Popen[bytes]:
+    images, own = cache_folder() / "images", host.folder / "cache/vmlab/images"
     script = _PREPARED.format(
-        images=shlex.quote(str(cache_folder() / "images")),
-        cache=shlex.quote(str(host.folder / "cache")),
+        shared="" if host.bare else f"mount --bind {shlex.quote(str(images))} {shlex.quote(str(own))}",
         address=host.address,
         sshd=SSHD,
         config=shlex.quote(str(host.folder / "sshd_config")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections import Counter
 
@@ -119,6 +120,24 @@ async def test_a_short_cut_costs_nothing(fleet: LocalFleet) -> None:
 
 
 @of_test_fleet
+async def test_a_runner_that_is_too_busy_to_answer_is_not_lost(fleet: LocalFleet) -> None:
+    """It stands still for longer than it is given to answer that the controller is still there, and ends its cell."""
+    fleet.hosts["hv1"].seconds = 16.0
+    folder = fleet.prepared(hold=12.0)
+    async with fleet.under_way(folder) as run:
+        await until(fleet.hosts["hv1"].in_a_cell, "a cell on hv1")
+        runner = fleet.hosts["hv1"].pid("runner_pid")
+        os.kill(runner, signal.SIGSTOP)
+        try:
+            await asyncio.sleep(14.0)
+        finally:
+            os.kill(runner, signal.SIGCONT)
+        verdict = await run
+    assert verdict.outcome is Outcome.PASSED, (verdict, _texts(folder))
+    assert [event.reason for event in events_of(folder) if isinstance(event, CellWithdrawn)] == []
+
+
+@of_test_fleet
 async def test_a_block_goes_whole_to_another_host(fleet: LocalFleet) -> None:
     """Spread: where a host is lost in the middle of a block, all cells of the block count from one other host."""
     fleet.hosts["hv1"].seconds = 1.0
@@ -189,3 +208,25 @@ async def test_a_host_whose_run_has_ended_meanwhile_begins_another(fleet: LocalF
     assert _outcomes(folder) == {"passed": 6}
     assert Counter(type(event) for event in events_of(folder))[CellEnded] == 6
     assert [record.name for host in fleet.hosts.values() for record in host.records()] == [], (verdict, _texts(folder))
+
+
+SIXTY = """
+name: sixty
+guests: {one: {memory: 128 MiB}}
+workloads: {primes: {kind: cpu, on: one, threads: 1, max_prime: 1000, events: 10}}
+axes: {cache: [none, writeback]}
+allow: {noise: true}
+"""
+
+
+@of_test_fleet
+async def test_sixty_cells_over_three_hosts_are_there_once_each(fleet: LocalFleet) -> None:
+    """All hosts at once: thirty repeats of two cells, spread; each cell ends once, and each host has its share."""
+    folder = fleet.prepared(text=SIXTY, spread=True, repeats=30)
+    verdict = await fleet.carried_out(folder)
+    assert verdict.outcome is Outcome.PASSED, verdict
+    ended = Counter(event.cell for event in events_of(folder) if isinstance(event, CellEnded))
+    assert ended == dict.fromkeys(range(1, 61), 1)
+    shares = Counter(cell.host for cell in _timeline(folder).cells.values())
+    assert sum(shares.values()) == 60
+    assert len(shares) == 3 and min(shares.values()) >= 10, shares

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections import Counter
@@ -12,12 +13,15 @@ import pytest
 from tests.fleet.local_hosts import LocalFleet, events_of
 from tests.lab.faked import ROOT
 from tests.waiting import until
+from vmlab.analysis.document import run_document
 from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.analysis.tiles.tiles_carried import carried_of
 from vmlab.fleet.clock import ClockOffset
 from vmlab.fleet.common_moment import Beginning, skew_of
 from vmlab.model.errors import ExitCode
 from vmlab.model.event import CellEnded, CellWithdrawn, CommonStartSet, HostJoined, TogetherEnded
 from vmlab.model.run import Outcome
+from vmlab.store.reader import RunReader
 
 of_test_fleet = pytest.mark.skipif("VMLAB_FLEET" not in os.environ, reason="for `make test-fleet`")
 AHEAD = {"hv1": 5.0, "hv2": -5.0, "hv3": 0.3}
@@ -124,3 +128,33 @@ async def test_a_host_that_is_left_out_ends_the_measurement(fleet: LocalFleet) -
     assert [event.outcome for event in ended] == ["aborted", "aborted"]
     assert "hv3 was left out" in ended[1].reason
     assert sorted(event.cell for event in events if isinstance(event, CellEnded)) == [1, 2, 3, 4, 5, 6]
+
+
+LOADED = """
+name: load
+guests:
+  users: {vcpus: 1, memory: 128 MiB}
+  front: {role: web, vcpus: 1, memory: 128 MiB}
+workloads:
+  web: {kind: http, from: users, to: front, requests: 60, pace: 5/s}
+axes: {cache: [none]}
+targets: {web: {latency_p95: 500 ms}}
+"""
+
+
+@of_test_fleet
+async def test_a_climb_together_ends_where_each_host_has_missed(fleet: LocalFleet) -> None:
+    """As `vmlab scale` climbs: with two tiles two of three hosts miss, with three the last one; all carry one."""
+    documents = []
+    for host, seconds in zip(fleet.hosts.values(), (0.3, 0.2, 0.3), strict=True):
+        host.load = json.dumps({"none": seconds})
+    for tiles in (1, 2, 3):
+        folder = fleet.prepared(text=LOADED, together=True, number=tiles, tiles=(tiles,))
+        verdict = await fleet.carried_out(folder)
+        assert verdict.outcome is Outcome.PASSED, verdict
+        with RunReader(folder.store) as reader:
+            documents.append(run_document(reader))
+        places = {str(place.axes["host"]): place for place in carried_of(documents)}
+        climbing = {name for name, place in places.items() if place.climbing}
+        assert climbing == {1: {"all", "hv1", "hv2", "hv3"}, 2: {"hv2"}, 3: set()}[tiles]
+    assert {name: place.tiles for name, place in places.items()} == {"all": 1, "hv1": 1, "hv2": 2, "hv3": 1}

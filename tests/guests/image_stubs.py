@@ -9,6 +9,9 @@ from pathlib import Path
 MAKES_A_TREE = """
 for tree; do case $tree in */tree) break;; esac; done
 mkdir -p "$tree/boot" "$tree/var/lib/dpkg" "$tree/etc"
+mkdir -p "$tree/usr/share/doc/hello/examples"
+echo "see /usr/share/common-licenses/GPL-3." >"$tree/usr/share/doc/hello/copyright"
+ln -s hello "$tree/usr/share/doc/hello-again"
 echo kernel >"$tree/boot/vmlinuz"
 echo initrd >"$tree/boot/initrd.img"
 cat >"$tree/var/lib/dpkg/status" <<END

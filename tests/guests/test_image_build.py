@@ -105,6 +105,9 @@ def test_the_manifest_tells_what_is_in_it(stubs: Path) -> None:
     built = image.build(lambda _line: None)
     manifest = json.loads(built.manifest.read_text())
     assert manifest["packages"] == {"hello": "2.10-3"}
+    assert manifest["licences"] == {"hello": ["GPL-3"]}
+    docs = subprocess.run(["debugfs", "-R", "ls -p /usr/share/doc", built.disk], capture_output=True, text=True)
+    assert "/./" in docs.stdout and "hello" not in docs.stdout, "manuals are left out"
     assert manifest["recipe"]["codename"] == "bookworm"
     assert manifest["files"]["vmlinuz"]["size"] == len("kernel\n")
     digest = subprocess.run(["sha256sum", built.disk], capture_output=True, text=True, check=True).stdout.split()[0]

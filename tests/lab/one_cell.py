@@ -1,8 +1,8 @@
 """Everything around one cell, with the fake hypervisor and a stand-in for sysbench."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +15,7 @@ from tests.fakes.local_guest import LocalGuest
 from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.cell.live_ksm import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins
+from vmlab.lab.provision.bare_guests import BareGuest
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.guest_disk import GuestDisk
 from vmlab.lab.provision.host_side import HostTiles
@@ -25,7 +26,7 @@ from vmlab.model.event import CellEnded, Event, WorkloadStarted
 from vmlab.model.results import RawOutput
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
-from vmlab.plan.terms import HostFacts, Overrides, Plan
+from vmlab.plan.terms import GuestPlan, HostFacts, Overrides, Plan
 from vmlab.telemetry.host_counters import HostCounters
 from vmlab.telemetry.standstill import StandstillWatch
 from vmlab.workloads.contract import Shell
@@ -99,6 +100,11 @@ class Lab:
     def no_far_host(self, host: Shell) -> Shell:
         raise AssertionError("no workload of these runs from the host to the host")
 
+    def bare_guest(
+        self, guest: GuestPlan, position: tuple[int, int], taken: Collection[int], deadline: float
+    ) -> AbstractAsyncContextManager[BareGuest]:
+        raise AssertionError("no guest of these is on the host")
+
     def cell(self) -> CellRun:
         around = CellSurroundings(
             "run",
@@ -109,6 +115,7 @@ class Lab:
             CellHost(
                 self.host_tiles,
                 self.no_far_host,
+                self.bare_guest,
                 lambda name, since, until: self.figures.get(name, 0.0),
                 lambda name, since, until: (self.figures.get(name, 0.0),) * 2,
                 # What this machine does beside the test is no part of it.

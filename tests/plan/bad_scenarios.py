@@ -63,7 +63,7 @@ BAD = [
         ":7:8: axis files: needs `values` and `sets`, as in files: {values: […], sets: workloads.copy.files} "
         "(axes without `sets` are tiles, host, vcpus, memory, disk, queues, cpu_shares, cpu_quota, cache, "
         "boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, network, bandwidth, "
-        "host.ksm, host.thp, host.read_ahead)",
+        "on, smt, host.ksm, host.thp, host.read_ahead)",
     ),
     added(
         "a word of the language as an axis",
@@ -369,7 +369,7 @@ BAD = [
         ":7:8: axis colour: needs `values` and `sets`, as in colour: {values: […], sets: workloads.NAME.KEY} "
         "(axes without `sets` are tiles, host, vcpus, memory, disk, queues, cpu_shares, cpu_quota, cache, "
         "boot, image, data, data_queues, allocation, backing, read_ahead, data_cache, network, bandwidth, "
-        "host.ksm, host.thp, host.read_ahead)",
+        "on, smt, host.ksm, host.thp, host.read_ahead)",
     ),
     added(
         "unknown path in a point",

@@ -29,7 +29,7 @@ OLD, NEW, DEAD = "20261121-143000-tile-aaaa", "20261121-150000-tile-bbbb", "2026
 def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Two runs that ended some time ago; the runs whose stores were read, in order."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(run_list, "_SETTLED_NANOSECONDS", -(10**12))
+    monkeypatch.setattr(run_list, "SETTLED_NANOSECONDS", -(10**12))
     for name in (OLD, NEW):
         _story(name).end()
     found: list[str] = []
@@ -103,7 +103,7 @@ def test_a_change_shows_where_size_and_time_were_put_back(read: list[str]) -> No
 
 
 def test_a_store_that_was_written_just_now_is_not_kept(read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_list, "_SETTLED_NANOSECONDS", 3600 * 10**9)
+    monkeypatch.setattr(run_list, "SETTLED_NANOSECONDS", 3600 * 10**9)
     assert _outcomes() == _outcomes() == ["passed", "passed"]
     assert read == [NEW, OLD] * 2
     assert not kept_file().exists()

@@ -24,7 +24,7 @@ from vmlab.store.runs import by_time, new_run_id, resolve_run, run_folders
 def state(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     settled = 3600 * 10**9 if request.param == "read each time" else -(10**12)
-    monkeypatch.setattr(run_list, "_SETTLED_NANOSECONDS", settled)
+    monkeypatch.setattr(run_list, "SETTLED_NANOSECONDS", settled)
     return tmp_path / "state"
 
 

@@ -27,6 +27,7 @@ ALLOWED = {
         "guests/image/adding.py",
         "guests/image/disk_programs.py",
         "guests/image/steps.py",
+        "hypervisor/bare_metal/bare_place.py",
         "hypervisor/network/dhcp.py",
         "hypervisor/emulated_disk/disk_process.py",
         "hypervisor/disks/overlays.py",
@@ -48,10 +49,11 @@ ALLOWED = {
         "hypervisor/network/host_network_access.py",
         "hypervisor/libvirt/private_run.py",
         "hypervisor/disks/root_mount.py",
+        "hypervisor/bare_metal/bare_init.py",
     },
 }
-INSIDE_GUESTS = ("workloads/payload/", "guests/payload/")
-"""Programs that the lab copies into a guest; they run nowhere else."""
+INSIDE_GUESTS = ("workloads/payload/", "guests/payload/", "guests/bare_metal/payload/")
+"""Programs that the lab copies into a guest, or a guest on the host; they run nowhere else."""
 
 
 def kind_of(call: ast.Call) -> str | None:

@@ -159,10 +159,13 @@ class Walk:
         return now
 
     def pane(self, title: str) -> tuple[int, int]:
-        """The first row under an edge with this title, and the one behind the last, counted from 0."""
+        """The first row under an edge with this title, and the one behind the last, counted from 0.
+
+        The edge of the pane with the focus is heavy, and that of guests may count those out of sight.
+        """
         rows = self.tmux.text().rstrip("\n").splitlines()
-        first = next(place for place, row in enumerate(rows) if row.startswith(f"─{title}─")) + 1
-        ends = [place for place, row in enumerate(rows) if place >= first and re.match("─[A-Z].*─", row)]
+        first = next(place for place, row in enumerate(rows) if re.match(f"[─━]{title}(  ▼ [0-9]+ more)?[─━]", row)) + 1
+        ends = [place for place, row in enumerate(rows) if place >= first and re.match("[─━][A-Z].*[─━]", row)]
         return first, min([*ends, len(rows) - 1])
 
     def first_row(self, title: str) -> str:

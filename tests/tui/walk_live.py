@@ -69,7 +69,7 @@ def _switches(what: str) -> Deed:
     return deed
 
 
-NO_RUN: Deeds = dict.fromkeys((one.action for one in RUN_KEYS), says("no run is going on; press 2 to start one"))
+NO_RUN: Deeds = dict.fromkeys((one.action for one in RUN_KEYS), says("no run is going on", "; press 2 to start "))
 WAITING: Deeds = {
     "switch_cache": says(f"{_COMING}cache ", _STAYS),
     **dict.fromkeys(("switch_cache_now", "switch_ksm_now"), says(_GUESTS + _NOT)),

@@ -32,6 +32,7 @@ from vmlab.model.event import (
     AnotherRunSeen,
     CacheProved,
     CellEnded,
+    CellLinked,
     CellPlaced,
     CellStarted,
     CellWithdrawn,
@@ -40,10 +41,12 @@ from vmlab.model.event import (
     Event,
     FiguresRemade,
     GuestInspected,
+    HalfEnded,
     HostJoined,
     HostLeftOut,
     HostProbed,
     ImageReady,
+    LinkMeasured,
     MeasurementTaken,
     NetworkProved,
     Notice,
@@ -93,6 +96,9 @@ _KINDS = (
     RoundEnded,
     MeasurementTaken,
     FiguresRemade,
+    CellLinked,
+    LinkMeasured,
+    HalfEnded,
     CellEnded,
     TogetherEnded,
     RepeatsEnded,
@@ -125,6 +131,9 @@ def run_document(reader: RunReader) -> RunDocument:
                     cell["disk_latency"] = None
                 else:
                     _watched(cell, samples, *known.execution)
+                if cell["linked"] is not None:
+                    there = read_samples(readers.of(cell["linked"]["other"]), *known.execution)
+                    cell["linked"]["other_host"] = host_of(list(there), *known.execution)
                 # A loop's stages come again and again, and are of no one span.
                 signs_here = signs.get(cell["cell"], ())
                 cell["stages"] = [] if cell["looped"] else list(stages_of(of_host, known, signs_here))

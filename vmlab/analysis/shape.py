@@ -465,6 +465,24 @@ class NetworkProofDocument(TypedDict):
     agrees: bool
 
 
+class LinkedDocument(TypedDict):
+    """Guests on two hosts: `here` drove the workloads; `hosts` has the host of each guest, by its key.
+
+    `way` carried the link between the two, and a round over it took `median_ms` before the workloads started, of
+    `rounds`. `other_host` has the figures of the host `other` as `host` of the cell has those of `here`.
+    """
+
+    here: str
+    other: str
+    hosts: dict[str, str]
+    way: str
+    rounds: int | None
+    least_ms: float | None
+    median_ms: float | None
+    most_ms: float | None
+    other_host: dict[str, AggregateDocument]
+
+
 class CellDocument(TypedDict):
     """One point of the axes, one repeat; `settings` spells out what it is configured as.
 
@@ -477,6 +495,7 @@ class CellDocument(TypedDict):
 
     cell: int
     hypervisor: str | None
+    linked: LinkedDocument | None
     axes: dict[str, AxisValue]
     settings: dict[str, Any]
     repeat: int

@@ -16,8 +16,14 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import UsageError
 from vmlab.model.names import HOST_PLACE
+from vmlab.plan.other_host import demand_two_hosts
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import Overrides
+
+
+def names_of(asked: tuple[str, ...]) -> tuple[str, ...]:
+    """The hosts that a user asked for, ``all`` by their names. Raises UsageError."""
+    return tuple(chosen_hosts(asked))
 
 
 def started_on_fleet(
@@ -33,9 +39,16 @@ def started_on_fleet(
         raise UsageError("--spread places blocks on any host, and this scenario has the axis host")
     asked = overrides.hosts or prepare_run(file, overrides)[0].hosts
     hosts = chosen_hosts(asked)
-    overrides = replace(overrides, hosts=None if spread else tuple(hosts))
-    plan, here = prepare_run(file, overrides)
+    plan, here = prepare_run(file, replace(overrides, hosts=None))
+    linked = plan.linked
+    if linked and (spread or together):
+        raise UsageError("guests on two hosts take both of them: --spread and --together do not go with them")
+    overrides = replace(overrides, hosts=None if spread or linked else tuple(hosts))
+    if not linked:
+        plan, here = prepare_run(file, overrides)
     demand_fleet_plan(plan, overrides, together=together)
+    if linked:
+        demand_two_hosts(plan, len(hosts))
     image = find()
     asyncio.run(demand_ready(hosts, None if image is None else image.id, say))
     waiting = read_hosts().waiting
@@ -43,6 +56,7 @@ def started_on_fleet(
         hosts=hosts,
         spread=spread,
         together=together,
+        linked=linked,
         unlike=unlike,
         reconnect=waiting.reconnect,
         hold=waiting.hold,

@@ -114,6 +114,9 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "--allow-noise": click.option(
         "--allow-noise", is_flag=True, help="Keep cells valid despite other load on the host; report it."
     ),
+    "--allow-equal-weight": click.option(
+        "--allow-equal-weight", is_flag=True, help="Beside the host's own guests take CPU and memory as they do."
+    ),
     "--control": click.option(
         "--control", is_flag=True, help="Measure one configuration as both sides to find the noise."
     ),

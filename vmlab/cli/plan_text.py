@@ -72,6 +72,7 @@ def plan_document(
             "memory_total_bytes": host.memory_total_bytes,
             "disk_free_bytes": host.disk_free_bytes,
             "accelerator_guess": host.accelerator_guess,
+            "neighbours": [one._asdict() for one in host.neighbours],
         },
     }
 
@@ -103,7 +104,7 @@ def _cell(cell: CellPlan, host: HostFacts) -> dict[str, Any]:
         "memory_needed_bytes": cell_memory(cell, host),
         "disk_bytes": cell.disk_bytes,
         "estimated_seconds": round(cell.seconds, 1),
-        "guests": [_guest(guest) for guest in cell.guests],
+        "guests": [_guest(guest) for guest in (*cell.guests, *cell.bare)],
         "workloads": [_workload(workload) for workload in cell.workloads],
     }
 
@@ -315,4 +316,5 @@ def _guest_line(guest: GuestPlan, width: int, *, alike: bool) -> str:
 
 def _line(cell: CellPlan) -> str:
     guests, repeat = plural(len(cell.guests), "guest"), repeat_words(cell.repeat)
+    guests += f", {len(cell.bare)} more on the host itself" if cell.bare else ""
     return f"  {cell.index:>3}  {repeat}  {axes_words(cell.axes)}  {guests}  {about_seconds(cell.seconds)}"

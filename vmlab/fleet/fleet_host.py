@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,17 @@ from vmlab.fleet.hosts_file import HostEntry
 from vmlab.fleet.link import HostLink, HostLost
 from vmlab.fleet.taking import Taking
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError
-from vmlab.model.event import CellEnded, CellPlaced, Event, HostJoined, HostProbed, Notice
+from vmlab.model.event import CellEnded, CellPlaced, Event, HalfEnded, HostJoined, HostProbed, Notice
+from vmlab.plan.terms import Half
 from vmlab.store.fleet_writer import FleetWriter, Source
 
+Ended = CellEnded | HalfEnded
+"""How a cell has ended on a host; the second where its workloads were driven by another one."""
 Connect = Callable[[str, HostEntry], Awaitable[HostLink]]
 _WAIT_SECONDS = 1.0
 """How long the host holds a question for rows that are new."""
 _AGAIN_SECONDS = 0.5
+_RELEASED_SECONDS = 30.0
 _PROBE_SECONDS = 900.0
 _STOP_SECONDS = 240.0
 
@@ -55,8 +59,13 @@ class FleetHost:
         writer: FleetWriter,
         on_event: Callable[[str, Event], None],
         connect: Connect = HostLink.open,
+        half: Half | None = None,
     ) -> None:
-        """`on_event` is called with this host's name and each event of its cells, once it is recorded."""
+        """`on_event` is called with this host's name and each event of its cells, once it is recorded. It may have one
+        `half` of each cell's guests.
+        """
+        self._half = half
+        self._given: dict[int, dict[str, Any]] = {}
         self._on_event = on_event
         self.name = name
         self._entry = entry
@@ -67,7 +76,7 @@ class FleetHost:
         self._source: Source | None = None
         self._taking: Taking | None = None
         self._feeding: asyncio.Task[None] | None = None
-        self._awaited: dict[int, asyncio.Future[CellEnded]] = {}
+        self._awaited: dict[int, asyncio.Future[Ended]] = {}
         self._finishing = False
         self._kept = 0.0
         self.goes_on = False
@@ -117,7 +126,7 @@ class FleetHost:
         return probed
 
     def _new_taking(self, source: Source) -> Taking:
-        return Taking(self._writer, source, self._awaited.__contains__, self._raw)
+        return Taking(self._writer, source, self._awaited.__contains__, self._raw, other=self._half == "other")
 
     async def _goes_on(self, link: HostLink, before: Source) -> bool:
         """Whether the run `before` still lives and takes cells. One that does not is stopped and taken to its end."""
@@ -154,6 +163,7 @@ class FleetHost:
             text=request.text,
             overrides=request.overrides,
             patience=request.hold,
+            **({} if self._half is None else {"half": self._half}),
             deadline=300.0,
         )
         planned = [(cell.index, cell.axes, cell.repeat) for cell in started.cells]
@@ -177,11 +187,15 @@ class FleetHost:
         """Take what comes of this cell, which was given to the host before."""
         self._awaited.setdefault(cell, asyncio.get_running_loop().create_future())
 
-    async def measure(self, cell: int) -> CellEnded:
-        """Have a cell measured, and taken with all that belongs to it. Raises HostLost."""
+    async def measure(self, cell: int, **given: Any) -> Ended:
+        """Have a cell measured, and taken with all that belongs to it. It is released with what is `given`.
+
+        Raises HostLost.
+        """
         if self.gone.done():
             raise HostLost(self.gone.result() or f"host {self.name} has finished")
         self.expect(cell)
+        self._given[cell] = given
         heard = self._awaited[cell]
         try:
             await self._released(cell)
@@ -192,21 +206,28 @@ class FleetHost:
             raise HostLost(self.gone.result())
         finally:
             self._awaited.pop(cell, None)
+            self._given.pop(cell, None)
 
     async def _released(self, cell: int) -> None:
         """Release a cell; after a cut, the feed releases it once more when the line is back."""
-        assert self._link is not None and self._source is not None
-        try:
-            await self._release(self._link, cell, deadline=90.0)
-        except (HostLost, VmlabError) as error:
-            if not isinstance(error, HostLost) and not self.gone.done():
-                # Its run has just ended: the feed says how.
-                await asyncio.wait([self.gone], timeout=30.0)
+        while not self.gone.done():
+            assert self._link is not None and self._source is not None
+            try:
+                await self._release(self._link, cell, deadline=90.0)
+            except HostLost:
+                return
+            except VmlabError:
+                # Its run has just ended, and the feed says how; or its runner was too busy to answer.
+                heard: list[asyncio.Future[Any]] = [self.gone, self._awaited[cell]]
+                await asyncio.wait(heard, timeout=_RELEASED_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                if not self._awaited[cell].done():
+                    continue
+            return
 
     async def _release(self, link: HostLink, cell: int, **how: float) -> None:
         assert self._source is not None
-        together = self._request.together
-        await link.ask(Done, "release", run=self._source.run, cell=cell, together=together, **how)
+        given = {"together": self._request.together, **self._given.get(cell, {})}
+        await link.ask(Done, "release", run=self._source.run, cell=cell, **given, **how)
 
     async def offset(self) -> ClockOffset:
         """How far its clocks are from those here, now. Raises HostLost."""
@@ -217,6 +238,17 @@ class FleetHost:
         """Give the moment at which a cell starts, by the host's monotonic clock. Raises HostLost and what it raised."""
         assert self._link is not None and self._source is not None
         await self._link.ask(Done, "start-at", run=self._source.run, cell=cell, mono=mono)
+
+    async def proceed(self, cell: int, stage: str) -> None:
+        """Say that the other one of a cell's two hosts has come to a stage. Raises HostLost and what it raised."""
+        assert self._link is not None and self._source is not None
+        await self._link.ask(Done, "proceed", run=self._source.run, cell=cell, stage=stage)
+
+    async def link_end(self, own: Iterable[str], far: Iterable[str]) -> Any:
+        """An end of the link at its lab, as a process; `own` and `far` are MAC addresses. Raises HostLost."""
+        if self._link is None or self._source is None:
+            raise HostLost(f"host {self.name} is not here")
+        return await self._link.link_end(self._source.run, own, far)
 
     async def call_off(self, cell: int, reason: str) -> None:
         """End a cell that runs there as failed, unless it has ended, or no more comes from this host."""
@@ -260,7 +292,9 @@ class FleetHost:
         taking = self._taking
         if time.monotonic() - self._kept > self._request.hold / 4:
             self._kept = time.monotonic()
-            await self._link.ask(Done, "keep", run=self._source.run)
+            # A runner that is too busy to answer is kept by the next one, long before it gives up.
+            with contextlib.suppress(CommandFailed, UsageError):
+                await self._link.ask(Done, "keep", run=self._source.run)
         rows = await _rows(self._link, self._source.run, taking, wait=min(_WAIT_SECONDS, self._request.hold / 8))
         for event in await taking.take(rows):
             self._heard(event)
@@ -268,7 +302,7 @@ class FleetHost:
 
     def _heard(self, event: Event) -> None:
         self._on_event(self.name, event)
-        if isinstance(event, CellEnded):
+        if isinstance(event, CellEnded | HalfEnded):
             heard = self._awaited.get(event.cell)
             if heard is not None and not heard.done():
                 heard.set_result(event)

@@ -236,6 +236,11 @@ class FleetRun:
                 self._withdraw(cell.index, host.name, str(error))
                 # The engine takes it from here when the host is closed.
                 await asyncio.get_running_loop().create_future()
+            except asyncio.CancelledError:
+                # The engine may close the host before the cell hears that it is gone.
+                if host.gone.done() and cell.index not in self._book.ended:
+                    self._withdraw(cell.index, host.name, host.gone.result())
+                raise
         self._settle(unit.number)
 
     def _withdraw(self, cell: int, host: str, reason: str) -> None:

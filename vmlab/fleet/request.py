@@ -26,6 +26,8 @@ class FleetRequest(BaseModel):
     """Blocks are placed on any host; otherwise each cell has its host as an axis."""
     together: bool = False
     """Cells that differ in their host alone start together."""
+    linked: bool = False
+    """Cells have guests on both of two hosts, the first of which drives the workloads."""
     unlike: bool = False
     """Blocks may spread over hosts that are not alike."""
     reconnect: float = Field(default=60.0, gt=0)

@@ -18,11 +18,10 @@ from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.quantities import format_bytes
 from vmlab.model.results import MOST_PRINTED
+from vmlab.system.cgroup_mounts import joining
 from vmlab.workloads.contract import RUN_DEADLINE, Completed
 
-_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/root"}
-_JOIN = 'left=$0; while [ "$left" -gt 0 ]; do echo 0 > "$1" || exit 126; shift; left=$((left - 1)); done; exec "$@"'
-"""Writes itself into each cgroup (0 is the writer, in whichever PID namespace) and becomes the program."""
+_ENVIRONMENT = {"LANG": "C.UTF-8", "HOME": "/root"}
 _LINE_LIMIT = 2**20
 _SEND_SECONDS = 30.0
 _CLOSE_SECONDS = 5.0
@@ -73,6 +72,8 @@ class HostShell:
     """
 
     name = HOST_PLACE
+    search = "/usr/sbin:/usr/bin:/sbin:/bin"
+    """Where programs are looked for."""
 
     def __init__(self, root: Path, address: str, network: int | None = None, groups: Sequence[Path] = ()) -> None:
         self.root = root
@@ -90,23 +91,33 @@ class HostShell:
         return HostShell(root, self.address, groups=self._groups)
 
     def _inside(self, argv: Sequence[str]) -> list[str]:
-        into = () if not self._groups else ("/bin/sh", "-c", _JOIN, str(len(self._groups)), *map(str, self._groups))
-        return [*into, *self._enter, "/usr/sbin/chroot", str(self.root), *argv]
+        return [*joining(self._groups), *self._placed(argv)]
+
+    def _placed(self, argv: Sequence[str]) -> list[str]:
+        return [*self._enter, "/usr/sbin/chroot", str(self.root), *argv]
+
+    def _environment(self) -> dict[str, str]:
+        return {**_ENVIRONMENT, "PATH": self.search}
 
     async def run(
         self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
     ) -> Completed:
         """Run a command to its end; see `workloads.contract.Shell.run`."""
+        return await self._run(argv, (stdin or "").encode(), deadline, check=check)
+
+    async def _run(
+        self, argv: Sequence[str], stdin: bytes, deadline: float = RUN_DEADLINE, *, check: bool = True
+    ) -> Completed:
         process = await asyncio.create_subprocess_exec(
             *self._inside(argv),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=_ENVIRONMENT,
+            env=self._environment(),
         )
         try:
             async with asyncio.timeout(deadline):
-                out, err = await _communicated(process, (stdin or "").encode(), argv[0])
+                out, err = await _communicated(process, stdin, argv[0])
         except TimeoutError as error:
             raise DeadlineExceeded(f"host: {argv[0]} took longer than {deadline:.0f} s") from error
         finally:
@@ -138,7 +149,7 @@ class HostShell:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            env=_ENVIRONMENT,
+            env=self._environment(),
             limit=_LINE_LIMIT,
         )
         return HostChannel(process)

@@ -19,9 +19,10 @@ from vmlab.model.scenarios.host_settings import HOST_PARTS, HOST_SETTINGS
 from vmlab.system.packages import extra_command, extra_packages, install_command, installing
 from vmlab.system.rights import as_root, in_container, missing_capabilities
 from vmlab.telemetry.cpu_speed import LABEL, NO_TRACE
+from vmlab.telemetry.domains.neighbours import described, neighbours
 from vmlab.telemetry.host.power import Power
 from vmlab.telemetry.setting_files import CANNOT_WRITE, unsettable
-from vmlab.telemetry.source import Roots
+from vmlab.telemetry.source import THE_HOST, Roots
 from vmlab.telemetry.speed_trace import speed_now
 
 _NOT_ROOT = "this user is not root: runs need it for namespaces and bridges, and other checks here may differ for root"
@@ -118,6 +119,7 @@ def _checks() -> Iterator[Check]:
     yield _hosts_libvirt()
     yield _rapl()
     yield _speed()
+    yield _neighbours()
     yield from _host_settings()
 
 
@@ -262,6 +264,11 @@ def _ksm() -> Check:
     if not switch.exists():
         return Check("KSM", False, "the kernel has none", required=False)
     return Check("KSM", True, "on" if switch.read_text().strip() == "1" else "off", required=False)
+
+
+def _neighbours() -> Check:
+    found = neighbours(THE_HOST.host_proc)
+    return Check("other guests", True, described(found) if found else "none runs on this host", required=False)
 
 
 def _host_settings() -> Iterator[Check]:

@@ -17,10 +17,16 @@ from vmlab.model.places import cache_folder
 
 
 def open_libvirt(
-    root: LibvirtRoot, lab: str, journal: Journal, events: DomainEvents, ordered: OrderedHost | None = None
+    root: LibvirtRoot,
+    lab: str,
+    journal: Journal,
+    events: DomainEvents,
+    ordered: OrderedHost | None = None,
+    *,
+    other: bool = False,
 ) -> Any:
     """The connection of lab `lab`, with `events` registered; blocks. Its guests are in the `ordered` host, if there is
-    one.
+    one. For `other` see `make_bridge`.
 
     Raises libvirtError, HypervisorError, RefusedError where that host cannot be had, OSError.
     """
@@ -37,7 +43,7 @@ def open_libvirt(
         connection = libvirt.open(root.uri)
     events.register(connection)
     load_schema(connection)
-    make_bridge()
+    make_bridge(other=other)
     return connection
 
 

@@ -211,6 +211,49 @@ class TogetherEnded(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CellLinked(Event):
+    """A cell has guests on two hosts, which a link joins; `hosts` has the name of each guest's host, by its key.
+
+    `here` drives the workloads. `way` is what carries the link, such as ``ssh``.
+    """
+
+    cell: int
+    here: str
+    other: str
+    hosts: dict[str, str]
+    way: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkMeasured(Event):
+    """How long one round over the link took before the workloads started, from a host to a guest of the other one."""
+
+    cell: int
+    rounds: int
+    least_ms: Reading
+    median_ms: Reading
+    most_ms: Reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HalfReached(Event):
+    """One of two hosts that have the guests of a cell has come to a stage that the other one waits for."""
+
+    cell: int
+    stage: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HalfEnded(Event):
+    """The cell has ended on the other one of its two hosts, `name`; the cell has the worse outcome of both."""
+
+    cell: int
+    name: str
+    outcome: str
+    reasons: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotMade(Event):
     """A guest was booted, prepared and frozen, for this cell and those to come; it took `seconds`, counted apart."""
 

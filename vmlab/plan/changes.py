@@ -127,6 +127,7 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
         (("allow", "memory_overcommit"), overrides.allow_overcommit or None, "--allow-overcommit"),
         (("allow", "unsafe_cache"), overrides.allow_unsafe or None, "--allow-unsafe"),
         (("allow", "noise"), overrides.allow_noise or None, "--allow-noise"),
+        (("allow", "equal_weight"), overrides.allow_equal_weight or None, "--allow-equal-weight"),
         (("steady",), None if overrides.steady is None else f"{overrides.steady:g} s", "--steady"),
         (("hypervisor",), overrides.hypervisor, "--hypervisor"),
         (("provision",), "cold" if overrides.cold else None, "--cold"),

@@ -13,9 +13,11 @@ from pydantic import ValidationError
 from vmlab.model.names import DATA_FOLDER, HOST_PLACE
 from vmlab.model.scenarios.scenario import Scenario, WorkloadEntry
 from vmlab.model.units import format_bytes
+from vmlab.plan.bare_checks import of_bare_guests
 from vmlab.plan.host_lacks import unused_tunnels
 from vmlab.plan.images import of_added_images
 from vmlab.plan.optional_parts import missing_parts
+from vmlab.plan.other_host import unlinkable
 from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
 from vmlab.plan.scenario_file.scenario_document import Document
 from vmlab.plan.scenario_file.scenario_keys import known_keys
@@ -112,7 +114,9 @@ def read_cell(document: Document) -> Checked:
     problems.extend(_data_disks(scenario))
     problems.extend(_too_large(scenario, params))
     problems.extend(of_added_images(scenario))
+    problems.extend(of_bare_guests(scenario))
     problems.extend(unused_tunnels(scenario))
+    problems.extend(unlinkable(scenario))
     problems.extend(missing_parts(scenario))
     document.raise_problems(problems)
     return Checked(scenario, params)

@@ -6,7 +6,7 @@ cores, so work beyond what two cores do at once is spread over the host's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Accelerator
@@ -31,9 +31,11 @@ _FREEZE = 60.0
 """All of a tile's guests booted side by side, saved, and restored for the first time, under TCG."""
 
 
-def footprint(workload: WorkloadPlan, accelerator: Accelerator) -> Footprint:
-    """What one workload costs; on the host itself nothing is emulated."""
-    where: Accelerator = "kvm" if workload.source == HOST_PLACE else accelerator
+def footprint(workload: WorkloadPlan, accelerator: Accelerator, bare: Collection[str] = ()) -> Footprint:
+    """What one workload costs; on the host itself, where the guests `bare` are, nothing is emulated."""
+    server = workload.source if workload.target is None else workload.target
+    on_host = workload.source == HOST_PLACE or {workload.source, server} <= {*bare}
+    where: Accelerator = "kvm" if on_host else accelerator
     return kinds()[workload.kind](workload.params).footprint(where)
 
 

@@ -12,19 +12,23 @@ from vmlab.model.names import HOST_PLACE, IN_MEMORY
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
 from vmlab.model.run import Accelerator
 from vmlab.model.units import format_bytes
+from vmlab.plan.bare_checks import lacked_cpus
 from vmlab.plan.disk_room import disk_needed
 from vmlab.plan.estimate import footprint
 from vmlab.plan.host_lacks import lacked_by
 from vmlab.plan.hosts_libvirt import not_in_hosts_libvirt
+from vmlab.plan.left_to_others import left_free_bytes
 from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
+from vmlab.system.cpu_cores import read_cores
+from vmlab.telemetry.domains.neighbours import neighbours
 from vmlab.telemetry.place import filesystem_of
 from vmlab.telemetry.setting_files import unsettable
-from vmlab.telemetry.source import THE_HOST
+from vmlab.telemetry.source import THE_HOST, Roots
 from vmlab.workloads.registry import kinds
 
 
-def read_host_facts(disk_folder: Path) -> HostFacts:
+def read_host_facts(disk_folder: Path, roots: Roots = THE_HOST) -> HostFacts:
     """The host as it is now. `disk_folder` is where guests' disks will be; its nearest parent that this user can see is
     measured.
     """
@@ -39,6 +43,8 @@ def read_host_facts(disk_folder: Path) -> HostFacts:
         accelerator_guess=_guess(),
         unsettable=unsettable(folder),
         in_memory=kind if kind in IN_MEMORY else None,
+        neighbours=neighbours(roots.host_proc),
+        cores=read_cores(),
     )
 
 
@@ -82,7 +88,7 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
         if name in host.unsettable:
             raise RefusedError(f"the scenario sets host.{name}, and {host.unsettable[name]}", remedy="vmlab doctor")
     for cell in plan.cells:
-        if (reason := lacked_by(cell, host)) is not None:
+        if (reason := lacked_by(cell, host) or lacked_cpus(cell, host, plan.scenario.host.cpus)) is not None:
             raise RefusedError(reason)
     if (reason := not_in_hosts_libvirt(plan)) is not None:
         raise RefusedError(f"{reason}, which qemu:///system cannot have", remedy="--hypervisor embedded")
@@ -90,11 +96,13 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
     _check_disk_of_host(plan, host)
     needed = memory_needed(plan, host)
     _check_size_of_host(plan, host, needed, overcommit=overcommit)
-    if needed > host.memory_available_bytes and not (overcommit and plan.scenario.allow.memory_overcommit):
+    left = left_free_bytes(host, plan.scenario.allow)
+    if needed + left > host.memory_available_bytes and not (overcommit and plan.scenario.allow.memory_overcommit):
+        beside = f", of which {format_bytes(left)} are left to its own guests" if left else ""
         raise DoesNotFit(
             "memory",
             f"{plan.guests} guests need {format_bytes(needed)} of memory and the host has "
-            f"{format_bytes(host.memory_available_bytes)} free",
+            f"{format_bytes(host.memory_available_bytes)} free{beside}",
             "fewer --tiles, or --allow-overcommit where that is what you want to see",
         )
     if (written := disk_needed(plan)) > host.disk_free_bytes:
@@ -144,6 +152,12 @@ def _check_disk_of_host(plan: Plan, host: HostFacts) -> None:
     """Direct I/O succeeds in memory, so nothing later would tell that no disk was measured."""
     if host.in_memory is None:
         return
+    for bare in (one for cell in plan.cells for one in cell.bare):
+        raise RefusedError(
+            f"guest {bare.guest} runs on the host and has its files on the host's disk, and runs lie in memory "
+            f"({host.in_memory})",
+            remedy="set XDG_STATE_HOME to a folder on a disk",
+        )
     for workload in (one for cell in plan.cells for one in cell.workloads if one.source == HOST_PLACE):
         if footprint(workload, host.accelerator_guess).disk_bytes:
             raise RefusedError(

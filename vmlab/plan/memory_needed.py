@@ -29,8 +29,9 @@ def guest_memory(resources: GuestResources, host: HostFacts) -> int:
 
 
 def cell_memory(cell: CellPlan, host: HostFacts) -> int:
-    """Bytes that all guests of a cell need together."""
-    return sum(guest_memory(guest.resources, host) for guest in cell.guests)
+    """Bytes that all guests of a cell need together; beside one on the host itself there is no QEMU."""
+    bare = sum(guest.resources.memory_bytes for guest in cell.bare)
+    return bare + sum(guest_memory(guest.resources, host) for guest in cell.guests)
 
 
 def memory_needed(plan: Plan, host: HostFacts) -> int:

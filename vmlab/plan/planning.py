@@ -8,10 +8,12 @@ from dataclasses import replace
 from vmlab.model.errors import UsageError
 from vmlab.model.names import HOST_PLACE, guest_key
 from vmlab.model.run import AxisValue
+from vmlab.model.scenarios.axis import Axis, AxisPoint
 from vmlab.model.scenarios.reference import Claim, claims_name
 from vmlab.model.scenarios.scenario import Guest, Scenario
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import format_bytes, format_seconds
+from vmlab.plan.bare_checks import COPIED_BYTES, without_cpus
 from vmlab.plan.changes import apply_overrides, apply_size
 from vmlab.plan.checking import Checked, read_cell, read_scenario
 from vmlab.plan.control_cells import controlled
@@ -19,6 +21,7 @@ from vmlab.plan.estimate import cell_disk, cell_seconds, footprint
 from vmlab.plan.host_lacks import without_lacking
 from vmlab.plan.hosting import check_fit, read_host_facts
 from vmlab.plan.images import of_lacked_programs, on_this_host
+from vmlab.plan.left_to_others import neighbour_words
 from vmlab.plan.looping import looped
 from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.ordering import ordered
@@ -67,7 +70,7 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         document = document.assigned([("axes",)], _only_point(scenario), ())
         scenario = read_scenario(document)
     placed = place_axes(document, scenario)
-    axes = without_lacking(placed, host)
+    axes = without_cpus(without_lacking(placed, host), scenario, host)
     if overrides.control:
         scenario, axes = controlled(document, scenario, axes, overrides.least_repeats)
     cells = _cells(document, scenario, axes, host, None if overrides.looks is None else file.scenario.claims)
@@ -78,7 +81,7 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         raise UsageError(f"--targets: {scenario.name} defines no targets for what would run")
     table = _table(scenario, axes)
     plan = Plan(
-        scenario=scenario.model_copy(update={"table": table}),
+        scenario=scenario.model_copy(update={"table": table, "axes": _absent_here(scenario.axes, axes)}),
         size=size,
         seed=scenario.seed,
         cells=cells,
@@ -96,6 +99,21 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
     return replace(plan, notes=tuple(_notes(plan, overrides, host)))
 
 
+def _absent_here(said: dict[str, Axis], placed: list[PlacedAxis]) -> dict[str, Axis]:
+    """The axes with the points that this host cannot have marked as absent, as they are stored with the results."""
+    found = dict(said)
+    for axis in placed:
+        points = found[axis.name].points
+        lacking = {
+            str(one.value): AxisPoint(absent=one.absent)
+            for one in axis.values
+            if one.absent is not None and str(one.value) in points and points[str(one.value)].absent is None
+        }
+        if lacking:
+            found[axis.name] = found[axis.name].model_copy(update={"points": {**points, **lacking}})
+    return found
+
+
 def _is_narrowed(document: Document, scenario: Scenario) -> bool:
     """Whether a size or an option has another choice of points than the text; others may give other metrics."""
     chosen = [name for name in scenario.axes if name not in ("tiles", "cache")]
@@ -104,7 +122,7 @@ def _is_narrowed(document: Document, scenario: Scenario) -> bool:
 
 def _only_point(scenario: Scenario) -> dict[str, list[AxisValue]]:
     """Axes of one point that change nothing: the guests' cache mode, or one tile where they have no common one."""
-    modes = {guest.cache for guest in scenario.guests.values()}
+    modes = {guest.cache for guest in scenario.guests.values() if not guest.on_host}
     return {"cache": [*modes]} if len(modes) == 1 else {"tiles": [1]}
 
 
@@ -134,12 +152,15 @@ def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
         ]
     )
     tiles = point.tiles
-    guests = tuple(guest for tile in range(1, tiles + 1) for guest in _guests(checked.scenario, tile, host))
-    if len(guests) > MOST_GUESTS:
-        message = f"{tiles} tiles are {len(guests)} guests; at most {MOST_GUESTS} are allowed"
+    every = tuple(guest for tile in range(1, tiles + 1) for guest in _guests(checked.scenario, tile, host))
+    if len(every) > MOST_GUESTS:
+        message = f"{tiles} tiles are {len(every)} guests; at most {MOST_GUESTS} are allowed"
         raise point.document.error(Problem(("axes", "tiles"), message))
+    guests = tuple(guest for guest in every if not guest.resources.on_host)
+    bare = tuple(guest for guest in every if guest.resources.on_host)
     workloads = tuple(workload for tile in range(1, tiles + 1) for workload in _workloads(checked, tile, host))
-    footprints = [footprint(workload, host.accelerator_guess) for workload in workloads]
+    on_host = {guest.key for guest in bare}
+    footprints = [footprint(workload, host.accelerator_guess, on_host) for workload in workloads]
     first = {one.name: Configured(one.kind, one.params.model_dump()) for one in workloads if one.tile == 1}
     cold = cold or any(not guest.resources.is_labs for guest in guests)
     return CellPlan(
@@ -152,8 +173,9 @@ def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
         guests=guests,
         workloads=workloads,
         memory_bytes=sum(guest.resources.memory_bytes for guest in guests),
-        disk_bytes=cell_disk([guest.resources for guest in guests], footprints),
-        seconds=cell_seconds(len(guests), footprints, host, cold=cold),
+        disk_bytes=cell_disk([guest.resources for guest in guests], footprints) + len(bare) * COPIED_BYTES,
+        bare=bare,
+        seconds=cell_seconds(len(guests), footprints, host, cold=cold or not guests),
     )
 
 
@@ -172,6 +194,7 @@ def _guest(name: str, guest: Guest, tile: int, host: HostFacts) -> GuestPlan:
         guest=name,
         roles=tuple(guest.role),
         resources=guest.resources(host.cpus),
+        other=guest.host == "other",
     )
 
 
@@ -224,6 +247,7 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
             f"memory is overcommitted on purpose: {format_bytes(needed)} for guests and QEMU, "
             f"{format_bytes(host.memory_available_bytes)} free"
         )
+    yield from neighbour_words(host, plan.scenario.allow, own_weight=not plan.on_hosts_libvirt)
     if plan.scenario.allow.noise:
         yield "the host's other work is reported and invalidates no cell, as was asked for"
     if plan.loop is not None:

@@ -13,7 +13,8 @@ def settings_of(cell: CellPlan) -> dict[str, Any]:
     """JSON values: `tiles`, each attribute that all guests share (None where they differ, or there is none), `guests`
     with the attributes of each guest of a tile, and `workloads` with the kind, the places and the parameters of each.
     """
-    guests = {guest.guest: guest.resources.model_dump(mode="json") for guest in cell.guests if guest.tile == 1}
+    every = (guest for guest in (*cell.guests, *cell.bare) if guest.tile == 1)
+    guests = {guest.guest: guest.resources.model_dump(mode="json") for guest in every}
     return {
         "tiles": cell.tiles,
         **{name: _shared([given[name] for given in guests.values()]) for name in GuestResources.model_fields},

@@ -12,6 +12,8 @@ from vmlab.model.axes import absent_words
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Accelerator, AxisValue, CacheMode
 from vmlab.model.scenarios.host_settings import HostSettings
+from vmlab.system.cpu_cores import Cores
+from vmlab.telemetry.domains.neighbours import Neighbour
 
 if TYPE_CHECKING:
     from vmlab.model.scenarios.guest import GuestResources
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     from vmlab.model.scenarios.table import Table
     from vmlab.workloads.contract import WorkloadParams
     from vmlab.workloads.target_limits import Target
+
+
+Half = Literal["here", "other"]
+"""Of two hosts that have a cell's guests: the one that drives the workloads, or that of guests with ``host: other``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,7 @@ class Overrides:
     allow_overcommit: bool = False
     allow_unsafe: bool = False
     allow_noise: bool = False
+    allow_equal_weight: bool = False
     cold: bool = False
     control: bool = False
     least_repeats: int | None = None
@@ -76,7 +83,8 @@ class HostFacts:
     the guests' disks where that is in memory, such as ``tmpfs``. `images` has the bytes of each added image's disk, by
     its name; `assets` the user's own copies of suites, by theirs. None where they are not known, and then every name
     passes. `lacked_programs` has what each added image is known to lack. `lacking` has the reason for what guests'
-    networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``.
+    networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``. `neighbours` are the guests that run here already.
+    `cores` has the CPUs of each core; None where they are not known, and then any number is there.
     """
 
     memory_available_bytes: int
@@ -90,6 +98,8 @@ class HostFacts:
     assets: Mapping[str, Asset] | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
     lacked_programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    neighbours: tuple[Neighbour, ...] = ()
+    cores: Cores | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,8 @@ class GuestPlan:
     guest: str
     roles: tuple[str, ...]
     resources: GuestResources
+    other: bool = False
+    """Whether it runs on the second of two hosts."""
 
     @property
     def machine(self) -> str:
@@ -127,7 +139,8 @@ class CellPlan:
     also the number of the cell's block: the cells of one repeat follow each other. Repeat 0 is the warm-up.
 
     `memory_bytes` is what the guests are given, `disk_bytes` what is written, `seconds` an estimate, `host` the host's
-    settings for it, `targets` what each of its tiles must deliver.
+    settings for it, `targets` what each of its tiles must deliver. `guests` are virtual machines, and `bare` are the
+    guests that run on the host itself.
     """
 
     index: int
@@ -141,6 +154,7 @@ class CellPlan:
     seconds: float
     host: HostSettings = field(default_factory=HostSettings)
     targets: tuple[Target, ...] = ()
+    bare: tuple[GuestPlan, ...] = ()
 
     @property
     def added_images(self) -> tuple[str, ...]:
@@ -219,6 +233,11 @@ class Plan:
         """The hosts of a fleet that cells are varied over; none where that is no axis."""
         axis = self.scenario.axes.get(HOST_PLACE)
         return () if axis is None else tuple(map(str, axis.values))
+
+    @property
+    def linked(self) -> bool:
+        """Whether any cell has a guest on the second of two hosts."""
+        return any(guest.other for cell in self.cells for guest in cell.guests)
 
     @property
     def pools(self) -> tuple[str, ...]:

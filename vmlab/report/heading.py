@@ -78,7 +78,10 @@ def _what(document: RunDocument) -> list[str]:
     repeats = max((cell["repeat"] for cell in cells), default=1)
     if repeats > 1:
         parts.append(plural(repeats, "repeat"))
-    parts.append(f"accelerator {run['accelerator'] or 'unknown'}")
+    if cells and not guests:
+        parts.append("bare metal")
+    else:
+        parts.append(f"accelerator {run['accelerator'] or 'unknown'}")
     return parts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from vmlab.model.units import format_bytes
+from vmlab.model.quantities import format_bytes
 from vmlab.model.visible import visible_line, visible_values
 from vmlab.report.grid import UNCUT, WIDTH, shorten
 from vmlab.store.runs import RunSummary

@@ -12,6 +12,8 @@ from vmlab.system.given_file import read_given
 
 LOCK = "lock"
 PROCESSES = "runner.json"
+LOG = "launcher.log"
+"""What the run's processes print, which goes on growing for as long as one of them lives."""
 RECORDER = "recorder_pid"
 """The process of a recording of the host, which is no run of a lab."""
 _MOST_NOTED = 65536

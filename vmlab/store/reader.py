@@ -68,7 +68,8 @@ class RunReader:
 
     def __init__(self, path: Path, host: str | None = None) -> None:
         self.path = path
-        self._host = host
+        self.host = host
+        """The one of a fleet whose view this is; None where it is that of the whole run."""
         try:
             there = path.is_file()
         except OSError as error:
@@ -97,9 +98,9 @@ class RunReader:
             raise error(f"{self.path}: is not the store of a run")
         if version > VERSION:
             raise UsageError(f"{self.path}: was written by a newer vmlab (schema {version}, known: {VERSION})")
-        if self._host is not None:
+        if self.host is not None:
             # Views of this connection alone, which stand in the place of the tables of the same name.
-            sources = "SELECT id FROM fleet_sources WHERE host = " + _quoted(self._host)
+            sources = "SELECT id FROM fleet_sources WHERE host = " + _quoted(self.host)
             self._connection.execute(
                 "CREATE TEMP VIEW samples AS SELECT id, layout, wall, mono, body FROM main.fleet_samples "
                 f"WHERE source IN ({sources})"

@@ -8,36 +8,32 @@ read.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import time
-import zlib
-from dataclasses import asdict, replace
+from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from vmlab.model.errors import UsageError
-from vmlab.model.places import state_folder
+from vmlab.model.places import runs_folder, state_folder
 from vmlab.model.run import RUNNING
+from vmlab.store.kept_file import SETTLED_NANOSECONDS, KeptFile, file_stamp
 from vmlab.store.life import is_alive
-from vmlab.store.runs import STORE, RunSummary, run_folders
+from vmlab.store.runs import STORE, RunSummary, run_names
 from vmlab.store.tags import all_tags
-from vmlab.system.given_file import read_given
-from vmlab.system.new_file import new_file
 
-_SCHEMA = "vmlab.run-list/4"
+_SCHEMA = "vmlab.run-list/5"
 """Its number changes with the fields of `RunSummary`, and with what `summarise` makes of a store."""
-# The kernel's clock for files moves every few milliseconds, so that two changes may leave the same times. A file that
-# has not changed for so long shows every later change.
-_SETTLED_NANOSECONDS = 2 * 10**9
+_FIELDS = tuple(name for name in RunSummary.__slots__ if name != "tags")
+"""What is kept of a summary; names are kept elsewhere."""
+_ENDED = _FIELDS.index("ended")
+_values_of = attrgetter(*_FIELDS)
 
 Stamp = list[list[int] | None]
 """Of a store and its log, None for no log: inode, size, and when the content changed, in nanoseconds; of the store also
 when the inode changed.
 """
-_Kept = dict[str, dict[str, Any]]
-"""By the run's id: the `summary`, and the `stamp` of what it was read from."""
+_Kept = dict[str, list[Any]]
+"""By the run's id: the stamp of what was read, and the values of `_FIELDS`."""
 
 
 def kept_file() -> Path:
@@ -56,23 +52,27 @@ def list_runs() -> list[RunSummary]:
 
 def summaries() -> list[RunSummary]:
     """As `list_runs`, without the names that users gave to runs."""
-    before = _read()
+    file = KeptFile(kept_file(), _SCHEMA)
+    before: _Kept = file.read()
     after: _Kept = {}
     found = []
-    settled = time.time_ns() - _SETTLED_NANOSECONDS
-    for folder in run_folders():
-        stamp = _stamp(folder)
-        kept = before.get(folder.name)
-        if kept is None or kept["stamp"] != stamp or (kept["summary"]["ended"] is None and is_alive(folder)):
-            summary = _summarise(folder)
-            kept = {"stamp": stamp, "summary": _body(summary)} if _may_be_kept(summary, stamp, settled) else None
+    settled = time.time_ns() - SETTLED_NANOSECONDS
+    runs = runs_folder()
+    place, unchanged = str(runs), True
+    for name in run_names():
+        stamp = _stamp(f"{place}/{name}/{STORE}")
+        kept = before.get(name)
+        if kept is None or kept[0] != stamp or (kept[1][_ENDED] is None and is_alive(runs / name)):
+            summary = _summarise(runs / name)
+            kept = [stamp, list(_values_of(summary))] if _may_be_kept(summary, stamp, settled) else None
+            unchanged = False
         else:
-            summary = RunSummary(**kept["summary"])
+            summary = RunSummary(**dict(zip(_FIELDS, kept[1], strict=True)))
         if kept is not None:
-            after[folder.name] = kept
+            after[name] = kept
         found.append(summary)
-    if after != before:
-        _write(after)
+    if (not unchanged or len(after) != len(before)) and after != before:
+        file.write(after)
     return found
 
 
@@ -83,11 +83,6 @@ def _summarise(folder: Path) -> RunSummary:
     return summarise(folder / STORE)
 
 
-def _body(summary: RunSummary) -> dict[str, Any]:
-    """What the store says; names are kept elsewhere."""
-    return {name: value for name, value in asdict(summary).items() if name != "tags"}
-
-
 def _may_be_kept(summary: RunSummary, stamp: Stamp | None, settled: int) -> bool:
     """Whether the run is over and sound, and every later change of its files would show."""
     if stamp is None or summary.problem is not None or summary.outcome == RUNNING:
@@ -95,51 +90,14 @@ def _may_be_kept(summary: RunSummary, stamp: Stamp | None, settled: int) -> bool
     return all(file is None or max(file[2:]) < settled for file in stamp)
 
 
-def _stamp(folder: Path) -> Stamp | None:
+def _stamp(store: str) -> Stamp | None:
     """The stamp of a run's files; None where there is no store."""
-    place = f"{folder}/{STORE}"
-    store = _file_stamp(place)
-    if store is None:
+    found = file_stamp(store)
+    if found is None:
         return None
-    log = _file_stamp(f"{place}-wal")
+    log = file_stamp(f"{store}-wal")
     # Whenever root opens a log, SQLite gives it to the store's owner, which changes the last of the times and no more.
-    return [store, None if log is None else log[:3]]
-
-
-def _file_stamp(path: str) -> list[int] | None:
-    try:
-        # A Path for each file takes longer than the kernel, where there are thousands of runs.
-        found = os.stat(path)  # noqa: PTH116
-    except OSError:
-        return None
-    return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
-
-
-def _read() -> _Kept:
-    """What is kept; nothing where the file cannot be read, is not as it was written, or is of another version."""
-    try:
-        check, _, text = read_given(kept_file(), _MOST_KEPT).partition(b"\n")
-    except UsageError:
-        return {}
-    if check != _check(text):
-        return {}
-    found: _Kept = json.loads(text)
-    return found
-
-
-_MOST_KEPT = 64 * 2**20
-"""Bytes of the file, which has some hundred for each run."""
-
-
-def _check(text: bytes) -> bytes:
-    return f"{_SCHEMA} {zlib.crc32(text):08x}".encode()
-
-
-def _write(kept: _Kept) -> None:
-    text = json.dumps(kept, separators=(",", ":")).encode()
-    with contextlib.suppress(OSError), new_file(kept_file()) as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(_check(text) + b"\n" + text)
+    return [found, None if log is None else log[:3]]
 
 
 class RunList:
@@ -154,6 +112,7 @@ class RunList:
         if ended is None:
             found = summaries()
         else:
-            found = [ended.get(folder.name) or _summarise(folder) for folder in run_folders()]
+            place = runs_folder()
+            found = [ended.get(name) or _summarise(place / name) for name in run_names()]
         self._ended = {run.id: run for run in found if run.outcome != RUNNING and run.problem is None}
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,30 +50,6 @@ class RunSummary:
         return f"{self.cells_done - self.cells_aborted}/{self.cells_planned}"
 
 
-def bytes_of(run: str) -> int:
-    """What a run's folder takes on the disk, in bytes; what cannot be read counts nothing."""
-    return bytes_on_disk([run])[run]
-
-
-def bytes_on_disk(runs: Iterable[str]) -> dict[str, int]:
-    """The same of many runs, by their ids."""
-    place = runs_folder()
-    return {run: _bytes_in(f"{place}/{run}") for run in runs}
-
-
-def _bytes_in(folder: str) -> int:
-    # Not by pathlib, which takes longer for thousands of runs than the kernel.
-    total = 0
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                total += _bytes_in(entry.path)
-            else:
-                with suppress(OSError):
-                    total += entry.stat(follow_symlinks=False).st_blocks * 512
-    return total
-
-
 def new_run_id(scenario: str) -> str:
     """A new id such as ``20261121-143015-tile-7f3a``: `by_time` sorts it, it is safe as a file name, and not taken.
 
@@ -93,17 +69,22 @@ def by_time(run: str) -> tuple[str, str, str]:
     return run[:second], run[-4:], run
 
 
-def run_folders() -> list[Path]:
-    """The folders of all runs, the newest first. Raises RefusedError where this user may not read them."""
+def run_names() -> list[str]:
+    """The ids of all runs, the newest first. Raises RefusedError where this user may not read them."""
     place = runs_folder()
     try:
         with os.scandir(place) as entries:
-            names = sorted((entry.name for entry in entries if entry.is_dir()), key=by_time, reverse=True)
+            return sorted((entry.name for entry in entries if entry.is_dir()), key=by_time, reverse=True)
     except FileNotFoundError:
         return []
     except OSError as error:
         raise RefusedError(f"cannot read {place}: {error.strerror}") from error
-    return [place / name for name in names]
+
+
+def run_folders() -> list[Path]:
+    """The folders of all runs, the newest first. Raises RefusedError where this user may not read them."""
+    place = runs_folder()
+    return [place / name for name in run_names()]
 
 
 def resolve_run(reference: str) -> Path:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+_JOIN = 'left=$0; while [ "$left" -gt 0 ]; do echo 0 > "$1" || exit 126; shift; left=$((left - 1)); done; exec "$@"'
+"""Writes itself into each cgroup (0 is the writer, in whichever PID namespace) and becomes the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +49,8 @@ def read_cpu_list(text: str) -> list[int]:
 def cpu_list(cpus: Collection[int]) -> str:
     """The inverse of `read_cpu_list`, without ranges: ``0,1,2``."""
     return ",".join(map(str, sorted(cpus)))
+
+
+def joining(groups: Sequence[Path]) -> tuple[str, ...]:
+    """In front of a command: a shell that enters the cgroups with these ``cgroup.procs`` and becomes the command."""
+    return ("/bin/sh", "-c", _JOIN, str(len(groups)), *map(str, groups)) if groups else ()

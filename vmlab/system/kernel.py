@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 CLONE_NEWNS = 0x00020000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
 CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
 MS_RDONLY = 0x1
@@ -43,6 +45,11 @@ def unshare(flags: int) -> None:
     _checked(_libc.unshare(ctypes.c_int(flags)), "unshare")
 
 
+def enter(namespace: int, kind: int) -> None:
+    """Move this thread into an open namespace of a kind (``CLONE_NEW…``); raises OSError."""
+    _checked(_libc.setns(ctypes.c_int(namespace), ctypes.c_int(kind)), "setns")
+
+
 def keep_children_here() -> None:
     """Take back `unshare(CLONE_NEWPID)`, so that children and threads are in this process's own PID namespace again.
 
@@ -50,7 +57,7 @@ def keep_children_here() -> None:
     """
     own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        _checked(_libc.setns(ctypes.c_int(own), ctypes.c_int(CLONE_NEWPID)), "setns")
+        enter(own, CLONE_NEWPID)
     finally:
         os.close(own)
 
@@ -72,6 +79,11 @@ def mount(source: str, target: str, kind: str | None = None, flags: int = 0, opt
 def unmount(target: str) -> None:
     """Detach a mount at once, even when it is busy; raises OSError."""
     _checked(_libc.umount2(target.encode(), ctypes.c_int(MNT_DETACH)), target)
+
+
+def sync_file_system(descriptor: int) -> None:
+    """Have the file system of an open file write all that it has in memory; raises OSError."""
+    _checked(_libc.syncfs(ctypes.c_int(descriptor)), "syncfs")
 
 
 def die_with_parent() -> None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vmlab.telemetry.domains.neighbours import NeighbourCounters, NeighbourUse, between, counted_neighbours
 from vmlab.telemetry.source import THE_HOST, Roots
 
 _KERNEL_THREAD = 0x00200000
@@ -24,12 +25,13 @@ class Between:
 
     `kernel_threads_percent` is their share of all CPUs. `heat` is how often the processor lowered its speed because of
     its temperature, `held_back_percent` the share of the time in which a CPU quota kept this process or its cgroup from
-    running.
+    running. `neighbours` are the host's own guests, the busiest first.
     """
 
     kernel_threads_percent: float = 0.0
     heat: int = 0
     held_back_percent: float = 0.0
+    neighbours: tuple[NeighbourUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class HostCounters:
     kernel_threads: dict[tuple[int, int], float] = field(default_factory=dict)
     heat: dict[str, int] = field(default_factory=dict)
     quotas: dict[str, float] = field(default_factory=dict)
+    neighbours: dict[tuple[int, int], NeighbourCounters] = field(default_factory=dict)
 
     def until(self, later: HostCounters) -> Between:
         """What happened from this reading to a later one. Threads and counters that are new count from 0."""
@@ -51,7 +54,8 @@ class HostCounters:
         heat = sum(max(0, count - self.heat.get(name, count)) for name, count in later.heat.items())
         # A group above another one is held back with it, so the largest is taken and not the sum.
         held = max((max(0.0, now - self.quotas.get(name, now)) for name, now in later.quotas.items()), default=0.0)
-        return Between(max(0.0, threads) / whole, heat, held / whole)
+        beside = between(self.neighbours, later.neighbours, seconds)
+        return Between(max(0.0, threads) / whole, heat, held / whole, beside)
 
 
 def host_counters(roots: Roots = THE_HOST) -> HostCounters:
@@ -61,6 +65,7 @@ def host_counters(roots: Roots = THE_HOST) -> HostCounters:
         kernel_threads=dict(_kernel_threads(roots.host_proc)),
         heat=dict(_heat(roots.sys)),
         quotas=dict(_quotas(roots)),
+        neighbours=counted_neighbours(roots.host_proc),
     )
 
 

@@ -5,6 +5,7 @@ What stands in for a part of the host, as the process of an emulated disk does, 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
@@ -24,12 +25,12 @@ _MOST_OWED = 10.0
 
 
 class NamespaceCpu:
-    """CPU seconds of all processes in this PID namespace, and of those that were reaped by init or by this process.
+    """CPU seconds of all processes in this PID namespace, and of those that any of them has reaped.
 
-    In a lab these are the runner, its QEMUs and the programs that it starts on the host. Each process's own clock is
-    asked (clock_getcpuclockid(3): nanoseconds, one system call), and /proc is listed only after a new pid was used.
-    The process `apart` is left out; `apart_seconds` has what it used. The lab's processes `outside` of the namespace,
-    as the host numbers them, are added.
+    In a lab these are the runner, its QEMUs and the programs that it starts on the host, where a server may have a
+    process for each client. Each process's own clock is asked (clock_getcpuclockid(3): nanoseconds, one system call),
+    and /proc is listed only after a new pid was used. The process `apart` is left out; `apart_seconds` has what it
+    used. The lab's processes `outside` of the namespace, as the host numbers them, are added.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class NamespaceCpu:
         self._last_pid = KernelFile(roots.proc / "loadavg")
         self._listed_at = b""
         self._clocks: list[int] = []
+        self._pids: list[int] = []
         self._reaped = 0.0
         # Where this process is init itself, os.times includes the children that it reaped.
         self._init = None if os.getpid() == 1 else _opened(roots.proc / "1/stat")
@@ -58,7 +60,7 @@ class NamespaceCpu:
         if last_pid != self._listed_at:
             self._listed_at = last_pid
             self._clocks = self._list()
-            self._reaped = self._reaped_by_init()
+            self._reaped = self._reaped_by_init() + self._reaped_by_others()
         try:
             running = sum(map(self._clock_ns, self._clocks))
         except OSError:
@@ -76,7 +78,7 @@ class NamespaceCpu:
             except OSError:
                 # Its time is counted for the process that reaped it.
                 self._listed_at = b""
-        self._reaped = self._reaped_by_init()
+        self._reaped = self._reaped_by_init() + self._reaped_by_others()
         return running
 
     def apart_seconds(self) -> float:
@@ -90,12 +92,24 @@ class NamespaceCpu:
 
     def _list(self) -> list[int]:
         pids = [int(name) for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208 - half of iterdir's cost
-        return [cpu_clock_of(pid) for pid in pids if pid != self._apart]
+        self._pids = [pid for pid in pids if pid != self._apart]
+        return [cpu_clock_of(pid) for pid in self._pids]
 
     def _reaped_by_init(self) -> float:
         if self._init is None:
             return 0.0
-        stat = self._init.read()
+        return self._reaped_by(self._init.read())
+
+    def _reaped_by_others(self) -> float:
+        """By all but init, and but this process, whose children `os.times` has."""
+        seconds = 0.0
+        for pid in self._pids:
+            if pid not in (1, os.getpid()):
+                with contextlib.suppress(OSError):
+                    seconds += self._reaped_by((self._proc / str(pid) / "stat").read_bytes())
+        return seconds
+
+    def _reaped_by(self, stat: bytes) -> float:
         # proc(5): the text after the closing bracket of comm begins with state, field 3; cutime and cstime are fields
         # 16 and 17.
         user, system = stat[stat.rindex(b")") + 2 :].split(None, 15)[13:15]

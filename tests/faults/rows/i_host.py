@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import psutil
 from tests.faults.row import Rows
 from tests.faults.rows.b_kills import disk_server
 from tests.faults.world import READING_EMULATED, SCENARIO, STRUCK, World, beside
+from vmlab.model.names import BRIDGE, HOST_ADDRESS
 
 ROWS = Rows()
 
@@ -95,8 +98,9 @@ def emulated_disk_stopped(world: World) -> str:
 
 @ROWS.add(
     "guest-reaches-out",
-    "a guest tries the host's own addresses, another lab's network, its gateway and the internet",
-    "nothing answers",
+    "a guest tries the host's own addresses, the lab's own on its bridge, and addresses beyond",
+    "nothing answers; no link leads out of the lab's network to another lab; QEMU is in its sandbox, the launcher has "
+    "no open port, and no file of the run has a private key",
     90,
 )
 def guest_reaches_out(world: World) -> str:
@@ -104,6 +108,7 @@ def guest_reaches_out(world: World) -> str:
     # Of the internet, addresses that are kept for documentation: no packet is meant to arrive, and none may leave.
     places = [
         *(one for one in own if not one.startswith("127.")),
+        HOST_ADDRESS,
         "192.0.2.80",
         "203.0.113.1",
         "198.51.100.1",
@@ -115,8 +120,20 @@ def guest_reaches_out(world: World) -> str:
     text = beside(f"ip route show default | grep . && exit 8; {script}; true", deadline="80 s")
     running = world.run(text)
     world.wait_for("WorkloadStarted", cell=STRUCK, workload="bad")
+    inside = ["nsenter", "-t", str(world.runner["runner_pid"]), "-n", "ip", "-json", "link"]
+    links = json.loads(subprocess.run(inside, capture_output=True, text=True, check=True).stdout)
+    kept = world.holding(b"PRIVATE KEY-")
+    ports = psutil.Process(world.runner["launcher_pid"]).net_connections("inet")
+    status = Path(f"/proc/{world.qemu}/status").read_text()
     world.strike()
     words = world.end_of(running, 150)
     world.is_over()
     assert running.returncode == 0, (world.ended()["reasons"], words)
-    return f"no default route; none of {len(places)} addresses answered on ports 22 and 80 ({', '.join(places)})"
+    # A link to another namespace, as a veth pair makes one, would have its peer's number there.
+    out = [link["ifname"] for link in links if "link_index" in link or "link_netnsid" in link]
+    names = [link["ifname"] for link in links]
+    assert BRIDGE in names and not out, links
+    assert not kept and not ports, (kept, ports)
+    assert "Seccomp:\t2" in status, status
+    told = f"none of {len(places)} addresses answered on ports 22 and 80 ({', '.join(places)})"
+    return f"no default route; {told}; of {', '.join(names)} none leads out"

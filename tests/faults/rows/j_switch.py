@@ -34,6 +34,7 @@ allow: {{noise: true}}
     "the cache mode of three guests with 16 requests each under way on an emulated disk is switched 100 times",
     "each switch is proved, no guest stands still for more than 300 ms, what was read is verified, the cell is invalid",
     240,
+    alone=True,
 )
 def hundred_switches(world: World) -> str:
     running = world.run(_SATURATED)

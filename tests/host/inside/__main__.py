@@ -18,6 +18,8 @@ _CHECKS: dict[str, Callable[[], None]] = {
     "shares": gentle.shares,
     "tile": gentle.tile,
     "console": gentle.console,
+    "taken-away": gentle.taken_away,
+    "selftest": gentle.selftest,
     "untouched": gentle.untouched,
     **{f"kill-{victim}": kills.of(victim) for victim in kills.VICTIMS},
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.host.inside import surroundings
 from tests.host.inside.lab import (
     command,
+    completed,
     measured,
     passed,
     processes,
@@ -21,6 +22,7 @@ from tests.host.inside.lab import (
     vmlab,
     wait_until,
 )
+from tests.host.inside.taken_away import TAKEN, judge
 
 _GUEST_ONLY = ("--set", "axes.setup=vm", "--set", "axes.threads=1", "--set", "workloads.primes.events=200")
 _WEIGHTS = Path("/sys/fs/cgroup/machine")
@@ -94,6 +96,21 @@ def tile() -> None:
         proofs = cell["cache_proof"]
         require(len(proofs) >= 8, f"{len(proofs)} proofs of four guests' disks")
         require(all(proof["agrees"] for proof in proofs), f"cache {cell['axes']['cache']} is not proved: {proofs}")
+
+
+def taken_away() -> None:
+    """Without what runs need, all that is missing is named, and nothing is started."""
+    for name in (name for name, taken in TAKEN.items() if taken.needed):
+        judge(name, completed(*TAKEN[name].argv(["vmlab", "selftest", "--json"])))
+
+
+def selftest() -> None:
+    """Every trial works."""
+    document = json.loads(vmlab("selftest", "--concurrent", "--json"))
+    tried = {one["name"]: f"{one['state']}: {one['detail']}" for one in document["trials"]}
+    bad = [f"{name}: {said}" for name, said in tried.items() if not said.startswith(("works", "not here"))]
+    require(not bad, "; ".join(bad))
+    require("KVM" not in tried and any(said.endswith(" s, kvm") for said in tried.values()), f"no KVM: {tried}")
 
 
 def console() -> None:

@@ -37,13 +37,19 @@ def tell(words: str) -> None:
     sys.stdout.flush()
 
 
-def command(*argv: str, timeout: float = 120.0) -> str:
-    """Run a program of the host; its standard output. Raises Failed when it fails."""
+def completed(*argv: str, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
+    """Run a program of the host to its end, whatever that is."""
     tell(f"$ {' '.join(argv)}")
     done = subprocess.run(
         argv, env=_ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=timeout
     )
     tell(done.stdout)
+    return done
+
+
+def command(*argv: str, timeout: float = 120.0) -> str:
+    """Run a program of the host; its standard output. Raises Failed when it fails."""
+    done = completed(*argv, timeout=timeout)
     require(done.returncode == 0, f"{' '.join(argv)} ended with {done.returncode}: {_first_line(done.stdout)}")
     return done.stdout
 

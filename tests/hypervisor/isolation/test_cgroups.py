@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from vmlab.hypervisor.isolation.cgroups import Mount, available_controllers, hierarchies, weights
+from vmlab.hypervisor.isolation.cgroups import (
+    Mount,
+    available_controllers,
+    hierarchies,
+    lower_weight,
+    remove_partition,
+    weights,
+)
 
 V1 = [
     Mount(Path("/c/cpu,cpuacct"), frozenset({"rw", "cpu", "cpuacct"}), 1),
@@ -50,3 +57,55 @@ def test_shares_stay_shares_in_version_1(mounts: list[Mount]) -> None:
 )
 def test_in_version_2_weights_keep_the_ratio_of_shares(shares: dict[str, int | None], expected: dict[str, int]) -> None:
     assert weights(shares, V2) == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "usual", "lowered"),
+    [
+        ("cpu.shares", "1024\n", "512"),
+        ("cpu.weight", "100\n", "50"),
+        ("io.weight", "default 100\n8:0 100\n", "default 50"),
+    ],
+)
+def test_a_lab_s_own_partition_has_half_the_weight(tmp_path: Path, file: str, usual: str, lowered: str) -> None:
+    partition = tmp_path / "machine"
+    (partition / "qemu-embed-0123abcd-lab").mkdir(parents=True)
+    (partition / file).write_text(usual)
+    assert lower_weight(partition)
+    assert (partition / file).read_text() == lowered
+    assert not lower_weight(partition)
+
+
+def test_a_weight_that_somebody_has_set_and_a_partition_with_others_stay(tmp_path: Path) -> None:
+    own, shared = tmp_path / "own", tmp_path / "shared"
+    for partition, weight in ((own, "300"), (shared, "100")):
+        (partition / "qemu-embed-0123abcd-lab").mkdir(parents=True)
+        (partition / "cpu.weight").write_text(weight)
+    (shared / "qemu-1-db.libvirt-qemu").mkdir()
+    assert not lower_weight(own)
+    assert not lower_weight(shared)
+    assert [(one / "cpu.weight").read_text() for one in (own, shared)] == ["300", "100"]
+
+
+def test_a_partition_that_others_use_by_now_has_its_weight_back(tmp_path: Path) -> None:
+    partition = tmp_path / "machine"
+    (partition / "qemu-1-db.libvirt-qemu").mkdir(parents=True)
+    (partition / "cpu.weight").write_text("50")
+    (partition / "cpu.shares").write_text("300")
+    assert not remove_partition(partition)
+    assert (partition / "cpu.weight").read_text() == "100"
+    assert (partition / "cpu.shares").read_text() == "300"
+
+
+def test_version_2_gets_the_controller_that_weighs(tmp_path: Path) -> None:
+    partition = tmp_path / "machine"
+    partition.mkdir()
+    enabled = tmp_path / "cgroup.subtree_control"
+    enabled.write_text("memory pids\n")
+    there = tmp_path / "cgroup.controllers"
+    there.write_text("hugetlb cpuacct\n")
+    lower_weight(partition)
+    assert enabled.read_text() == "memory pids\n"
+    there.write_text("memory cpu pids\n")
+    lower_weight(partition)
+    assert enabled.read_text() == "+cpu"

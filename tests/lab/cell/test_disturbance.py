@@ -13,6 +13,7 @@ from vmlab.lab.cell.disturbance import Disturbance, Finding, until_steady
 from vmlab.lab.run.host_facts import turbo, unfixed_speed
 from vmlab.model.scenarios.scenario import Allow, Limits
 from vmlab.telemetry.cpu_speed import SPEED
+from vmlab.telemetry.domains.neighbours import NeighbourUse
 from vmlab.telemetry.host_counters import Between
 from vmlab.telemetry.source import Roots
 
@@ -178,3 +179,19 @@ def test_turbo_is_read_from_either_driver(
     place.parent.mkdir(parents=True)
     place.write_text(f"{text}\n")
     assert turbo(Roots(sys=sys)) is on
+
+
+def test_the_host_s_own_guests_are_named_with_what_they_took() -> None:
+    used = (NeighbourUse("db", 21.4, 3 << 20), NeighbourUse("web", 9.0, 0), NeighbourUse("idle", 0.2, 5 << 20))
+    (cpus, disks) = findings(replace(QUIET, other_percent=30.0, between=Between(neighbours=used)))
+    assert cpus.breaks
+    assert cpus.text.startswith("the host's other work took 30 % of the CPUs (guests of this host: db 21 %, web 9 %); ")
+    assert disks == Finding(
+        "guests of this host used disks while the workloads ran: idle 5 MiB/s, db 3 MiB/s", breaks=False
+    )
+
+
+def test_of_many_guests_the_busiest_three_are_named() -> None:
+    used = tuple(NeighbourUse(f"g{place}", 9.0 - place, 0) for place in range(5))
+    (told,) = findings(replace(QUIET, other_percent=6.0, between=Between(neighbours=used)))
+    assert "(guests of this host: g0 9 %, g1 8 %, g2 7 %, 2 more)" in told.text

@@ -52,7 +52,7 @@ def read_host_facts(folder: Path) -> Any:
     """The host, with the memory that the test gives it."""
     # Imported late: tests of signals need a program that still has to load what it uses.
     hosting: Any = import_module("vmlab.plan.hosting")
-    memory = {"memory_available_bytes": int(os.environ[MEMORY]), "memory_total_bytes": 2**34}
+    memory = {"memory_available_bytes": int(os.environ[MEMORY]), "memory_total_bytes": 2**34, "neighbours": ()}
     return replace(hosting.read_host_facts(folder), **memory, disk_free_bytes=2**40)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.telemetry.domains.own_guests import UUID, XML, Libvirt, OwnGuests, libvirt_stats
 from tests.telemetry.recorded import RecordedHost
+from vmlab.model.names import HELPER_CHANNEL
 
 BY_HAND = "-name web -smp 2 -m 1G -drive file=/srv/web.img,format=raw,cache=none"
 OF_LIBVIRT = f"-name guest=db -uuid {UUID} -smp 2 -m 1024"
@@ -86,6 +87,20 @@ def test_guests_of_a_lab_in_the_hosts_own_libvirt_are_known_by_their_mark(host: 
             break
         time.sleep(0.05)
     assert [domain.name for domain in guests.group.domains] == ["run-t1-decoy"]
+    assert (got["domains_seen"], got["domains_of_labs"]) == (1, 1)
+
+
+def test_a_guest_of_a_lab_that_libvirt_and_its_process_tell_is_counted_once(host: RecordedHost) -> None:
+    libvirt = Libvirt()
+    guests = OwnGuests(host, libvirt)
+    mark = "<metadata><vmlab:lab xmlns:vmlab='urn:vmlab:lab:1' id='run'/></metadata><memory"
+    libvirt.answer = [libvirt_stats(1, "run-t1-db")._replace(read_xml=lambda: XML.replace("<memory", mark, 1))]
+    guests.qemu(42, f"-name guest=run-t1-db -uuid {UUID} -device virtserialport,name={HELPER_CHANNEL}", parent=1)
+    guests.qemu(43, "-name own", parent=1)
+    for at in range(20):
+        got = guests.tick(10.0 + at)
+        time.sleep(0.05)
+    assert [domain.name for domain in guests.group.domains] == ["own"]
     assert (got["domains_seen"], got["domains_of_labs"]) == (1, 1)
 
 

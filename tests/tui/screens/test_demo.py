@@ -7,6 +7,7 @@ import pty
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,15 +18,18 @@ from tests.tui.pictures import SIZES, screen_text
 from tests.tui.screens.test_screens import StillConsole
 from tests.waiting import until
 from vmlab.model.places import runs_folder
-from vmlab.report.demo.chapters import Demo, load_demo
+from vmlab.model.run import Phase
+from vmlab.report.demo.chapters import BOOK, FOLDER, Demo, load_demo
 from vmlab.tui.app import Console
 from vmlab.tui.feed.recorded_run import RecordedRun
 from vmlab.tui.screens import replay_screen
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.demo_screen import DemoScreen
 from vmlab.tui.widgets.caption import Caption, caption_lines
-from vmlab.tui.widgets.charts.chart_board import ChartBoard
+from vmlab.tui.widgets.charts.chart_board import _IDLE, ChartBoard
 from vmlab.tui.widgets.key_bar import KeyBar
+from vmlab.tui.widgets.tables.event_log import EventLog
+from vmlab.tui.widgets.tables.guest_table import GuestTable
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -44,6 +48,11 @@ async def shown(app: Console, *, paused: bool = True) -> DemoScreen:
 def captioned(app: Console, title: str, sentence: str) -> Callable[[], bool]:
     """Whether the caption says this."""
     return lambda: "\n".join(caption_lines(title, sentence, app.size.width)) in screen_text(app)
+
+
+def shows(app: Console, words: str) -> Callable[[], bool]:
+    """Whether these words stand on the screen."""
+    return lambda: words in screen_text(app)
 
 
 def numbered(demo: Demo, place: int) -> tuple[str, str]:
@@ -75,6 +84,67 @@ async def test_keys_go_from_chapter_to_chapter_and_captions_cover_nothing(size: 
         assert caption.height == 2
         for other in (screen.query_one(ChartBoard), screen.query_one("#guests"), screen.query_one(KeyBar)):
             assert not caption.overlaps(other.region), other
+
+
+HELD_SECONDS = 6.0
+"""Every chapter stands for at least so long."""
+
+
+def test_each_chapter_is_held_until_it_can_be_read_and_all_take_some_two_minutes() -> None:
+    demo = load_demo()
+    for place, chapter in enumerate(demo.chapters):
+        held = demo.onward(chapter.position, HELD_SECONDS)
+        assert demo.stretch(chapter.position).place == demo.stretch(held).place == place, chapter.title
+        assert held < demo.ending.position
+    assert 60 < demo.seconds <= 130
+
+
+async def test_the_answer_has_the_whole_screen_at_its_end_and_stays() -> None:
+    app = StillConsole(demo=load_demo())
+    async with app.run_test(size=(100, 30)):
+        screen = await shown(app, paused=False)
+        assert screen.playback is not None
+        screen.seek_to(1e9)
+        await until(lambda: "at its end" in screen_text(app) and screen.has_class("-answered"), "the end")
+        for _ in range(3):
+            screen.playback.advance(60)
+            screen.draw()
+        assert screen.has_class("-answered") and screen.playback.at_end
+        await until(shows(app, "stopped by the"), "the board")
+        assert "Guests" not in screen_text(app) and "Events" not in screen_text(app)
+
+
+async def test_caption_strip_and_charts_are_of_the_same_cell() -> None:
+    demo = load_demo()
+    told = tomllib.loads((FOLDER / BOOK).read_text())["chapters"]
+    app = StillConsole(demo=demo)
+    async with app.run_test(size=(100, 30)):
+        screen = await shown(app)
+        for place, (chapter, entry) in enumerate(zip(demo.chapters, told, strict=True)):
+            for seconds in (0.5, HELD_SECONDS):
+                screen.seek_to(demo.onward(chapter.position, seconds))
+                await until(captioned(app, *numbered(demo, place)), f"{chapter.title} after {seconds} s")
+                await until(shows(app, f"cell {entry['cell']}/6"), f"{chapter.title}: its cell")
+                if entry["at"] == Phase.EXECUTE and seconds == HELD_SECONDS:
+                    await until(lambda: _IDLE not in screen_text(app), f"{chapter.title}: the disk's figures")
+
+
+async def test_guests_come_before_the_log_where_rows_are_few_and_those_out_of_sight_are_counted() -> None:
+    demo = load_demo()
+    app = StillConsole(demo=demo)
+    async with app.run_test(size=(100, 30)):
+        screen = await shown(app)
+        two = next(chapter for chapter in demo.chapters if chapter.title == "Two tiles")
+        screen.seek_to(two.position + 10)
+        await until(captioned(app, *numbered(demo, demo.chapters.index(two))), "two tiles")
+        table = screen.query_one(GuestTable)
+        await until(lambda: table.size.height > 1 and len(table._guests) == 6, "its guests")
+        # A row that begins with the number of a tile is that of a guest; others are further workloads.
+        rows = screen_text(app).splitlines()[table.region.y : table.region.bottom]
+        seen = sum(row[:2] in ("1 ", "2 ") for row in rows)
+        hidden = 6 - seen
+        assert seen >= 3 and screen.query_one(EventLog).size.height <= 3
+        assert str(table.border_title).endswith(f"▼ {hidden} more") is (hidden > 0)
 
 
 async def test_it_goes_on_to_the_next_chapter_by_itself() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from tests.tui.pictures import screen_text
 from tests.tui.screens.test_keys import made
 from tests.tui.screens.test_screens import StillConsole, living
-from tests.tui.states import STATES, Place, State
+from tests.tui.states import STATES, Place, State, no_run, runs
 from tests.waiting import until
+from vmlab.tui.console_options import ConsoleOptions
+from vmlab.tui.contract import CHANGING
 from vmlab.tui.screens.help import NOT_NOW, HelpText, ListedKey, help_lines, listed_keys
 
 __all__ = ["living", "made"]
@@ -37,6 +39,27 @@ async def test_all_keys_are_in_sight_on_80_by_24_in_every_state(
         assert len(help_lines(keys, width, height)) <= height
         shown = text_of(keys, width, height)
         assert all(one.description.rstrip("…")[:20] in shown for one in keys)
+        # What cannot be used now has one reason, whatever the state, and stands at the foot.
+        why = [one.why for one in keys]
+        assert len({one for one in why if one}) <= 1
+        assert why == sorted(why, key=bool)
+        assert shown.count(NOT_NOW) == any(why)
+
+
+@pytest.mark.parametrize("make", [no_run, runs], ids=["live", "runs"])
+@pytest.mark.usefixtures("state")
+async def test_a_console_that_only_watches_lists_what_it_does_and_says_at_the_foot_that_it_only_watches(
+    make: Callable[[Place], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = StillConsole(options=ConsoleOptions(control=False))
+    async with app.run_test(size=(160, 48)) as pilot:
+        await make(Place(app, monkeypatch))
+        keys = listed_keys(app.screen)
+        assert not {one.action.partition("(")[0] for one in keys} & CHANGING
+        assert len({one.why for one in keys if one.why}) <= 1
+        await pilot.press("question_mark")
+        await until(lambda: "This console only watches" in screen_text(app), "the help")
+        assert "attach" not in screen_text(app)
 
 
 @pytest.mark.usefixtures("state")
@@ -45,18 +68,18 @@ async def test_what_cannot_be_used_now_is_grey_under_its_reason_and_has_all_of_i
     async with app.run_test(size=(160, 48)) as pilot:
         keys = listed_keys(app.screen)
         off = {one.description for one in keys if one.why}
-        assert {"Stop", "Cache now", "Coming"} <= off and "Scenarios" not in off
-        reasons = {one.why for one in keys if one.why}
-        reason = f"{NOT_NOW}no run is going on; press 2 to start one"
+        assert {"Stop", "Cache now", "Coming", "Domain"} <= off and "Scenarios" not in off
+        (why,) = {one.why for one in keys if one.why}
         for width in (76, 140):
-            assert " ".join(text_of(keys, width, 22).split()).count(NOT_NOW) == len(reasons)
+            assert " ".join(text_of(keys, width, 22).split()).count(NOT_NOW) == 1
         tones = {text: tone for line in help_lines(keys, 140, 44) for text, tone in line}
-        assert tones[reason] == "title"
+        titles = "".join(text for text, tone in tones.items() if tone == "title")
+        assert f"{NOT_NOW}{why}".replace(" ", "") in titles.replace(" ", "")
         assert tones["Stop: Ask whether to stop the run that is shown"] == "quiet"
         assert tones["Scenarios: Choose, change, plan and start"] == "plain"
         await pilot.press("question_mark")
         await until(lambda: "Stop: Ask whether to stop" in screen_text(app), "the help")
-        assert screen_text(app).count(reason) == 1
+        assert screen_text(app).count(NOT_NOW) == 1
         text = app.screen.query_one(HelpText)
         assert text.max_scroll_y == 0
 

@@ -88,6 +88,20 @@ async def test_a_filter_of_scenarios_says_how_many_it_leaves(monkeypatch: pytest
         await until(lambda: " tile" in names.text().splitlines(), "all of them")
 
 
+async def test_a_run_beside_those_before_is_a_difference_in_words_and_no_bar(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(recorded, runs_folder() / OTHER)
+    app = StillConsole()
+    async with app.run_test(size=(160, 48)):
+        await runs(Place(app, monkeypatch))
+        listed = app.screen.query_one(RowList)
+        await until(lambda: "+0 % of 1" in listed.text(), "the later one, which took as long")
+        heading, later, first, *_ = listed.text().splitlines()
+        assert "to those before" in heading and "+0 % of 1" in later and " % of " not in first
+        assert not set("▁▂▃▄▅▆▇█") & set(listed.text())
+
+
 async def test_runs_has_the_result_of_the_run_under_the_cursor_in_its_lower_half(
     recorded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

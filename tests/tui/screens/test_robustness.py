@@ -16,10 +16,11 @@ from tests.tui.conftest import RUN
 from tests.tui.pictures import screen_text
 from tests.waiting import until
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import UsageError
 from vmlab.model.event import CellStarted, Notice, RunEnded, RunStarted, WorkloadStarted
 from vmlab.model.places import runs_folder
 from vmlab.store.writer import RunWriter
-from vmlab.tui.app import COPIED, Console
+from vmlab.tui.app import COPIED, Console, open_console
 from vmlab.tui.console_options import ConsoleOptions, console_options
 from vmlab.tui.screens.help import listed_keys
 from vmlab.tui.screens.live_screen import LiveScreen
@@ -217,6 +218,12 @@ def _screen(app: Console) -> str:
     return text
 
 
+def test_a_theme_that_is_not_there_is_refused_with_those_that_are() -> None:
+    with pytest.raises(UsageError, match=r"there is no theme 'nonsense'; there are: .*nord.*textual-light"):
+        open_console(ConsoleOptions(theme="nonsense"))
+    assert open_console(ConsoleOptions(theme="nord")).options.theme == "nord"
+
+
 async def test_hostile_texts_are_shown_and_not_obeyed(state: Path) -> None:
     folder, writer, lock = begun("20261121-080000-tile-evil")
     writer.append(Notice(level="error", text=HOSTILE))
@@ -253,6 +260,7 @@ async def test_a_damaged_run_is_a_line_of_the_list_and_refused_by_the_others(rec
     async with app.run_test(size=(160, 24), notifications=True) as pilot:
         await pilot.press("3")
         await until(lambda: "cannot read" in _screen(app) and "✓ passed" in _screen(app), "both are listed")
+        assert "? damaged" in _screen(app) and "aborted" not in _screen(app)
         await pilot.press("home", "enter")
         await until(lambda: "Cannot play it" in _screen(app), "the replay is refused")
         await pilot.press("e")

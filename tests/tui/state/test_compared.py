@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.analysis.record.test_disk_latency import LatencyStory, told
 from tests.report.test_page import timed_run
 from tests.store.stories import Story
 from vmlab.analysis.comparison.compare import cells_alike, compare
 from vmlab.analysis.comparison.comparison import INDEX
 from vmlab.report.comparison_text import comparison_table
+from vmlab.report.words import NOT_MEASURED
 from vmlab.store.tags import write_tag
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import sides_of
@@ -218,3 +220,26 @@ def test_what_is_drawn_and_the_hosts_means_are_of_cells_alike_that_passed(tmp_pa
     found = sides_of([Pick(story.end())])
     assert [(one.side.label, one.cell) for one in found] == [("cache none", 2), ("cache writeback", 4)]
     assert [[cell["cell"] for cell in cells] for cells in cells_alike([one.side for one in found])] == [[2], [4]]
+
+
+def test_latencies_of_the_guests_disks_stand_side_by_side_with_the_error_of_their_bins(tmp_path: Path) -> None:
+    compared = compared_sides([picked.side for picked in sides_of([Pick(told(tmp_path, "none", "writeback"))])])
+    place = next(place for place, row in enumerate(compared.rows) if row.label.startswith("Latency"))
+    assert compared.rows[place] == TableRow("Latency of the guests' disks in ms, each ± 216 %")
+    found = {row.label: [entry.text for entry in row.entries] for row in compared.rows[place + 1 :]}
+    assert list(found) == [f"{what} {part}" for what in ("read", "write", "flush") for part in ("p50", "p95", "p99")]
+    # As the run's own table has them.
+    assert (found["read p50"], found["read p99"]) == (["3.2", "3.2"], ["320", "320"])
+    assert (found["write p95"], found["flush p50"]) == (["32", "32"], ["1000", "1000"])
+
+
+def test_a_side_whose_disks_nobody_counted_has_no_latency(tmp_path: Path, store: Path) -> None:
+    story = LatencyStory(tmp_path / "one" / "run.sqlite")
+    story.begin({"cache": ["none", "writeback"]})
+    story.executed("none")
+    story.cell({"cache": "writeback"}, {"web": 1.0}, 20.0)
+    sides = [picked.side for picked in sides_of([Pick(story.end())])]
+    rows = {row.label: [entry.text for entry in row.entries] for row in compared_sides(sides).rows}
+    assert rows["read p50"] == ["3.2", NOT_MEASURED]
+    without = compared_sides([picked.side for picked in sides_of([Pick(store)])])
+    assert not any(row.label.startswith("Latency") for row in without.rows)

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from vmlab.tui.widgets.charts.raster import Rows, lines, pairs, plain_lines, stack, textured
+from vmlab.tui.state.charts import CPU
+from vmlab.tui.widgets.charts.raster import IDLE, Rows, lines, pairs, plain_lines, stack, textured
 
 NAN = math.nan
 
@@ -28,6 +29,13 @@ def test_where_two_areas_meet_in_a_cell_both_are_drawn() -> None:
 def test_where_three_areas_meet_in_a_cell_the_two_largest_are_drawn() -> None:
     ((cell,),) = stack([[50], [12.5], [37.5]], 100, 1, 1)
     assert (cell[1], cell[2]) == (0, 2)
+
+
+def test_time_of_waiting_for_the_disk_is_shaded_over_the_cpus_work_and_no_area() -> None:
+    *work, waiting = CPU.drawn
+    assert (waiting.label, waiting.idle) == ("iowait", True) and not any(one.idle for one in work)
+    rows = stack([[50.0], [50.0]], 100, 1, 8, idle=1)
+    assert [cell for (cell,) in rows] == [(IDLE, 1, None)] * 4 + [("█", 0, 0)] * 4
 
 
 def test_an_area_never_leaves_its_chart() -> None:

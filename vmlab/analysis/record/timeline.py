@@ -16,6 +16,7 @@ from vmlab.model.event import (
     CacheProved,
     CacheSwitched,
     CellEnded,
+    CellLinked,
     CellPlaced,
     CellsReplanned,
     CellStarted,
@@ -27,11 +28,13 @@ from vmlab.model.event import (
     FiguresRemade,
     GuestInspected,
     GuestStateChanged,
+    HalfEnded,
     HostJoined,
     HostLeftOut,
     HostProbed,
     ImageReady,
     KsmSwitched,
+    LinkMeasured,
     MeasurementTaken,
     NetworkProved,
     Notice,
@@ -49,7 +52,7 @@ from vmlab.model.event import (
     WorkloadProgressed,
     WorkloadStarted,
 )
-from vmlab.model.run import DONE, Phase
+from vmlab.model.run import DONE, Outcome, Phase, worst
 
 
 @dataclass(slots=True)
@@ -120,6 +123,10 @@ class CellTimeline:
     tile_changes: list[TilesChanged] = field(default_factory=list)
     rounds: list[RoundEnded] = field(default_factory=list)
     inspected: list[GuestInspected] = field(default_factory=list)
+    linked: CellLinked | None = None
+    """Where it has guests on two hosts: which of them is where, and, once known, the link's round and the other end."""
+    link: LinkMeasured | None = None
+    half: HalfEnded | None = None
 
     @property
     def execution(self) -> tuple[float, float] | None:
@@ -202,6 +209,22 @@ class CellTimeline:
             case CellEnded():
                 self.phase = None
                 self.end = event
+                self._end_half()
+            case HalfEnded():
+                self.half = event
+                self._end_half()
+            case CellLinked():
+                self.linked = event
+            case LinkMeasured():
+                self.link = event
+
+    def _end_half(self) -> None:
+        """A cell whose guests are on two hosts has the worse outcome of both, and the reasons of the other one too."""
+        if self.end is None or self.half is None or self.half.outcome == Outcome.PASSED:
+            return
+        outcome = worst([Outcome(self.end.outcome), Outcome(self.half.outcome)])
+        reasons = [f"host {self.half.name}: {reason}" for reason in self.half.reasons]
+        self.end = replace(self.end, outcome=str(outcome), reasons=[*self.end.reasons, *reasons])
 
     def end_together(self, event: TogetherEnded) -> None:
         """Take the outcome of the cells that hosts ran together: each counts only where all do."""

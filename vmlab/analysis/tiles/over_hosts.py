@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from vmlab.analysis.figures.figure import WALL_CLOCK, WALL_SECONDS
 from vmlab.analysis.record.fleet_hosts import HOST_AXIS
 from vmlab.analysis.record.timeline import RunTimeline
-from vmlab.analysis.shape import CellDocument, OverHostsDocument, RunDocument, TogetherDocument
+from vmlab.analysis.shape import (
+    BoundDocument,
+    CellDocument,
+    OverHostsDocument,
+    RunDocument,
+    TargetDocument,
+    TogetherDocument,
+)
 from vmlab.analysis.statistics.descriptive import finite
+from vmlab.analysis.tiles.target_results import load_of
+from vmlab.analysis.tiles.throughput import rates_of
 
 ALL_HOSTS = "all"
 """The value of the axis host that stands for all of them; no host has that name."""
@@ -85,14 +94,67 @@ def _over(
 
 
 def cells_of_all_hosts(document: RunDocument) -> list[CellDocument]:
-    """A cell for each that hosts ran together, which has rates as their sum and other figures as those of the worst
-    host; its axis host is `ALL_HOSTS`.
+    """A cell for each that hosts ran together, which has rates as their sum, and other figures and targets as those of
+    the worst host; its axis host is `ALL_HOSTS`.
     """
+    return [whole for whole, _ in cells_with_hosts(document)]
+
+
+def cells_with_hosts(document: RunDocument) -> list[tuple[CellDocument, list[CellDocument]]]:
+    """The same, each with the cells of the hosts."""
     numbered = {cell["cell"]: cell for cell in document["cells"]}
-    return [_cell(numbered[one["cells"][0]], one) for one in document["together"] if one["cells"][0] in numbered]
+    found = ((one, [numbered[at] for at in one["cells"] if at in numbered]) for one in document["together"])
+    return [(_cell(cells, one), cells) for one, cells in found if cells]
 
 
-def _cell(first: CellDocument, together: TogetherDocument) -> CellDocument:
+def summed_rates(cells: Sequence[CellDocument], metrics: Mapping[str, str]) -> dict[str, dict[int, float]]:
+    """The throughput of each workload in each tile, added up over the hosts' `cells`: a tile is one on every host.
+
+    Only workloads that `throughput.rates_of` has of every host.
+    """
+    rates = [rates_of(cell, metrics) for cell in cells]
+    common = [name for name in rates[0] if all(one.get(name, {}).keys() == rates[0][name].keys() for one in rates)]
+    return {name: {tile: sum(one[name][tile] for one in rates) for tile in rates[0][name]} for name in common}
+
+
+def _worst_targets(cells: Sequence[CellDocument]) -> list[TargetDocument]:
+    """Each target in each tile, as it is on the host that is nearest to its limit, or beyond.
+
+    One that was missed on some host is missed; where none is known to be, but not all are known, nothing is known.
+    """
+    found: dict[tuple[str, str, int, float, bool], list[TargetDocument]] = {}
+    for target in (target for cell in cells for target in cell["targets"]):
+        key = (target["workload"], target["metric"], target["tile"], target["limit"], target["at_least"])
+        found.setdefault(key, []).append(target)
+    return [_worst(those) for those in found.values()]
+
+
+def _worst(targets: Sequence[TargetDocument]) -> TargetDocument:
+    known = [one for one in targets if one["met"] is not None]
+    worst = max(known, key=load_of, default=targets[0])
+    if worst["met"] is not False and len(known) < len(targets):
+        return next(one for one in targets if one["met"] is None)
+    return worst
+
+
+def _bound_of_worst(cells: Sequence[CellDocument], targets: Sequence[TargetDocument]) -> BoundDocument | None:
+    """What bound the host whose target is the worst of all; None where no target was measured."""
+    worst = max((one for one in targets if one["met"] is not None), key=load_of, default=None)
+    return next((cell["bound_by"] for cell in cells if worst is not None and worst in cell["targets"]), None)
+
+
+def _overlap(cells: Sequence[CellDocument], one: OverHostsDocument) -> float | None:
+    """The smallest share of their span in which the tiles of any host ran; None where one is not known."""
+    place = one["workload"], one["metric"]
+    shares = [
+        over["overlap"] for cell in cells for over in cell["over_tiles"] if (over["workload"], over["metric"]) == place
+    ]
+    known = [share for share in shares if share is not None]
+    return min(known) if known and len(known) == len(shares) else None
+
+
+def _cell(cells: Sequence[CellDocument], together: TogetherDocument) -> CellDocument:
+    first, targets = cells[0], _worst_targets(cells)
     figures = [(one, one["worst"] if one["sum"] is None else one["sum"]) for one in together["over_hosts"]]
     taken = [(one, value) for one, value in figures if value is not None and one["metric"] != WALL_SECONDS]
     wall = next((value for one, value in figures if one["metric"] == WALL_SECONDS), None)
@@ -127,13 +189,13 @@ def _cell(first: CellDocument, together: TogetherDocument) -> CellDocument:
                 "cv": None,
                 "jain": None,
                 "more_is_better": one["more_is_better"],
-                "overlap": None,
+                "overlap": _overlap(cells, one),
             }
             for one, value in taken
         ],
-        "targets": [],
+        "targets": targets,
         "host": {},
-        "bound_by": None,
+        "bound_by": _bound_of_worst(cells, targets),
         "disk_latency": None,
     }
     return cast(CellDocument, {**first, **changed})

@@ -20,6 +20,7 @@ from vmlab.analysis.figures.table_layout import in_written_order
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.analysis.statistics.descriptive import jain, mean, spread, total, variation
 from vmlab.analysis.tiles.knee import SHARE_PERCENT, Knee, Step, knee_of
+from vmlab.analysis.tiles.over_hosts import cells_with_hosts, summed_rates
 from vmlab.analysis.tiles.throughput import Rates, rates_of, tile_rates, tiles_of, together_of
 from vmlab.model.run import AxisValue, Outcome
 
@@ -109,15 +110,33 @@ def scores_of(document: RunDocument, share_percent: float | None = None) -> list
         if counts(cell):
             places[tuple((name, value) for name, value in cell["axes"].items() if name != _TILES)].append(cell)
     metrics = document["run"]["throughput"]
-    found = (_place(dict(place), cells, metrics, share) for place, cells in places.items())
-    return [one for one in found if one.rows]
+    found = [
+        _place(dict(place), cells, metrics, share, {cell["cell"]: rates_of(cell, metrics) for cell in cells})
+        for place, cells in places.items()
+    ]
+    return [one for one in (*_of_fleet(document, metrics, share), *found) if one.rows]
+
+
+def _of_fleet(document: RunDocument, metrics: Mapping[str, str], share: float) -> Iterator[PlaceScores]:
+    """Those of all hosts that ran cells together: a tile is then one on every host, and its rates are their sums."""
+    places: dict[tuple[tuple[str, AxisValue], ...], list[CellDocument]] = defaultdict(list)
+    rates: dict[int, Rates] = {}
+    for whole, of_hosts in cells_with_hosts(document):
+        if counts(whole):
+            places[tuple((name, value) for name, value in whole["axes"].items() if name != _TILES)].append(whole)
+            rates[whole["cell"]] = summed_rates(of_hosts, metrics)
+    for place, cells in places.items():
+        yield _place(dict(place), cells, metrics, share, rates)
 
 
 def _place(
-    axes: dict[str, AxisValue], cells: Sequence[CellDocument], metrics: Mapping[str, str], share: float
+    axes: dict[str, AxisValue],
+    cells: Sequence[CellDocument],
+    metrics: Mapping[str, str],
+    share: float,
+    rates: Mapping[int, Rates],
 ) -> PlaceScores:
     names = workloads_of(cells)
-    rates = {cell["cell"]: rates_of(cell, metrics) for cell in cells}
     every = _Scored(cells, metrics, rates, names)
     parts = [_Scored(cells, metrics, rates, [name]) for name in names]
     scored = [*parts, every] if len(parts) > 1 else parts

@@ -23,6 +23,7 @@ from vmlab.analysis.shape import BoundDocument, CellDocument, RunDocument, Targe
 from vmlab.analysis.statistics.rank_test import signed_rank
 from vmlab.analysis.statistics.sample_size import ALPHA, readings_needed
 from vmlab.analysis.tiles.knee import ONE_REPEAT, TOO_FEW
+from vmlab.analysis.tiles.over_hosts import ALL_HOSTS, cells_of_all_hosts
 from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.analysis.tiles.throughput import tiles_of
 from vmlab.model.axes import axes_words
@@ -97,9 +98,13 @@ class Carried:
 
 
 def carried_of(documents: Sequence[RunDocument]) -> list[Carried]:
-    """The places of runs of one scenario with growing numbers of tiles, in the order in which they first came."""
+    """The places of runs of one scenario with growing numbers of tiles, in the order in which they first came.
+
+    Where hosts of a fleet ran cells together, all of them are a place, too: with so many tiles on every host.
+    """
     found: dict[tuple[tuple[str, AxisValue], ...], dict[int, list[CellDocument]]] = {}
-    for cell in (cell for document in documents for cell in document["cells"] if counts(cell)):
+    every = (cell for document in documents for cell in (*cells_of_all_hosts(document), *document["cells"]))
+    for cell in filter(counts, every):
         place = tuple(without_tiles(cell["axes"]).items())
         found.setdefault(place, {}).setdefault(tiles_of(cell), []).append(cell)
     # Cells run in random order; the first run's axes have the scenario's.
@@ -107,7 +112,11 @@ def carried_of(documents: Sequence[RunDocument]) -> list[Carried]:
 
     def rank(place: tuple[tuple[str, AxisValue], ...]) -> list[int]:
         known = [(order[name]["values"] if name in order else [], value) for name, value in place]
-        return [values.index(value) if value in values else len(values) for values, value in known]
+        # All hosts together, which no axis has among its values, come before each of them.
+        last = [-1 if value == ALL_HOSTS else len(values) for values, value in known]
+        return [
+            values.index(value) if value in values else end for (values, value), end in zip(known, last, strict=True)
+        ]
 
     return [_carried(dict(place), found[place]) for place in sorted(found, key=rank)]
 

@@ -1,4 +1,4 @@
-"""`vmlab image build|add|export|import|ls|rm`: the disks that guests start from, vmlab's own and those of users."""
+"""`vmlab image build|add|export|import|licences|ls|rm`: the disks of guests, our own and those of users."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from vmlab.guests.image import find, list_images, remove
 from vmlab.guests.image.added import AddedSummary, list_added
 from vmlab.guests.image.added import remove as remove_added
 from vmlab.guests.image.adding import NewImage, add
+from vmlab.guests.image.licences import packages_of
 from vmlab.guests.image.moving import pack, unpack
 from vmlab.model.errors import RefusedError
 from vmlab.model.units import format_bytes
+from vmlab.model.visible import visible_line
 
 _FILE = click.Path(path_type=Path)
 
@@ -66,6 +68,26 @@ def export_command(output: Path) -> None:
 def import_command(file: Path) -> None:
     """Keep the image in FILE, which `vmlab image export` wrote on another host, after checking every byte."""
     write_text(unpack(file, say).id)
+
+
+@image.command("licences")
+@click.option("--json", "as_json", is_flag=True, help="Print the packages as JSON.")
+def licences_command(as_json: bool) -> None:
+    """List the packages in vmlab's own image, each with its version and licences, as Debian names them."""
+    found = find()
+    if found is None:
+        raise RefusedError("no image was built yet", remedy="vmlab image build")
+    packages = packages_of(found)
+    if as_json:
+        rows = [{"name": one.name, "version": one.version, "licences": list(one.licences)} for one in packages]
+        write_json({"schema": "vmlab.image-licences/1", "image": found.id, "packages": rows})
+        return
+    name, version = (max((len(getattr(one, key)) for one in packages), default=0) for key in ("name", "version"))
+    for one in packages:
+        words = ", ".join(one.licences) or "not named"
+        write_text(visible_line(f"{one.name:<{name}}  {one.version:<{version}}  {words}"))
+    unnamed = sum(not one.licences for one in packages)
+    say(f"{len(packages)} packages; the licences of {unnamed} have no name that programs read")
 
 
 @image.command("ls")

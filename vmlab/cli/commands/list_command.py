@@ -13,7 +13,8 @@ from vmlab.model.moments import time_of_day
 from vmlab.model.run import RUNNING
 from vmlab.report.listing import names_text, runs_text
 from vmlab.store.run_list import list_runs
-from vmlab.store.runs import RunSummary, bytes_of, bytes_on_disk
+from vmlab.store.run_sizes import bytes_on_disk
+from vmlab.store.runs import RunSummary
 
 
 @click.command()
@@ -29,10 +30,11 @@ def ls(scenarios: bool, as_json: bool) -> None:
             write_text(names_text([(entry["name"], entry["summary"]) for entry in entries], page_width()))
         return
     runs = list_runs()
+    sizes = bytes_on_disk(run.id for run in runs)
     if as_json:
-        write_json({"schema": "vmlab.runs/1", "runs": [_run_json(run) for run in runs]})
+        write_json({"schema": "vmlab.runs/1", "runs": [_run_json(run, sizes[run.id]) for run in runs]})
     else:
-        write_text(runs_text(runs, page_width(), bytes_on_disk(run.id for run in runs)))
+        write_text(runs_text(runs, page_width(), sizes))
         _say_what_is_left(runs)
 
 
@@ -67,7 +69,7 @@ def _scenarios() -> Iterator[dict[str, Any]]:
         }
 
 
-def _run_json(run: RunSummary) -> dict[str, Any]:
+def _run_json(run: RunSummary, size: int) -> dict[str, Any]:
     body: dict[str, Any] = {
         "id": run.id,
         "scenario": run.scenario,
@@ -79,7 +81,7 @@ def _run_json(run: RunSummary) -> dict[str, Any]:
         "cells_planned": run.cells_planned,
         "tags": list(run.tags),
         "control": run.control,
-        "bytes": bytes_of(run.id),
+        "bytes": size,
         "cells_missed": run.cells_missed,
     }
     if run.runner_pid is not None:

@@ -19,11 +19,12 @@ from vmlab.analysis.tiles.tiles_carried import carried_of, place_label, without_
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, started
-from vmlab.cli.options import overrides_without
+from vmlab.cli.options import hosts_option, overrides_without
 from vmlab.cli.output import OutputLost, page_width, write_json, write_text
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import ExitCode, RefusedError, UsageError
+from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import CACHE_MODES, Outcome
 from vmlab.model.scenarios.scenario import MOST_TILES
 from vmlab.plan.hosting import DoesNotFit
@@ -44,24 +45,34 @@ _BY_SEVERITY = (ExitCode.PASSED, ExitCode.INVALID, ExitCode.FAILED)
 @click.option("--until-knee", is_flag=True, help="Stop at the first tile count that misses a target.")
 @click.option("--max-tiles", type=click.IntRange(1, MOST_TILES), metavar="N", help="Maximum number of tiles.")
 @overrides_without("--tiles", "--control", "--loop")
+@hosts_option
+@click.option("--together", is_flag=True, help="With --hosts: as many tiles on every host, started at once.")
 @click.option("--wait", is_flag=True, help="Wait until no other run measures on this host.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (`vmlab.scale/1`) at the end instead of the curve.")
 def scale(
-    scenario: str, until_knee: bool, max_tiles: int | None, overrides: Overrides, wait: bool, as_json: bool
+    scenario: str,
+    until_knee: bool,
+    max_tiles: int | None,
+    overrides: Overrides,
+    together: bool,
+    wait: bool,
+    as_json: bool,
 ) -> None:
     """Run SCENARIO with 1, 2, 3, ... tiles, and report how many this host carries, for each cache mode.
 
-    A host carries as many tiles as all meet the scenario's `targets`. Each step is an ordinary run.
+    A host carries as many tiles as all meet the scenario's `targets`. Each step is an ordinary run. With --hosts all
+    of these hosts run so many tiles.
     """
     if not until_knee and max_tiles is None:
         raise UsageError("say --until-knee, or --max-tiles for a curve up to a number of tiles")
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
             file = load_valid(scenario)
+            overrides = _on_hosts(file, overrides, together=together, wait=wait)
             ascent = _planned(file, overrides, until_knee, max_tiles or MOST_TILES)
         if not as_json:
             write_text("\n".join(heading_lines(ascent)))
-        ascent, code = _climb(ascent, file, overrides, interrupted, wait=wait, quiet=as_json)
+        ascent, code = _climb(ascent, file, overrides, interrupted, together=together, wait=wait, quiet=as_json)
     try:
         if as_json:
             write_json(scale_document(ascent))
@@ -73,6 +84,32 @@ def scale(
         if code == ExitCode.PASSED:
             raise
     sys.exit(code)
+
+
+def _on_hosts(file: ScenarioFile, overrides: Overrides, *, together: bool, wait: bool) -> Overrides:
+    """With the names of all hosts that run the steps. Raises UsageError."""
+    if overrides.hosts is None and HOST_PLACE in file.scenario.axes:
+        raise UsageError("name the hosts with --hosts, in place of the scenario's axis host")
+    if overrides.hosts is None:
+        if together:
+            raise UsageError("--together is for --hosts")
+        return overrides
+    if wait:
+        raise UsageError("--wait is for a run on one host")
+    from vmlab.cli.fleet_start import names_of
+
+    return replace(overrides, hosts=names_of(overrides.hosts))
+
+
+def _started(
+    file: ScenarioFile, overrides: Overrides, interrupted: InterruptedLater, *, together: bool, wait: bool
+) -> RunFolder:
+    if overrides.hosts is None:
+        return started(file, overrides, interrupted, wait=wait, overcommit=False)
+    from vmlab.cli.fleet_start import started_on_fleet
+
+    with interrupted.obeyed():
+        return started_on_fleet(file, overrides, together=together)
 
 
 def _planned(file: ScenarioFile, overrides: Overrides, until_knee: bool, max_tiles: int) -> Ascent:
@@ -89,13 +126,20 @@ def _planned(file: ScenarioFile, overrides: Overrides, until_knee: bool, max_til
 
 
 def _climb(
-    ascent: Ascent, file: ScenarioFile, overrides: Overrides, interrupted: InterruptedLater, *, wait: bool, quiet: bool
+    ascent: Ascent,
+    file: ScenarioFile,
+    overrides: Overrides,
+    interrupted: InterruptedLater,
+    *,
+    together: bool,
+    wait: bool,
+    quiet: bool,
 ) -> tuple[Ascent, ExitCode]:
     """One run after the other, each with one tile more; what they found, and the exit code of the worst of them."""
     worst = ExitCode.PASSED
     for tiles in range(1, ascent.max_tiles + 1):
         try:
-            folder = started(file, _step(overrides, ascent, tiles), interrupted, wait=wait, overcommit=False)
+            folder = _started(file, _step(overrides, ascent, tiles), interrupted, together=together, wait=wait)
         except DoesNotFit as error:
             if tiles == 1:
                 raise
@@ -122,7 +166,8 @@ def _climb(
 def _step(overrides: Overrides, ascent: Ascent, tiles: int) -> Overrides:
     """With so many tiles, and only the cache modes that still climb, where these are all that the scenario varies."""
     step = replace(overrides, tiles=(tiles,))
-    modes = [place.axes["cache"] for place in ascent.places if place.axes.keys() == {"cache"}]
+    alone = [place for place in ascent.places if place.axes.keys() - {HOST_PLACE} == {"cache"}]
+    modes = dict.fromkeys(place.axes["cache"] for place in alone)
     if not ascent.until_knee or len(modes) < 2 or not all(mode in CACHE_MODES for mode in modes):
         return step
     climbing = {place.axes["cache"] for place in ascent.places if place.climbing}

@@ -24,7 +24,8 @@ from vmlab.model.run import RUNNING
 from vmlab.model.units import format_bytes
 from vmlab.report.words import plural
 from vmlab.store.run_list import list_runs
-from vmlab.store.runs import bytes_of, run_folders
+from vmlab.store.run_sizes import bytes_of
+from vmlab.store.runs import run_folders
 from vmlab.store.tags import all_tags, remove_tag, write_tag
 from vmlab.store.tags import tagged as tagged_runs
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from vmlab.guests.cached import Lock, Notice, wait_for
 from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import FILES, IMAGES, Image
+from vmlab.guests.image.licences import DOCS, licences
 from vmlab.guests.image.recipe import ImageRecipe
 from vmlab.guests.image.root_tree import make_tree, package_versions
 from vmlab.guests.image.steps import Stop, run_step, stoppable
@@ -20,7 +21,7 @@ from vmlab.integrity import describe
 from vmlab.model.errors import ImageError, in_one_line
 from vmlab.model.units import format_bytes
 from vmlab.system.packages import installing
-from vmlab.system.removal import Removals, remove_tree
+from vmlab.system.removal import Removals, remove_file, remove_tree
 
 _NEEDED_BYTES = 4 * 1024**3
 _SPARE_BYTES = 3 * 512 * 1024**2
@@ -132,6 +133,10 @@ def _make(job: _BuildJob) -> None:
     job.progress(f"installing Debian {job.recipe.codename} with {len(job.recipe.packages)} chosen packages")
     make_tree(job.recipe, tree, job.folder, job.step)
     packages = package_versions(tree)
+    named = licences(tree, packages)
+    # Manuals are left out of the image.
+    for entry in (tree / DOCS).glob("*"):
+        remove_tree(entry) if entry.is_dir() and not entry.is_symlink() else remove_file(entry)
     for name in ("vmlinuz", "initrd.img"):
         shutil.move(tree / "boot" / name, job.folder / name)
     job.progress("making the root disk")
@@ -142,6 +147,7 @@ def _make(job: _BuildJob) -> None:
         "build_seconds": round(time.monotonic() - began, 1),
         "command_line": job.recipe.command_line,
         "packages": packages,
+        "licences": named,
         "recipe": job.recipe.described(),
     }
     files = {name: describe(job.folder / name, job.stop.check) for name in FILES}

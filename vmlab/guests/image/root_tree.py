@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from vmlab.guests.image.licences import DOCS
 from vmlab.guests.image.recipe import PAYLOAD, ImageRecipe
 from vmlab.guests.image.sources import apt_options, debian_sources
 from vmlab.system.removal import remove_file
@@ -28,6 +29,8 @@ def make_tree(recipe: ImageRecipe, tree: Path, scratch: Path, step: RunStep) -> 
             f"--include={','.join(recipe.packages)}",
             f"--aptopt={options}",
             *(f"--dpkgopt=path-exclude={pattern}" for pattern in recipe.left_out),
+            # Licences are read of it before it goes; a package may have another one's folder by a link.
+            f"--dpkgopt=path-include=/{DOCS}/*",
             "--dpkgopt=force-unsafe-io",
             *(["--hook-directory=/usr/share/mmdebstrap/hooks/file-mirror-automount"] if local else []),
             # Java of Debian 13 makes links to manuals, whose folder is left out with them.
@@ -54,6 +57,8 @@ def _hooks() -> Iterator[str]:
     yield f"sh '{PAYLOAD / 'programs' / 'compile'}' \"$1\""
     # Servers that run during the build must not conflict with those of the host, so they have their own network.
     yield 'unshare --net --mount chroot "$1" sh /usr/lib/vmlab/setup/run'
+    # Whoever installs something in a guest leaves out what its image leaves out.
+    yield 'kept="$1/etc/dpkg/dpkg.cfg.d/99mmdebstrap"; [ ! -f "$kept" ] || sed -i "/^path-include=/d" "$kept"'
 
 
 def package_versions(tree: Path) -> dict[str, str]:

@@ -15,21 +15,29 @@ _NAME = "host.data"
 
 @contextlib.contextmanager
 def host_data(disks: Path, lab: str, journal: Journal, tiles: Iterable[int]) -> Iterator[dict[int, Path]]:
-    """An empty folder in `disks` for each of `tiles`, by the tile; removed with all that is in them after the block.
+    """An empty folder in `disks` for each of `tiles`, by the tile; see `marked_folder`."""
+    with marked_folder(disks / _NAME, lab, journal) as folder:
+        yield {tile: made_inside(folder, f"t{tile}") for tile in tiles}
 
-    They lie in one folder that carries the lab's mark and stands in the journal while it is there. Raises OSError where
-    they cannot be made or removed, and StoreError.
+
+@contextlib.contextmanager
+def marked_folder(folder: Path, lab: str, journal: Journal) -> Iterator[Path]:
+    """An empty folder for as long as the block runs; removed with all that is in it.
+
+    It carries the lab's mark and stands in the journal while it is there. Raises OSError where it cannot be made or
+    removed, and StoreError.
     """
-    folder = disks / _NAME
     with journal.kept(JournalEntry("folder", str(folder))):
         make_marked(folder, lab)
         try:
-            yield {tile: _made(folder / f"t{tile}") for tile in tiles}
+            yield folder
         finally:
             remove_tree(folder)
 
 
-def _made(folder: Path) -> Path:
+def made_inside(above: Path, name: str) -> Path:
+    """A new folder `name` in `above`, which anybody may read."""
+    folder = above / name
     folder.mkdir()
     # As /data is in a guest, whatever the umask: a workload may give up root.
     folder.chmod(0o755)

@@ -88,13 +88,14 @@ def _mount_all(disk: Path, root: Path, mark: str) -> None:
         os.close(device)
     for name in _WRITABLE:
         kernel.mount("tmpfs", str(root / name), "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=1777")
-    _make_nodes(root / "dev")
+    make_nodes(root / "dev")
     kernel.mount("proc", str(root / "proc"), "proc", _QUIET | kernel.MS_NODEV | kernel.MS_RDONLY)
     kernel.mount("sysfs", str(root / "sys"), "sysfs", _QUIET | kernel.MS_NODEV | kernel.MS_RDONLY)
 
 
-def _make_nodes(folder: Path) -> None:
-    """Mount a small /dev at `folder`, and make it read-only once its nodes are there."""
+def make_nodes(folder: Path) -> None:
+    """Mount a small /dev at `folder`, and make it read-only once its nodes are there. Raises OSError."""
+    require_isolation()
     kernel.mount("tmpfs", str(folder), "tmpfs", _QUIET, "mode=0755,size=64k")
     for name, (major, minor) in _NODES.items():
         os.mknod(folder / name, stat.S_IFCHR, os.makedev(major, minor))

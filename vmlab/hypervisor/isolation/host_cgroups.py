@@ -30,7 +30,8 @@ def _name(prefix: str) -> str:
     return f"{prefix}host.partition"
 
 
-def _used(mounts: Sequence[Mount]) -> list[Mount]:
+def used_mounts(mounts: Sequence[Mount]) -> list[Mount]:
+    """The hierarchies that cgroups with limits are made in."""
     known = {*cgroups.WANTED, *cgroups.OF_ORDERED_HOST}
     return [mount for mount in mounts if mount.controllers & known]
 
@@ -38,7 +39,9 @@ def _used(mounts: Sequence[Mount]) -> list[Mount]:
 def programs_of(prefix: str, mounts: Sequence[Mount] | None = None) -> list[Path]:
     """The ``cgroup.procs`` files into which what runs on the lab's host is written; none without an ordered one."""
     mounts = hierarchies() if mounts is None else mounts
-    found = [mount.root / cgroups.PARTITION / _name(prefix) / _PROGRAMS / "cgroup.procs" for mount in _used(mounts)]
+    found = [
+        mount.root / cgroups.PARTITION / _name(prefix) / _PROGRAMS / "cgroup.procs" for mount in used_mounts(mounts)
+    ]
     return [file for file in found if file.exists()]
 
 
@@ -71,7 +74,7 @@ class OrderedHost:
         for controller in cgroups.OF_ORDERED_HOST:
             if mount_of(controller, self._mounts) is None:
                 raise RefusedError(f"no {ORDERED_HOST}: the cgroup controller {controller} is missing")
-        for mount in _used(self._mounts):
+        for mount in used_mounts(self._mounts):
             if mount.version == 1:
                 self._make_first(mount)
             else:
@@ -88,37 +91,29 @@ class OrderedHost:
         if "memory" in mount.controllers:
             if (top / "memory.use_hierarchy").read_text().strip() == "0":
                 (top / "memory.use_hierarchy").write_text("1")
-            self._limit_memory(top / "memory.limit_in_bytes")
+            limit_memory(top / "memory.limit_in_bytes", self.size.memory_bytes)
         for folder in inner:
             folder.mkdir(exist_ok=True)
         if "cpuset" in mount.controllers:
             # In version 1 a new cpuset is empty, and takes no process.
             for folder in (top.parent, top):
-                for name in (_CPUS, _NODES):
-                    _inherit(folder, name)
+                inherit_cpus(folder)
             self._choose_cpus(top, (top.parent / _CPUS).read_text())
             for folder in inner:
-                for name in (_CPUS, _NODES):
-                    _inherit(folder, name)
+                inherit_cpus(folder)
 
     def _make_second(self, mount: Mount) -> None:
         top = self._top(mount)
         top.mkdir(parents=True, exist_ok=True)
         for folder in (mount.root, top.parent):
-            _delegate(folder, mount)
+            delegate(folder, mount)
         if "memory" in mount.controllers:
-            self._limit_memory(top / "memory.max")
+            limit_memory(top / "memory.max", self.size.memory_bytes)
         if "cpuset" in mount.controllers:
             self._choose_cpus(top, (top.parent / "cpuset.cpus.effective").read_text())
-        _delegate(top, mount)
+        delegate(top, mount)
         for name in (_GUESTS, _PROGRAMS):
             (top / name).mkdir(exist_ok=True)
-
-    def _limit_memory(self, file: Path) -> None:
-        asked = self.size.memory_bytes
-        if asked is not None:
-            file.write_text(str(asked))
-            _require(file, str(asked // _PAGE_BYTES * _PAGE_BYTES))
 
     def _choose_cpus(self, folder: Path, having: str) -> None:
         """The last ones: the first serves most interrupts of the host."""
@@ -127,10 +122,7 @@ class OrderedHost:
             return
         if count > len(cpus):
             raise RefusedError(f"an {ORDERED_HOST} of {count} CPUs needs as many, and {len(cpus)} are to be had")
-        chosen = cpus[-count:]
-        (folder / _CPUS).write_text(cpu_list(chosen))
-        if read_cpu_list((folder / _CPUS).read_text()) != chosen:
-            raise HypervisorError(f"{folder / _CPUS} does not take CPUs {cpu_list(chosen)}")
+        limit_cpus(folder, cpus[-count:])
 
     def require_inside(self, pid: int, proc: Path = Path("/proc")) -> None:
         """Raise HypervisorError unless the process, of this PID namespace, is in it; OSError where there is none.
@@ -196,12 +188,29 @@ class OrderedHost:
         self._event = self._watched = None
 
 
-def _inherit(folder: Path, name: str) -> None:
-    if not (folder / name).read_text().strip():
-        (folder / name).write_text((folder.parent / name).read_text().strip())
+def limit_memory(file: Path, asked: int | None) -> None:
+    """Write the limit and read it back; nothing for None. Raises HypervisorError and OSError."""
+    if asked is not None:
+        file.write_text(str(asked))
+        _require(file, str(asked // _PAGE_BYTES * _PAGE_BYTES))
 
 
-def _delegate(folder: Path, mount: Mount) -> None:
+def limit_cpus(folder: Path, chosen: list[int]) -> None:
+    """Give a cgroup these CPUs alone, and read them back. Raises HypervisorError and OSError."""
+    (folder / _CPUS).write_text(cpu_list(chosen))
+    if read_cpu_list((folder / _CPUS).read_text()) != chosen:
+        raise HypervisorError(f"{folder / _CPUS} does not take CPUs {cpu_list(chosen)}")
+
+
+def inherit_cpus(folder: Path) -> None:
+    """Give a new cpuset of version 1 the CPUs and memory nodes of the one above it, without which it takes no
+    process."""
+    for name in (_CPUS, _NODES):
+        if not (folder / name).read_text().strip():
+            (folder / name).write_text((folder.parent / name).read_text().strip())
+
+
+def delegate(folder: Path, mount: Mount) -> None:
     """Have what is below `folder` use the controllers. One that has a process of its own cannot: OSError (EBUSY)."""
     file = folder / "cgroup.subtree_control"
     known = file.read_text().split()

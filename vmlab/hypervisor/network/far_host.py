@@ -1,4 +1,4 @@
-"""A second network namespace in the lab, so that the host can send to itself over a network card and not the loopback.
+"""Further network namespaces in the lab, so that the host can send to itself over a network card and not the loopback.
 
 A veth pair joins it to the lab's bridge, where the guests' taps are plugged in too. It has no name, and so no file
 below /run/netns: it consists of an open descriptor and the veth pair, and both disappear with the runner.
@@ -10,6 +10,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
@@ -21,12 +22,18 @@ from vmlab.model.names import BRIDGE, FAR_HOST_ADDRESS, FAR_HOST_CABLE, PREFIX
 from vmlab.system import kernel
 
 
-@contextlib.contextmanager
-def far_host_network() -> Iterator[int]:
-    """The second namespace for as long as the block runs, as a descriptor that ``setns`` takes.
+def far_host_network() -> AbstractContextManager[int]:
+    """The second namespace of the host; see `bridged_network`."""
+    return bridged_network(FAR_HOST_CABLE, FAR_HOST_ADDRESS)
 
-    Programs that are still in it keep it alive, but without the veth pair. Raises HypervisorUnavailable on the host's
-    own network, without the lab's bridge, and where the kernel has no veth.
+
+@contextlib.contextmanager
+def bridged_network(cable: tuple[str, str], address: str) -> Iterator[int]:
+    """A namespace of its own for as long as the block runs, as a descriptor that ``setns`` takes.
+
+    It has the second end of `cable` with the IPv4 `address`; the first is at the lab's bridge. Programs that are still
+    in it keep it alive, but without the veth pair. Raises HypervisorUnavailable on the host's own network, without the
+    lab's bridge, and where the kernel has no veth.
     """
     require_isolation()
     # Only a thread that leaves its namespace can open the new one without a name; the thread ends with the set-up.
@@ -35,8 +42,8 @@ def far_host_network() -> Iterator[int]:
         namespace = inside.submit(fresh_namespace).result()
         try:
             with _refusals():
-                outside.submit(_plug_in, namespace).result()
-                inside.submit(_bring_up).result()
+                outside.submit(_plug_in, namespace, cable).result()
+                inside.submit(_bring_up, cable[1], address).result()
         except BaseException:
             os.close(namespace)
             raise
@@ -45,7 +52,7 @@ def far_host_network() -> Iterator[int]:
     finally:
         try:
             with _refusals(), ThreadPoolExecutor(1) as outside:
-                outside.submit(_unplug).result()
+                outside.submit(_unplug, cable[0]).result()
         finally:
             os.close(namespace)
 
@@ -68,8 +75,8 @@ def fresh_namespace() -> int:
     return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
 
-def _plug_in(namespace: int) -> None:
-    near, far = FAR_HOST_CABLE
+def _plug_in(namespace: int, cable: tuple[str, str]) -> None:
+    near, far = cable
     with IPRoute() as route:
         route.link("add", ifname=near, kind="veth", peer={"ifname": far, "net_ns_fd": namespace})
         index = link_index(route, near)
@@ -77,14 +84,14 @@ def _plug_in(namespace: int) -> None:
         route.link("set", index=index, state="up")
 
 
-def _unplug() -> None:
+def _unplug(near: str) -> None:
     with IPRoute() as route:
-        route.link("del", index=link_index(route, FAR_HOST_CABLE[0]))
+        route.link("del", index=link_index(route, near))
 
 
-def _bring_up() -> None:
+def _bring_up(far: str, address: str) -> None:
     with IPRoute() as route:
         route.link("set", index=LOOPBACK, state="up")
-        index = link_index(route, FAR_HOST_CABLE[1])
-        route.addr("add", index=index, address=FAR_HOST_ADDRESS, prefixlen=PREFIX)
+        index = link_index(route, far)
+        route.addr("add", index=index, address=address, prefixlen=PREFIX)
         route.link("set", index=index, state="up")

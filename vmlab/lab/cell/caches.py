@@ -12,6 +12,7 @@ from vmlab.model.errors import VmlabError, in_one_line
 from vmlab.model.results import CacheProof
 from vmlab.model.scenarios.repetition import Warm
 from vmlab.plan.terms import GuestPlan
+from vmlab.system import kernel
 
 
 class Caches:
@@ -69,7 +70,9 @@ def _emptied(files: list[Path]) -> list[str]:
 def _empty(file: Path) -> None:
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fdatasync(descriptor)
+        # Even without anything to write each call would have the disk flush its own cache.
+        if kernel.dirty_bytes(descriptor) != 0:
+            os.fdatasync(descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(descriptor)

@@ -169,6 +169,10 @@ class CellEvents:
         """A line for people."""
         self._emit(Notice(level="warning", text=text))
 
+    def note(self, text: str) -> None:
+        """A line for people, on what is as it should be."""
+        self._emit(Notice(level="info", text=text))
+
     def doubt(self, text: str) -> None:
         """A line for people on what makes the cell's figures less certain, with its number."""
         self.warn(f"cell {self._plan.index}: {text}")

@@ -19,6 +19,10 @@ TOLD_PRESSURE_PERCENT = 1.0
 """The same for the share of time in which a task waited for memory."""
 TOLD_SPEED_PERCENT = 90.0
 """CPUs below this share of their best speed give a notice, even above its limit."""
+_TOLD_NEIGHBOUR_PERCENT = 1.0
+_TOLD_NEIGHBOURS = 3
+_TOLD_DISK_BYTES = 1 << 20
+"""Guests of the host that did less than this, in a second, are not named."""
 JUDGED = (
     *("cpu_softirq_percent", "cpu_irq_percent", "swap_in_bytes_per_second", "swap_out_bytes_per_second"),
     *("cpu_outside_lab_percent", "cpu_steal_percent", "pressure_memory_some_percent", "tick_lateness_seconds", SPEED),
@@ -113,6 +117,7 @@ class Disturbance:
         if long and math.isnan(self.other_percent):
             yield Finding("no host figures were recorded while the workloads ran", breaks=False)
         yield from self._of_cpus(limits)
+        yield from self._of_neighbours_disks()
         yield from self._of_memory(limits, allow)
         if long and self.lateness > limits.tick_lateness:
             yield Finding(
@@ -122,7 +127,7 @@ class Disturbance:
             )
 
     def _of_cpus(self, limits: Limits) -> Iterator[Finding]:
-        other = f"the host's other work took {self.other_percent:.0f} % of the CPUs"
+        other = f"the host's other work took {self.other_percent:.0f} % of the CPUs{self._of_neighbours()}"
         if self.other_percent > limits.host_other_percent:
             yield Finding(f"{other}; the limit is {limits.host_other_percent:.0f} %", breaks=True)
         elif self.other_percent > TOLD_OTHER_PERCENT:
@@ -136,6 +141,20 @@ class Disturbance:
         if (held := self.between.held_back_percent) > limits.held_back_percent:
             quota = f"a CPU quota held the lab back for {held:.1f} % of the time"
             yield Finding(f"{quota}; the limit is {limits.held_back_percent:g} %", breaks=True)
+
+    def _of_neighbours(self) -> str:
+        """What the busiest guests of the host took of the CPUs, in brackets; empty without such guests."""
+        busy = [one for one in self.between.neighbours if one.cpu_percent >= _TOLD_NEIGHBOUR_PERCENT]
+        told = [f"{one.name} {one.cpu_percent:.0f} %" for one in busy[:_TOLD_NEIGHBOURS]]
+        told += [f"{len(busy) - len(told)} more"] if len(busy) > len(told) else []
+        return f" (guests of this host: {', '.join(told)})" if told else ""
+
+    def _of_neighbours_disks(self) -> Iterator[Finding]:
+        moved = sorted(self.between.neighbours, key=lambda one: -one.disk_bytes_per_second)
+        told = [one for one in moved if one.disk_bytes_per_second >= _TOLD_DISK_BYTES]
+        if told:
+            rates = [f"{one.name} {format_bytes(int(one.disk_bytes_per_second))}/s" for one in told[:_TOLD_NEIGHBOURS]]
+            yield Finding(f"guests of this host used disks while the workloads ran: {', '.join(rates)}", breaks=False)
 
     def _of_speed(self, limits: Limits) -> Iterator[Finding]:
         low, high = self.speeds

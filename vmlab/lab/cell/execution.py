@@ -16,6 +16,7 @@ from vmlab.lab.cell.contention import Contention
 from vmlab.lab.cell.disturbance import TOLD_SPEED_PERCENT, Disturbance, until_steady
 from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.latency_readings import LatencyReadings
+from vmlab.lab.cell.linked_half import LinkedHalf
 from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.looped_cell import Loop
 from vmlab.lab.cell.network_proof import NetworkCheck, fault_of
@@ -30,6 +31,9 @@ from vmlab.model.run import Outcome, Part, Phase
 from vmlab.plan.terms import CellPlan
 from vmlab.telemetry.host_counters import Between, HostCounters
 from vmlab.telemetry.standstill import StandstillWatch, longest
+
+_EVERY_TILE = 0
+"""In place of a tile's number, for what is of no tile alone."""
 
 
 class Execution:
@@ -48,7 +52,9 @@ class Execution:
         live: Mapping[str, LiveSwitch[Any]],
         loop: Loop,
         hosts_start: HostsStart | None = None,
+        half: LinkedHalf | None = None,
     ) -> None:
+        self._half = half
         self._hosts_start = hosts_start
         self.skew: StartSkew | None = None
         self.wall_seconds: float | None = None
@@ -88,6 +94,9 @@ class Execution:
             start = await start_together(instances, self._around.timing, moment)
         self._contention = Contention.of(self._plan, self._around.hypervisor)
         self._follow(first, start)
+        if self._half is not None and not self._half.drives:
+            # Its guests work for the workloads that the other host follows.
+            self._following[asyncio.ensure_future(self._half.until("executed"))] = _EVERY_TILE
         standstills.start()
         try:
             await start.moment()
@@ -102,6 +111,8 @@ class Execution:
                 await self._end_changes(end_tiles)
                 # A tile may have joined while the changes were ended.
                 await self._all_ended()
+            if self._half is not None and self._half.drives:
+                self._half.reach("executed")
             self._executed = (began, time.monotonic())
             await self._network.end(start.host_wall)
             self._stood = await self._stood_still(standstills, stood_before)

@@ -14,16 +14,36 @@ Patiently = Callable[[Awaitable[float]], Awaitable[float | None]]
 """Waits as long as whoever gives the moment is heard of; None where nobody is any more."""
 
 
-class HostsStart:
+class CalledOff:
+    """The cell with the number `cell`, which may be called off as it failed on another host."""
+
+    def __init__(self, cell: int) -> None:
+        self.cell = cell
+        self._called_off: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def call_off(self, cell: int, reason: str) -> None:
+        """End the cell as failed, wherever it is. Raises UsageError for another cell."""
+        self._demand(cell)
+        if not self._called_off.done():
+            self._called_off.set_result(reason)
+
+    def _demand(self, cell: int) -> None:
+        if cell != self.cell:
+            raise UsageError(f"cell {cell} does not run; cell {self.cell} does")
+
+    async def until_called_off(self) -> NoReturn:
+        """Raises CommandFailed with the reason, once there is one."""
+        raise CommandFailed(await self._called_off)
+
+
+class HostsStart(CalledOff):
     """Of the cell with the number `cell`."""
 
     def __init__(self, cell: int, emit: Emit, patiently: Patiently) -> None:
-        loop = asyncio.get_running_loop()
-        self.cell = cell
+        super().__init__(cell)
         self._emit = emit
         self._patiently = patiently
-        self._moment: asyncio.Future[float] = loop.create_future()
-        self._called_off: asyncio.Future[str] = loop.create_future()
+        self._moment: asyncio.Future[float] = asyncio.get_running_loop().create_future()
 
     async def moment(self, lead: float) -> float:
         """Say that all is ready, and wait for the moment, by this host's monotonic clock; `lead` is what it takes from
@@ -40,17 +60,3 @@ class HostsStart:
         self._demand(cell)
         if not self._moment.done():
             self._moment.set_result(mono)
-
-    def call_off(self, cell: int, reason: str) -> None:
-        """End the cell as failed, wherever it is. Raises UsageError for another cell."""
-        self._demand(cell)
-        if not self._called_off.done():
-            self._called_off.set_result(reason)
-
-    def _demand(self, cell: int) -> None:
-        if cell != self.cell:
-            raise UsageError(f"cell {cell} does not run; cell {self.cell} does")
-
-    async def until_called_off(self) -> NoReturn:
-        """Raises CommandFailed with the reason, once there is one."""
-        raise CommandFailed(await self._called_off)

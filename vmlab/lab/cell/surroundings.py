@@ -11,6 +11,7 @@ from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.lab.cell.cell_events import Emit, KeepsRaw
 from vmlab.lab.cell.live_ksm import HostKsm
 from vmlab.lab.provision.added_guests import LogIn
+from vmlab.lab.provision.bare_guests import OpenBare
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.guest_disk import GuestDisk
 from vmlab.lab.provision.guest_set import Connect
@@ -28,13 +29,15 @@ class CellHost:
     """What a cell uses of the host.
 
     `tiles` gives it as a place for workloads, and `far` makes of that the host once more, for what runs from host to
-    host. `mean` is the mean of one figure over a span of the monotonic clock, `extremes` its lowest and highest
-    value. `settings` gives those in force, `counters` and `standstills` fresh counters and a fresh watch of the lab's
-    processes. `disk` is below the guests' files. Without `ksm` no viewer can switch it.
+    host. `bare` makes a guest on the host. `mean` is the mean of one figure over a span of the monotonic clock,
+    `extremes` its lowest and highest value. `settings` gives those in force, `counters` and `standstills` fresh
+    counters and a fresh watch of the lab's processes. `disk` is below the guests' files. Without `ksm` no viewer can
+    switch it.
     """
 
     tiles: OpenTiles
     far: Callable[[Shell], Shell]
+    bare: OpenBare
     mean: Callable[[str, float, float], float]
     extremes: Callable[[str, float, float], tuple[float, float]]
     settings: Callable[[], Mapping[str, str | int | None]] = dict

@@ -64,6 +64,7 @@ class ComingCells:
         self._begun: list[tuple[dict[str, AxisValue], int]] = []
         self._emit = emit
         self._taken = 0
+        self._numbered_before: dict[int, CellPlan] = {}
 
     def take(self) -> CellPlan | None:
         """Remove and return the next cell, with those before it that are skipped; None after the last."""
@@ -76,9 +77,12 @@ class ComingCells:
         return one.cell
 
     def take_numbered(self, number: int) -> CellPlan:
-        """Remove and return the cell with this number. Raises UsageError where it is not to come."""
+        """Remove and return the cell with this number, also once more. Raises UsageError where none has it."""
+        if (before := self._numbered_before.get(number)) is not None:
+            return before
         one = self._numbered(number)
         self._cells.remove(one)
+        self._numbered_before[number] = one.cell
         self._taken = max(self._taken, number)
         self._begun.append((dict(one.cell.axes), one.cell.repeat))
         return one.cell

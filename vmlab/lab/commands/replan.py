@@ -6,16 +6,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vmlab.lab.process.prepared import host_of
+from vmlab.hypervisor.isolation.namespace import host_proc
+from vmlab.lab.process.prepared import host_of, plan_of
 from vmlab.lab.process.run_folder import RunFolder, RunRequest
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.run import CACHE_MODES
 from vmlab.model.units import format_bytes
+from vmlab.plan.left_to_others import left_free_bytes
 from vmlab.plan.memory_needed import guest_memory
 from vmlab.plan.planning import check_fit, make_plan, read_host_facts
 from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.terms import CellPlan, Overrides
+from vmlab.telemetry.source import Roots
 
 
 def replanned(folder: RunFolder, planned: Sequence[CellPlan], change: dict[str, Any]) -> list[CellPlan | None]:
@@ -48,9 +51,11 @@ def widened(folder: RunFolder, cell: CellPlan, tiles: int) -> CellPlan:
     if plan is None:
         raise UsageError(f"the scenario has no such cell with {tiles} tiles")
     new = [guest for guest in plan.guests if guest.tile > cell.tiles]
-    needed, now = sum(guest_memory(guest.resources, host_of(folder)) for guest in new), read_host_facts(folder.disks)
-    if needed > now.memory_available_bytes:
-        room = format_bytes(now.memory_available_bytes)
+    needed = sum(guest_memory(guest.resources, host_of(folder)) for guest in new)
+    now = read_host_facts(folder.disks, Roots(host_proc=host_proc()))
+    available = now.memory_available_bytes - left_free_bytes(now, plan_of(folder).scenario.allow)
+    if needed > available:
+        room = format_bytes(max(0, available))
         raise RefusedError(f"tile {tiles} needs {format_bytes(needed)} of memory and the host has {room} free now")
     if (written := plan.disk_bytes - cell.disk_bytes) > now.disk_free_bytes:
         room = format_bytes(now.disk_free_bytes)

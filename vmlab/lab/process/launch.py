@@ -18,6 +18,7 @@ from vmlab.lab.process.signals import HELD
 from vmlab.model.errors import RefusedError
 from vmlab.plan.planning import HostFacts, Overrides, Plan
 from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.plan.terms import Half
 from vmlab.store.runs import new_run_id
 
 LAUNCHER = "vmlab.lab.process.launcher"
@@ -31,19 +32,22 @@ def start_run(
     *,
     concurrent: bool = False,
     held: float | None = None,
+    half: Half | None = None,
 ) -> RunFolder:
     """Start a run that is independent of this process; returns as soon as its launcher runs.
 
-    The plan must have been checked for fit. With `held` its cells begin as they are released, see `RunRequest`.
-    Raises AnotherMeasures where a run measures on this host already, unless `concurrent`, and RefusedError when the
-    state folder or the runtime folder cannot be written, when a pool for data disks cannot be had, and for a concurrent
-    run that changes settings of the host.
+    The plan must have been checked for fit. With `held` its cells begin as they are released, and it may run one `half`
+    of them, see `RunRequest`. Raises AnotherMeasures where a run measures on this host already, unless `concurrent`,
+    and RefusedError when the state folder or the runtime folder cannot be written, when a pool for data disks cannot be
+    had, and for a concurrent run that changes settings of the host.
     """
     _require_pools(plan)
     if plan.on_hosts_libvirt:
         require_daemon()
     if plan.hosts and held is None:
         raise RefusedError("the scenario varies hosts, and runs on a fleet", remedy="vmlab run SCENARIO --hosts HOSTS")
+    if plan.linked and half is None:
+        raise RefusedError("the scenario has guests on two hosts", remedy="vmlab run SCENARIO --hosts hv1,hv2")
     if concurrent and plan.host_settings:
         names = ", ".join(f"host.{name}" for name in plan.host_settings)
         raise RefusedError(f"the scenario sets {names}, which another run would be measured under", remedy="run --wait")
@@ -53,7 +57,7 @@ def start_run(
     try:
         lock = folder.make()
         try:
-            request = RunRequest(folder.id, str(file.path), replace(overrides, seed=plan.seed), plan.seed, held)
+            request = RunRequest(folder.id, str(file.path), replace(overrides, seed=plan.seed), plan.seed, held, half)
             write_request(folder, request, file.text, host)
             folder.note_processes(launcher_pid=spawn_launcher(folder, lock, measuring))
         finally:

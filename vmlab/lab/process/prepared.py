@@ -21,6 +21,7 @@ from vmlab.model.asset import Asset
 from vmlab.plan.planning import HostFacts, Plan, make_plan
 from vmlab.plan.scenario_file.loading import load
 from vmlab.system.naming import named
+from vmlab.telemetry.domains.neighbours import Neighbour
 
 _IMAGE = "image.json"
 _HOST = "host.json"
@@ -42,6 +43,9 @@ def host_of(folder: RunFolder) -> HostFacts:
     facts = json.loads((folder.path / _HOST).read_text())
     if facts.get("assets") is not None:
         facts["assets"] = {name: Asset(**said) for name, said in facts["assets"].items()}
+    facts["neighbours"] = tuple(Neighbour(*said) for said in facts["neighbours"])
+    if facts.get("cores") is not None:
+        facts["cores"] = tuple(map(tuple, facts["cores"]))
     return HostFacts(**facts)
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.model.errors import RefusedError, in_one_line
 from vmlab.model.places import runs_folder
-from vmlab.plan.terms import Overrides
-from vmlab.store.life import LOCK, PROCESSES, is_alive, process_ids
+from vmlab.plan.terms import Half, Overrides
+from vmlab.store.life import LOCK, LOG, PROCESSES, is_alive, process_ids
 from vmlab.store.runs import STORE
 from vmlab.system.marks import make_marked, owner_of
 from vmlab.system.naming import named
@@ -23,7 +23,8 @@ from vmlab.system.removal import remove_tree
 class RunRequest:
     """The request for a run. `source` is the scenario's path; its text is stored beside it.
 
-    A run that is `held` begins each cell when that is released, and ends where none was for so many seconds.
+    A run that is `held` begins each cell when that is released, and ends where none was for so many seconds. Of a plan
+    whose guests are on two hosts it has those of one `half`, see `plan.other_host`.
     """
 
     run: str
@@ -31,6 +32,7 @@ class RunRequest:
     overrides: Overrides
     seed: int
     held: float | None = None
+    half: Half | None = None
 
     def to_json(self) -> str:
         """For `request.json` in the run's folder."""
@@ -70,6 +72,10 @@ class RunFolder:
         """The RunRequest."""
         return self.path / "request.json"
 
+    def asked(self) -> RunRequest:
+        """The request that is kept there. Raises OSError."""
+        return RunRequest.from_json(self.request.read_text(encoding="utf-8"))
+
     @property
     def lock(self) -> Path:
         """Held by launcher, init and runner together; free means that the run is over."""
@@ -93,7 +99,7 @@ class RunFolder:
     @property
     def log(self) -> Path:
         """What launcher and runner wrote to standard error, for a developer."""
-        return self.path / "launcher.log"
+        return self.path / LOG
 
     @property
     def runtime(self) -> Path:

@@ -13,27 +13,28 @@ from vmlab.model.names import NETWORK, elastic_address, guest_address, guest_mac
 from vmlab.plan.terms import GuestPlan
 
 
-def _positions(guests: Iterable[GuestPlan]) -> dict[str, tuple[int, int]]:
+def positions(guests: Iterable[GuestPlan]) -> dict[str, tuple[int, int]]:
+    """Tile and position in it, from 0, by guest key."""
     seen: dict[int, int] = defaultdict(int)
-    positions = {}
+    found = {}
     for guest in guests:
-        positions[guest.key] = (guest.tile, seen[guest.tile])
+        found[guest.key] = (guest.tile, seen[guest.tile])
         seen[guest.tile] += 1
-    return positions
+    return found
 
 
 def addresses(guests: Iterable[GuestPlan], network: IPv4Network = NETWORK) -> dict[str, str]:
     """IPv4 address in `network` by guest key."""
-    return {key: guest_address(*place, network) for key, place in _positions(guests).items()}
+    return {key: guest_address(*place, network) for key, place in positions(guests).items()}
 
 
 def elastic_addresses(guests: Iterable[GuestPlan]) -> dict[str, str]:
     """IPv4 address by which others reach a guest whose addresses are translated, by guest key; others have none."""
     guests = list(guests)
     translated = {guest.key for guest in guests if guest.resources.network == "nat"}
-    return {key: elastic_address(*place) for key, place in _positions(guests).items() if key in translated}
+    return {key: elastic_address(*place) for key, place in positions(guests).items() if key in translated}
 
 
 def macs(guests: Iterable[GuestPlan]) -> dict[str, str]:
     """MAC address by guest key."""
-    return {key: guest_mac(*place) for key, place in _positions(guests).items()}
+    return {key: guest_mac(*place) for key, place in positions(guests).items()}

@@ -47,14 +47,16 @@ class HostSide:
 
     async def files(self) -> list[Path]:
         """All files that the workloads have on the host now. Raises OSError."""
-        return await asyncio.to_thread(lambda: [file for folder in self._tiles.folders for file in _files(folder)])
+        return await asyncio.to_thread(lambda: [file for folder in self._tiles.folders for file in files_below(folder)])
 
     async def remove(self) -> None:
         """Take the places away with all their files. Raises OSError and StoreError for what is left."""
         await asyncio.to_thread(self._closing.close)
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def files_below(folder: Path) -> Iterator[Path]:
+    """All plain files in a folder and below it. Raises OSError."""
+
     def fail(error: OSError) -> None:
         raise error
 

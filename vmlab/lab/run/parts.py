@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.hypervisor.disks.host_data import host_data
 from vmlab.hypervisor.disks.root_mount import mounted_root, root_with_data
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
+from vmlab.hypervisor.isolation import cgroups
 from vmlab.hypervisor.isolation.cgroups import prefix_of
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost, programs_of
 from vmlab.hypervisor.isolation.namespace import host_pids, host_proc
@@ -26,17 +27,20 @@ from vmlab.hypervisor.network.far_host import far_host_network
 from vmlab.hypervisor.settings_keeper import SettingsKeeper, Tell
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.added_guests import LogIn
+from vmlab.lab.provision.bare_guests import BareGuest
 from vmlab.lab.provision.guest_disk import GuestDisk
 from vmlab.lab.provision.guest_set import Connect
 from vmlab.lab.provision.host_side import HostTiles
 from vmlab.lab.provision.timing import USUAL, Timing
+from vmlab.lab.run.bare_part import bare_guest
 from vmlab.lab.run.recording import HostRecording
 from vmlab.model.names import FAR_HOST_ADDRESS, HOST_ADDRESS
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
 from vmlab.plan.disk_room import emulated_disk_size
-from vmlab.plan.terms import Plan
+from vmlab.plan.terms import GuestPlan, Plan
 from vmlab.store.outbox import Outbox
 from vmlab.store.writer import RunWriter
+from vmlab.telemetry.domains.neighbours import Neighbour, neighbours
 from vmlab.telemetry.host.ordered_host import GroupFiles
 from vmlab.telemetry.host_counters import HostCounters, host_counters
 from vmlab.telemetry.source import Roots
@@ -54,7 +58,14 @@ def hypervisor_of(
 
         return HostsHypervisor(folder.disks, folder.id, notice, kernel=kernel, journal=journal)
     return EmbeddedHypervisor(
-        folder.runtime, folder.disks, folder.id, notice, kernel=kernel, journal=journal, ordered=ordered
+        folder.runtime,
+        folder.disks,
+        folder.id,
+        notice,
+        kernel=kernel,
+        journal=journal,
+        ordered=ordered,
+        other=folder.asked().half == "other",
     )
 
 
@@ -123,10 +134,27 @@ def counted_host() -> HostCounters:
     return host_counters(Roots(host_proc=host_proc()))
 
 
+def host_neighbours() -> tuple[Neighbour, ...]:
+    """The host's own guests, below the runner's namespaces."""
+    return neighbours(host_proc())
+
+
+def lower_weight(folder: RunFolder) -> bool:
+    """Halve the weight of this lab's cgroups that no other program uses; False where none could be. Raises OSError."""
+    made = [entry.what for entry in Journal(folder.journal).open_entries() if entry.kind == "partition"]
+    lowered = [partition for partition in made if cgroups.lower_weight(Path(partition))]
+    return bool(lowered)
+
+
 def standstills() -> StandstillWatch:
     """A watch of all processes of this lab."""
     return StandstillWatch(inside=host_pids() is not None)
 
+
+OpenBareOn = Callable[
+    [RunFolder, Shell, GuestPlan, tuple[int, int], Collection[int], float], AbstractAsyncContextManager[BareGuest]
+]
+"""As `OpenBare`, on the host with the image's root."""
 
 traced_recording = partial(HostRecording, speed=True)
 
@@ -144,6 +172,7 @@ class RunnerParts:
     host_place: Callable[[RunFolder, BootImage], AbstractContextManager[Shell]] = host_place
     host_tiles: Callable[[RunFolder, Shell, Sequence[int]], AbstractContextManager[HostTiles]] = host_tiles
     far_host_place: Callable[[], AbstractContextManager[Callable[[Shell], Shell]]] = far_host_place
+    bare_guest: OpenBareOn = bare_guest
     open_store: Callable[[Path], RunWriter] = RunWriter
     recording: Callable[[Outbox, Hypervisor, Path, Timing, int | None, GroupFiles | None], HostRecording] = (
         traced_recording
@@ -152,6 +181,8 @@ class RunnerParts:
     timing: Timing = USUAL
     settings_keeper: Callable[[RunFolder, Tell, Tell], SettingsKeeper] = settings_keeper
     host_counters: Callable[[], HostCounters] = counted_host
+    neighbours: Callable[[], tuple[Neighbour, ...]] = host_neighbours
+    lower_weight: Callable[[RunFolder], bool] = lower_weight
     standstills: Callable[[], StandstillWatch] = standstills
 
 

@@ -11,8 +11,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from vmlab.guests.image import load as load_image
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
 from vmlab.lab.cell.hosts_start import HostsStart
+from vmlab.lab.cell.linked_half import LinkedHalf
 from vmlab.lab.cell.live_ksm import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins
 from vmlab.lab.commands.coming_cells import ComingCells
@@ -34,6 +35,7 @@ from vmlab.lab.commands.command_server import (
     ControlServer,
     Keep,
     ListComing,
+    Proceed,
     Release,
     StartAt,
     Stop,
@@ -44,6 +46,7 @@ from vmlab.lab.process.measuring_runs import MeasuringRun, others_measuring
 from vmlab.lab.process.prepared import PreparedRun, read_prepared
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.signals import STOPPING, released
+from vmlab.lab.provision.bare_guests import BareGuest
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.host_side import HostTiles
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
@@ -59,9 +62,11 @@ from vmlab.model.concurrency import run_with_alarm, shielded
 from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import CommandReceived, Event, HostProbed, Notice, RunnerFinished
 from vmlab.model.run import Outcome, worst
-from vmlab.plan.terms import CellPlan
+from vmlab.plan.left_to_others import LOWER_WEIGHT_WORDS
+from vmlab.plan.terms import CellPlan, GuestPlan
 from vmlab.store.outbox import Outbox
 from vmlab.store.reader import RunReader
+from vmlab.telemetry.domains.neighbours import Neighbour, named
 from vmlab.workloads.contract import Shell
 
 
@@ -96,6 +101,7 @@ class Runner:
         self._ended_early = ""
         self._cell: CellRun | None = None
         self._hosts_start: HostsStart | None = None
+        self._half: LinkedHalf | None = None
         self._disk = parts.guest_disk(folder, prepared.plan)
         self._ordered = ordered
         self._others = others
@@ -163,9 +169,25 @@ class Runner:
         host = {**host_facts(self._folder.disks), **await shielded(self._hypervisor.facts())}
         host["disk"] |= ordered_disk_facts(self._prepared.plan.scenario.host.disk)
         host |= ordered_host_facts(self._prepared.plan.scenario.host.size)
+        beside = self._parts.neighbours()
+        host["neighbours"] = [one._asdict() for one in beside]
         self._outbox.append(HostProbed(accelerator=accelerator, host=host))
+        if beside and not self._prepared.plan.scenario.allow.equal_weight:
+            self._yield_to(beside)
         if (text := unfixed_speed(host)) is not None:
             self._outbox.append(Notice(level="warning", text=text))
+
+    def _yield_to(self, neighbours: Sequence[Neighbour]) -> None:
+        """Lower the lab's weight beside guests of the host's own, and say so."""
+        try:
+            lowered = self._parts.lower_weight(self._folder)
+        except OSError as error:
+            lowered = False
+            self._outbox.append(Notice(level="warning", text=f"the lab's CPU weight: {in_one_line(error)}"))
+        words = LOWER_WEIGHT_WORDS if lowered else "the lab's CPU weight cannot be lowered beside them"
+        self._outbox.append(
+            Notice(level="info" if lowered else "warning", text=f"this host runs {named(neighbours)}: {words}")
+        )
 
     async def _run_cells(self) -> Outcome:
         outcomes = []
@@ -180,12 +202,12 @@ class Runner:
             around = self._surroundings(recording, integrity)
             while (cell := await self._next_cell()) is not None:
                 self._settings.apply(cell.host)
-                self._hosts_start = self._start_of(cell)
-                self._cell = CellRun(cell, around, self._hosts_start)
+                self._hosts_start, self._half = self._start_of(cell), self._half_of(cell)
+                self._cell = CellRun(cell, around, self._hosts_start, self._half)
                 try:
                     outcome = await self._cell.run()
                 finally:
-                    self._cell = self._hosts_start = None
+                    self._cell = self._hosts_start = self._half = None
                 outcomes.append(counted(cell, outcome))
                 await self._outbox.settled()
                 if self._disk.dead:
@@ -211,6 +233,15 @@ class Runner:
         if self._released is None or not self._released.is_together(cell.index):
             return None
         return HostsStart(cell.index, self._emit, self._released.patiently)
+
+    def _half_of(self, cell: CellPlan) -> LinkedHalf | None:
+        """That of a cell whose guests are on two hosts. Raises UsageError where it was released as any other."""
+        half = self._prepared.request.half
+        if self._released is None or half is None:
+            return None
+        if (secret := self._released.secret_of(cell.index)) is None:
+            raise UsageError(f"cell {cell.index} has guests on two hosts, and was released on one")
+        return LinkedHalf(cell.index, half, secret, self._emit, self._released.patiently)
 
     def _emit(self, event: Event) -> None:
         self._outbox.append(event)
@@ -238,6 +269,7 @@ class Runner:
             host=CellHost(
                 tiles=self._host_tiles,
                 far=self._far_host,
+                bare=self._bare_guest,
                 mean=recording.figures.mean,
                 extremes=recording.figures.extremes,
                 settings=self._settings.in_force,
@@ -271,10 +303,18 @@ class Runner:
         return SnapshotProvider(self._hypervisor, self._prepared.image, seed, emit, integrity, timing, helper=helper)
 
     def _host_tiles(self, tiles: Sequence[int]) -> AbstractContextManager[HostTiles]:
+        return self._parts.host_tiles(self._folder, self._host_place(), tiles)
+
+    def _host_place(self) -> Shell:
         if self._host is None:
             place = self._parts.host_place(self._folder, self._prepared.image)
             self._host = self._closing.enter_context(place)
-        return self._parts.host_tiles(self._folder, self._host, tiles)
+        return self._host
+
+    def _bare_guest(
+        self, guest: GuestPlan, position: tuple[int, int], taken: Collection[int], deadline: float
+    ) -> AbstractAsyncContextManager[BareGuest]:
+        return self._parts.bare_guest(self._folder, self._host_place(), guest, position, taken, deadline)
 
     def _far_host(self, host: Shell) -> Shell:
         if self._beyond is None:
@@ -287,7 +327,7 @@ class Runner:
         if isinstance(command, Stop):
             self.stop(ExitCode.of_signal(command.number), command.origin)
             return {}
-        if isinstance(command, Release | Keep | StartAt | CallOff):
+        if isinstance(command, Release | Keep | StartAt | Proceed | CallOff):
             self._obey_fleet(command)
             return {}
         if self._prepared.plan.control:
@@ -296,20 +336,23 @@ class Runner:
             return await change_now(self._cell, command, partial(widened, self._folder))
         return self._coming.change(command)
 
-    def _obey_fleet(self, command: Release | Keep | StartAt | CallOff) -> None:
+    def _obey_fleet(self, command: Release | Keep | StartAt | Proceed | CallOff) -> None:
         if self._released is None:
             raise UsageError("this run is not held: its cells begin by themselves")
         match command:
             case Release():
-                self._released.release(command.cell, together=command.together)
+                secret = None if command.secret is None else bytes.fromhex(command.secret)
+                self._released.release(command.cell, together=command.together, secret=secret, attempt=command.attempt)
             case Keep():
                 self._released.keep()
-            case _ if self._hosts_start is None:
-                raise UsageError("no cell runs that starts when other hosts do")
-            case StartAt():
+            case StartAt() if self._hosts_start is not None:
                 self._hosts_start.start_at(command.cell, command.mono)
-            case CallOff():
-                self._hosts_start.call_off(command.cell, command.reason)
+            case Proceed() if self._half is not None:
+                self._half.proceed(command.cell, command.stage)
+            case CallOff() if (running := self._hosts_start or self._half) is not None:
+                running.call_off(command.cell, command.reason)
+            case _:
+                raise UsageError("no cell runs that other hosts run too")
 
     def stop(self, code: ExitCode, origin: str) -> None:
         """Stop, with clean-up; a second call changes nothing."""

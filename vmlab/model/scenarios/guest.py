@@ -89,6 +89,7 @@ Backing = Annotated[
     WithJsonSchema({"anyOf": [{"enum": ["file", "block"]}, {"type": "string", "pattern": f"^{_IN_POOL.pattern}$"}]}),
 ]
 Network = Literal["plain", "vxlan", "nat"]
+On = Literal["vm", "host"]
 Cache = Annotated[CacheMode, SeenAs("write_cache", has_write_cache)]
 
 
@@ -131,6 +132,25 @@ class GuestAttributes(ScenarioPart):
     """How others reach it: over the lab's bridge (plain), through a tunnel (vxlan), or by an elastic address (nat)."""
     bandwidth: Annotated[BitRate | None, Field(ge=10**6, le=10**10), NOT_SEEN] = None
     """The most that it gets from the network, and as much that it sends, with headers, such as 30 Mbit/s."""
+    on: Annotated[On, NOT_SEEN] = "vm"
+    """A virtual machine (vm), or bare metal (host): the same programs on as many CPUs of the host, in that memory."""
+    smt: Annotated[bool | None, NOT_SEEN] = None
+    """With ``on: host``: both hardware threads of each core (true), or one of each (false); else any CPUs."""
+
+    @property
+    def on_host(self) -> bool:
+        """Whether it is no virtual machine."""
+        return self.on == "host"
+
+    def not_on_host(self) -> tuple[str, ...]:
+        """The scenario's keys that are given and mean nothing on bare metal; none for a virtual machine.
+
+        Keys of the virtual disks are none of them: they stay as they are where a point of an axis moves a guest.
+        """
+        if not self.on_host:
+            return ()
+        fields, wrong = type(self).model_fields, ("cpu_shares", "cpu_quota", "boot", "image", "network", "bandwidth")
+        return tuple(name for name in wrong if getattr(self, name) != fields[name].default)
 
     @property
     def is_labs(self) -> bool:

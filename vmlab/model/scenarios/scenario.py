@@ -66,6 +66,8 @@ class Guest(GuestAttributes):
     """One guest of a tile; every tile has its own."""
 
     role: Annotated[Roles, Field(description=f"What the guest serves: {', '.join(ROLES)}, or a list of these.")] = ()
+    host: Literal["here", "other"] = "here"
+    """Of two hosts (``run --hosts hv1,hv2``) the first (here) or the second one (other)."""
 
 
 class WorkloadEntry(ScenarioPart):
@@ -126,6 +128,8 @@ class Allow(ScenarioPart):
     """The cache mode ``unsafe`` may be used: a crash of the host may lose the guests' data."""
     noise: bool = False
     """Cells count whatever else the host did: what would make them invalid for it is reported as a notice."""
+    equal_weight: bool = False
+    """Beside guests of the host's own the lab has the CPU weight that they have, and may take all free memory."""
 
 
 TargetLimit = Annotated[

@@ -43,7 +43,7 @@ def _suite(document: RunDocument, cell: CellDocument) -> etree._Element:
         # The format has no zone, so it is UTC here as everywhere in documents.
         moment = datetime.fromisoformat(run["started"])
         suite.set("timestamp", moment.replace(tzinfo=None).isoformat(timespec="seconds"))
-    if hostname := run["host"].get("hostname"):
+    if hostname := cell["hypervisor"] or run["host"].get("hostname"):
         suite.set("hostname", str(hostname))
     properties = etree.SubElement(suite, "properties")
     for key, value in _properties(document, cell):

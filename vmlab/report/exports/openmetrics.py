@@ -38,10 +38,13 @@ def write_measurements(runs: Sequence[Exported], file: BinaryIO, *, run_label: b
     """A gauge for each metric, without times, as a textfile collector wants it.
 
     What is the same in a whole run stands in the info metric ``vmlab_run``; series have the label ``run`` only where
-    asked, because each run would be new series otherwise.
+    asked, because each run would be new series otherwise. Where one of the runs is a fleet's, they have the label
+    ``host``, and so has the info metric, which is there for each host.
     """
     table = measurements(*runs)
-    left_out = _OF_RUN - ({"run"} if run_label else set())
+    documents = [run.document() for run in runs]
+    is_fleet = any(document["run"]["hosts"] for document in documents)
+    left_out = _OF_RUN - ({"run"} if run_label else set()) - ({"host"} if is_fleet else set())
     families: dict[tuple[str, str], list[str]] = {}
     for row in table.rows:
         named = dict(zip(table.columns, row, strict=True))
@@ -55,7 +58,7 @@ def write_measurements(runs: Sequence[Exported], file: BinaryIO, *, run_label: b
         }
         family, unit = _family(str(named["metric"]), str(named["unit"]))
         families.setdefault((family, unit), []).append(f"{family}{_labels(labels)} {value!r}\n")
-    _write(file, *_infos([run.document() for run in runs]))
+    _write(file, *_infos(documents))
     for (family, unit), lines in families.items():
         _write(file, _head(family, unit), *lines)
     _write(file, "# EOF\n")
@@ -66,7 +69,7 @@ def write_samples(runs: Sequence[Exported], file: BinaryIO, *, run_label: bool =
     documents = [run.document() for run in runs]
     with contextlib.ExitStack() as closing:
         known = [
-            (run, reader, RunSpans.read(reader), _places(document, run_label=run_label))
+            (run, reader, RunSpans.read(reader), _places(document, reader.host, run_label=run_label))
             for run, document in zip(runs, documents, strict=True)
             for reader in closing.enter_context(HostReaders(run.reader)).all()
         ]
@@ -95,14 +98,16 @@ def _write_points(
 
 
 def _infos(documents: Sequence[RunDocument], *, timed: bool = False) -> Iterator[str]:
-    """The runs as an info metric, with the time of their beginning where all lines of the file have times."""
+    """The runs as an info metric, of a fleet each host, with the time of their beginning where all lines have times."""
     yield "# TYPE vmlab_run info\n"
     for document in {document["run"]["id"]: document for document in documents}.values():
-        values = dict(zip(RUN_COLUMNS, of_run(document), strict=True))
-        labels = {name: _word(value) for name, value in values.items() if value is not None}
-        began = values["started"]
-        time = f" {began.timestamp():.3f}" if timed and isinstance(began, datetime) else ""
-        yield f"vmlab_run_info{_labels(labels)} 1{time}\n"
+        hosts: list[str | None] = [one["name"] for one in document["run"]["hosts"]]
+        for host in hosts or [None]:
+            values = dict(zip(RUN_COLUMNS, of_run(document, host), strict=True))
+            labels = {name: _word(value) for name, value in values.items() if value is not None}
+            began = values["started"]
+            time = f" {began.timestamp():.3f}" if timed and isinstance(began, datetime) else ""
+            yield f"vmlab_run_info{_labels(labels)} 1{time}\n"
 
 
 def _word(value: Cell) -> str:
@@ -135,9 +140,11 @@ def _points(
         yield from (f"{family}{labels}{point}" for point in points)
 
 
-def _places(document: RunDocument, *, run_label: bool) -> dict[int | None, dict[str, str]]:
-    """The labels of each cell, and of ticks between cells."""
+def _places(document: RunDocument, host: str | None, *, run_label: bool) -> dict[int | None, dict[str, str]]:
+    """The labels of each cell, and of ticks between cells; `host` is that of a fleet whose ticks these are."""
     run = {"scenario": document["run"]["scenario"], **({"run": document["run"]["id"]} if run_label else {})}
+    if host:
+        run["host"] = host
     places: dict[int | None, dict[str, str]] = {None: run}
     for cell in document["cells"]:
         axes = {f"{AXIS}{name}": axis_word(value) for name, value in cell["axes"].items()}

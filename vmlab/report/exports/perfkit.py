@@ -58,8 +58,17 @@ def _samples(run: Exported, document: RunDocument) -> Iterator[dict[str, Any]]:
 
 def _configuration(document: RunDocument, cell: CellDocument | None) -> dict[str, Any]:
     """The host, and what the cell is configured as: without them a figure cannot be compared."""
-    settings = {} if cell is None else {"settings": cell["settings"], "provision": cell["provision"]["how"]}
-    return {"seed": document["run"]["seed"], "host": document["run"]["host"], **settings}
+    if cell is None:
+        return {"seed": document["run"]["seed"], "host": document["run"]["host"]}
+    own = (one["facts"] for one in document["run"]["hosts"] if one["name"] == cell["hypervisor"])
+    fleet = {} if cell["hypervisor"] is None else {"hypervisor": cell["hypervisor"]}
+    return {
+        "seed": document["run"]["seed"],
+        "host": next(own, document["run"]["host"]),
+        **fleet,
+        "settings": cell["settings"],
+        "provision": cell["provision"]["how"],
+    }
 
 
 def _timestamp(document: RunDocument) -> float:

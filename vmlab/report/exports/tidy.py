@@ -73,7 +73,7 @@ def measurements(*runs: Exported) -> Tidy:
         "value": "number",
     }
     rows = (
-        (*_of_side(run, runs), *of_run(document), *_of_cell(cell, axes), *row)
+        (*_of_side(run, runs), *of_run(document, cell["hypervisor"]), *_of_cell(cell, axes), *row)
         for run, document in zip(runs, documents, strict=True)
         for cell in document["cells"]
         for row in _rows_of_cell(cell)
@@ -99,17 +99,21 @@ RUN_COLUMNS: dict[str, Kind] = {
     "accelerator": "text",
     "ordered": "text",
 }
-"""What is the same in all rows of a run."""
+"""What is the same in all rows of a run, or of one host of a fleet's run."""
 _CELL_COLUMNS: dict[str, Kind] = {"cell": "whole", "repeat": "whole", "cell_outcome": "text"}
 
 
-def of_run(document: RunDocument) -> tuple[Cell, ...]:
-    """The values of `RUN_COLUMNS`."""
-    run, host = document["run"], document["run"]["host"]
+def of_run(document: RunDocument, hypervisor: str | None = None) -> tuple[Cell, ...]:
+    """The values of `RUN_COLUMNS`; of a fleet's run those of the host `hypervisor`, by its name in the fleet."""
+    run = document["run"]
     started = None if run["started"] is None else datetime.fromisoformat(run["started"])
-    versions = (_text(host.get(name)) for name in ("hostname", "kernel", "qemu", "libvirt"))
-    before = (run["id"], run["scenario"], run["size"], started)
-    return (*before, *versions, run["accelerator"], ", ".join(ordered_words(host)))
+    own = next((one for one in run["hosts"] if one["name"] == hypervisor), None)
+    host = run["host"] if own is None else own["facts"]
+    accelerator = run["accelerator"] if own is None else own["accelerator"]
+    versions = (_text(host.get(name)) for name in ("kernel", "qemu", "libvirt"))
+    name = hypervisor if run["hosts"] else _text(host.get("hostname"))
+    before = (run["id"], run["scenario"], run["size"], started, name)
+    return (*before, *versions, accelerator, ", ".join(ordered_words(host)))
 
 
 def _text(value: object) -> str | None:
@@ -215,15 +219,14 @@ def _sample_rows(
 ) -> Iterator[tuple[Cell, ...]]:
     with HostReaders(run.reader) as readers:
         for reader in readers.all():
-            yield from _rows_of_reader(reader, run.cell, document, axes, side)
+            yield from _rows_of_reader(reader, run.cell, document, axes, (*side, *of_run(document, reader.host)))
 
 
 def _rows_of_reader(
-    reader: RunReader, only: int | None, document: RunDocument, axes: Mapping[str, Kind], side: tuple[Cell, ...]
+    reader: RunReader, only: int | None, document: RunDocument, axes: Mapping[str, Kind], of: tuple[Cell, ...]
 ) -> Iterator[tuple[Cell, ...]]:
-    """The rows of one host, of the cell `only` where it is given."""
+    """The rows of one host, of the cell `only` where it is given; `of` are their first columns."""
     spans = RunSpans.read(reader)
-    of = (*side, *of_run(document))
     cells = {
         cell["cell"]: (cell["cell"], cell["repeat"], *axis_values(cell["axes"], axes)) for cell in document["cells"]
     }

@@ -16,6 +16,8 @@ from matplotlib.figure import Figure
 from vmlab.report.figures import INVALID, spread_text
 from vmlab.report.page.theme import DASHES, HATCHES, INK, LINE, MARKERS, MUTED, SERIES, theme
 
+_SMALL = 8
+"""Points of the smallest text: on a phone a point is about a pixel of CSS."""
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "vmlab",
@@ -36,7 +38,7 @@ _STYLE: dict[Any, Any] = {
     "ytick.labelcolor": INK,
     "text.color": INK,
     "legend.frameon": False,
-    "legend.fontsize": 8,
+    "legend.fontsize": _SMALL,
     "hatch.linewidth": 0.6,
     "hatch.color": INK,
 }
@@ -47,7 +49,7 @@ _OVER: Any = ("data", "axes fraction")
 _MARK: dict[str, Any] = {
     "xytext": (2, 1),
     "textcoords": "offset points",
-    "fontsize": 7,
+    "fontsize": _SMALL,
     "color": INK,
     "va": "bottom",
     "annotation_clip": False,
@@ -131,7 +133,7 @@ def dots(rows: Sequence[str], lines: Sequence[Line], label: str, prefix: str) ->
                     (point.value + (point.half or 0.0), height),
                     xytext=(4, 0),
                     textcoords="offset points",
-                    fontsize=7.5,
+                    fontsize=_SMALL,
                     va="center",
                     color=INK,
                 )
@@ -192,7 +194,7 @@ def bars(
             )
             left = [before + value for before, value in zip(left, line.values, strict=True)]
         for place, total in enumerate(left):
-            axes.annotate(f" {spread_text(total)}", (total, place), fontsize=7.5, va="center", color=INK)
+            axes.annotate(f" {spread_text(total)}", (total, place), fontsize=_SMALL, va="center", color=INK)
         axes.set_yticks(range(len(rows)), [_cut(row) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(0, (top or max([*left, 0.0]) or 1.0) * 1.15)
@@ -229,9 +231,9 @@ def _spans(axes: Axes, rows: Sequence[str], spans: Sequence[Span], longest: int)
         axes.broken_barh(own, (place - 0.35, 0.7), facecolor=color, edgecolor=INK, linewidth=0.3)
         for number, span in enumerate(_labelled(row, spans)):
             middle, low = (span.since + span.until) / 2, number % 2
-            axes.annotate(span.text, (middle, -0.45 - 0.55 * low), ha="center", va="bottom", fontsize=7, color=INK)
+            axes.annotate(span.text, (middle, -0.45 - 0.55 * low), ha="center", va="bottom", fontsize=_SMALL, color=INK)
             axes.axvline(span.until, color=LINE, linewidth=0.8)
-    axes.set_yticks(range(len(rows)), [_cut(row, longest) for row in rows], fontsize=7)
+    axes.set_yticks(range(len(rows)), [_cut(row, longest) for row in rows], fontsize=_SMALL)
     axes.set_ylim(len(rows) - 0.5, -1.9)
     axes.grid(axis="y", visible=False)
 
@@ -258,10 +260,10 @@ def _track(axes: Axes, track: Track) -> None:
         for number, line in enumerate(track.lines):
             look: dict[str, Any] = {"color": _color(number), "linestyle": DASHES[number % len(DASHES)]}
             axes.plot(track.seconds[number], line.values, label=line.name, linewidth=1, **look)
-    axes.set_ylabel(track.label, fontsize=8)
+    axes.set_ylabel(track.label, fontsize=_SMALL)
     axes.set_ylim(0, track.top)
     if len(track.lines) > 1:
-        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), borderaxespad=0.1, fontsize=7, handlelength=1.5)
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), borderaxespad=0.1, fontsize=_SMALL, handlelength=1.5)
 
 
 def _figure(height: float) -> tuple[Figure, Axes]:

@@ -21,6 +21,7 @@ from vmlab.report.words import NOT_MEASURED
 from vmlab.telemetry.latency_bins import OPERATIONS
 
 KEYS = ("p50_ms", "p95_ms", "p99_ms")
+_ALL = ", p50 / p95 / p99"
 _DIGITS = 2
 """Significant digits: more would say what the bins do not know."""
 
@@ -39,26 +40,38 @@ def percentiles_text(values: Sequence[float | None]) -> str:
     return NOT_MEASURED if None in values else " / ".join(map(milliseconds, values))
 
 
-def title(known: Sequence[DiskLatencyDocument], whose: str = "the guests' disks") -> str:
-    """The line above such figures, with the error of their bins."""
+def title(known: Sequence[DiskLatencyDocument], whose: str = "the guests' disks", which: str = _ALL) -> str:
+    """The line above such figures, with the error of their bins; `which` percentiles these are, all in one figure."""
     error = max(one["error_percent"] for one in known)
-    return f"latency of {whose}, p50 / p95 / p99 in ms, each ± {error:.0f} %"
+    return f"latency of {whose}{which} in ms, each ± {error:.0f} %"
 
 
 def latency_lines(document: RunDocument, layout: TableLayout, block: Block, width: int) -> list[str]:
     """The mean of each percentile over a column's cells, as in `host_lines`; [] where nobody counted."""
-    known = [one for cell in block.cells if (one := cell.get("disk_latency")) is not None]
-    rows = [operation for operation in OPERATIONS if any(_of(one, operation) for one in known)]
-    if not rows:
-        return []
     axis = layout.main_axis
     absent = {axis_word(value) for value in layout.values.get(axis or "", ()) if absent_reason(document, axis, value)}
-    columns = [
-        Column(name, [percentiles_text([_mean(cells, row, key) for key in KEYS]) for row in rows])
-        for name, cells in layout.groups(block).items()
-        if name not in absent
-    ]
-    return [title(known), *grid(axis_title(document, axis), rows, columns, width)]
+    groups = {name: cells for name, cells in layout.groups(block).items() if name not in absent}
+    known = known_of(*groups.values())
+    rows = {row: list(map(percentiles_text, of_row)) for row, of_row in mean_percentiles(list(groups.values())).items()}
+    if not rows:
+        return []
+    columns = [Column(name, [texts[place] for texts in rows.values()]) for place, name in enumerate(groups)]
+    return [title(known), *grid(axis_title(document, axis), list(rows), columns, width)]
+
+
+def known_of(*groups: Sequence[CellDocument]) -> list[DiskLatencyDocument]:
+    """What is known of the disks in groups of cells; [] where nobody counted."""
+    return [one for cells in groups for cell in cells if (one := cell.get("disk_latency")) is not None]
+
+
+def mean_percentiles(groups: Sequence[Sequence[CellDocument]]) -> dict[str, list[list[float | None]]]:
+    """For each operation and group of cells the mean of each percentile, in the order of `KEYS` and in ms.
+
+    Only operations of which there were requests.
+    """
+    known = known_of(*groups)
+    rows = [operation for operation in OPERATIONS if any(_of(one, operation) for one in known)]
+    return {row: [[_mean(cells, row, key) for key in KEYS] for cells in groups] for row in rows}
 
 
 def _of(known: DiskLatencyDocument | None, operation: str) -> PercentilesDocument | None:

@@ -8,10 +8,13 @@ from enum import StrEnum
 from typing import Any
 
 from vmlab.analysis.record.accelerators import accelerator_of
+from vmlab.analysis.record.fleet_hosts import HOST_AXIS
 from vmlab.analysis.shape import CellDocument, RunDocument
+from vmlab.analysis.tiles.over_hosts import ALL_HOSTS
 from vmlab.analysis.tiles.target_results import delivered, load_of
 from vmlab.analysis.tiles.throughput import tiles_of
 from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_json, carried_of, nearest
+from vmlab.model.axes import axes_words
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.visible import visible_line
 from vmlab.report.bound_text import resource_word
@@ -119,7 +122,7 @@ def sentence(ascent: Ascent) -> str:
     if not ascent.places:
         return "nothing is known of how many tiles this host carries: no cell was measured"
     carried = "; and ".join(_carried_words(ascent, place) for place in ascent.places)
-    return visible_line(f"this host carries {carried}")
+    return visible_line(f"{_who(ascent)} carries {carried}")
 
 
 def behind_runs(ascent: Ascent) -> list[str]:
@@ -138,7 +141,21 @@ def _ordered(ascent: Ascent) -> tuple[str, ...]:
 
 def brief(ascent: Ascent) -> str:
     """The same without its evidence, for a line or two."""
-    return visible_line(f"this host carries {', '.join(_brief_words(place) for place in ascent.places)}")
+    return visible_line(f"{_who(ascent)} carries {', '.join(_brief_words(place) for place in ascent.places)}")
+
+
+def _who(ascent: Ascent) -> str:
+    return "the fleet" if any(HOST_AXIS in place.axes for place in ascent.places) else "this host"
+
+
+def _where(place: Carried) -> str:
+    """``with cache none``; of a fleet ``on hv1 with cache none``, or that all hosts had so many tiles at once."""
+    host = place.axes.get(HOST_AXIS)
+    if host is None:
+        return f"with {place.label}"
+    others = {name: value for name, value in place.axes.items() if name != HOST_AXIS}
+    on = "on every host at once" if host == ALL_HOSTS else f"on {host}"
+    return f"{on} with {axes_words(others)}" if others else on
 
 
 def scale_document(ascent: Ascent) -> dict[str, Any]:
@@ -181,7 +198,7 @@ def _row_words(cells: Sequence[CellDocument]) -> str:
 
 
 def _carried_words(ascent: Ascent, place: Carried) -> str:
-    with_ = f"with {place.label}"
+    with_ = _where(place)
     if place.tiles is None:
         last = next(climb.last for climb in place.climbs if climb.end is ClimbEnd.UNKNOWN)
         why = "; ".join(last["reasons"]) or "not all that it takes was measured"
@@ -194,12 +211,12 @@ def _carried_words(ascent: Ascent, place: Carried) -> str:
 
 def _brief_words(place: Carried) -> str:
     if place.tiles is None:
-        return f"an unknown number of tiles with {place.label}"
+        return f"an unknown number of tiles {_where(place)}"
     if place.at_least:
-        return f"at least {_tiles(place.tiles)} with {place.label}"
+        return f"at least {_tiles(place.tiles)} {_where(place)}"
     bound = place.ran_out
     first = f" (the {resource_word(bound['resource'])} ran out first)" if bound and bound["where"] else ""
-    return f"{_tiles(place.tiles)} with {place.label}{first}"
+    return f"{_tiles(place.tiles)} {_where(place)}{first}"
 
 
 def _tiles(count: int) -> str:

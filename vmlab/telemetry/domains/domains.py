@@ -180,7 +180,8 @@ class Domains:
         by_uuid = {one[0].domain.uuid: one for one in processes if one[0].domain.uuid}
         # Without a guest there is nothing to ask: a libvirtd that sleeps is not woken.
         if processes or self._libvirt.stats:
-            self._ask(all(one.uuid in by_uuid for one in self._libvirt.stats), mono)
+            known = (one.uuid in by_uuid or self._xml.is_of_a_lab(one.uuid) for one in self._libvirt.stats)
+            self._ask(all(known), mono)
         self._xml.keep({one.uuid for one in self._libvirt.stats})
         domains: dict[str, Domain] = {}
         values: dict[str, tuple[Values, dict[str, Values]]] = {}
@@ -242,7 +243,7 @@ class Domains:
     ) -> list[float]:
         order = sorted(domains)
         names = list(HOST_NAMES)
-        laid = [float(len(order)), float(self._processes.of_labs + of_labs), float(self._libvirt.stuck)]
+        laid = [float(len(order)), float(max(self._processes.of_labs, of_labs)), float(self._libvirt.stuck)]
         for name in order:
             own, disks = values[name]
             names += [f"{metric}[{name}]" for metric in METRICS]

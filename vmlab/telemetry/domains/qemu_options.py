@@ -93,6 +93,10 @@ class QemuOptions:
             pairs(value, "type").get("type") == "none" for name in ("machine", "M") for value in self.all(name)
         )
 
+    def has_port(self, name: str) -> bool:
+        """Whether the guest has a virtio-serial port of this name."""
+        return any(device.get("name") == name for device in map(_node, self.all("device")))
+
     def disks(self) -> list[DomainDisk]:
         """The disks in the order of the arguments; CD-ROMs and firmware are left out."""
         return [*self._drives(), *self._block_nodes()]

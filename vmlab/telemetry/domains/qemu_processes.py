@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vmlab.model.domain import Domain
+from vmlab.model.names import HELPER_CHANNEL
 from vmlab.telemetry.domains.open_disks import OpenFile, open_files
 from vmlab.telemetry.domains.qemu_options import QemuOptions
 from vmlab.telemetry.lab_cpu import cpu_clock_of
@@ -22,7 +23,7 @@ _LIST_SECONDS = 2.0
 _PROOF_SECONDS = 10.0
 _MOST_PARENTS = 64
 _STATUS = KeyedLines((b"VmRSS:", b"VmSwap:"))
-_IO = KeyedLines((b"read_bytes:", b"write_bytes:"))
+IO = KeyedLines((b"read_bytes:", b"write_bytes:"))
 _KSM_STAT = KeyedLines((b"ksm_merging_pages",))
 
 
@@ -111,7 +112,7 @@ class QemuProcess:
     def _bytes_moved(self) -> tuple[int | None, int | None]:
         if self._io is None:
             return None, None
-        read, written = _IO.numbers(self._io.read())
+        read, written = IO.numbers(self._io.read())
         return read, written
 
 
@@ -156,17 +157,33 @@ class QemuProcesses:
         self.of_labs = len(self._labs)
 
     def _look(self, pid: str) -> None:
-        arguments = _arguments(self._roots.proc / pid)
-        if not arguments or not os.path.basename(arguments[0]).startswith(_PROGRAMS):  # noqa: PTH119 - half of Path's cost
+        options = _guest_of(pid, self._roots.proc)
+        if options is None:
             return
-        options = QemuOptions(arguments[1:])
-        if not options.is_a_guest:
-            return
-        if _is_of_a_lab(pid, self._roots.proc):
+        if _is_of_a_lab(pid, options, self._roots.proc):
             self._labs.add(pid)
             return
         with suppress(OSError):
             self._found[int(pid)] = QemuProcess(int(pid), options, self._roots, self._clock_ns)
+
+
+def own_guests(proc: Path) -> dict[int, QemuOptions]:
+    """The arguments of each QEMU with a guest that no lab has started, by its pid in `proc`, as they are now."""
+    found = {}
+    for pid in (folder.name for folder in proc.glob("[0-9]*")):
+        options = _guest_of(pid, proc)
+        if options is not None and not _is_of_a_lab(pid, options, proc):
+            found[int(pid)] = options
+    return found
+
+
+def _guest_of(pid: str, proc: Path) -> QemuOptions | None:
+    """What the process was started with, where it is a QEMU with a guest."""
+    arguments = _arguments(proc / pid)
+    if not arguments or not os.path.basename(arguments[0]).startswith(_PROGRAMS):  # noqa: PTH119 - half of Path's cost
+        return None
+    options = QemuOptions(arguments[1:])
+    return options if options.is_a_guest else None
 
 
 def _arguments(folder: Path) -> list[str]:
@@ -176,8 +193,12 @@ def _arguments(folder: Path) -> list[str]:
         return []
 
 
-def _is_of_a_lab(pid: str, proc: Path) -> bool:
-    """Whether a process above it is a launcher, an init or a runner of a lab."""
+def _is_of_a_lab(pid: str, options: QemuOptions, proc: Path) -> bool:
+    """Whether a process above it is a launcher, an init or a runner of a lab, or it has the port of a guest's helper:
+    in the host's own libvirt no process of the lab is above it.
+    """
+    if options.has_port(HELPER_CHANNEL):
+        return True
     for _ in range(_MOST_PARENTS):
         try:
             stat = (proc / pid / "stat").read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -17,9 +18,21 @@ from vmlab.store.life import is_alive, is_recording
 from vmlab.store.reader import NotBegunError, RunReader
 from vmlab.store.runs import STORE, run_folders
 from vmlab.store.samples import samples
-from vmlab.tui.feed.messages import OthersFound, PastFound, PostMessage, RunArrived, RunFound, RunLost, StoreReadFailed
+from vmlab.tui.feed.fleet_figures import figures
+from vmlab.tui.feed.messages import (
+    HostsArrived,
+    OthersFound,
+    PastFound,
+    PostMessage,
+    RunArrived,
+    RunFound,
+    RunLost,
+    StoreReadFailed,
+)
 from vmlab.tui.feed.past import intent_of, past_times, planned_axes
+from vmlab.tui.state.gauges import TICKS
 from vmlab.tui.state.history import KEPT
+from vmlab.tui.state.hosts_of_run import HOST_EVENTS
 
 _FOLLOW_SECONDS = 0.5
 _LOOK_SECONDS = 1.5
@@ -32,6 +45,7 @@ class LiveFeed:
         self._post = post
         self._stop = threading.Event()
         self._wanted: Path | None = None
+        self._host = ""
         self._thread = threading.Thread(target=self._work, name="live-feed", daemon=True)
 
     def start(self) -> None:
@@ -48,6 +62,10 @@ class LiveFeed:
         """Follow the run in `folder` from now on."""
         self._wanted = folder
 
+    def choose(self, host: str) -> None:
+        """Of a fleet follow this host from now on."""
+        self._host = host
+
     def _work(self) -> None:
         problem = others = ""
         while not self._stop.is_set():
@@ -58,7 +76,8 @@ class LiveFeed:
                     others = found
                     self._post(OthersFound(others))
                 if folder is not None:
-                    _Following(folder, self._post).until(self._over)
+                    self._host = ""
+                    _Following(folder, self._post, lambda: self._host).until(self._over)
                 problem = ""
             except (VmlabError, OSError) as error:
                 if str(error) != problem:
@@ -86,9 +105,12 @@ def _others() -> str:
 class _Following:
     """One run, from its first event to its last."""
 
-    def __init__(self, folder: Path, post: PostMessage) -> None:
+    def __init__(self, folder: Path, post: PostMessage, chosen: Callable[[], str] = str) -> None:
+        """`chosen` tells which host of a fleet is followed; the first that joined where it is empty."""
         self._folder = folder
         self._post = post
+        self._chosen = chosen
+        self._host: str | None = None
         self._event_row = 0
         self._sample_row = 0
         self._since = time.monotonic() - KEPT
@@ -101,13 +123,24 @@ class _Following:
         reader = self._opened(over)
         if reader is None:
             return
-        # Of a fleet one host is followed, the first that joined.
         with HostReaders(reader) as readers, reader:
-            reader = readers.all()[0]
-            self._post(RunFound(self._folder.name, intent_of(reader), planned_axes(self._folder)))
-            while not self._look(reader):
+            hosts = _Hosts(self._folder.name, self._post)
+            while not self._look(self._of_host(reader, readers), hosts, reader, readers):
                 if over():
                     return
+
+    def _of_host(self, whole: RunReader, readers: HostReaders) -> RunReader:
+        """The reader of what is followed: of a fleet one host, which is read from its beginning when it is chosen."""
+        names = whole.hosts()
+        host = self._chosen() if self._chosen() in names else names[0] if names else ""
+        found = readers.of(host)
+        if host != self._host:
+            self._host = host
+            self._event_row = self._sample_row = 0
+            # Hosts take cells in turn, so the next number is not the next cell of one.
+            planned = () if host else planned_axes(self._folder)
+            self._post(RunFound(self._folder.name, intent_of(whole), planned, host))
+        return found
 
     def _opened(self, over: Callable[[], bool]) -> RunReader | None:
         """The run's store, as soon as there is something in it; None where that is not waited for any longer."""
@@ -122,12 +155,13 @@ class _Following:
             if over():
                 return None
 
-    def _look(self, reader: RunReader) -> bool:
+    def _look(self, reader: RunReader, hosts: _Hosts, whole: RunReader, readers: HostReaders) -> bool:
         """Read what is new; whether the run is over."""
         # Checked before the store is read, so that a last event written in between is still found.
         alive = is_alive(self._folder)
         events = tuple(self._events(reader))
         taken = tuple(self._samples(reader))
+        hosts.look(whole, readers)
         if events or taken:
             urgent = bool(taken) or any(not isinstance(event, WorkloadProgressed) for event in events)
             self._post(RunArrived(self._folder.name, events, taken, urgent=urgent))
@@ -149,6 +183,37 @@ class _Following:
         for row, sample in samples(reader, since=self._since, after=self._sample_row, layouts=self._layouts):
             self._sample_row = row
             yield sample
+
+
+class _Hosts:
+    """All hosts of a fleet; nothing is read of any other run."""
+
+    def __init__(self, run: str, post: PostMessage) -> None:
+        self._run = run
+        self._post = post
+        self._row = 0
+        self._taken: dict[str, float] = {}
+
+    def look(self, whole: RunReader, readers: HostReaders) -> None:
+        """Read what is new."""
+        names = whole.hosts()
+        if not names:
+            return
+        anew = self._row == 0
+        events: list[Event] = []
+        for row, event in whole.events(self._row, HOST_EVENTS):
+            self._row = row
+            events.append(event)
+        found: dict[str, list[Sample]] = {}
+        oldest = time.monotonic() - TICKS - 1
+        for name in names:
+            # The bounds of a span are part of it.
+            since = math.nextafter(self._taken.get(name, oldest), math.inf)
+            if new := figures(readers.of(name), since):
+                found[name] = new
+                self._taken[name] = new[-1].mono
+        if events or found or anew:
+            self._post(HostsArrived(self._run, names, tuple(events), found, anew=anew))
 
 
 def _newest_alive() -> Path | None:

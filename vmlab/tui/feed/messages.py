@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -46,13 +46,39 @@ class OthersFound(Message, bubble=False):
 class RunFound(Message, bubble=False):
     """A run lives, and its events follow. `intent` is what its scenario says, where it is known already; `planned` are
     the axis values of its cells, in order.
+
+    Of a run of a fleet what follows is of one `host`, and RunFound comes again when another one was chosen.
     """
 
-    def __init__(self, run: str, intent: Intent | None = None, planned: tuple[Axes, ...] = ()) -> None:
+    def __init__(self, run: str, intent: Intent | None = None, planned: tuple[Axes, ...] = (), host: str = "") -> None:
         super().__init__()
         self.planned = planned
         self.run = run
         self.intent = intent or {}
+        self.host = host
+
+
+class HostsArrived(Message, bubble=False):
+    """What is new of all hosts of a fleet's run: their names, events of `HOST_EVENTS`, and the newest figures of each.
+
+    With `anew` the events are all that there are.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        names: tuple[str, ...],
+        events: tuple[Event, ...],
+        figures: Mapping[str, Sequence[Sample]],
+        *,
+        anew: bool = False,
+    ) -> None:
+        super().__init__()
+        self.run = run
+        self.names = names
+        self.events = events
+        self.figures = figures
+        self.anew = anew
 
 
 class RunArrived(Message, bubble=False):

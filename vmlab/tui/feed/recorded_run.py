@@ -16,8 +16,11 @@ from vmlab.model.sample import Sample
 from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
+from vmlab.tui.feed.fleet_figures import figures
 from vmlab.tui.feed.past import intent_of
+from vmlab.tui.state.gauges import TICKS
 from vmlab.tui.state.history import KEPT
+from vmlab.tui.state.hosts_of_run import HOST_EVENTS, FleetHosts
 from vmlab.tui.state.views import Axes
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
@@ -36,13 +39,19 @@ class Mark:
 class RecordedRun:
     """All events and samples of a run, by the run's own monotonic clock. Raises UsageError for a run without events."""
 
-    def __init__(self, store: Path) -> None:
+    def __init__(self, store: Path, host: str = "") -> None:
+        """Of a fleet, one `host` is played back: its cells follow each other, as those of any run. By default it is the
+        first that joined.
+        """
         with RunReader(store) as whole, HostReaders(whole) as readers:
-            # Of a fleet one host is played back: its cells follow each other, as those of any run.
-            reader = readers.all()[0]
+            self.hosts = whole.hosts()
+            self.host = host if host in self.hosts else self.hosts[0] if self.hosts else ""
+            reader = readers.of(self.host)
             self.events = [event for _, event in reader.events()]
             self.samples = [sample for _, sample in samples(reader)]
             self.intent = intent_of(reader)
+            self._host_events = [event for _, event in whole.events(0, HOST_EVENTS)] if self.hosts else []
+            self._figures = {name: figures(readers.of(name)) for name in self.hosts}
         if not self.events:
             raise UsageError(f"{store}: nothing was recorded yet")
         self.samples.sort(key=lambda sample: sample.mono)
@@ -79,6 +88,19 @@ class RecordedRun:
         events, taken = self.between(float("-inf"), moment)
         return events, taken[-KEPT:]
 
+    def hosts_at(self, moment: float) -> FleetHosts:
+        """What all hosts of a fleet do at `moment` of the run's monotonic clock."""
+        found = FleetHosts()
+        for name in self.hosts:
+            found.add(name)
+        for event in self._host_events:
+            if event.mono <= moment:
+                found.apply(event)
+        for name, taken in self._figures.items():
+            last = bisect.bisect_right(taken, moment, key=_mono)
+            found.take(name, taken[max(0, last - TICKS) : last])
+        return found
+
     def marks(self) -> tuple[Mark, ...]:
         """The cells on the time line."""
         return tuple(
@@ -92,13 +114,19 @@ class RecordedRun:
         )
 
     def planned(self) -> tuple[Axes, ...]:
-        """The axis values of its cells, in the order in which they ran."""
+        """The axis values of its cells, in the order in which they ran; () of a fleet, whose hosts take turns."""
+        if self.hosts:
+            return ()
         return tuple(tuple(event.axes.items()) for event in self.events if isinstance(event, CellStarted))
 
     def executions(self) -> list[tuple[float, float]]:
         """When the workloads of each cell began and ended, in seconds from the recording's beginning."""
         spans = [cell.execution for cell in RunTimeline.of(self.events).cells.values()]
         return [(span[0] - self.began, span[1] - self.began) for span in spans if span is not None]
+
+
+def _mono(sample: Sample) -> float:
+    return sample.mono
 
 
 class Playback:

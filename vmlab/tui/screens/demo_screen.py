@@ -27,8 +27,10 @@ class DemoScreen(ReplayScreen):
         # In a demo chapters have the room that cells have in the key bar.
         Binding("n", "next_cell(1)", "Next cell", show=False, tooltip="To the beginning of the next cell"),
         # What a speaker's remote control sends is among them.
-        Binding("N,pagedown", "chapter(1)", "Chapter", key_display="NP", tooltip="To the next chapter"),
-        Binding("P,pageup", "chapter(-1)", "Chapter before", show=False, tooltip="To the chapter before"),
+        Binding(
+            "N,pagedown", "chapter(1)", "Chapter", key_display="NP", tooltip="To the next chapter, or the one before"
+        ),
+        Binding("P,pageup", "chapter(-1)", show=False),
     ]
 
     def __init__(self, demo: Demo) -> None:

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.markup import escape
 from textual.screen import ModalScreen, Screen
 
-from vmlab.tui.contract import Explaining, Said, Saying
+from vmlab.tui.contract import CHANGING, WATCHES, Explaining, Limiting, Said, Saying
 from vmlab.tui.widgets.glyphs import glyphs_for
 from vmlab.tui.widgets.painted import Line, Painted, cut
 
@@ -45,14 +45,18 @@ class ListedKey(NamedTuple):
 
 
 def listed_keys(screen: Screen[Any]) -> list[ListedKey]:
-    """The bindings that are active on `screen`, one for each action; those that are not possible now are the last."""
+    """The bindings that are active on `screen`, one for each action; those that are not possible now are the last.
+
+    What this console never does is left out.
+    """
     found: dict[tuple[str, str], ListedKey] = {}
     for node, binding, enabled, tooltip in screen.active_bindings.values():
-        if not binding.description or binding.system:
+        name = binding.action.partition("(")[0]
+        if not binding.description or binding.system or (isinstance(screen.app, Limiting) and screen.app.forbids(name)):
             continue
         group = "Everywhere" if node is screen.app else "This screen" if node is screen else "The list or pane"
         key = binding.key_display or screen.app.get_key_display(binding)
-        why = screen.why_not(binding.action.partition("(")[0]) if isinstance(screen, Explaining) else ""
+        why = screen.why_not(name) if isinstance(screen, Explaining) else ""
         why = why or ("" if enabled else "this cannot be done here")
         before = found.get((binding.action, binding.description))
         if before is None:
@@ -69,29 +73,32 @@ class HelpText(Painted):
 
     can_focus = True
 
-    def __init__(self, keys: Sequence[ListedKey], *, id: str | None = None) -> None:
+    def __init__(self, keys: Sequence[ListedKey], last: str = LAST, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._listed = keys
+        self._listed, self._last = keys, last
 
     def get_content_height(self, container: Any, viewport: Any, width: int) -> int:
         """As many rows as it takes, so that the edge lies around no empty ones."""
-        return len(help_lines(self._listed, width, viewport.height - 2))
+        return len(help_lines(self._listed, width, viewport.height - 2, self._last))
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The lines; as said of each key as fits the screen."""
-        return help_lines(self._listed, width, self.screen.size.height - 2)
+        return help_lines(self._listed, width, self.screen.size.height - 2, self._last)
 
 
-def help_lines(keys: Sequence[ListedKey], width: int, height: int) -> list[Line]:
-    """All keys on `width` columns: with all that is said of them, or less of it where that takes more than `height`."""
-    tried = (_in_two(keys, width, whole, airy) for whole, airy in ((True, True), (False, True)))
-    return next((lines for lines in tried if len(lines) <= height), None) or _in_two(keys, width, False, False)
+def help_lines(keys: Sequence[ListedKey], width: int, height: int, last: str = LAST) -> list[Line]:
+    """All keys on `width` columns: with all that is said of them, or less of it where that takes more than `height`.
+
+    `last` is the sentence below them.
+    """
+    tried = (_in_two(keys, width, last, whole, airy) for whole, airy in ((True, True), (False, True)))
+    return next((lines for lines in tried if len(lines) <= height), None) or _in_two(keys, width, last, False, False)
 
 
-def _in_two(keys: Sequence[ListedKey], width: int, whole: bool, airy: bool) -> list[Line]:
+def _in_two(keys: Sequence[ListedKey], width: int, sentence: str, whole: bool, airy: bool) -> list[Line]:
     half = (width - 1 - _GAP) // 2
     lines = _in_one(keys, half, whole=whole)
-    last: list[Line] = [[], *([(text, "quiet")] for text in textwrap.wrap(LAST, max(10, width - 1)))]
+    last: list[Line] = [[], *([(text, "quiet")] for text in textwrap.wrap(sentence, max(10, width - 1)))]
     if not airy:
         lines, last = [line for line in lines if line], last[1:]
     left, right = _halves(lines)
@@ -138,10 +145,12 @@ class HelpModal(ModalScreen[None], inherit_bindings=False):
     def __init__(self, about: Screen[Any]) -> None:
         super().__init__()
         self._listed = listed_keys(about)
+        self._only_watches = isinstance(about.app, Limiting) and any(map(about.app.forbids, CHANGING))
 
     def compose(self) -> ComposeResult:
         """One text that scrolls."""
-        yield HelpText(self._listed, id="help")
+        last = f"{WATCHES[0].upper()}{WATCHES[1:]}." if self._only_watches else LAST
+        yield HelpText(self._listed, last, id="help")
 
     def on_mount(self) -> None:
         """Arrows scroll at once; what is said stands in the lower edge, as the screen below is out of sight."""

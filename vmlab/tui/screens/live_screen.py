@@ -20,6 +20,7 @@ from vmlab.tui.contract import ConsoleCommands, Proposal
 from vmlab.tui.feed.messages import (
     HostProblem,
     HostSampled,
+    HostsArrived,
     OthersFound,
     PastFound,
     RunArrived,
@@ -57,6 +58,7 @@ _OF_A_RUN = (
     "as_planned",
     "stop_run",
 )
+_OF_NO_RUN = ("demo", "try_it")
 _WELCOME_SECONDS = 1.0
 """After so long without a run the host is looked at: what is to be tried may lack something."""
 _TARGET_SECONDS = 8.0
@@ -173,7 +175,33 @@ class LiveScreen(WatchScreen):
 
         self._watch(message.run)
         self.state = RunState(intent=message.intent, planned=message.planned)
+        if message.host:
+            # Figures so far are those of this host, or of another one of the fleet.
+            self.history = History(HOUR)
+            self._take_over()
+        else:
+            self.hosts = None
+        self.host = message.host
         self.changed()
+
+    @on(HostsArrived)
+    def _hosts_arrived(self, message: HostsArrived) -> None:
+        from vmlab.tui.state.hosts_of_run import FleetHosts
+
+        if self.hosts is None or message.anew:
+            self.hosts = FleetHosts()
+        for name in message.names:
+            self.hosts.add(name)
+        for event in message.events:
+            self.hosts.apply(event)
+        for name, taken in message.figures.items():
+            self.hosts.take(name, taken)
+        self.changed(unhurried=not message.events)
+
+    def choose_host(self, name: str) -> None:
+        """The feed reads what there is of it."""
+        if self._feed is not None:
+            self._feed.choose(name)
 
     @on(RunArrived)
     def _run_arrived(self, message: RunArrived) -> None:
@@ -248,6 +276,8 @@ class LiveScreen(WatchScreen):
         elif not message.reason:
             self.notify(f"run {message.run} {view.outcome}", title="The run is over")
         self._watch(None)
+        if self.host:
+            self.host, self.history = "", History(HOUR)
         self._start_host()
         self.changed()
 
@@ -266,14 +296,17 @@ class LiveScreen(WatchScreen):
         self._note("warning", f"{message.text}; trying again")
 
     def reason(self, action: str) -> str:
-        """Commands to a run need one."""
-        if action == "domain" and not self.has_class("-domains"):
-            return "no guest of the host's own is seen here"
-        if action in ("demo", "try_it") and self.watched is not None:
-            return "a run is going on; 2 has all scenarios"
-        if action in _OF_A_RUN and self.watched is None:
-            return "no run is going on; press 2 to start one"
-        return ""
+        """Commands to a run need one, what is for a host without a run needs none; one sentence for all of them."""
+        domains = self.has_class("-domains")
+        if self.watched is not None:
+            off = action in _OF_NO_RUN or (action == "domain" and not domains)
+            return "a run is going on; 2 has all scenarios" if off else ""
+        # The strip of a fleet stays when its run is over, and shows no host any more.
+        of_a_run = _OF_A_RUN if self.hosts is None else (*_OF_A_RUN, "next_host")
+        if domains:
+            return "no run is going on; press 2 to start one" if action in of_a_run else ""
+        off = action in (*of_a_run, "domain")
+        return "no run is going on, nor is a guest of the host's own shown; press 2 to start a run" if off else ""
 
     def action_domain(self) -> None:
         """The one under the list's cursor, which is the first until it is moved."""

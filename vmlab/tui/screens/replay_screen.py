@@ -106,6 +106,7 @@ class ReplayScreen(WatchScreen):
         self.playback.paused = self._begins_paused
         self._marks, self._past, self._planned = recording.marks(), past, recording.planned()
         self._stepped = time.monotonic()
+        self._note_hosts()
         self.refresh_bindings()
         self.begin()
 
@@ -149,8 +150,36 @@ class ReplayScreen(WatchScreen):
         """The text in place of the tiles."""
         return ("No guests at this moment of the recording.", *freezing_lines(run, self.now()))
 
+    def choose_host(self, name: str) -> None:
+        """Read what there is of it, and go on at the same moment."""
+        self._load_host(name)
+
+    @work(thread=True, exclusive=True, group="host")
+    def _load_host(self, name: str) -> None:
+        worker = get_current_worker()
+        try:
+            recording = RecordedRun(self.store, name)
+        except VmlabError as error:
+            self.hand_over(self.notify, str(error), severity="error")
+            return
+        if not worker.is_cancelled:
+            self.hand_over(self._has_host, recording)
+
+    def _has_host(self, recording: RecordedRun) -> None:
+        if self.playback is not None:
+            moment = self.playback.moment
+            self.playback.recording = recording
+            self._marks, self._planned = recording.marks(), recording.planned()
+            self.seek_to(moment - recording.began)
+
+    def _note_hosts(self) -> None:
+        if self.playback is not None and self.playback.recording.hosts:
+            recording = self.playback.recording
+            self.hosts, self.host = recording.hosts_at(self.playback.moment), recording.host
+
     def draw(self) -> None:
         """Draw with the time line."""
+        self._note_hosts()
         super().draw()
         if self.playback is not None:
             self.query_one(Timeline).show(self.playback.position, self.playback.recording.length, self._marks)

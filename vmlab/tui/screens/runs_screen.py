@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import ClassVar, cast
@@ -77,6 +78,8 @@ class RunsScreen(ConsoleScreen):
         super().__init__()
         self._run_list = RunList()
         self._runs: list[RunSummary] = []
+        self._rows: dict[str, RunRow] = {}
+        """What is listed, by key: asked for with every key, and made anew when it changes."""
         self._marked: list[str] = []
         self._unfolded: dict[str, tuple[CellView, ...]] = {}
         self._sort = 0
@@ -100,7 +103,7 @@ class RunsScreen(ConsoleScreen):
         """The list, the filter under it while it is used, the result of the run under the cursor, the keys."""
         yield RowList(id="runs").titled("Runs")
         yield FilterLine("words that a run must have: scenario, size, outcome, date")
-        yield ResultBoard(id="preview").titled("Result")
+        yield ResultBoard(id="preview", in_two=True).titled("Result")
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:
@@ -142,7 +145,7 @@ class RunsScreen(ConsoleScreen):
     def _facts_received(self, facts: dict[str, RunFacts]) -> None:
         self._facts = facts
         self._earlier = EarlierRuns(self._runs, facts)
-        self._draw()
+        self._show_rows()
 
     def _refused(self, problem: str) -> None:
         """Show the reason why the list cannot be read, in place of the list."""
@@ -151,18 +154,23 @@ class RunsScreen(ConsoleScreen):
 
     def rows(self) -> list[RunRow]:
         """What is listed now."""
-        wanted = self.query_one(FilterLine).value
-        return rows_of(self._runs, wanted=wanted, sort=self._sort, unfolded=self._unfolded)
+        return list(self._rows.values())
 
     def _draw(self) -> None:
+        wanted = self.query_one(FilterLine).value
+        rows = rows_of(self._runs, wanted=wanted, sort=self._sort, unfolded=self._unfolded)
+        self._rows = {row.key: row for row in rows}
+        self._show_rows()
+
+    def _show_rows(self) -> None:
         self._columns = self.size.width
-        rows = self.rows()
+        rows = self._rows.values()
         listed = self.query_one(RowList)
         hint: tuple[str, ...] = ("Reading the runs …",)
         if self._loaded:
             hint = ("No run has all of these words. Esc clears the filter.",) if self._runs else EMPTY
             hint = (self._problem,) if self._problem else hint
-        listed.show(self._heading(), [(row.key, self._line(row)) for row in rows], hint)
+        listed.show(self._heading(), [(row.key, partial(self._line, row)) for row in rows], hint)
         self.query_one(FilterLine).count(len({row.run for row in rows}), len(self._runs))
         if not rows:
             self._show_result("", None)
@@ -239,8 +247,7 @@ class RunsScreen(ConsoleScreen):
         yield (cut("; ".join([*ordered, facts.varied]), self._varied_room), "quiet")
 
     def _current(self) -> RunRow | None:
-        key = self.query_one(RowList).key
-        return next((row for row in self.rows() if row.key == key), None)
+        return self._rows.get(self.query_one(RowList).key or "")
 
     @on(RowList.Moved)
     def _moved(self) -> None:
@@ -280,10 +287,9 @@ class RunsScreen(ConsoleScreen):
 
     def reason(self, action: str) -> str:
         """What concerns a run needs one under the cursor."""
-        if action in ("open", "mark", "unfold", "results", "stop") and self._current() is None:
+        of_row = ("open", "mark", "unfold", "results", "stop", *(() if self._marked else ("compare",)))
+        if action in of_row and self._current() is None:
             return "no run is listed here"
-        if action == "compare" and not self._marked and self._current() is None:
-            return "no run is listed here, and none is marked"
         if action == "stop" and (run := self._run()) is not None and run.outcome != RUNNING:
             return f"run {run.id} is over"
         return ""
@@ -291,7 +297,7 @@ class RunsScreen(ConsoleScreen):
     def _run(self) -> RunSummary | None:
         """The run that the cursor is on, or on a cell of."""
         row = self._current()
-        return None if row is None else next((run for run in self._runs if run.id == row.run), None)
+        return None if row is None else self._by_id.get(row.run)
 
     def action_open(self) -> None:
         """Watch a run that lives, replay one that is over."""

@@ -26,6 +26,7 @@ from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.choices import Choice, choices_of, overrides_of, proposed
 from vmlab.tui.state.filtered import has_words
 from vmlab.tui.state.load_map import TOO_MUCH, load_map, plan_lines
+from vmlab.tui.state.published_lines import published_lines
 from vmlab.tui.state.scenario_groups import grouped
 from vmlab.tui.widgets.filter_line import FilterLine
 from vmlab.tui.widgets.key_bar import KeyBar
@@ -37,7 +38,8 @@ from vmlab.tui.widgets.text_board import TextBoard
 _FIRST_SIZE = "demo"
 _ROOMY = 36
 """Rows from which on the publication is shown."""
-_MOST_CLAIMS = 4
+_MAP_SHARE = 0.55
+"""Of the screen's rows, so many are for what was published and the map; the style sheet allows a few more."""
 _FILTERED = ("no scenario has", "all of these words", "Esc clears them")
 
 
@@ -277,29 +279,22 @@ class ScenariosScreen(ConsoleScreen):
             summary = self._planned.file.scenario.summary
         lines: list[Line] = [[(text, "title")] for text in textwrap.wrap(summary, width)]
         if self._planned is not None and is_planned:
-            lines += self._published(width)
             tiles = max((cell.tiles for cell in self._planned.plan.cells), default=1)
             each = " (each of them)" if tiles > 1 else ""
-            lines += [[(f"Who loads whom in a tile{each}", "title")]]
-            lines += load_map(self._planned.plan, width, plain=board.glyphs.plain)
+            drawn: list[Line] = [[(f"Who loads whom in a tile{each}", "title")]]
+            drawn += load_map(self._planned.plan, width, plain=board.glyphs.plain)
+            room = int(_MAP_SHARE * self.size.height) - len(lines) - len(drawn)
+            lines += [*self._published(width, room), *drawn]
         return lines
 
-    def _published(self, width: int) -> list[Line]:
+    def _published(self, width: int, room: int) -> list[Line]:
         """What was published that this scenario measures again: its title alone where there is little room."""
         reference = self._planned.file.scenario.reference if self._planned else None
         if reference is None:
             return [[("nothing was published on it", "quiet")]]
         if self.size.height < _ROOMY:
             return [[(cut(f"published: {reference.title}", width).rstrip(), "quiet")]]
-        said = list(dict.fromkeys(one.there or one.say for one in reference.claims if one.source == "publication"))
-        lines: list[Line] = [[("Published", "title")]]
-        lines += [[(text, "quiet")] for text in textwrap.wrap(reference.source, width)[:2]]
-        for one in said[:_MOST_CLAIMS]:
-            first, *others = textwrap.wrap(one, max(20, width - 2))
-            lines += [[("- ", "accent"), (first, "plain")], *([("  ", "plain"), (text, "plain")] for text in others)]
-        if len(said) > _MOST_CLAIMS:
-            lines.append([(f"  and {len(said) - _MOST_CLAIMS} more claims", "quiet")])
-        return lines
+        return list(published_lines(reference, width, room))
 
     def _plan_lines(self) -> list[Line]:
         width = self.query_one("#plan", TextBoard).size.width or 60

@@ -13,6 +13,7 @@ from textual.timer import Timer
 from vmlab.model.ordered import EMULATED_DISK
 from vmlab.model.run import OF_HOST, RUNNING, Phase
 from vmlab.tui.screens.base_screen import ConsoleScreen
+from vmlab.tui.screens.host_keys import HOST_KEYS, draw_hosts
 from vmlab.tui.state.cpu_use import MUCH_PERCENT, outside_share
 from vmlab.tui.state.gauges import TICKS, Gauge, gauges
 from vmlab.tui.state.history import History, guest_figures
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
     from vmlab.model.domain import Domain
     from vmlab.model.event import Event
     from vmlab.telemetry.domains.hurting import DomainState
+    from vmlab.tui.state.hosts_of_run import FleetHosts
     from vmlab.tui.state.run_state import RunState
     from vmlab.tui.widgets.row_list import RowList
+    from vmlab.tui.widgets.tables.host_strip import HostStrip
 
 _Pane = TypeVar("_Pane", bound=Painted)
 SHORTEST_REDRAW = 0.25
@@ -58,7 +61,10 @@ class WatchScreen(ConsoleScreen):
     """A picture of a run and of the host. Subclasses feed `state` and `history` and call `changed`."""
 
     CSS_PATH = "../styles/watch.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("m", "latency", "Latency", show=False, tooltip=LATENCY)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "latency", "Latency", show=False, tooltip=LATENCY),
+        *HOST_KEYS,
+    ]
     # Arrow keys belong to the screen until the user moves into a pane with Tab.
     AUTO_FOCUS = ""
 
@@ -76,6 +82,10 @@ class WatchScreen(ConsoleScreen):
         """The runs of other users or state folders that measure on this host."""
         self.readiness = ""
         """Whether this host can start what is to be tried first; empty until that is known."""
+        self.hosts: FleetHosts | None = None
+        """What the hosts of a fleet do; None of any other run."""
+        self.host = ""
+        """The host of a fleet that is shown in full."""
         self.measured = Measured()
         """What the run's cells say so far."""
         self._measured_key: MeasuredKey = ("", frozenset(), 0, 0)
@@ -112,6 +122,24 @@ class WatchScreen(ConsoleScreen):
         self.pane(LatencyBoard, "latency", before="#guests", title="Latency")
         self.toggle_class("-latency")
         self.call_after_refresh(self.draw)
+
+    def action_next_host(self, step: int) -> None:
+        """Of a fleet show another host in full."""
+        # Said here and not by `reason`: the help of most runs would have a heading for this key alone.
+        if self.hosts is None or len(self.hosts) < 2:
+            self.notify("this is one host; a run of a fleet has several")
+        elif not self.is_refused("next_host"):
+            names = self.hosts.names
+            at = names.index(self.host) if self.host in names else -step
+            self.choose_host(names[(at + step) % len(names)])
+
+    def on_host_strip_chosen(self, message: HostStrip.Chosen) -> None:
+        """A click on a host."""
+        if message.name != self.host and not self.is_refused("next_host"):
+            self.choose_host(message.name)
+
+    def choose_host(self, name: str) -> None:
+        """Show this host of a fleet in full."""
 
     def now(self) -> float:
         """The moment that is shown, on the monotonic clock."""
@@ -177,6 +205,7 @@ class WatchScreen(ConsoleScreen):
         self._draw_measured(run)
         is_large = self._draw_large(run, gauges)
         self._draw_loop(run)
+        draw_hosts(self)
         self.query_one(EventLog).show(run.log)
         is_dated = self.has_class("-latency") or (charts.has_axis and not self.has_class("-short"))
         note = "" if is_dated or not len(self.history) else f"charts: {charts.span_seconds:.0f} s"
@@ -206,7 +235,7 @@ class WatchScreen(ConsoleScreen):
             from vmlab.tui.widgets.tables.target_meter import TargetMeter
 
             meter = self.pane(TargetMeter, "targets", before="#guests", title="Targets")
-            meter.border_title = f"Targets of cell {measured.cell}"
+            meter.retitle(f"Targets of cell {measured.cell}")
             meter.show(measured.targets)
 
     def measure(self, done: frozenset[int], cell: int) -> None:

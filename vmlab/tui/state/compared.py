@@ -15,6 +15,7 @@ from vmlab.report.comparison_text import comparison_notes, index_notes
 from vmlab.report.heading import behind_words
 from vmlab.report.headline import headline, repeats_to_tell
 from vmlab.report.run.host_rows import mean_text, row_label
+from vmlab.report.run.latency_text import KEYS, known_of, mean_percentiles, milliseconds, title
 from vmlab.report.run.notice_text import AT_BEST, at_best_notes
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.report.verdicts import interval_text, percent_text
@@ -79,7 +80,7 @@ def compared_sides(sides: Sequence[Side], *, every_metric: bool = False, left_ou
     notes = comparison_notes(compared, metrics=metrics)
     if every_metric:
         notes += [*index_notes(compared, compared.labels[0]), *at_best_notes(compared.speed, compared.rows)]
-    rows = [*figures, *(TableRow(note, tone="quiet") for note in notes), *_host_rows(sides)]
+    rows = [*figures, *(TableRow(note, tone="quiet") for note in notes), *_host_rows(sides), *_latency_rows(sides)]
     more = f"not shown here: {', '.join(left_out)}; `vmlab compare` has every side"
     missed = [f"{side.label}: {words}" for side in sides if (words := missed_sentence(side.cells))]
     warnings = (*([more] if left_out else []), *missed, *compared.warnings)
@@ -142,3 +143,20 @@ def _host_rows(sides: Sequence[Side]) -> list[TableRow]:
             texts = [mean_text(shown, figure.spread.mean) if figure.spread else NOT_MEASURED for figure in figures]
             rows.append(TableRow(row_label(shown), tuple(TableEntry(text) for text in texts)))
     return [TableRow("Host, mean while the workloads ran"), *rows] if rows else []
+
+
+def _latency_rows(sides: Sequence[Side]) -> list[TableRow]:
+    """How long requests of the guests' disks took on each side, with the error of the bins in the title."""
+    alike = cells_alike(sides)
+    rows = [
+        TableRow(
+            f"{operation} {key.removesuffix('_ms')}",
+            tuple(TableEntry(milliseconds(percentiles[place])) for percentiles in of_sides),
+        )
+        for operation, of_sides in mean_percentiles(alike).items()
+        for place, key in enumerate(KEYS)
+    ]
+    if not rows:
+        return []
+    head = title(known_of(*alike), which="")
+    return [TableRow(f"{head[0].upper()}{head[1:]}"), *rows]

@@ -45,7 +45,7 @@ def rows_of(
     unfolded: Mapping[str, Sequence[CellView]] | None = None,
 ) -> list[RunRow]:
     """Rows of the runs in which every word of `wanted` is found, in order `sort`."""
-    chosen = [run for run in runs if has_words(_searched(run), wanted)]
+    chosen = [run for run in runs if not wanted or has_words(_searched(run), wanted)]
     _, key, turned = SORTS[sort]
     rows: list[RunRow] = []
     for run in sorted(chosen, key=key, reverse=turned):

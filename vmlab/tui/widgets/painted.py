@@ -55,6 +55,8 @@ class Painted(ScrollView, Scrolling, inherit_bindings=False):
         self._ground: Style | None = None
         self._above: int | None = None
         """Rows of the edge over the lines, where nothing else lies around them; -1 where something does."""
+        self._edge: list[Strip] = []
+        self._edge_key: tuple[object, ...] = ()
         self._painted_for: Size | None = None
 
     def titled(self, title: str) -> Self:
@@ -62,6 +64,11 @@ class Painted(ScrollView, Scrolling, inherit_bindings=False):
         self.border_title = title
         # Nothing is styled before it is on a screen.
         return self.add_class("titled", update=False)
+
+    def retitle(self, title: str) -> None:
+        """Another title in the edge. Textual draws the whole widget anew for a title, even for the same one."""
+        if title != self.border_title:
+            self.border_title = title
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """What to draw on `width` columns, `height` of them in sight."""
@@ -145,11 +152,23 @@ class Painted(ScrollView, Scrolling, inherit_bindings=False):
         above = self._above
         if above < 0:
             return super().render_lines(crop)
-        edge = super().render_lines(Region(0, 0, crop.right, above))[crop.y :] if crop.y < above else []
+        edge = self._edge_above(crop.right, above)[crop.y :] if crop.y < above else []
         first = max(0, crop.y - above) + round(self.scroll_offset.y)
         lines = self._painted[first : first + crop.height - len(edge)]
         lines += [Strip.blank(crop.right, self.ground)] * (crop.height - len(edge) - len(lines))
-        return [line.adjust_cell_length(crop.right, self.ground).crop(crop.x, crop.right) for line in (*edge, *lines)]
+        return [
+            line
+            if crop.x == 0 and line.cell_length == crop.right
+            else line.adjust_cell_length(crop.right, self.ground).crop(crop.x, crop.right)
+            for line in (*edge, *lines)
+        ]
+
+    def _edge_above(self, width: int, rows: int) -> list[Strip]:
+        """The edge over the lines; kept, as working out its style costs more than drawing the lines that changed."""
+        key = (self._border_title, self._border_subtitle, width, rows)
+        if key != self._edge_key:
+            self._edge_key, self._edge = key, super().render_lines(Region(0, 0, width, rows))
+        return self._edge
 
     def render_line(self, y: int) -> Strip:
         """One line; Textual asks for it where something lies around the lines."""
@@ -167,6 +186,7 @@ class Painted(ScrollView, Scrolling, inherit_bindings=False):
         """A new theme has new colours."""
         super().notify_style_update()
         self._tones, self._ground, self._kept, self._pieces, self._above = {}, None, {}, {}, None
+        self._edge_key = ()
         if self._painted:
             self.call_after_refresh(self.repaint)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.events import Click
+from textual.geometry import Region
 from textual.message import Message
+from textual.strip import Strip
 
 from vmlab.tui.widgets.painted import Line, Painted, Piece, cut, hint_lines
 
@@ -17,7 +19,10 @@ _EMPTY = "nothing is listed here"
 
 
 class RowList(Painted, inherit_bindings=False):
-    """Lines by key under a heading. Rows are replaced at will; the cursor stays on its key."""
+    """Lines by key under a heading. Rows are replaced at will; the cursor stays on its key.
+
+    Of thousands of rows those in sight are drawn, and a screen's height above and below them.
+    """
 
     can_focus = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -50,7 +55,9 @@ class RowList(Painted, inherit_bindings=False):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._heading: Line = ()
-        self._rows: dict[str, Line] = {}
+        self._rows: dict[str, Line | Callable[[], Line]] = {}
+        self._drawn = range(0)
+        """The places of the lines that are drawn; the others are blank."""
         self._keys: list[str] = []
         self._hint: Sequence[str] = ()
         self._cursor = 0
@@ -64,11 +71,14 @@ class RowList(Painted, inherit_bindings=False):
     def show(
         self,
         heading: Line,
-        rows: Iterable[tuple[str, Line]],
+        rows: Iterable[tuple[str, Line | Callable[[], Line]]],
         hint: Sequence[str] = (),
         titles: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Draw `rows`, over some of them a title, by their keys; `hint` stands there when there are none."""
+        """Draw `rows`, over some of them a title, by their keys; `hint` stands there when there are none.
+
+        A row that is a function gives its line when it comes into sight.
+        """
         before = self.key
         self._heading, self._hint, self._titles = heading, hint, titles
         self._rows = dict(rows)
@@ -82,18 +92,45 @@ class RowList(Painted, inherit_bindings=False):
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The heading, then the rows; the one under the cursor in the cursor's colours."""
+        self._drawn = self._near(height)
+        return self._lines(width, self._drawn)
+
+    def _near(self, height: int) -> range:
+        top = round(self.scroll_offset.y)
+        return range(max(0, top - height), top + 2 * height)
+
+    def _lines(self, width: int, drawn: range) -> Iterable[Line]:
+        """All lines, of which those at the places `drawn` are no blank ones."""
         if self._heading:
             yield self._heading
         if not self._rows:
             yield from hint_lines(self._hint, width)
-        for place, (key, line) in enumerate(self._rows.items()):
+        at = self._top
+        for place, (key, row) in enumerate(self._rows.items()):
             if key in self._titles:
                 yield [(cut(self._titles[key], width), "title")]
-            if place == self._cursor:
-                text = "".join(piece for piece, _ in line)
-                yield [(text.ljust(width), "cursor")]
+                at += 1
+            if at not in drawn:
+                yield ()
             else:
+                line = row() if callable(row) else row
+                if place == self._cursor:
+                    line = [("".join(piece for piece, _ in line).ljust(width), "cursor")]
                 yield line
+            at += 1
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines in sight, which are drawn now where the list was scrolled to blank ones."""
+        top, end = round(self.scroll_offset.y), min(self.virtual_size.height, round(self.scroll_offset.y) + crop.height)
+        if self._painted_for == self.size and top < end and not (top in self._drawn and end - 1 in self._drawn):
+            self.repaint()
+        return super().render_lines(crop)
+
+    def text(self) -> str:
+        """All lines as plain text, whether they are in sight or not."""
+        width = self.size.width
+        every = range(self._top + 2 * len(self._rows))
+        return "\n".join(self._strip(tuple(line), width).text.rstrip() for line in self._lines(width, every))
 
     @property
     def _top(self) -> int:

@@ -46,15 +46,16 @@ def _levels(series: Sequence[Sequence[float]], top: float, width: int, steps: in
     """For each column its place and the upper edge of every area in whole steps; columns of NaN are left out."""
     count = min(width, min((len(values) for values in series), default=0))
     found = []
-    for back in range(count, 0, -1):
-        column = [values[-back] for values in series]
+    columns = zip(*(values[len(values) - count :] for values in series), strict=True)
+    for place, column in enumerate(columns, start=width - count):
         if all(map(math.isnan, column)):
             continue
         total, edges = 0.0, []
         for value in column:
-            total += value if value > 0 else 0.0
+            if value > 0:
+                total += value
             edges.append(min(steps, round(total / top * steps)) if top > 0 else 0)
-        found.append((width - back, edges))
+        found.append((place, edges))
     return found
 
 
@@ -109,24 +110,25 @@ def lines(series: Sequence[Sequence[float]], top: float, width: int, height: int
     for index, values in enumerate(series):
         before: int | None = None
         for x, value in enumerate(values[-2 * width :], start=2 * width - min(2 * width, len(values))):
-            level = None if math.isnan(value) else max(0, min(steps, round(value / top * steps) if top > 0 else 0))
-            if level is not None:
-                for step in _between(before, level):
-                    row = height - 1 - step // 4
-                    dots[row][x // 2] |= _DOTS[x % 2][step % 4]
-                    owners[row][x // 2] = index
+            if value != value:
+                before = None
+                continue
+            level = max(0, min(steps, round(value / top * steps) if top > 0 else 0))
+            column, bits = x // 2, _DOTS[x % 2]
+            # From where the line was to where it is, so that it does not break.
+            if before is None or before == level:
+                first, last = level, level
+            else:
+                first, last = (before + 1, level) if before < level else (level, before - 1)
+            for step in range(first, last + 1):
+                row = height - 1 - step // 4
+                dots[row][column] |= bits[step % 4]
+                owners[row][column] = index
             before = level
     return [
         [(chr(0x2800 + dot), owner, None) if dot else _EMPTY for dot, owner in zip(row, owned, strict=True)]
         for row, owned in zip(dots, owners, strict=True)
     ]
-
-
-def _between(before: int | None, level: int) -> range:
-    """The steps from where the line was to where it is, so that it does not break."""
-    if before is None or before == level:
-        return range(level, level + 1)
-    return range(before + 1, level + 1) if before < level else range(level, before)
 
 
 def plain_lines(series: Sequence[Sequence[float]], top: float, width: int, height: int) -> Rows:

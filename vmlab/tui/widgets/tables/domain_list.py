@@ -57,7 +57,7 @@ class DomainList(RowList):
     def show_states(self, states: Sequence[DomainState], host: Sequence[str]) -> None:
         """Draw them in their order, with what of the `host` is at its limit in the edge above."""
         self._states, self._host = states, host
-        self.border_title = f"{_TITLE}  host: {'; '.join(host)}" if host else _TITLE
+        self.retitle(f"{_TITLE}  host: {'; '.join(host)}" if host else _TITLE)
         width = max(60, self.size.width or 78)
         fields = [field for field in _FIELDS if width >= field.least]
         name = 12 + max(0, min(8, (width - 78) // 6))

@@ -95,7 +95,7 @@ class GuestTable(Painted):
         end = round(self.scroll_offset.y) + self.size.height
         more = sum(row >= end for row in self._rows)
         sign = "v" if self.glyphs.plain else "▼"
-        self.border_title = f"{_TITLE}  {sign} {more} more" if more else _TITLE
+        self.retitle(f"{_TITLE}  {sign} {more} more" if more else _TITLE)
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """A heading, then the guests by tile, then the cells that have ended."""

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 
-from vmlab.tui.widgets.painted import Line, Painted
+from vmlab.tui.widgets.painted import Line, Painted, Piece
 from vmlab.tui.widgets.struck import struck_pieces
 
 _LEAST = 60
 """Columns that tables need at least; what is narrower cuts them off."""
+_COLUMN, _GAP = 76, 3
+"""Columns from which on a text may stand beside its beginning, and between the two."""
 _READING = "Reading the run …"
 
 
 class ResultBoard(Painted):
-    """Shows the text that a function makes for its width."""
+    """Shows the text that a function makes for its width; where it does not scroll, in two columns if it needs them."""
 
     can_focus = True
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None, in_two: bool = False) -> None:
         super().__init__(id=id)
         self._made: Callable[[int], str] = lambda width: _READING
+        self._in_two = in_two
 
     def show(self, made: Callable[[int], str]) -> None:
         """Draw what `made` gives, from its beginning."""
@@ -29,5 +33,30 @@ class ResultBoard(Painted):
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The text; its first line is the run's name."""
-        for number, text in enumerate(self._made(max(_LEAST, width)).splitlines()):
-            yield struck_pieces(text, "title" if number == 0 else "warning" if text.startswith("! ") else "plain")
+        made = self._made
+        return in_two(made, width, height) if self._in_two else _lines(made(max(_LEAST, width)).splitlines())
+
+
+def in_two(made: Callable[[int], str], width: int, height: int) -> Iterable[Line]:
+    """What `made` gives; where it has more than `height` lines, the first in two columns if these are wide enough."""
+    texts = made(max(_LEAST, width)).splitlines()
+    half = (width - _GAP) // 2
+    return _lines(texts) if len(texts) <= height or half < _COLUMN else _beside(made(half).splitlines(), half, height)
+
+
+def _lines(texts: Sequence[str]) -> Iterable[Line]:
+    return (_line(text, first=number == 0) for number, text in enumerate(texts))
+
+
+def _line(text: str, *, first: bool) -> list[Piece]:
+    return list(struck_pieces(text, "title" if first else "warning" if text.startswith("! ") else "plain"))
+
+
+def _beside(texts: Sequence[str], half: int, height: int) -> Iterable[Line]:
+    """The first two times `height` lines in two columns; the first ends between two parts, if one ends in its half."""
+    end = next((place for place in range(min(height, len(texts)), height // 2, -1) if not texts[place - 1]), height)
+    left, right = texts[:end], texts[end : end + height]
+    for place, (one, other) in enumerate(itertools.zip_longest(left, right, fillvalue="")):
+        pieces = _line(one[:half], first=place == 0)
+        used = sum(len(text) for text, _ in pieces)
+        yield [*pieces, (" " * (half + _GAP - used), "plain"), *_line(other, first=False)]

@@ -1,0 +1,103 @@
+"""What `docs/explanation/security.md` says of root: what does without it works, and what needs it is refused."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.host.inside.taken_away import TAKEN
+from vmlab.system.removal import remove_tree
+
+ROOT = Path(__file__).parents[2]
+PREFIX = TAKEN["root"].prefix
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.skipif(os.geteuid() != 0, reason="another user needs root"),
+]
+RUN = "20261122-175048-consolidation-1466"
+WORKS = (
+    ("ls",),
+    ("show", "last"),
+    ("compare", "last"),
+    ("report", "last", "-o", "page.html"),
+    ("export", "last", "-o", "run.vmlab"),
+    ("tag", "last", "mine"),
+    ("reparse", "last"),
+    ("validate", "tile"),
+    ("plan", "tile", "--size", "smoke", "--tiles", "1"),
+    ("schema",),
+    ("ls", "--scenarios"),
+    ("image", "ls"),
+)
+REFUSED = (
+    ("run", "cache-modes"),
+    ("scale", "consolidation", "--until-knee"),
+    ("selftest",),
+    ("image", "build"),
+    ("image", "build", "--force"),
+)
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    """The folder of a user who is not root, with a recorded run."""
+    if subprocess.run([*PREFIX, sys.executable, "-c", ""], capture_output=True, check=False).returncode:
+        pytest.skip("this checkout is not readable for other users")
+    folder = Path(tempfile.mkdtemp(prefix="vmlab-user-", dir="/var/tmp"))
+    runs = folder / "state/vmlab/runs" / RUN
+    runs.mkdir(parents=True)
+    shutil.copy(ROOT / "vmlab/report/demo/run.sqlite", runs / "run.sqlite")
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, 65534, 65534)
+    yield folder
+    remove_tree(folder)
+
+
+def _vmlab(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    homes = {
+        "HOME": place,
+        "XDG_STATE_HOME": place / "state",
+        "XDG_CACHE_HOME": place / "cache",
+        "VMLAB_RUNTIME_DIR": place,
+    }
+    environment = {**os.environ, **{name: str(path) for name, path in homes.items()}, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [*PREFIX, sys.executable, "-m", "vmlab", *arguments],
+        env=environment,
+        cwd=place,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize("command", WORKS, ids=" ".join)
+def test_what_does_without_root_works(command: tuple[str, ...], place: Path) -> None:
+    done = _vmlab(place, *command)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", REFUSED, ids=" ".join)
+def test_what_needs_root_says_so_and_leaves_nothing(command: tuple[str, ...], place: Path) -> None:
+    done = _vmlab(place, *command)
+    assert done.returncode == 3, (done.returncode, done.stderr)
+    assert "root" in done.stdout + done.stderr and "Traceback" not in done.stderr
+    assert [path.name for path in (place / "state/vmlab/runs").iterdir()] == [RUN]
+
+
+def test_a_run_is_imported_by_any_user(place: Path) -> None:
+    carried = place / "carried.vmlab"
+    assert _vmlab(place, "export", RUN, "-o", str(carried)).returncode == 0
+    remove_tree(place / "state/vmlab/runs" / RUN)
+    done = _vmlab(place, "import", str(carried))
+    assert done.returncode == 0, done.stderr
+    assert _vmlab(place, "show", RUN).returncode == 0

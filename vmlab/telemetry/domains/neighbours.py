@@ -1,0 +1,110 @@
+"""The host's own guests beside a lab: who they are, and what each did over a span."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from vmlab.model.units import format_bytes
+from vmlab.telemetry.domains.qemu_processes import IO, own_guests
+from vmlab.telemetry.source import KeyedLines
+
+_NAMED = 3
+_RESIDENT = KeyedLines((b"VmRSS:",))
+
+
+class Neighbour(NamedTuple):
+    """A guest that no lab has started, by its process; 0 where its arguments do not tell."""
+
+    name: str
+    vcpus: int
+    memory_bytes: int
+    resident_bytes: int
+
+    @property
+    def growth_bytes(self) -> int:
+        """What it may still take of the host's memory."""
+        return max(0, self.memory_bytes - self.resident_bytes)
+
+
+def named(guests: Sequence[Neighbour]) -> str:
+    """``2 guests of its own (db1, web2)``; of many the first ones are named."""
+    told = [one.name for one in guests[:_NAMED]]
+    told += [f"{len(guests) - _NAMED} more"] if len(guests) > _NAMED else []
+    return f"{len(guests)} guest{'s' * (len(guests) != 1)} of its own ({', '.join(told)})"
+
+
+def described(guests: Sequence[Neighbour]) -> str:
+    """The same with what they have and may still take."""
+    vcpus = sum(one.vcpus for one in guests)
+    resident = format_bytes(sum(one.resident_bytes for one in guests))
+    growth = format_bytes(sum(one.growth_bytes for one in guests))
+    return f"{named(guests)}: {vcpus} vCPUs, {resident} of memory, which may grow by {growth}"
+
+
+class NeighbourCounters(NamedTuple):
+    """CPU seconds and bytes of its disks since its QEMU was started."""
+
+    name: str
+    cpu_seconds: float
+    disk_bytes: int
+
+
+class NeighbourUse(NamedTuple):
+    """What a guest of the host took over a span: its share of all CPUs in percent, and bytes of its disks a second."""
+
+    name: str
+    cpu_percent: float
+    disk_bytes_per_second: float
+
+
+Counted = Mapping[tuple[int, int], NeighbourCounters]
+"""By pid and start time."""
+
+
+def neighbours(proc: Path) -> tuple[Neighbour, ...]:
+    """Those that run now, by name; `proc` shows the host's processes."""
+    return tuple(sorted(_found(proc)))
+
+
+def _found(proc: Path) -> Iterator[Neighbour]:
+    for pid, options in own_guests(proc).items():
+        with suppress(OSError, ValueError):
+            (resident,) = _RESIDENT.numbers((proc / str(pid) / "status").read_bytes())
+            name = options.name or f"qemu-{pid}"
+            yield Neighbour(name, options.vcpus, options.memory_bytes, resident << 10)
+
+
+def counted_neighbours(proc: Path) -> dict[tuple[int, int], NeighbourCounters]:
+    """The counters of each as they are now; bytes are 0 where this user may not read them."""
+    ticks, found = os.sysconf("SC_CLK_TCK"), {}
+    for pid, options in own_guests(proc).items():
+        with suppress(OSError, ValueError, IndexError):
+            text = (proc / str(pid) / "stat").read_bytes()
+            # proc(5): after the name come the fields from 3 on; 14 and 15 are utime and stime, 22 the start.
+            fields = text[text.rindex(b")") + 2 :].split()
+            used = (int(fields[11]) + int(fields[12])) / ticks
+            name = options.name or f"qemu-{pid}"
+            found[pid, int(fields[19])] = NeighbourCounters(name, used, _disk_bytes(proc / str(pid) / "io"))
+    return found
+
+
+def _disk_bytes(file: Path) -> int:
+    try:
+        return sum(IO.numbers(file.read_bytes()))
+    except (OSError, ValueError):
+        return 0
+
+
+def between(before: Counted, later: Counted, seconds: float) -> tuple[NeighbourUse, ...]:
+    """What each took that ran at the later reading, the busiest first; one that was started since counts from 0."""
+    whole = seconds * (os.cpu_count() or 1) / 100
+    used = []
+    for key, now in later.items():
+        then = before.get(key, NeighbourCounters(now.name, 0.0, 0))
+        cpu, moved = now.cpu_seconds - then.cpu_seconds, now.disk_bytes - then.disk_bytes
+        used.append(NeighbourUse(now.name, max(0.0, cpu) / whole, max(0, moved) / seconds))
+    return tuple(sorted(used, key=lambda one: (-one.cpu_percent, -one.disk_bytes_per_second, one.name)))
