@@ -61,7 +61,9 @@ def test_a_tile_is_measured_in_both_cache_modes(folder: Path) -> None:
     (document,) = on_libvirtd(folder, "nobody", "tile", "--size", "smoke", "--cache", "none,writeback")
     assert document["status"] == 0, document["said"]
     shown = document["show"]
-    assert shown["host"]["hypervisor"] == "qemu:///system"
+    host = shown["run"]["host"]
+    assert host["hypervisor"] == "qemu:///system"
+    assert [one["name"] for one in host["neighbours"]] == ["test", "test-2-web-1", "test-copied", "test-decoy"]
     for cell in shown["cells"]:
         assert cell["outcome"] == "passed", cell["reasons"]
         assert cell["provision"]["how"] == "restored"
