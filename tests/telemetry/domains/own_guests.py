@@ -76,7 +76,7 @@ class OwnGuests:
 
     def process(self, pid: int, words: str, parent: int = 1) -> None:
         self.host.proc(f"{pid}/cmdline", words.replace(" ", "\0") + "\0")
-        self.host.proc(f"{pid}/stat", f"{pid} (q) e mu) S {parent} 1 1 0")
+        self.host.proc(f"{pid}/stat", f"{pid} (q) e mu) S {parent} 1 1{' 0' * 46}")
 
     def used(self, pid: int, cpu: float = 0.0, waited: float = 0.0, read: int = 0, written: int = 0) -> None:
         """What the process has used since it began, in seconds and bytes."""
