@@ -224,6 +224,7 @@ class _OneRun:
             host_tiles=partial(spoilt_host_tiles, self._injector),
             open_store=self._store,
             timing=_SHORT,
+            neighbours=tuple,
             recording=HostRecording,
         )
 

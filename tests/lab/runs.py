@@ -161,6 +161,7 @@ class MemoryRun:
             connect=self.connect,
             recording=self._recording,
             timing=QUICK,
+            neighbours=tuple,
             host_counters=lambda: self.counters.pop(0) if len(self.counters) > 1 else self.counters[0],
             **self.parts,
         )

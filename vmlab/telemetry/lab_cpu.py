@@ -48,7 +48,7 @@ class NamespaceCpu:
         self._last_pid = KernelFile(roots.proc / "loadavg")
         self._listed_at = b""
         self._clocks: list[int] = []
-        self._pids: list[int] = []
+        self._reapers: dict[int, KernelFile | None] = {}
         self._reaped = 0.0
         # Where this process is init itself, os.times includes the children that it reaped.
         self._init = None if os.getpid() == 1 else _opened(roots.proc / "1/stat")
@@ -92,8 +92,18 @@ class NamespaceCpu:
 
     def _list(self) -> list[int]:
         pids = [int(name) for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208 - half of iterdir's cost
-        self._pids = [pid for pid in pids if pid != self._apart]
-        return [cpu_clock_of(pid) for pid in self._pids]
+        self._reapers = {pid: self._reapers.get(pid) or self._reaper(pid) for pid in pids if pid != self._apart}
+        return [cpu_clock_of(pid) for pid in self._reapers]
+
+    def _reaper(self, pid: int) -> KernelFile | None:
+        """Where a process tells of its children: init and this one are asked otherwise, and a QEMU has none."""
+        if pid in (1, os.getpid()):
+            return None
+        file = _opened(self._proc / str(pid) / "stat")
+        try:
+            return None if file is None or b"(qemu-system" in file.read() else file
+        except OSError:
+            return None
 
     def _reaped_by_init(self) -> float:
         if self._init is None:
@@ -103,10 +113,9 @@ class NamespaceCpu:
     def _reaped_by_others(self) -> float:
         """By all but init, and but this process, whose children `os.times` has."""
         seconds = 0.0
-        for pid in self._pids:
-            if pid not in (1, os.getpid()):
-                with contextlib.suppress(OSError):
-                    seconds += self._reaped_by((self._proc / str(pid) / "stat").read_bytes())
+        for file in filter(None, self._reapers.values()):
+            with contextlib.suppress(OSError, ValueError):
+                seconds += self._reaped_by(file.read())
         return seconds
 
     def _reaped_by(self, stat: bytes) -> float:

@@ -101,7 +101,7 @@ def tiles_are(count: int) -> Callable[[Event], bool]:
 
 @pytest.fixture(autouse=True)
 def room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replan, "read_host_facts", lambda _folder: ROOM)
+    monkeypatch.setattr(replan, "read_host_facts", lambda _folder, _roots: ROOM)
 
 
 async def test_a_tile_is_added_works_in_rounds_and_is_retired_cleanly() -> None:
@@ -168,7 +168,7 @@ async def test_without_a_loop_or_without_snapshots_no_tile_is_added() -> None:
     ],
 )
 async def test_a_host_without_room_refuses_it(room: HostFacts, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replan, "read_host_facts", lambda _folder: room)
+    monkeypatch.setattr(replan, "read_host_facts", lambda _folder, _roots: room)
     await refused(Show(overrides=LOOPED), 2, RefusedError, words)
 
 

@@ -196,5 +196,11 @@ if __name__ == "__main__":
     if os.environ.get(DEAF) == "1":
         patched.Runner.stop = lambda *_: None
     runner.main(
-        RunnerParts(hypervisor=made, settings_keeper=settings_keeper, guest_disk=guest_disk, recording=HostRecording)
+        RunnerParts(
+            hypervisor=made,
+            settings_keeper=settings_keeper,
+            guest_disk=guest_disk,
+            recording=HostRecording,
+            neighbours=tuple,
+        )
     )

@@ -63,9 +63,9 @@ async def test_a_host_that_was_lost_says_why_in_the_colour_of_limits(folder: Pat
     app = StillConsole()
     async with app.run_test(size=(120, 40)):
         await at(app, folder, LATER)
+        await until(lambda: "left out" in strip(app), "the end of the third host")
         shown = app.screen.query_one(HostStrip)
         first, _, third = strip(app).splitlines()
-        assert "left out" in third
         assert LOST in third
         assert "CPU" not in third, "no figures of a host that has none"
         assert "left out" not in first
