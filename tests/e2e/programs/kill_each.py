@@ -25,14 +25,12 @@ CHECKOUT = Path(__file__).parents[3]
 VMLAB = [sys.executable, "-m", "vmlab"]
 SCENARIO = """
 name: both
-summary: The host, a guest and a server on the host at work side by side.
+summary: The host and a guest at work side by side.
 guests:
   vm: {vcpus: 1, memory: 512 MiB, disk: 8 GiB, data: 64 MiB, allocation: full, backing: block, cache: none}
-  served: {role: database, vcpus: 1, memory: 512 MiB, on: host}
 workloads:
   there: {kind: cpu, on: vm, threads: 1, max_prime: 20000, events: 200000}
   here: {kind: cpu, on: host, threads: 1, max_prime: 50000, events: 200000}
-  beside: {kind: cpu, on: served, threads: 1, max_prime: 50000, events: 200000}
 """
 PATIENCE = 400.0
 
@@ -80,11 +78,6 @@ def left_running() -> list[str]:
     return [p.name() for p in psutil.process_iter() if p.pid not in own and p.status() != psutil.STATUS_ZOMBIE]
 
 
-def groups() -> list[str]:
-    """The cgroups of guests on the host."""
-    return [str(one) for one in Path("/sys/fs/cgroup").glob("*/machine/qemu-embed-*-bare-*")]
-
-
 def loops_on(folder: Path) -> list[str]:
     """The files in `folder` that a loop device is on."""
     backing = [path.read_text().strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")]
@@ -92,7 +85,7 @@ def loops_on(folder: Path) -> list[str]:
 
 
 def killed(victim: str, state: Path) -> dict[str, Any]:
-    """Run all workloads, kill `victim` while they work, and clear up."""
+    """Run both workloads, kill `victim` while they work, and clear up."""
     runs = state / "vmlab/runs"
     runs.mkdir(parents=True, exist_ok=True)
     before = set(runs.iterdir())
@@ -100,9 +93,8 @@ def killed(victim: str, state: Path) -> dict[str, Any]:
         [*VMLAB, "run", str(state / "both.yaml"), "--cold"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     (folder,) = wait_for("the run", lambda: set(runs.iterdir()) - before, 60)
-    wait_for("all workloads", lambda: events(folder).count("WorkloadStarted") == 3)
+    wait_for("both workloads", lambda: events(folder).count("WorkloadStarted") == 2)
     loops = len(loops_on(folder))
-    server, grouped = "postgres" in left_running(), bool(groups())
     root = next((Path("/run/vmlab").glob("*/root")), None)
     began = time.monotonic()
     os.kill(process_of(victim, command, folder), signal.SIGKILL)
@@ -119,8 +111,6 @@ def killed(victim: str, state: Path) -> dict[str, Any]:
         "seconds": round(seconds, 1),
         "words": words.splitlines()[-4:],
         "root_was_there": root is not None,
-        "server_was_there": server and grouped,
-        "groups": groups(),
         "cleaned": cleaned.returncode,
         "clean_words": cleaned.stderr.splitlines(),
         "again": again.stderr.strip(),
