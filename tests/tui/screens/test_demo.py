@@ -114,6 +114,17 @@ async def test_the_answer_has_the_whole_screen_at_its_end_and_stays() -> None:
         assert "Guests" not in screen_text(app) and "Events" not in screen_text(app)
 
 
+async def test_a_screen_that_was_left_is_not_drawn_by_what_it_was_told_before() -> None:
+    """Its panes are gone by then."""
+    app = StillConsole(demo=load_demo())
+    async with app.run_test(size=(100, 30)):
+        screen = await shown(app)
+        await app.pop_screen()
+        assert not screen.query("ChartBoard")
+        screen.on_screen_resume()
+        screen.changed()
+
+
 async def test_caption_strip_and_charts_are_of_the_same_cell() -> None:
     demo = load_demo()
     told = tomllib.loads((FOLDER / BOOK).read_text())["chapters"]

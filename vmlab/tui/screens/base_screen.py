@@ -37,6 +37,11 @@ class ConsoleScreen(KeptLines, Screen[None], inherit_bindings=False):
         elif over and not small:
             over.remove()
 
+    @property
+    def has_panes(self) -> bool:
+        """Whether it is shown; the panes of a screen that is being removed go before the last of its messages come."""
+        return self.is_current and self.is_attached
+
     def on_screen_suspend(self) -> None:
         """What was said of this screen would hide the keys of the next one."""
         if isinstance(self.app, Saying) and self.app.said is not None and self.app.said.of_screen:

@@ -68,16 +68,20 @@ class DomainScreen(ConsoleScreen):
     def on_mount(self) -> None:
         """Draw, and again when figures have come."""
         self.query_one(DiskBoard).focus()
-        self.call_after_refresh(self.draw)
+        self.call_after_refresh(self._draw_shown)
         self.set_interval(_REDRAW_SECONDS, self._draw_newer)
 
     def on_resize(self) -> None:
         """Another size has other lines."""
         super().on_resize()
-        self.call_after_refresh(self.draw)
+        self.call_after_refresh(self._draw_shown)
 
     def _draw_newer(self) -> None:
-        if self.is_current and self._watch.history.version != self._drawn:
+        if self._watch.history.version != self._drawn:
+            self._draw_shown()
+
+    def _draw_shown(self) -> None:
+        if self.has_panes:
             self.draw()
 
     def _state(self) -> DomainState | None:

@@ -121,7 +121,7 @@ class WatchScreen(ConsoleScreen):
 
         self.pane(LatencyBoard, "latency", before="#guests", title="Latency")
         self.toggle_class("-latency")
-        self.call_after_refresh(self.draw)
+        self.call_after_refresh(self._draw_shown)
 
     def action_next_host(self, step: int) -> None:
         """Of a fleet show another host in full."""
@@ -167,7 +167,7 @@ class WatchScreen(ConsoleScreen):
             return
         wait = (UNHURRIED_REDRAW if unhurried else SHORTEST_REDRAW) - (time.monotonic() - self._drawn_at)
         if wait <= 0:
-            self.draw()
+            self._draw_shown()
         elif self._due is None or (self._unhurried and not unhurried):
             self._cancel_due()
             self._unhurried = unhurried
@@ -180,7 +180,11 @@ class WatchScreen(ConsoleScreen):
 
     def _draw_due(self) -> None:
         self._due = None
-        self.draw()
+        self._draw_shown()
+
+    def _draw_shown(self) -> None:
+        if self.has_panes:
+            self.draw()
 
     def on_resize(self) -> None:
         """Where there are few rows, those of the guests come before those of the log."""
@@ -189,7 +193,7 @@ class WatchScreen(ConsoleScreen):
 
     def on_screen_resume(self) -> None:
         """Coming back from another screen."""
-        self.draw()
+        self._draw_shown()
 
     def draw(self) -> None:
         """Draw everything as it stands."""
