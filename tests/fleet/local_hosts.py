@@ -87,10 +87,9 @@ class _Pipe:
     async def end(self) -> None:
         """Cut it, and wait until its process and its pipes are gone."""
         self.abort()
-        for one in self.ends:
-            await asyncio.wait_for(one.wait(), 30)
-        # Reads what is left of its output, without which the transport stays open.
-        await asyncio.wait_for(self.process.communicate(), 30)
+        for one in (*self.ends, self.process):
+            # Reads what is left of its output, without which the transport stays open.
+            await asyncio.wait_for(one.communicate(), 30)
 
 
 @dataclass

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vmlab.fleet.fleet_host import Ended, FleetHost
-from vmlab.fleet.fleet_run import FleetRun, Places
 from vmlab.fleet.frame_relay import WAY, FrameRelay
 from vmlab.fleet.link import HostLost
 from vmlab.fleet.placed_units import CellBook, Unit
+from vmlab.fleet.units_in_turn import POLL_SECONDS, TurnsRun
 from vmlab.lab.provision.addresses import macs
 from vmlab.model.errors import VmlabError, in_one_line
 from vmlab.model.event import CellLinked, CellStarted, Event, HalfReached, HostProbed
@@ -21,11 +20,10 @@ from vmlab.model.run import Outcome, worst
 from vmlab.plan.terms import CellPlan
 from vmlab.store.fleet_writer import FleetWriter, Source
 
-_POLL_SECONDS = 0.05
 _ENDED = (Outcome.FAILED, Outcome.ABORTED)
 
 
-class PairRun(FleetRun):
+class PairRun(TurnsRun):
     """Each unit is one cell on both hosts, in turn. The first host drives the workloads."""
 
     def __init__(
@@ -37,8 +35,7 @@ class PairRun(FleetRun):
         before: Mapping[str, Source] | None = None,
         reconnect: float = 60.0,
     ) -> None:
-        super().__init__(units, writer, book, before=before, unlike=True, reconnect=reconnect)
-        self._here: set[str] = set()
+        super().__init__(units, writer, book, before=before, reconnect=reconnect)
         self._attempts = 0
         self._started = asyncio.Event()
         self._passing: set[asyncio.Task[None]] = set()
@@ -81,38 +78,16 @@ class PairRun(FleetRun):
             if not other.gone.done():
                 await other.call_off(event.cell, in_one_line(error))
 
-    @asynccontextmanager
-    async def _places(self) -> AsyncIterator[Places]:
-        self._tasks[0] = asyncio.create_task(self._in_turn())
-        yield self
-
-    async def open_host(self, host: str) -> None:
-        """Now it is here."""
-        self._here.add(host)
-
-    async def close_host(self, host: str) -> None:
-        """Now it is not."""
-        self._here.discard(host)
-
-    def _abandon_units_of(self, name: str) -> None:
-        """Without one of the two no further cell can be measured: `_in_turn` sees it."""
-
-    async def _in_turn(self) -> None:
-        try:
-            for unit in self._units.values():
-                (cell,) = unit.cells
-                while cell.index not in self._book.ended:
-                    await self._tried(cell)
-                self._settled.add(unit.number)
-            self._over.set()
-        except Exception as error:  # noqa: BLE001 - whatever ends the placing ends the run, with the error
-            self._fail(error)
+    async def run_unit(self, unit: Unit) -> None:
+        """Have its cell measured."""
+        (cell,) = unit.cells
+        while cell.index not in self._book.ended:
+            await self._tried(cell)
 
     async def _tried(self, cell: CellPlan) -> None:
         """Have a cell measured; one that broke off is withdrawn, and is placed anew once."""
-        if not await self._both_here():
-            left_out = (f"host {name} was left out: {why}" for name, why in self._left_out.items())
-            self._give_up(cell, "; ".join(left_out))
+        if not await self.all_here():
+            self._give_up(cell, self.left_out_words)
         elif not self._book.may_begin(cell.index):
             self._give_up(cell, "it broke off twice")
         else:
@@ -125,14 +100,6 @@ class PairRun(FleetRun):
                 self._withdraw(cell.index, host, why)
             else:
                 self._book.end(cell.index, host, worst(Outcome(one.outcome) for one in ended))
-
-    async def _both_here(self) -> bool:
-        """Whether both hosts take part, once one that joined anew is here."""
-        while not self._left_out:
-            if len(self._here) == len(self._hosts) and not any(host.gone.done() for host in self._hosts.values()):
-                return True
-            await asyncio.sleep(_POLL_SECONDS)
-        return False
 
     async def _linked(self, cell: CellPlan) -> tuple[list[Ended], str]:
         """Join both hosts and have a cell measured: how it ended on each, and why it broke off, if so."""
@@ -199,7 +166,7 @@ class PairRun(FleetRun):
                 # A host without a line is tried for as long as it may come back.
                 begun = [host for host, _ in zip(self._pair, halves, strict=False)]
                 await asyncio.gather(*(host.call_off(cell.index, f"called off: {why}") for host in begun))
-            await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     def _said(self, cell: CellPlan) -> CellLinked:
         here, other = (host.name for host in self._pair)
