@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import stat
 import subprocess
+import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+NEEDED = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root"),
+    pytest.mark.skipif(shutil.which("libvirtd") is None, reason="needs libvirtd, of Debian's libvirt-daemon"),
+    pytest.mark.skipif(shutil.which("iptables") is None, reason="libvirt needs iptables for an isolated network"),
+]
+"""What a test of a lab on one needs."""
+_ALONE = ["unshare", "--mount", "--pid", "--net", "--fork", "--mount-proc", "--kill-child"]
 PLACES = ("/etc/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/run")
 LIKE_DEBIANS = """stdio_handler = "file"
 security_driver = "none"
@@ -29,6 +45,37 @@ log_outputs = "1:file:{log}"
 auth_unix_ro = "none"
 auth_unix_rw = "none"
 """
+
+
+@pytest.fixture
+def disk_folder() -> Iterator[Path]:
+    """A short path on a disk, as O_DIRECT wants it, and not below a folder that `start_daemon` covers."""
+    made = Path(tempfile.mkdtemp(prefix="vl-", dir="/var/tmp"))
+    yield made
+    shutil.rmtree(made)
+
+
+def told_by(module: str, folder: Path, victims: str, *words: str, seconds: float) -> list[dict[str, Any]]:
+    """What a program that starts one prints, a document for each of `victims`; it runs in namespaces of its own."""
+    program = f"{sys.executable} -m {module} {folder} {victims} {' '.join(words)}"
+    done = subprocess.run(
+        [*_ALONE, "bash", "-c", f"{program} & wait $!"],
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def require_untouched(document: dict[str, Any]) -> None:
+    """Nothing of the lab is left, and nothing of anybody else has gone."""
+    assert not any(document["new"].values()), document["new"]
+    assert not any(document["gone"].values()), document["gone"]
+    assert document["disks"] == []
 
 
 def mount(*words: str) -> None:

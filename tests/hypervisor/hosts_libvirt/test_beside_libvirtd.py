@@ -3,58 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.hypervisor.conftest import CHECKOUT, Start
+from tests.hypervisor.conftest import Start
+from tests.private_libvirtd import NEEDED, disk_folder, require_untouched, told_by
 
-pytestmark = [
-    pytest.mark.guests,
-    pytest.mark.timeout(1200),
-    pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root"),
-    pytest.mark.skipif(shutil.which("libvirtd") is None, reason="needs libvirtd, of Debian's libvirt-daemon"),
-    pytest.mark.skipif(shutil.which("iptables") is None, reason="libvirt needs iptables for an isolated network"),
-]
+__all__ = ["disk_folder"]
 
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """On a disk, as O_DIRECT wants it, and not below a folder that the libvirtd's own namespace covers."""
-    made = Path(tempfile.mkdtemp(prefix="vl-", dir="/var/tmp"))
-    yield made
-    shutil.rmtree(made)
-
-
-def beside_libvirtd(folder: Path, victims: str, *words: str) -> list[dict[str, Any]]:
-    """The documents of `programs.beside_libvirtd`, one for each of `victims`."""
-    program = f"{sys.executable} -m tests.hypervisor.programs.beside_libvirtd {folder} {victims} {' '.join(words)}"
-    alone = ["unshare", "--mount", "--pid", "--net", "--fork", "--mount-proc", "--kill-child"]
-    done = subprocess.run(
-        [*alone, "bash", "-c", f"{program} & wait $!"],
-        cwd=CHECKOUT,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-        capture_output=True,
-        text=True,
-        timeout=1100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def require_untouched(document: dict[str, Any]) -> None:
-    """Nothing of the lab is left, and nothing of anybody else has gone."""
-    assert not any(document["new"].values()), document["new"]
-    assert not any(document["gone"].values()), document["gone"]
-    assert document["disks"] == []
+pytestmark = [pytest.mark.guests, pytest.mark.timeout(1200), *NEEDED]
+PROGRAM = "tests.hypervisor.programs.beside_libvirtd"
 
 
 def require_what_both_do(first: dict[str, Any], second: dict[str, Any]) -> None:
@@ -74,8 +34,8 @@ def require_what_both_do(first: dict[str, Any], second: dict[str, Any]) -> None:
     }
 
 
-def test_embedded_does_the_same(isolated: Start, runtime: Path, folder: Path) -> None:
-    lab = isolated("bare", str(runtime), str(folder), "close")
+def test_embedded_does_the_same(isolated: Start, runtime: Path, disk_folder: Path) -> None:
+    lab = isolated("bare", str(runtime), str(disk_folder), "close")
     said, complaints = lab.communicate(timeout=600)
     assert lab.returncode == 0, complaints
     first, second = map(json.loads, said.splitlines())
@@ -83,8 +43,8 @@ def test_embedded_does_the_same(isolated: Start, runtime: Path, folder: Path) ->
     require_what_both_do(first, second)
 
 
-def test_guests_are_switched_frozen_restored_and_gone(folder: Path) -> None:
-    (document,) = beside_libvirtd(folder, "nobody", "bare", "close")
+def test_guests_are_switched_frozen_restored_and_gone(disk_folder: Path) -> None:
+    (document,) = told_by(PROGRAM, disk_folder, "nobody", "bare", "close", seconds=1100)
     assert document["status"] == 0
     first, second = document["said"]
     assert first["facts"]["hypervisor"] == "qemu:///system"
@@ -99,8 +59,8 @@ def test_guests_are_switched_frozen_restored_and_gone(folder: Path) -> None:
     require_untouched(document)
 
 
-def test_whoever_is_killed_nothing_is_left_and_nobody_else_is_touched(folder: Path) -> None:
-    for document in beside_libvirtd(folder, "runner,init,launcher", "bare", "hang"):
+def test_whoever_is_killed_nothing_is_left_and_nobody_else_is_touched(disk_folder: Path) -> None:
+    for document in told_by(PROGRAM, disk_folder, "runner,init,launcher", "bare", "hang", seconds=1100):
         assert document["status"] != 0
         assert document["during"]["domains"] == ["test-db-1", "test-web-1"]
         assert document["domains_ended_by_themselves"]
