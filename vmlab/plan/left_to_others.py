@@ -12,9 +12,8 @@ from vmlab.telemetry.domains.neighbours import described
 _LEFT_FREE = 10
 """Beside other guests this part of the host's memory stays free: they grow, and the page cache is theirs too."""
 
-
-LOWER_WEIGHT_WORDS = "the lab's guests together have half the usual CPU weight"
-USUAL_WEIGHT_WORDS = "in the host's own libvirt its guests have the same CPU weight as they have"
+_LOWER_WEIGHT_WORDS = "the lab's guests together have half the usual CPU weight"
+_USUAL_WEIGHT_WORDS = "in the host's own libvirt its guests have the same CPU weight as they have"
 
 
 def left_free_bytes(host: HostFacts, allow: Allow) -> int:
@@ -33,5 +32,5 @@ def neighbour_words(host: HostFacts, allow: Allow, *, own_weight: bool) -> Itera
     if allow.equal_weight:
         yield "the lab takes CPU and memory on equal terms with them, as was asked for (allow.equal_weight)"
     else:
-        weight = LOWER_WEIGHT_WORDS if own_weight else USUAL_WEIGHT_WORDS
+        weight = _LOWER_WEIGHT_WORDS if own_weight else _USUAL_WEIGHT_WORDS
         yield f"the lab leaves {format_bytes(left_free_bytes(host, allow))} free, and {weight}"

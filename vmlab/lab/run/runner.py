@@ -62,11 +62,9 @@ from vmlab.model.concurrency import run_with_alarm, shielded
 from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import CommandReceived, Event, HostProbed, Notice, RunnerFinished
 from vmlab.model.run import Outcome, worst
-from vmlab.plan.left_to_others import LOWER_WEIGHT_WORDS
 from vmlab.plan.terms import CellPlan, GuestPlan
 from vmlab.store.outbox import Outbox
 from vmlab.store.reader import RunReader
-from vmlab.telemetry.domains.neighbours import Neighbour, named
 from vmlab.workloads.contract import Shell
 
 
@@ -172,22 +170,21 @@ class Runner:
         beside = self._parts.neighbours()
         host["neighbours"] = [one._asdict() for one in beside]
         self._outbox.append(HostProbed(accelerator=accelerator, host=host))
-        if beside and not self._prepared.plan.scenario.allow.equal_weight:
-            self._yield_to(beside)
+        plan = self._prepared.plan
+        if beside and not plan.scenario.allow.equal_weight and not plan.on_hosts_libvirt:
+            self._lower_weight()
         if (text := unfixed_speed(host)) is not None:
             self._outbox.append(Notice(level="warning", text=text))
 
-    def _yield_to(self, neighbours: Sequence[Neighbour]) -> None:
-        """Lower the lab's weight beside guests of the host's own, and say so."""
+    def _lower_weight(self) -> None:
+        """Have less CPU weight than guests of the host's own, as the plan says; where that is not possible, say so."""
         try:
-            lowered = self._parts.lower_weight(self._folder)
+            why = "" if self._parts.lower_weight(self._folder) else "no cgroup is the lab's alone"
         except OSError as error:
-            lowered = False
-            self._outbox.append(Notice(level="warning", text=f"the lab's CPU weight: {in_one_line(error)}"))
-        words = LOWER_WEIGHT_WORDS if lowered else "the lab's CPU weight cannot be lowered beside them"
-        self._outbox.append(
-            Notice(level="info" if lowered else "warning", text=f"this host runs {named(neighbours)}: {words}")
-        )
+            why = in_one_line(error)
+        if why:
+            text = f"the lab's CPU weight stays that of the host's own guests: {why}"
+            self._outbox.append(Notice(level="warning", text=text))
 
     async def _run_cells(self) -> Outcome:
         outcomes = []
