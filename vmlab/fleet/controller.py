@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.analysis.record.timeline import RunTimeline
-from vmlab.fleet.fleet_host import Connect, FleetHost, HostRequest
+from vmlab.fleet.fleet_host import Connect, FleetHost
 from vmlab.fleet.fleet_run import FleetRun
 from vmlab.fleet.host_pair import PairRun
+from vmlab.fleet.host_request import HostRequest
 from vmlab.fleet.link import HostLink
 from vmlab.fleet.placed_units import CellBook, groups_of, one_by_one, units_of
 from vmlab.fleet.request import FleetRequest, read_fleet_request
