@@ -27,14 +27,14 @@ def test_repeats_go_on_up_to_a_spread_only_where_hosts_run_together() -> None:
     """Otherwise each host is at another repeat."""
     plan = _plan(UNTIL)
     with pytest.raises(UsageError, match="fixed number of repeats"):
-        demand_fleet_plan(plan, Overrides())
-    demand_fleet_plan(plan, Overrides(), together=True)
+        demand_fleet_plan(plan, FACTS)
+    demand_fleet_plan(plan, FACTS, together=True)
 
 
 def test_a_control_run_is_of_one_host() -> None:
     """Its noise is that of one."""
     with pytest.raises(UsageError, match="noise of one host"):
-        demand_fleet_plan(_plan(hosts=None, control=True), Overrides())
+        demand_fleet_plan(_plan(hosts=None, control=True), FACTS)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.fleet.asset_files import AssetFiles
 from vmlab.fleet.fleet_host import Connect, FleetHost
 from vmlab.fleet.fleet_run import FleetRun
 from vmlab.fleet.host_pair import PairRun
@@ -104,6 +105,7 @@ class Controller:
                 expected_seconds=plan.seconds / hosts,
                 order=plan.scenario.order,
                 targets_decide=plan.targets_decide,
+                assets={name: asset.sha256 for name, asset in plan.assets.items()},
             )
         )
         writer.document("scenario", plan.scenario.model_dump_json(by_alias=True))
@@ -123,6 +125,7 @@ class Controller:
             cells=[(cell.index, dict(cell.axes), cell.repeat) for cell in self._plan.cells],
             reconnect=self._request.reconnect,
             hold=self._request.hold,
+            assets=AssetFiles(self._folder, self._plan.assets.values()),
             together=self._request.together,
         )
         fleet = self._placed(book, before, recorded)

@@ -138,6 +138,7 @@ class FleetHost:
 
     async def _start(self, link: HostLink) -> Started:
         request = self._request
+        await request.assets.send_lacking(link, lambda text: self._emit(Notice(level="info", text=text)))
         started = await link.ask(
             Started,
             "start",
@@ -146,6 +147,7 @@ class FleetHost:
             overrides=request.overrides,
             patience=request.hold,
             **({} if self._half is None else {"half": self._half}),
+            assets=request.assets.described,
             deadline=300.0,
         )
         planned = [(cell.index, cell.axes, cell.repeat) for cell in started.cells]
