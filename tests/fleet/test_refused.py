@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.fleet import test_namespaced_fleet as real
 from tests.fleet.local_hosts import FACTS, SCENARIO
 from vmlab.cli.main import cli
 from vmlab.fleet.starting import demand_fleet_plan
@@ -49,3 +50,17 @@ def test_options_that_make_no_sense(options: list[str], words: str) -> None:
     done = CliRunner().invoke(cli, ["run", "cache-modes", *options])
     assert isinstance(done.exception, UsageError)
     assert words in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (real.SCENARIO, {"hosts": ("hv1",), "cache": ("none",)}),
+        (real.LINKED, {"hosts": None, "sets": ("workloads.net.time=40 s",)}),
+        (real.CLIMB, {"tiles": (1,)}),
+        (real.CLIMB, {"tiles": (2,)}),
+    ],
+)
+def test_what_is_tried_on_real_guests_is_not_refused(text: str, said: dict[str, object]) -> None:
+    """These scenarios are run by `make test-fleet` alone, which would take minutes to find a mistake in one."""
+    demand_fleet_plan(_plan(text, **said), FACTS, together=text is real.CLIMB)
