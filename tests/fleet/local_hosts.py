@@ -185,7 +185,8 @@ class LocalFleet:
         hosts = {name: LocalHost(place / name, place / name / "host", name=name, seconds=seconds) for name in names}
         return cls(place / "controller", hosts)
 
-    async def _connect(self, name: str, entry: HostEntry) -> HostLink:
+    async def connect(self, name: str, entry: HostEntry) -> HostLink:
+        """A line to the host of that name."""
         return await self.hosts[name].connect()
 
     def prepared(
@@ -221,7 +222,7 @@ class LocalFleet:
 
     async def carried_out(self, folder: RunFolder) -> Verdict:
         """Run it."""
-        self.controller = Controller(folder, self._connect)
+        self.controller = Controller(folder, self.connect)
         return await self.controller.run()
 
     @contextlib.asynccontextmanager
