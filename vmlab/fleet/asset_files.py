@@ -13,6 +13,7 @@ from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.asset import Asset
 from vmlab.model.errors import CommandFailed
+from vmlab.model.visible import visible_line
 from vmlab.system.naming import named
 from vmlab.workloads.assets import packed
 
@@ -43,9 +44,9 @@ class AssetFiles:
         if not self._assets:
             return
         lacking = await link.ask(Lacking, "lacking", assets=self.described, deadline=_READ_SECONDS)
-        for name in lacking.names:
+        for name in dict.fromkeys(lacking.names):
             if name not in self._assets:
-                raise CommandFailed(f"host {link.name} answered nonsense to lacking: names: {name[:80]!r}")
+                raise CommandFailed(f"host {link.name} answered nonsense to lacking: names: {visible_line(name[:80])}")
             file = await self._file(self._assets[name])
             notice(f"asset {name} is sent to host {link.name}")
             await link.send("asset", id_of(name, self._assets[name].sha256), file)

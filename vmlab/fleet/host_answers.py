@@ -74,7 +74,7 @@ class Condition(_Answer):
 class Lacking(_Answer):
     """The names of the assets that are not there."""
 
-    names: list[_Word]
+    names: list[_Word] = Field(max_length=100)
 
 
 class StartedCell(_Answer):

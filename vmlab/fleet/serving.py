@@ -196,20 +196,20 @@ def _condition() -> Answer:
 
 def _lacked(question: Answer) -> Answer:
     """The assets that are not here."""
-    from vmlab.guests import sent_assets
+    from vmlab.guests.asset_taking import find
 
     said = [(str(one["name"]), Path(str(one["path"])), str(one["sha256"])) for one in question["assets"]]
-    return {"names": [name for name, path, sha256 in said if sent_assets.find(name, path, sha256) is None]}
+    return {"names": [name for name, path, sha256 in said if find(name, path, sha256) is None]}
 
 
 def _own_copies(question: Answer) -> tuple[str, ...]:
     """The question's assets as the command line has them, each at its place here."""
-    from vmlab.guests import sent_assets
+    from vmlab.guests.asset_taking import find
 
     copies = []
     for one in question.get("assets", ()):
         name, path, sha256 = str(one["name"]), Path(str(one["path"])), str(one["sha256"])
-        if (found := sent_assets.find(name, path, sha256)) is None:
+        if (found := find(name, path, sha256)) is None:
             raise RefusedError(f"asset {name} is not here, or is another one")
         copies.append(f"{name}={found.path}")
     return tuple(copies)
@@ -318,8 +318,8 @@ def take_image(id: str) -> str:
 
 
 def take_asset(id: str) -> str:
-    """Keep the asset `id`, whose archive comes on standard input; its id. Raises what `sent_assets.take` raises."""
-    from vmlab.guests import sent_assets
+    """Keep the asset `id`, whose archive comes on standard input; its id. Raises what `asset_taking.take` raises."""
+    from vmlab.guests.asset_taking import take
     from vmlab.system.terminal import say
 
-    return sent_assets.take(id, sys.stdin.buffer, say)
+    return take(id, sys.stdin.buffer, say)
