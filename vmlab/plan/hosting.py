@@ -92,7 +92,7 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
             raise RefusedError(reason)
     if (reason := not_in_hosts_libvirt(plan)) is not None:
         raise RefusedError(f"{reason}, which qemu:///system cannot have", remedy="--hypervisor embedded")
-    _check_assets(plan, host)
+    check_assets(plan, host)
     _check_disk_of_host(plan, host)
     needed = memory_needed(plan, host)
     _check_size_of_host(plan, host, needed, overcommit=overcommit)
@@ -114,7 +114,7 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
         )
 
 
-def _check_assets(plan: Plan, host: HostFacts) -> None:
+def check_assets(plan: Plan, host: HostFacts) -> None:
     """Raises RefusedError for an asset that a workload needs and nobody gave, UsageError for one that none needs."""
     if host.assets is None:
         return
