@@ -33,6 +33,8 @@ from vmlab.system.terminal import say
 from vmlab.telemetry.source import THE_HOST, Roots
 
 _PATIENCE_SECONDS = 5.0
+THE_CACHE = "(images, snapshots and assets)"
+"""In the place of a run, for what was removed from the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,4 +246,4 @@ def _clear_cache() -> CleanResult:
         else:
             removed += map(str, done.removed)
             left += done.left
-    return CleanResult("(images, snapshots and assets)", tuple(removed), tuple(left))
+    return CleanResult(THE_CACHE, tuple(removed), tuple(left))
