@@ -85,8 +85,17 @@ class Tmux:
         self.tell("send-keys", "-t", "console", "-l", text)
 
     def text(self, *, styled: bool = False) -> str:
-        """What stands on the screen; `styled` with the sequences of its colours."""
-        return self.tell("capture-pane", "-p", *(["-e", "-N"] if styled else []), "-t", "console")
+        """What stands on the screen, with light edges alone; `styled` as it is, with the sequences of its colours."""
+        if styled:
+            return self.tell("capture-pane", "-p", "-e", "-N", "-t", "console")
+        return self._plain().replace("━", "─")
+
+    def focused(self) -> list[str]:
+        """The titles of the panes with a heavy edge, which is that of the focus; one, or none."""
+        return re.findall("^━([A-Z][a-z ]*[a-z])", self._plain(), re.MULTILINE)
+
+    def _plain(self) -> str:
+        return self.tell("capture-pane", "-p", "-t", "console")
 
     def grounds(self, columns: int) -> list[set[str]]:
         """For each line the colours behind the signs in its first `columns`, as tmux writes them."""

@@ -25,8 +25,6 @@ _AGAIN_SECONDS = 20.0
 _KEYS = "q Quit"
 """The end of the bottom line while nothing is said there."""
 _SAID_ROWS = 4
-_INSIDE = 40
-"""Columns from the left in which no pane has a scroll bar."""
 TITLES = {"live": "● LIVE", "scenarios": "─What a run costs─", "runs": "─Runs─", "compare": "─Compare─"}
 """What stands on each screen, and on no other."""
 PANES = {"Events": EventLog, "Guests": GuestTable}
@@ -161,11 +159,14 @@ class Walk:
     def pane(self, title: str) -> tuple[int, int]:
         """The first row under an edge with this title, and the one behind the last, counted from 0.
 
-        The edge of the pane with the focus is heavy, and that of guests may count those out of sight.
+        The edge of guests may count those out of sight.
         """
-        rows = self.tmux.text().rstrip("\n").splitlines()
-        first = next(place for place, row in enumerate(rows) if re.match(f"[─━]{title}(  ▼ [0-9]+ more)?[─━]", row)) + 1
-        ends = [place for place, row in enumerate(rows) if place >= first and re.match("[─━][A-Z].*[─━]", row)]
+        edge = re.compile(f"─{title}(  ▼ [0-9]+ more)?─")
+        # A picture may be read while it is drawn.
+        text = self.tmux.until(lambda text: any(map(edge.match, text.splitlines())), f"the edge of {title}")
+        rows = text.rstrip("\n").splitlines()
+        first = next(place for place, row in enumerate(rows) if edge.match(row)) + 1
+        ends = [place for place, row in enumerate(rows) if place >= first and re.match("─[A-Z].*─", row)]
         return first, min([*ends, len(rows) - 1])
 
     def first_row(self, title: str) -> str:
@@ -179,24 +180,18 @@ class Walk:
 
 
 class WatchWalk(Walk):
-    """The walk over Live or Replay, whose panes have no focus when this is made: the screen was just opened."""
+    """The walk over Live or Replay."""
 
     def __init__(self, tmux: Tmux, *home: str) -> None:
         super().__init__(tmux, *home)
         tmux.shows(*self.home)
-        self._without = {title: self._ground(title) for title in PANES}
-
-    def _ground(self, title: str) -> set[str]:
-        # A scroll bar at the right comes and goes with the lines of the pane.
-        (rows,) = self.grounds(title, columns=_INSIDE)
-        return set.union(*rows)
 
     def enter(self, title: str) -> None:
         """Press Tab until the pane has the focus."""
         for _ in range(3):
-            if self._ground(title) != self._without[title]:
+            if self.tmux.focused() == [title]:
                 return
-            self.reacts(keys(WatchScreen, FOCUS[0])[0], lambda: self.grounds(*PANES))
+            self.reacts(keys(WatchScreen, FOCUS[0])[0], self.tmux.focused)
         raise AssertionError(f"{title} never has the focus")
 
 
@@ -215,8 +210,12 @@ def closes(opening: str) -> Deed:
     return lambda walk, key: walk.closes(key, opening)
 
 
-MAP: dict[str, Deed] = {"latency": opens("Guests' disks: ", back=tuple(keys(WatchScreen, "latency")))}
-"""The heat map has the charts' place until the key is pressed once more."""
+WATCHED: dict[str, Deed] = {
+    # The heat map has the charts' place until the key is pressed once more.
+    "latency": opens("Guests' disks: ", back=tuple(keys(WatchScreen, "latency"))),
+    **dict.fromkeys(("next_host(1)", "next_host(-1)"), says("this is one host")),
+}
+"""What Live and Replay have in common, for a run of one host."""
 
 
 def reacts(walk: Walk, key: str) -> None:
@@ -229,9 +228,9 @@ def unknown(walk: Walk, key: str) -> None:
     raise AssertionError("what it does is not known here")
 
 
-def focus(*titles: str) -> Deed:
-    """The key gives another of these panes the focus."""
-    return lambda walk, key: walk.reacts(key, lambda: walk.grounds(*titles))
+def focus(walk: Walk, key: str) -> None:
+    """The key gives another pane the focus."""
+    walk.reacts(key, walk.tmux.focused)
 
 
 def moves(owner: type[DOMNode], seen: Callable[[Walk], Any] | None = None) -> dict[str, Deed]:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from tests.tui.tmux import Tmux
 from tests.tui.walk import (
     FOCUS,
-    MAP,
     PANES,
     TITLES,
+    WATCHED,
     Deed,
     Walk,
     WatchWalk,
@@ -21,7 +21,7 @@ from tests.tui.walk import (
     says,
     unknown,
 )
-from tests.tui.walks import COMING, QUESTION
+from tests.tui.walks import COMING, QUESTION, RECORDING
 from vmlab.tui.app import Console
 from vmlab.tui.screens.live_screen import LiveScreen
 from vmlab.tui.screens.run_keys import RUN_KEYS
@@ -69,8 +69,14 @@ def _switches(what: str) -> Deed:
     return deed
 
 
-NO_RUN: Deeds = dict.fromkeys((one.action for one in RUN_KEYS), says("no run is going on", "; press 2 to start "))
-WAITING: Deeds = {
+SPAN: Deeds = {"span": says("charts: ")}
+NO_RUN: Deeds = SPAN | {
+    **dict.fromkeys(("domain", *(one.action for one in RUN_KEYS)), says("no run is going on", "; press 2 to start ")),
+    "demo": opens(RECORDING),
+    "try_it": opens(TITLES["scenarios"], back=("1",)),
+}
+WAITING: Deeds = SPAN | {
+    **dict.fromkeys(("domain", "demo", "try_it"), says("a run is going on")),
     "switch_cache": says(f"{_COMING}cache ", _STAYS),
     **dict.fromkeys(("switch_cache_now", "switch_ksm_now"), says(_GUESTS + _NOT)),
     "change_tiles(1)": says(_COMING, _STAYS),
@@ -105,7 +111,7 @@ class Live(WatchWalk):
 
     def walk(self, of_a_run: Deeds, later: Iterable[str] = ()) -> None:
         """All keys of the screen and of its panes but for `later`; those for a run do what `of_a_run` says."""
-        deeds = everywhere("live") | MAP | of_a_run | dict.fromkeys(FOCUS, focus(*PANES))
+        deeds = everywhere("live") | WATCHED | of_a_run | dict.fromkeys(FOCUS, focus)
         deeds = {action: deed for action, deed in deeds.items() if action not in later}
         self.over(LiveScreen, Console, deeds=deeds, later=tuple(later), other=unknown)
         for title, owner in PANES.items():

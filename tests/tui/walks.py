@@ -10,9 +10,9 @@ from textual.widgets import Button
 from tests.tui.bound import LEAVES, bound, keys
 from tests.tui.tmux import Tmux
 from tests.tui.walk import (
-    MAP,
     PANES,
     TITLES,
+    WATCHED,
     Deed,
     Walk,
     WatchWalk,
@@ -194,7 +194,7 @@ def _walk_recording(tmux: Tmux, screen: type[ReplayScreen], mode: str) -> None:
     back = f"switch_mode('{mode}')"
     deeds = (
         everywhere(mode, opened=True)
-        | MAP
+        | WATCHED
         | {
             "pause": paused,
             "change_run": says("this is a recording"),

@@ -215,11 +215,14 @@ def disk_server() -> int:
 )
 def kill_after_intent(world: World) -> str:
     running = world.run()
-    world.wait_for("CellEnded", cell=1)
+    world.wait_for("PhaseStarted", cell=1, phase="execute")
     runner = world.runner["runner_pid"]
     (journal,) = world.home.state.glob("vmlab/runs/2*/journal.jsonl")
+    # Nothing more is made of this cell, and the next one may begin while what was measured is read.
+    size = journal.stat().st_size
+    world.wait_for("CellEnded", cell=1)
     world.strike()
-    size, end = journal.stat().st_size, time.monotonic() + 60
+    end = time.monotonic() + 60
     while True:
         lines = journal.read_bytes()[size:].splitlines()
         if any(b'"made"' in line for line in lines):

@@ -20,8 +20,10 @@ from tests.waiting import until
 from vmlab.model.places import runs_folder
 from vmlab.model.run import Phase
 from vmlab.report.demo.chapters import BOOK, FOLDER, Demo, load_demo
+from vmlab.report.run.tiles_board import QUESTION, board_of
 from vmlab.tui.app import Console
 from vmlab.tui.feed.recorded_run import RecordedRun
+from vmlab.tui.feed.run_tables import document_of
 from vmlab.tui.screens import replay_screen
 from vmlab.tui.screens.compare_screen import CompareScreen
 from vmlab.tui.screens.demo_screen import DemoScreen
@@ -30,6 +32,7 @@ from vmlab.tui.widgets.charts.chart_board import _IDLE, ChartBoard
 from vmlab.tui.widgets.key_bar import KeyBar
 from vmlab.tui.widgets.tables.event_log import EventLog
 from vmlab.tui.widgets.tables.guest_table import GuestTable
+from vmlab.tui.widgets.tables.tiles_answer import TilesAnswer
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -112,6 +115,26 @@ async def test_the_answer_has_the_whole_screen_at_its_end_and_stays() -> None:
         assert screen.has_class("-answered") and screen.playback.at_end
         await until(shows(app, "stopped by the"), "the board")
         assert "Guests" not in screen_text(app) and "Events" not in screen_text(app)
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 16), (100, 30), (160, 40), (200, 52)])
+def test_the_board_fills_its_room_and_its_rows_stand_under_each_other(width: int, height: int) -> None:
+    demo = load_demo()
+    board = board_of(document_of(demo.store))
+    assert board is not None and len(board.rows) == 2
+    answer = TilesAnswer()
+    answer.show(QUESTION, board)
+    drawn = ["".join(text for text, _ in line) for line in answer.lines(width, height)]
+    assert len(drawn) <= height and all(len(line) <= width for line in drawn)
+    said = [line for line in drawn if "stopped by the" in line]
+    assert len(said) == len(board.rows)
+    assert len({line.index("stopped by") for line in said}) == 1
+    if width >= 100:
+        shares = [
+            line[line.index("stopped by") + len(row.stopped) :] for line, row in zip(said, board.rows, strict=True)
+        ]
+        assert all(set(share) & set("█▀▄") for share in shares), "the use is in large letters"
+        assert len(drawn) > height / 2, "half of the screen would be empty"
 
 
 async def test_a_screen_that_was_left_is_not_drawn_by_what_it_was_told_before() -> None:

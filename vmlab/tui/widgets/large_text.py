@@ -1,4 +1,4 @@
-"""Text in large letters of three by five points, two points a character: three rows high."""
+"""Text in large letters of three by five points: two points a character, three rows high, or larger."""
 
 from __future__ import annotations
 
@@ -50,13 +50,19 @@ _GLYPHS = {
 }
 _HALVES = {("0", "0"): " ", ("1", "0"): "▀", ("0", "1"): "▄", ("1", "1"): "█"}
 ROWS = 3
+LARGER_ROWS = 5
 COLUMNS = 4
 """Columns of a letter, with the gap behind it."""
 
 
-def large(text: str) -> list[str]:
-    """Three rows of characters; what has no letter here is a space."""
+def large(text: str, *, twice: bool = False) -> list[str]:
+    """Three rows of characters, or `LARGER_ROWS` of letters twice as wide; what has no letter here is a space."""
     points = [_GLYPHS.get(letter, _GLYPHS[" "]).split() for letter in text.upper()]
+    if twice:
+        return [
+            "  ".join("".join("██" if point == "1" else "  " for point in one[row]) for one in points)
+            for row in range(LARGER_ROWS)
+        ]
     rows = []
     for row in range(ROWS):
         pairs = ((one[2 * row], one[2 * row + 1] if 2 * row + 1 < len(one) else "000") for one in points)

@@ -6,17 +6,16 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from vmlab.tui.widgets.large_text import COLUMNS, ROWS, large
+from vmlab.tui.widgets.large_text import COLUMNS, LARGER_ROWS, ROWS, large
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 
 if TYPE_CHECKING:
     from vmlab.report.run.tiles_board import Board, BoardRow
 
 _SQUARES = {True: ("■", "#"), False: ("□", "-"), None: ("·", ".")}
-_BLOCKS = {True: ("██████",) * ROWS, False: ("┌────┐", "│    │", "└────┘"), None: ("      ", "  ··  ", "      ")}
 _TONES = {True: "good", False: "quiet", None: "quiet"}
-_LARGE_WIDTH = 84
-"""Columns that a row of the board takes in large letters."""
+_SQUARE_COLUMNS = {ROWS: 6, LARGER_ROWS: 12}
+"""Of a square in large letters of so many rows."""
 
 
 class TilesAnswer(Painted):
@@ -57,32 +56,58 @@ class TilesAnswer(Painted):
 
     def _whole(self, question: str, board: Board, width: int, height: int) -> Iterator[Line]:
         wide = max((len(row.label) for row in board.rows), default=0)
-        tall = len(board.rows) * (ROWS + 2) + ROWS + 4 <= height and width >= _LARGE_WIDTH and not self.glyphs.plain
-        yield []
-        if tall and len(question) * COLUMNS <= width - 2:
-            yield from ([(f" {line}", "title")] for line in large(question))
-        else:
-            yield [(f" {question}", "title")]
+        rows = self._letter_rows(board, width, height)
+        notes = textwrap.wrap(" · ".join(board.notes), max(20, width - 2))
+        asked = large(question) if rows and len(question) * COLUMNS <= width - 2 else [question]
+        # What is left over stands between the rows.
+        spare = height - len(asked) - len(board.rows) * max(1, rows) - len(notes)
+        gap: list[Line] = [[]] * (max(1, spare // (len(board.rows) + 2)) if rows else 1)
+        yield from gap
+        yield from ([(f" {line}", "title")] for line in asked)
         for row in board.rows:
-            yield []
-            yield from self._large_row(row, wide) if tall else self._row(row, wide)
-        yield []
-        yield from ([(f" {line}", "quiet")] for line in textwrap.wrap(" · ".join(board.notes), max(20, width - 2)))
+            yield from gap
+            yield from self._large_row(row, wide, rows) if rows else self._row(row, wide)
+        yield from gap
+        yield from ([(f" {line}", "quiet")] for line in notes)
+
+    def _letter_rows(self, board: Board, width: int, height: int) -> int:
+        """How high the letters of the rows can be; 0 where there is no room for large ones."""
+        for rows in () if self.glyphs.plain else (LARGER_ROWS, ROWS):
+            high = len(board.rows) * (rows + 2) + ROWS + 4
+            wide = max((len(row.label) for row in board.rows), default=0)
+            if high <= height and all(self._width(row, wide, rows) <= width for row in board.rows):
+                return rows
+        return 0
+
+    def _width(self, row: BoardRow, wide: int, rows: int) -> int:
+        return sum(len(text) for text, _ in next(iter(self._large_row(row, wide, rows))))
 
     def _row(self, row: BoardRow, wide: int) -> Iterator[Line]:
         squares = [(f"{text} ", tone) for text, tone in self._squares(row)]
         said = [(row.stopped, "bad" if row.share else "quiet"), (f"  {row.share}", "title")]
         yield [(f" {row.label:<{wide}}  ", "plain"), *squares, (f" {row.carried}   ", "title"), *said]
 
-    def _large_row(self, row: BoardRow, wide: int) -> Iterator[Line]:
-        count = large(row.carried)
-        said = ("", row.stopped, "")
-        share = large(row.share) if row.share else [""] * ROWS
-        for line in range(ROWS):
+    def _large_row(self, row: BoardRow, wide: int, rows: int) -> Iterator[Line]:
+        twice = rows == LARGER_ROWS
+        stopped = max(len(one.stopped) for one in self._board.rows) if self._board else 0
+        count = large(row.carried, twice=twice)
+        share = large(row.share.replace(" ", ""), twice=twice) if row.share else [""] * rows
+        blocks = [(_block(square, _SQUARE_COLUMNS[rows], rows), _TONES[square]) for square in row.squares]
+        for line in range(rows):
+            said = line == rows // 2
             yield [
-                (f" {row.label if line == 1 else '':<{wide}}  ", "title"),
-                *((f"{_BLOCKS[square][line]} ", _TONES[square]) for square in row.squares),
+                (f" {row.label if said else '':<{wide}}  ", "title"),
+                *((f"{block[line]} ", tone) for block, tone in blocks),
                 (f"  {count[line]}   ", "title"),
-                (f"{said[line]:<{len(row.stopped)}}  ", "bad" if row.share else "quiet"),
+                (f"{row.stopped if said else '':<{stopped}}  ", "bad" if row.share else "quiet"),
                 (share[line], "bad"),
             ]
+
+
+def _block(square: bool | None, columns: int, rows: int) -> list[str]:
+    """A large square: filled, empty, or a dot for what is not known."""
+    if square:
+        return ["█" * columns] * rows
+    if square is None:
+        return [("··" if line == rows // 2 else "").center(columns) for line in range(rows)]
+    return [f"┌{'─' * (columns - 2)}┐", *[f"│{' ' * (columns - 2)}│"] * (rows - 2), f"└{'─' * (columns - 2)}┘"]
