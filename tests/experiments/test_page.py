@@ -45,15 +45,6 @@ def test_the_list_has_the_scenarios_as_they_describe_themselves() -> None:
         assert f"| `{name}` | {load(name).scenario.summary} |" in text
 
 
-@pytest.mark.parametrize("name", published_names())
-def test_every_claim_has_its_place_in_the_publication_or_is_ours(name: str) -> None:
-    reference = load(name).scenario.reference
-    assert reference is not None and reference.claims
-    for claim in reference.claims:
-        placed = bool(claim.where.strip()) and bool(claim.there.strip())
-        assert placed != (claim.source == "ours"), claim.say
-
-
 def test_every_scenario_has_its_section_with_all_that_is_printed() -> None:
     text = page({})
     assert sorted(re.findall(r"^### (.*)$", text, re.MULTILINE)) == shipped_names()
