@@ -104,8 +104,8 @@ def hide_kvm() -> None:
     mount("--rbind", str(made), "/dev")
 
 
-def start_daemon(log: Path, conf: str = QEMU_CONF) -> None:
-    """Over folders that are this namespace's alone; `conf` is its qemu.conf."""
+def start_daemon(log: Path, conf: str = QEMU_CONF, daemon_conf: str = DAEMON_CONF) -> None:
+    """Over folders that are this namespace's alone; `conf` is its qemu.conf, `daemon_conf` its libvirtd.conf."""
     mount("--make-rprivate", "/")
     for place in PLACES:
         Path(place).mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def start_daemon(log: Path, conf: str = QEMU_CONF) -> None:
         copy.write_text(Path("/etc", name).read_text() + user + ("kvm:x:994:\n" if name == "group" else ""))
         mount("--bind", str(copy), f"/etc/{name}")
     Path("/etc/libvirt/qemu.conf").write_text(conf)
-    Path("/etc/libvirt/libvirtd.conf").write_text(DAEMON_CONF.format(log=log))
+    Path("/etc/libvirt/libvirtd.conf").write_text(daemon_conf.format(log=log))
     # On another CPU it takes the host for a different one and queries QEMU again. Its QEMUs get all CPUs.
     one_cpu = ["taskset", "--cpu-list", "0"]
     subprocess.run([*one_cpu, "libvirtd", "-d", "--pid-file", "/run/libvirtd.pid"], check=True)

@@ -14,7 +14,7 @@ import subprocess
 import termios
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +23,10 @@ PCP = Path("/usr/lib/pcp/bin")
 PCP_METRICS = [
     *("kernel.all.cpu", "kernel.percpu.cpu", "kernel.all.pressure", "kernel.all.pswitch", "kernel.all.load"),
     *("disk.dev", "disk.all", "mem.util", "mem.ksm", "mem.physmem", "mem.freemem", "swap", "network.interface"),
+]
+_PCP_GUESTS = [
+    *("kvm", "libvirt.domstats", "proc.psinfo.utime", "proc.psinfo.stime", "proc.psinfo.rss"),
+    *("proc.io.read_bytes", "proc.io.write_bytes"),
 ]
 
 
@@ -118,8 +122,8 @@ def _scrape(port: int, interval: float, done: threading.Event) -> None:
 
 
 @contextmanager
-def pcp(interval: float, folder: Path) -> Iterator[list[int]]:
-    """pmcd with its ordinary agents, and pmlogger with the metrics that have values here."""
+def pcp(interval: float, folder: Path, asked: Sequence[str] = PCP_METRICS) -> Iterator[list[int]]:
+    """pmcd with its ordinary agents, and pmlogger with those of the metrics `asked` that have values here."""
     if not (PCP / "pmcd").exists():
         raise NotHere("pmcd is not installed")
     _build_pcp_names()
@@ -128,7 +132,7 @@ def pcp(interval: float, folder: Path) -> Iterator[list[int]]:
     env = {"PMCD_SOCKET": str(home / "socket"), "PMCD_PORT": "44399"}
     pmcd = [str(PCP / "pmcd"), "-f", "-A", "-s", env["PMCD_SOCKET"], "-l", str(home / "pmcd.log")]
     with running(pmcd, env=env) as daemon:
-        metrics = _pcp_metrics(env)
+        metrics = _pcp_metrics(env, asked)
         (home / "config").write_text(f"log mandatory on {interval * 1000:.0f} msec {{\n" + "\n".join(metrics) + "\n}\n")
         logger = [
             str(PCP / "pmlogger"), "-h", "unix:", "-c", str(home / "config"), "-l", str(home / "pmlogger.log"),
@@ -138,17 +142,58 @@ def pcp(interval: float, folder: Path) -> Iterator[list[int]]:
             yield [daemon, writer]
 
 
+@contextmanager
+def pcp_with_guests(interval: float, folder: Path) -> Iterator[list[int]]:
+    """The same with what its agents for KVM and libvirt have, where they are there, and all processes' figures.
+
+    Debian 12 has no agent for libvirt; there the processes' figures are all that PCP knows of a guest.
+    """
+    with pcp(interval, folder, (*PCP_METRICS, *_PCP_GUESTS)) as pids:
+        kept = (folder / "pcp/config").read_text().split()
+        counts = (
+            f"{agent} {sum(name.startswith(f'{agent}.') for name in kept)}" for agent in ("kvm", "libvirt", "proc")
+        )
+        print(f"metrics that PCP keeps of its agents: {', '.join(counts)}")
+        yield pids
+
+
+@contextmanager
+def virsh(interval: float, _folder: Path) -> Iterator[list[int]]:
+    """One virsh that asks for the statistics of all domains each time, read only."""
+    if shutil.which("virsh") is None:
+        raise NotHere("virsh is not installed")
+    command = ["virsh", "--readonly", "--quiet"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        ended = threading.Event()
+        asking = threading.Thread(target=_ask_each_time, args=(process, interval, ended), daemon=True)
+        asking.start()
+        try:
+            yield [process.pid]
+        finally:
+            ended.set()
+            asking.join()
+            process.terminate()
+
+
+def _ask_each_time(virsh: subprocess.Popen[str], interval: float, ended: threading.Event) -> None:
+    assert virsh.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        while not ended.wait(interval):
+            virsh.stdin.write("domstats\n")
+            virsh.stdin.flush()
+
+
 def _build_pcp_names() -> None:
     """Debian's package leaves this to the init script of pmcd."""
     if not Path("/var/lib/pcp/pmns/root").exists():
         subprocess.run([". /etc/pcp.env && exec ./Rebuild -u"], shell=True, cwd="/var/lib/pcp/pmns", check=True)  # noqa: S602
 
 
-def _pcp_metrics(env: dict[str, str]) -> list[str]:
+def _pcp_metrics(env: dict[str, str], asked: Sequence[str]) -> list[str]:
     """Without derived metrics (PMID 511), which pmlogger 6.0 answers with a dump each time."""
     for _ in range(50):
         said = subprocess.run(
-            ["pminfo", "-h", "unix:", "-mf", *PCP_METRICS], env={**os.environ, **env}, capture_output=True, text=True,
+            ["pminfo", "-h", "unix:", "-mf", *asked], env={**os.environ, **env}, capture_output=True, text=True,
             check=False,
         ).stdout  # fmt: skip
         blocks = [block.strip() for block in said.split("\n\n")]

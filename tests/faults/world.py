@@ -23,6 +23,7 @@ import psutil
 from tests.e2e.conftest import Home
 from tests.processes import processes
 from vmlab.guests.image import catalog
+from vmlab.lab.process.dead_runs import THE_CACHE
 from vmlab.model.places import cache_folder
 from vmlab.system import kernel
 from vmlab.system.host_setting import KSM, THP
@@ -285,7 +286,9 @@ class World:
         first, again = (self.home.vmlab("clean", timeout=180) for _ in range(2))
         if first.returncode != 0:
             yield f"vmlab clean exits with {first.returncode}: {first.stderr.strip()[-300:]}"
-        if "nothing to clean" not in again.stderr:
+        # Rows have frozen guests in common: one that another row has just given up is no fault of this one.
+        found = [line for line in again.stderr.splitlines() if THE_CACHE not in line]
+        if found not in ([], ["nothing to clean"]):
             yield f"the second vmlab clean finds something: {again.stderr.strip()[-300:]}"
         decoy = str(self.home.state / "vmlab/runs" / _DECOY)
         if left := [one for one in self.home.leftovers() if not one.startswith(decoy)]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import asyncssh
@@ -32,6 +34,7 @@ from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import HostFacts, Overrides
 from vmlab.store.fleet_writer import FleetWriter
 from vmlab.store.reader import RunReader
+from vmlab.workloads.assets import read_assets
 
 FACTS = HostFacts(2**34, 2**34, 2**40, 2, "tcg")
 SCENARIO = """
@@ -61,13 +64,24 @@ while sys.stdin.buffer.read1(4096):
     pass
 """
 """An end of a link that no frame comes from: these hosts have no bridge."""
+_COVERED = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
+
+
+SUITE = """
+name: probe
+guests: {one: {memory: 512 MiB}}
+workloads: {ub: {kind: unixbench, on: one}}
+axes: {cache: [none, writeback]}
+"""
+"""Its guest needs a copy of a suite."""
 
 
 class _Pipe:
     """What `HostLink` needs of an SSH connection."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, host: LocalHost) -> None:
         self.process = process
+        self._host = host
         self.ends: list[asyncio.subprocess.Process] = []
 
     async def create_process(self, command: str, *, encoding: None) -> asyncio.subprocess.Process:
@@ -77,6 +91,18 @@ class _Pipe:
         end = await asyncio.create_subprocess_exec(sys.executable, "-c", LINK_END, stdin=pipe, stdout=pipe, stderr=pipe)
         self.ends.append(end)
         return end
+
+    async def run(self, command: str, *, stdin: str, encoding: None) -> Any:
+        """Take a file; the line is cut where the host's `spoil` has shortened it."""
+        words, sent = shlex.split(command)[1:], Path(stdin).read_bytes()
+        assert words[:2] == ["hosts", "take-asset"] and encoding is None
+        data = self._host.spoil.pop()(sent) if self._host.spoil else sent
+        process = await self._host.spawned(*words)
+        stdout, stderr = await process.communicate(data)
+        if len(data) < len(sent):
+            self.abort()
+            raise asyncssh.ConnectionLost("the line was cut")
+        return SimpleNamespace(returncode=process.returncode, stdout=stdout, stderr=stderr)
 
     def abort(self) -> None:
         """Cut it."""
@@ -103,25 +129,29 @@ class LocalHost(Home):
     load: str = "{}"
     """What tiles take of the latency in seconds, by cache mode, as JSON; see `LOAD`."""
     off: bool = False
+    hidden: Path | None = None
+    """A folder of the controller that this host does not have."""
+    spoil: list[Callable[[bytes], bytes]] = field(default_factory=list)
+    """What becomes of files on their way to it, the last one first."""
     lines: list[_Pipe] = field(default_factory=list)
 
     async def connect(self) -> HostLink:
         """A line to it."""
         if self.off:
             raise HostLost(f"host {self.name} does not answer")
-        process = await asyncio.create_subprocess_exec(
-            *VMLAB,
-            "hosts",
-            "serve",
-            env=self.environment(**{CELL_SECONDS: str(self.seconds), CLOCK: str(self.clock), LOAD: self.load}),
-            cwd=ROOT,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        pipe = _Pipe(process)
+        process = await self.spawned("hosts", "serve")
+        pipe = _Pipe(process, self)
         self.lines.append(pipe)
         return HostLink(self.name, cast(asyncssh.SSHClientConnection, pipe), process, "vmlab")
+
+    async def spawned(self, *words: str) -> asyncio.subprocess.Process:
+        """Its vmlab with these words, in mounts of its own where something is hidden from it."""
+        covered = () if self.hidden is None else (*_COVERED, str(self.hidden))
+        said = {CELL_SECONDS: str(self.seconds), CLOCK: str(self.clock), LOAD: self.load}
+        end = asyncio.subprocess.PIPE
+        return await asyncio.create_subprocess_exec(
+            *(*covered, *VMLAB, *words), env=self.environment(**said), cwd=ROOT, stdin=end, stdout=end, stderr=end
+        )
 
     def cut(self) -> None:
         """Cut its line."""
@@ -155,7 +185,8 @@ class LocalFleet:
         hosts = {name: LocalHost(place / name, place / name / "host", name=name, seconds=seconds) for name in names}
         return cls(place / "controller", hosts)
 
-    async def _connect(self, name: str, entry: HostEntry) -> HostLink:
+    async def connect(self, name: str, entry: HostEntry) -> HostLink:
+        """A line to the host of that name."""
         return await self.hosts[name].connect()
 
     def prepared(
@@ -176,11 +207,12 @@ class LocalFleet:
         """
         file = read(self.folder / "probe.yaml", LINKED if linked else text)
         asked = Overrides(hosts=None if spread or linked else tuple(self.hosts), seed=1, **overrides)
-        plan = make_plan(file, asked, FACTS)
+        facts = replace(FACTS, assets=read_assets(asked.assets))
+        plan = make_plan(file, asked, facts)
         name = f"20261125-120000-probe-{number:04}"
         folder = RunFolder(name, self.folder / name)
         os.close(folder.make())
-        write_request(folder, RunRequest(folder.id, str(file.path), asked, plan.seed), file.text, FACTS)
+        write_request(folder, RunRequest(folder.id, str(file.path), asked, plan.seed), file.text, facts)
         entries = {name: HostEntry(address=name) for name in list(self.hosts)[: 2 if linked else None]}
         how = {"spread": spread, "together": together, "linked": linked}
         request = FleetRequest(hosts=entries, **how, reconnect=reconnect, hold=hold)
@@ -190,7 +222,7 @@ class LocalFleet:
 
     async def carried_out(self, folder: RunFolder) -> Verdict:
         """Run it."""
-        self.controller = Controller(folder, self._connect)
+        self.controller = Controller(folder, self.connect)
         return await self.controller.run()
 
     @contextlib.asynccontextmanager

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import asyncssh
 import pytest
 
-from vmlab.fleet.host_answers import Rows, Started
+from vmlab.fleet.asset_files import AssetFiles
+from vmlab.fleet.host_answers import Lacking, Rows, Started
 from vmlab.fleet.link import HostLink, HostLost
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.asset import Asset
 from vmlab.model.errors import CommandFailed, VmlabError
 
 
@@ -72,6 +76,8 @@ _SAMPLE: dict[str, Any] = {"row": 1, "layout": 1, "wall": 1.0, "mono": 1.0, "bod
         (Started, _RUN, {"cells": [{}] * 10001}),
         (Started, _RUN, {"cells": [{"index": -1, "axes": {}, "repeat": 1}]}),
         (Started, _RUN, {"cells": [{"index": 1, "axes": {"cache": []}, "repeat": 1}]}),
+        (Lacking, {"names": ["unixbench"]}, {"names": "unixbench"}),
+        (Lacking, {"names": ["unixbench"]}, {"names": ["unixbench"] * 101}),
         (Rows, _ROWS, {"seen": -1}),
         (Rows, _ROWS, {"seen": 2**63}),
         (Rows, _ROWS, {"alive": "maybe"}),
@@ -89,3 +95,18 @@ async def test_an_answer_out_of_its_bounds_is_refused(answer: Any, good: dict[st
     failure = await _asked(json.dumps({"id": 1, "ok": True, "answer": body}).encode(), answer)
     assert isinstance(failure, CommandFailed)
     assert "answered nonsense to start" in str(failure)
+
+
+async def test_a_host_lacks_no_asset_that_the_run_does_not_have(tmp_path: Path) -> None:
+    """Nothing else is read or sent, and what it names does not reach a terminal."""
+    link = _link(json.dumps({"id": 1, "ok": True, "answer": {"names": ["../\x1b[2Jsecret"]}}).encode())
+    assets = AssetFiles(RunFolder("a-run", tmp_path), [Asset("unixbench", "/nowhere", "0" * 64, 1)])
+    told: list[str] = []
+    try:
+        with pytest.raises(CommandFailed, match="host hv1 answered nonsense to lacking: names: ") as raised:
+            await assets.send_lacking(link, told.append)
+        assert str(raised.value).isprintable()
+    finally:
+        await link.close()
+    assert told == []
+    assert not list(tmp_path.iterdir())

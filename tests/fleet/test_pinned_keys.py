@@ -86,10 +86,10 @@ async def test_an_image_is_sent_whole(server: Server, tmp_path: Path) -> None:
     (tmp_path / "image").write_bytes(bytes(range(256)) * 4096)
     link = await HostLink.open("hv1", server.entry)
     try:
-        await link.send_image("abc", tmp_path / "image")
+        await link.send("image", "abc", tmp_path / "image")
         assert server.got == (tmp_path / "image").read_bytes()
         server.kept = "another"
         with pytest.raises(CommandFailed, match="did not say that it kept image abc"):
-            await link.send_image("abc", tmp_path / "image")
+            await link.send("image", "abc", tmp_path / "image")
     finally:
         await link.close()

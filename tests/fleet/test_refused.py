@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.fleet import test_namespaced_fleet as real
 from tests.fleet.local_hosts import FACTS, SCENARIO
 from vmlab.cli.main import cli
 from vmlab.fleet.starting import demand_fleet_plan
@@ -27,14 +28,14 @@ def test_repeats_go_on_up_to_a_spread_only_where_hosts_run_together() -> None:
     """Otherwise each host is at another repeat."""
     plan = _plan(UNTIL)
     with pytest.raises(UsageError, match="fixed number of repeats"):
-        demand_fleet_plan(plan, Overrides())
-    demand_fleet_plan(plan, Overrides(), together=True)
+        demand_fleet_plan(plan, FACTS)
+    demand_fleet_plan(plan, FACTS, together=True)
 
 
 def test_a_control_run_is_of_one_host() -> None:
     """Its noise is that of one."""
     with pytest.raises(UsageError, match="noise of one host"):
-        demand_fleet_plan(_plan(hosts=None, control=True), Overrides())
+        demand_fleet_plan(_plan(hosts=None, control=True), FACTS)
 
 
 @pytest.mark.parametrize(
@@ -49,3 +50,17 @@ def test_options_that_make_no_sense(options: list[str], words: str) -> None:
     done = CliRunner().invoke(cli, ["run", "cache-modes", *options])
     assert isinstance(done.exception, UsageError)
     assert words in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (real.SCENARIO, {"hosts": ("hv1",), "cache": ("none",)}),
+        (real.LINKED, {"hosts": None, "sets": ("workloads.net.time=40 s",)}),
+        (real.CLIMB, {"tiles": (1,)}),
+        (real.CLIMB, {"tiles": (2,)}),
+    ],
+)
+def test_what_is_tried_on_real_guests_is_not_refused(text: str, said: dict[str, object]) -> None:
+    """These scenarios are run by `make test-fleet` alone, which would take minutes to find a mistake in one."""
+    demand_fleet_plan(_plan(text, **said), FACTS, together=text is real.CLIMB)

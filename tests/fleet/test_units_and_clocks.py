@@ -13,8 +13,11 @@ from tests.waiting import until
 from vmlab.analysis.record.fleet_hosts import common_facts, decisive, differences
 from vmlab.fleet.clock import RoundTrip, offset_of
 from vmlab.fleet.engine import Engine
+from vmlab.fleet.host_answers import EventRow, RawOfCell, Rows
 from vmlab.fleet.placed_units import CellBook, units_of
-from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn
+from vmlab.fleet.taking import Taking
+from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn, NeighboursCounted
+from vmlab.model.event_json import to_json
 from vmlab.model.run import Outcome
 from vmlab.model.sample import SampleNames
 from vmlab.plan.planning import make_plan
@@ -134,3 +137,20 @@ async def test_the_engine_opens_no_port_and_places_anew() -> None:
         await asyncio.wait_for(there, 60)
     assert (1, "hv2") in begun
     assert {host for unit, host in begun if unit == 2} == {"hv1"}
+
+
+@pytest.mark.parametrize(("other", "kept"), [(False, 1), (True, 0)])
+async def test_guests_beside_a_cell_are_those_of_the_host_that_drives_it(
+    tmp_path: Path, other: bool, kept: int
+) -> None:
+    """A name alone would not tell on which of two hosts such a guest runs."""
+    writer = FleetWriter(tmp_path / "run.sqlite")
+
+    async def raw(_cell: int) -> RawOfCell:
+        raise AssertionError("no cell ends here")
+
+    taking = Taking(writer, writer.add_source("hv1", "its-run", 0.0, 0.0), lambda _cell: True, raw, other=other)
+    event = NeighboursCounted(cell=1, neighbours=[{"name": "db", "cpu_percent": 9.0, "disk_bytes_per_second": 0.0}])
+    rows = Rows(events=[EventRow(row=3, body=to_json(event))], seen=3, layouts=[], samples=[], alive=True)
+    assert len(await taking.take(rows)) == kept
+    writer.close()

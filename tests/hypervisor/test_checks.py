@@ -5,11 +5,15 @@ import shutil
 import pytest
 
 from tests.fakes.hypervisor import FakeHypervisor
+from vmlab.hypervisor import checks as doctor
 from vmlab.hypervisor import kvm_probe
 from vmlab.hypervisor.checks import Check, checks
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.embedded import EmbeddedHypervisor
 from vmlab.hypervisor.kvm_probe import Answer
+from vmlab.system import kvm_device
+
+SLOW = "starts in qemu:///system"
 
 
 def test_a_missing_program_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +40,8 @@ def test_everything_required_has_a_remedy() -> None:
         "qemu:///system",
         "other guests",
     }
-    assert optional == {check.name for check in found if not check.required}
+    # The last one is there on some hosts alone.
+    assert optional == {check.name for check in found if not check.required} - {SLOW}
 
 
 def both_fulfil_the_contract(real: EmbeddedHypervisor, fake: FakeHypervisor) -> list[Hypervisor]:
@@ -56,3 +61,36 @@ def test_the_line_about_kvm_is_the_last_probe_s_answer(monkeypatch: pytest.Monke
     assert silent.detail == Answer(False, "a kernel printed nothing for 4 s").sentence
     assert kvm_check(monkeypatch, Answer(True)).ok
     assert "the next run tries" in kvm_check(monkeypatch, None).detail
+
+
+@pytest.mark.parametrize(
+    ("answer", "may_work", "told"),
+    [
+        (Answer(False, "a kernel printed nothing for 4 s", lasting=True), True, True),
+        (Answer(True, lasting=True), False, False),
+        (None, False, True),
+        (None, True, False),
+    ],
+)
+def test_a_device_without_kvm_slows_starts_in_the_host_s_own_libvirt(
+    monkeypatch: pytest.MonkeyPatch, answer: Answer | None, may_work: bool, told: bool
+) -> None:
+    monkeypatch.setattr(doctor, "missing", lambda: None)
+    monkeypatch.setattr(kvm_device, "may_work", lambda: may_work)
+    monkeypatch.setattr(kvm_device, "removal_command", lambda: "modprobe -r kvm_amd")
+    kvm_check(monkeypatch, answer)
+    found = [check for check in checks() if check.name == SLOW]
+    assert [(check.ok, check.required, check.command) for check in found] == [(False, False, ())] * told
+    for check in found:
+        assert check.detail == kvm_device.slow_start_words()
+        assert check.detail.endswith("a start is given up after 120 s")
+        assert check.remedy == "modprobe -r kvm_amd, where nothing else uses it"
+
+
+def test_hosts_without_a_libvirt_or_without_the_device_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    kvm_check(monkeypatch, Answer(False, "a kernel printed nothing for 4 s", lasting=True))
+    monkeypatch.setattr(doctor, "missing", lambda: "libvirtd")
+    assert SLOW not in {check.name for check in checks()}
+    monkeypatch.setattr(doctor, "missing", lambda: None)
+    monkeypatch.setattr(kvm_probe, "without_device", lambda: Answer(False, "there is no /dev/kvm"))
+    assert SLOW not in {check.name for check in checks()}

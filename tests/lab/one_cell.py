@@ -74,6 +74,7 @@ class Lab:
         self.integrity: Integrity | None = None
         self.timing = USUAL
         self.ksm: HostKsm | None = None
+        self.counters: list[HostCounters] = []
         self.disk = GuestDisk()
         self.standstills: Callable[[], StandstillWatch] = partial(StandstillWatch, inside=False)
         (folder / "disks").mkdir()
@@ -119,7 +120,7 @@ class Lab:
                 lambda name, since, until: self.figures.get(name, 0.0),
                 lambda name, since, until: (self.figures.get(name, 0.0),) * 2,
                 # What this machine does beside the test is no part of it.
-                counters=lambda: HostCounters(0.0),
+                counters=lambda: self.counters.pop(0) if self.counters else HostCounters(0.0),
                 standstills=lambda: self.standstills(),
                 ksm=self.ksm,
                 disk=self.disk,

@@ -89,7 +89,7 @@ def test_the_hosts_own_libvirt_has_no_link() -> None:
 def test_what_a_fleet_does_not_do_with_them(text: str, said: dict[str, object], words: str) -> None:
     """Before anything starts."""
     with pytest.raises(UsageError, match=words):
-        demand_fleet_plan(_plan(text, **said), Overrides())
+        demand_fleet_plan(_plan(text, **said), FACTS)
 
 
 def test_they_are_refused_on_one_host() -> None:

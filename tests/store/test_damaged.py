@@ -52,6 +52,7 @@ EXAMPLES: dict[str, Any] = {
     "list[DomainBody]": [
         {"name": "db", "source": "libvirt", "vcpus": 2, "disks": [{"target": "vda", "file": "/db", "o_direct": None}]}
     ],
+    "list[NeighbourBody]": [{"name": "db", "cpu_percent": 34.2, "disk_bytes_per_second": 0.0}],
     "dict[str, str]": {"run_time": "s"},
     "dict[str, Reading]": {"run_time": 1.5},
     "LatencyScale": [10_000, 10, 71],

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.shell import FakeShell
+from tests.fakes.suites import unixbench_at
 from vmlab.model.errors import ExitCode, RefusedError, UsageError, WorkloadError
 from vmlab.workloads import assets
 from vmlab.workloads.assets import asset_folder, asset_forms, packed, read_assets
@@ -19,12 +20,7 @@ from vmlab.workloads.assets import asset_folder, asset_forms, packed, read_asset
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
     """A folder that passes for UnixBench's source."""
-    place = tmp_path / "byte-unixbench" / "UnixBench"
-    for file in asset_forms()["unixbench"].files:
-        (place / file).parent.mkdir(parents=True, exist_ok=True)
-        (place / file).write_text(file)
-    (place / "Run").chmod(0o755)
-    return place
+    return unixbench_at(tmp_path)
 
 
 def _sha256(path: Path) -> str:

@@ -292,6 +292,14 @@ class BoundDocument(TypedDict):
     evidence: dict[str, float]
 
 
+class NeighbourDocument(TypedDict):
+    """What a guest of the host's own took while the workloads ran, as `telemetry.domains.neighbour_use` has it."""
+
+    name: str
+    cpu_percent: float
+    disk_bytes_per_second: float
+
+
 class ProofDocument(TypedDict):
     """A cache mode as QEMU's open file and QMP show it."""
 
@@ -489,8 +497,9 @@ class CellDocument(TypedDict):
     `block` is the repeat, all cells of which follow each other, and `position` the place of the cell in it, from 1. A
     warm-up is repeat and block 0. A cell with `switches` has the host's figures in `spans` alone. A `looped` cell has
     `rounds` in place of measurements, and `loop` over them. `speed_percent` is the CPUs' mean speed over its total wall
-    clock, as that of a workload. `disk_latency` is None where nobody counted, as in older records. `hypervisor` is the
-    host of a fleet that ran it, None in any other run.
+    clock, as that of a workload. `disk_latency` and `neighbours` are None where nobody counted, as in older records;
+    of guests on two hosts the latter are those of the host that drove the workloads. `hypervisor` is the host of a
+    fleet that ran it, None in any other run.
     """
 
     cell: int
@@ -520,6 +529,7 @@ class CellDocument(TypedDict):
     disk_traffic: TrafficDocument | None
     bound_by: BoundDocument | None
     disk_latency: DiskLatencyDocument | None
+    neighbours: list[NeighbourDocument] | None
     stages: list[StageDocument]
     switches: list[SwitchDocument]
     tile_changes: list[TileChangeDocument]

@@ -46,7 +46,7 @@ def started_on_fleet(
     overrides = replace(overrides, hosts=None if spread or linked else tuple(hosts))
     if not linked:
         plan, here = prepare_run(file, overrides)
-    demand_fleet_plan(plan, overrides, together=together)
+    demand_fleet_plan(plan, here, together=together)
     if linked:
         demand_two_hosts(plan, len(hosts))
     image = find()

@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.analysis.record.timeline import RunTimeline
-from vmlab.fleet.fleet_host import Connect, FleetHost, HostRequest
+from vmlab.fleet.asset_files import AssetFiles
+from vmlab.fleet.fleet_host import Connect, FleetHost
 from vmlab.fleet.fleet_run import FleetRun
 from vmlab.fleet.host_pair import PairRun
+from vmlab.fleet.host_request import HostRequest
 from vmlab.fleet.link import HostLink
 from vmlab.fleet.placed_units import CellBook, groups_of, one_by_one, units_of
 from vmlab.fleet.request import FleetRequest, read_fleet_request
@@ -103,6 +105,7 @@ class Controller:
                 expected_seconds=plan.seconds / hosts,
                 order=plan.scenario.order,
                 targets_decide=plan.targets_decide,
+                assets={name: asset.sha256 for name, asset in plan.assets.items()},
             )
         )
         writer.document("scenario", plan.scenario.model_dump_json(by_alias=True))
@@ -122,6 +125,7 @@ class Controller:
             cells=[(cell.index, dict(cell.axes), cell.repeat) for cell in self._plan.cells],
             reconnect=self._request.reconnect,
             hold=self._request.hold,
+            assets=AssetFiles(self._folder, self._plan.assets.values()),
             together=self._request.together,
         )
         fleet = self._placed(book, before, recorded)

@@ -10,12 +10,14 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import shlex
 import warnings
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
 
 from vmlab.model.errors import RefusedError
+from vmlab.system.packages import extra_command
 
 RESOURCE = "hypervisor"
 """Each worker has one of it and each unit takes it, so that no host has two."""
@@ -47,7 +49,7 @@ def require_engine() -> None:
         import distributed  # noqa: F401
     except ImportError as error:
         raise RefusedError(
-            "a fleet needs the Python package distributed", remedy="pip install 'vmlab[fleet]'"
+            "a fleet needs the Python package distributed", remedy=shlex.join(extra_command("fleet"))
         ) from error
 
 

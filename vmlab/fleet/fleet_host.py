@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from vmlab.fleet.clock import ClockOffset
 from vmlab.fleet.host_answers import Cleaned, Condition, Done, RawOfCell, Rows, Started
+from vmlab.fleet.host_request import HostRequest
 from vmlab.fleet.hosts_file import HostEntry
 from vmlab.fleet.link import HostLink, HostLost
 from vmlab.fleet.taking import Taking
@@ -28,24 +28,6 @@ _AGAIN_SECONDS = 0.5
 _RELEASED_SECONDS = 30.0
 _PROBE_SECONDS = 900.0
 _STOP_SECONDS = 240.0
-
-
-@dataclass(frozen=True, slots=True)
-class HostRequest:
-    """What a host's own run is asked to be: the scenario, its overrides, and the cells that it must plan.
-
-    With `together` the workloads of a cell start when those of other hosts do.
-    `reconnect` is for how many seconds a line that was cut is tried again, `hold` for how many the host's run waits
-    for a further cell.
-    """
-
-    source: str
-    text: str
-    overrides: dict[str, Any]
-    cells: list[tuple[int, dict[str, Any], int]]
-    reconnect: float
-    hold: float
-    together: bool = False
 
 
 class FleetHost:
@@ -156,6 +138,7 @@ class FleetHost:
 
     async def _start(self, link: HostLink) -> Started:
         request = self._request
+        await request.assets.send_lacking(link, lambda text: self._emit(Notice(level="info", text=text)))
         started = await link.ask(
             Started,
             "start",
@@ -164,6 +147,7 @@ class FleetHost:
             overrides=request.overrides,
             patience=request.hold,
             **({} if self._half is None else {"half": self._half}),
+            assets=request.assets.described,
             deadline=300.0,
         )
         planned = [(cell.index, cell.axes, cell.repeat) for cell in started.cells]

@@ -120,8 +120,14 @@ class FleetRun:
         return ""
 
     async def _first_join(self, name: str) -> HostProbed | None:
+        host, before = self._hosts[name], self._before.pop(name, None)
         try:
-            return await self._hosts[name].join(self._before.pop(name, None))
+            try:
+                return await host.join(before)
+            except HostLost as error:
+                self._note_failure(name, str(error))
+                await asyncio.sleep(_AGAIN_SECONDS)
+                return await host.join(before)
         except (VmlabError, OSError) as error:
             self._leave_out(name, in_one_line(error))
             return None
@@ -171,13 +177,10 @@ class FleetRun:
                 await places.close_host(name)
                 await host.leave()
                 while True:
-                    self._failures[name] += 1
-                    if self._failures[name] >= MOST_FAILURES:
+                    if self._failures[name] + 1 >= MOST_FAILURES:
                         self._leave_out(name, why)
                         return
-                    self._writer.append(
-                        Notice(level="warning", text=f"host {name} failed: {why}; it is tried once more")
-                    )
+                    self._note_failure(name, why)
                     try:
                         await self._joined_anew(host)
                         break
@@ -185,6 +188,10 @@ class FleetRun:
                         why = in_one_line(error)
         except (StoreError, Exception) as error:  # noqa: BLE001 - whatever ends a host's care ends the run, with the error
             self._fail(error)
+
+    def _note_failure(self, name: str, why: str) -> None:
+        self._failures[name] += 1
+        self._writer.append(Notice(level="warning", text=f"host {name} failed: {why}; it is tried once more"))
 
     async def _joined_anew(self, host: FleetHost) -> None:
         """Join again; a host that boots is waited for as long as a line that was cut."""

@@ -71,6 +71,12 @@ class Condition(_Answer):
     measuring: list[_Word]
 
 
+class Lacking(_Answer):
+    """The names of the assets that are not there."""
+
+    names: list[_Word] = Field(max_length=100)
+
+
 class StartedCell(_Answer):
     """A cell of the host's plan."""
 

@@ -86,7 +86,7 @@ async def send_image(
             notice(f"image {image} is sent to host {name}")
             link = await connect(name, entry)
             try:
-                await link.send_image(image, file)
+                await link.send("image", image, file)
             finally:
                 await link.close()
 

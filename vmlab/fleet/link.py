@@ -10,7 +10,7 @@ import shlex
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import asyncssh
 from pydantic import BaseModel, ValidationError
@@ -28,6 +28,8 @@ _KEEP_ALIVE_SECONDS = 5.0
 _ANSWER_SECONDS = 60.0
 _FAILURES: dict[int, type[VmlabError]] = {ExitCode.USAGE: UsageError, ExitCode.REFUSED: RefusedError}
 _Answer = TypeVar("_Answer", bound=BaseModel)
+Kind = Literal["image", "asset"]
+"""What is sent to hosts as a file."""
 
 
 class HostLost(VmlabError):
@@ -114,20 +116,23 @@ class HostLink:
             taken.append(RoundTrip(sent, (there.wall, there.mono), (time.time(), time.monotonic())))
         return offset_of(taken)
 
-    async def send_image(self, id: str, file: Path, deadline: float = 3600.0) -> None:
-        """Have it keep the image `id`, exported to `file`. Raises HostLost and CommandFailed."""
+    async def send(self, kind: Kind, id: str, file: Path, deadline: float = 3600.0) -> None:
+        """Have it keep `id`, whose bytes are in `file`. Raises HostLost and CommandFailed."""
         try:
             async with asyncio.timeout(deadline):
                 done = await self._connection.run(
-                    f"{self._command} hosts take-image {shlex.quote(id)}", stdin=str(file), encoding=None
+                    f"{self._command} hosts take-{kind} {shlex.quote(id)}", stdin=str(file), encoding=None
                 )
+        except TimeoutError:
+            raise HostLost(f"host {self.name} did not take the {kind} within {deadline:.0f} s") from None
         except (OSError, asyncssh.Error) as error:
             raise HostLost(f"host {self.name}: {error}") from error
         if done.returncode != 0:
             said = done.stderr.decode("utf-8", "replace") if isinstance(done.stderr, bytes) else ""
-            raise CommandFailed(f"host {self.name} did not keep the image: {said.strip()[-300:]}")
+            why = visible_line(said.strip()[-300:].strip())
+            raise CommandFailed(f"host {self.name} did not keep the {kind}: {why}")
         if done.stdout is None or bytes(cast(bytes, done.stdout)).strip() != id.encode():
-            raise CommandFailed(f"host {self.name} did not say that it kept image {id}")
+            raise CommandFailed(f"host {self.name} did not say that it kept {kind} {id}")
 
     async def link_end(self, run: str, own: Iterable[str], far: Iterable[str]) -> Any:
         """Start an end of the link at the lab of `run` there, see `frame_link`: its process. Raises HostLost."""

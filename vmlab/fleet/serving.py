@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from vmlab.lab.commands.forced_end import kill_run
 from vmlab.lab.commands.stopping import is_over, stop_run
 from vmlab.lab.process.dead_runs import clean, remove_run
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.model.errors import ExitCode, UsageError, VmlabError, in_one_line
+from vmlab.model.errors import ExitCode, RefusedError, UsageError, VmlabError, in_one_line
 
 _LONGEST_QUESTION = 16 * 2**20
 _LISTEN_SECONDS = 60.0
@@ -48,6 +48,7 @@ class Serving:
             "hello": self._hello,
             "clock": self._clock,
             "condition": self._condition,
+            "lacking": self._lacking,
             "start": self._start,
             "rows": self._more,
             "raw": self._raw,
@@ -94,6 +95,9 @@ class Serving:
 
     async def _condition(self, question: Answer) -> Answer:
         return await asyncio.to_thread(_condition)
+
+    async def _lacking(self, question: Answer) -> Answer:
+        return await asyncio.to_thread(_lacked, question)
 
     async def _start(self, question: Answer) -> Answer:
         return await asyncio.to_thread(_started, question)
@@ -154,7 +158,7 @@ class Serving:
         folder = _folder(str(question["run"]))
         if (rows := self._rows.pop(folder.id, None)) is not None:
             rows.close()
-        await asyncio.to_thread(remove_run, folder)
+        await asyncio.to_thread(_forgotten, folder)
         return {"ok": True}
 
     async def _clean(self, question: Answer) -> Answer:
@@ -190,6 +194,27 @@ def _condition() -> Answer:
     }
 
 
+def _lacked(question: Answer) -> Answer:
+    """The assets that are not here."""
+    from vmlab.guests.asset_taking import find
+
+    said = [(str(one["name"]), Path(str(one["path"])), str(one["sha256"])) for one in question["assets"]]
+    return {"names": [name for name, path, sha256 in said if find(name, path, sha256) is None]}
+
+
+def _own_copies(question: Answer) -> tuple[str, ...]:
+    """The question's assets as the command line has them, each at its place here."""
+    from vmlab.guests.asset_taking import find
+
+    copies = []
+    for one in question.get("assets", ()):
+        name, path, sha256 = str(one["name"]), Path(str(one["path"])), str(one["sha256"])
+        if (found := find(name, path, sha256)) is None:
+            raise RefusedError(f"asset {name} is not here, or is another one")
+        copies.append(f"{name}={found.path}")
+    return tuple(copies)
+
+
 def _started(question: Answer) -> Answer:
     """Start the run of the question's scenario, its cells held."""
     from vmlab.lab.process.launch import start_run
@@ -202,7 +227,7 @@ def _started(question: Answer) -> Answer:
 
     check_ready()
     file = read(Path(str(question["source"])), str(question["text"]))
-    overrides = Overrides.from_json(dict(question["overrides"]))
+    overrides = replace(Overrides.from_json(dict(question["overrides"])), assets=_own_copies(question))
     plan, host = prepare_run(file, overrides)
     half = question.get("half")
     check_fit(plan if half is None else half_plan(plan, half), host)
@@ -229,6 +254,14 @@ def _raw_of(folder: RunFolder, cell: int) -> Answer:
                 for _, one in reader.raw_outputs(cell)
             ]
         }
+
+
+def _forgotten(folder: RunFolder) -> None:
+    from vmlab.guests import sent_assets
+
+    remove_run(folder)
+    # Where its launcher was killed, what was sent for it is still there.
+    sent_assets.clear_unused()
 
 
 def _stopped(folder: RunFolder) -> None:
@@ -282,3 +315,11 @@ def take_image(id: str) -> str:
     if kept != id:
         raise UsageError(f"image {kept} came in the place of {id}")
     return kept
+
+
+def take_asset(id: str) -> str:
+    """Keep the asset `id`, whose archive comes on standard input; its id. Raises what `asset_taking.take` raises."""
+    from vmlab.guests.asset_taking import take
+    from vmlab.system.terminal import say
+
+    return take(id, sys.stdin.buffer, say)

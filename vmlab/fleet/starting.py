@@ -14,6 +14,7 @@ from vmlab.lab.process.run_ending import ended
 from vmlab.lab.process.run_folder import RunFolder, RunRequest
 from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.model.errors import RefusedError, UsageError
+from vmlab.plan.hosting import check_assets
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import HostFacts, Overrides, Plan
 from vmlab.store.runs import new_run_id
@@ -21,16 +22,14 @@ from vmlab.store.runs import new_run_id
 CONTROLLER = "vmlab.fleet.controller"
 
 
-def demand_fleet_plan(plan: Plan, overrides: Overrides, *, together: bool = False) -> None:
-    """Raise UsageError for what a fleet does not run."""
+def demand_fleet_plan(plan: Plan, host: HostFacts, *, together: bool = False) -> None:
+    """Raise UsageError for what a fleet does not run, and what `check_assets` raises for the assets given `host`."""
     if plan.scenario.until is not None and not together:
         raise UsageError("hosts that do not run together need a fixed number of repeats, as in --repeats 5")
     if plan.scenario.until is not None and plan.scenario.until.looks is not None:
         raise UsageError("the claims of a publication are answered on one host; run it there")
     if plan.control:
         raise UsageError("--control finds the noise of one host; run it on each")
-    if overrides.assets:
-        raise UsageError("--asset is for a run on one host: no copy of a suite is sent to hosts")
     if plan.linked and plan.scenario.until is not None:
         raise UsageError("guests on two hosts need a fixed number of repeats, as in --repeats 5")
     if plan.linked and (together or plan.hosts):
@@ -41,6 +40,7 @@ def demand_fleet_plan(plan: Plan, overrides: Overrides, *, together: bool = Fals
         raise UsageError("nothing to run: every axis value is marked absent")
     if together and any(len(unit.cells) != len(plan.hosts) for unit in groups_of(plan.cells)):
         raise UsageError("--together needs every cell on every host, and a value of an axis is absent on one")
+    check_assets(plan, host)
 
 
 def start_fleet_run(
@@ -48,7 +48,7 @@ def start_fleet_run(
 ) -> RunFolder:
     """Start a run that is independent of this process. Raises RefusedError and UsageError."""
     require_engine()
-    demand_fleet_plan(plan, overrides, together=request.together)
+    demand_fleet_plan(plan, host, together=request.together)
     folder = RunFolder.of(new_run_id(plan.scenario.name))
     lock = folder.make()
     try:

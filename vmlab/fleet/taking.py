@@ -15,6 +15,7 @@ from vmlab.model.event import (
     Event,
     HalfEnded,
     HostProbed,
+    NeighboursCounted,
     Notice,
     PhaseEnded,
     PhaseStarted,
@@ -99,7 +100,7 @@ class Taking:
                 clocks = {"wall": event.wall, "mono": event.mono}
                 end = {"outcome": event.outcome, "reasons": event.reasons}
                 return HalfEnded(cell=event.cell, name=self._source.host, **end, **clocks)  # type: ignore[arg-type]
-            case CellStarted() | PhaseStarted() | PhaseEnded() | StepEnded() if self._other:
+            case CellStarted() | PhaseStarted() | PhaseEnded() | StepEnded() | NeighboursCounted() if self._other:
                 return None
             case Notice():
                 return replace(event, text=f"{self._source.host}: {event.text}")

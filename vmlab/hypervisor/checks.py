@@ -16,6 +16,7 @@ from vmlab.hypervisor.hosts_libvirt.daemon import PACKAGES, missing, words_for
 from vmlab.hypervisor.isolation import cgroups
 from vmlab.model.places import cache_folder, runs_folder, state_folder
 from vmlab.model.scenarios.host_settings import HOST_PARTS, HOST_SETTINGS
+from vmlab.system import kvm_device
 from vmlab.system.packages import extra_command, extra_packages, install_command, installing
 from vmlab.system.rights import as_root, in_container, missing_capabilities
 from vmlab.telemetry.cpu_speed import LABEL, NO_TRACE
@@ -117,6 +118,7 @@ def _checks() -> Iterator[Check]:
     yield _kvm()
     yield _ksm()
     yield _hosts_libvirt()
+    yield from _slow_starts()
     yield _rapl()
     yield _speed()
     yield _neighbours()
@@ -238,6 +240,21 @@ def _hosts_libvirt() -> Check:
     detail = "labs may be in this host's own libvirt" if lacking is None else words_for(lacking)
     package = PACKAGES[lacking or "libvirtd"]
     return Check("qemu:///system", lacking is None, detail, installing(package), required=False)
+
+
+def _slow_starts() -> Iterator[Check]:
+    """Said only where a lab may be in the host's own libvirt; what mends it may be wrong for other programs."""
+    if missing() is not None or kvm_probe.without_device() is not None:
+        return
+    answer = kvm_probe.remembered(cache_folder())
+    if not (kvm_device.may_work() if answer is None else answer.runs):
+        yield Check(
+            "starts in qemu:///system",
+            False,
+            kvm_device.slow_start_words(),
+            f"{kvm_device.removal_command()}, where nothing else uses it",
+            required=False,
+        )
 
 
 def _rapl() -> Check:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from vmlab.hypervisor.serial_watch import Watched, watch_serial
 from vmlab.model.run import Accelerator
+from vmlab.system import kvm_device
 
 EMULATOR = "/usr/bin/qemu-system-x86_64"
 PATIENCE = 4.0
@@ -37,7 +38,7 @@ _SLOWNESS = 20.0
 _MOST_PATIENCE = 30.0
 _ASK = 20.0
 _MEMORY = "kvm-probe.json"
-DEVICE = Path("/dev/kvm")
+DEVICE = kvm_device.DEVICE
 _PROOF = b"Kernel panic - not syncing: VFS"
 """Printed by a kernel that has booted as far as looking for its root disk."""
 

@@ -36,10 +36,11 @@ from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, SnapshotError
 from vmlab.model.results import CacheProof, Drained
 from vmlab.model.run import Accelerator, CacheMode
+from vmlab.system.kvm_device import START_SECONDS
 from vmlab.system.removal import remove_file
 
 _OPEN = 60.0
-_START = 120.0
+_DISK = 120.0
 _STATE = 180.0
 _STOP = 40.0
 _ASK = 10.0
@@ -191,11 +192,11 @@ class LibvirtHypervisor:
         self._about_to_start(spec.name)
         below: tuple[Path, BackingFormat] = (image.disk, "raw") if disk is None else (disk, "qcow2")
         size = spec.resources.disk_bytes
-        await call(f"{spec.name}: making its disk", _START, make_overlay, below[0], files.overlay, size, below[1])
+        await call(f"{spec.name}: making its disk", _DISK, make_overlay, below[0], files.overlay, size, below[1])
         weighted = replace(spec, resources=spec.resources.with_cpu_shares(self._weights[spec.name]))
         text = self._described(weighted, image, files, await self._platform_for(spec, platform))
         flags = self._start_flags | (0 if disk is None else libvirt.VIR_DOMAIN_START_PAUSED)
-        domain = await call(f"{spec.name}: starting", _START, self._connection.createXML, text, flags)
+        domain = await call(f"{spec.name}: starting", START_SECONDS, self._connection.createXML, text, flags)
         await self._started(spec, domain)
         return domain
 

@@ -72,6 +72,9 @@ DomainBody = Annotated[
     Condition(lambda domain: domain.keys() >= {"name", "source"}),
 ]
 """A guest of the host's own: see `model.domain`."""
+_USE = {"name": str, "cpu_percent": float, "disk_bytes_per_second": float}
+NeighbourBody = Annotated[dict[str, Any], Keys(_USE), Condition(lambda use: use.keys() >= _USE.keys())]
+"""What a guest of the host took: see `telemetry.domains.neighbour_use`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,6 +401,14 @@ class DiskLatencyRead(Event):
     since: float
     scale: LatencyScale
     counts: dict[str, dict[str, LatencyCounts]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighboursCounted(Event):
+    """What each of the host's own guests took while the workloads of a cell ran; [] where there were none."""
+
+    cell: int
+    neighbours: list[NeighbourBody]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

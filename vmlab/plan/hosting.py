@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import psutil
@@ -10,7 +9,6 @@ import psutil
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.names import HOST_PLACE, IN_MEMORY
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
-from vmlab.model.run import Accelerator
 from vmlab.model.units import format_bytes
 from vmlab.plan.bare_checks import lacked_cpus
 from vmlab.plan.disk_room import disk_needed
@@ -20,6 +18,7 @@ from vmlab.plan.hosts_libvirt import not_in_hosts_libvirt
 from vmlab.plan.left_to_others import left_free_bytes
 from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
+from vmlab.system import kvm_device
 from vmlab.system.cpu_cores import read_cores
 from vmlab.telemetry.domains.neighbours import neighbours
 from vmlab.telemetry.place import filesystem_of
@@ -35,12 +34,14 @@ def read_host_facts(disk_folder: Path, roots: Roots = THE_HOST) -> HostFacts:
     folder = next(place for place in (disk_folder.absolute(), *disk_folder.absolute().parents) if _in_sight(place))
     memory = psutil.virtual_memory()
     kind = filesystem_of(folder, THE_HOST)
+    works = kvm_device.may_work()
     return HostFacts(
         memory_available_bytes=memory.available,
         memory_total_bytes=memory.total,
         disk_free_bytes=psutil.disk_usage(str(folder)).free,
         cpus=psutil.cpu_count() or 1,
-        accelerator_guess=_guess(),
+        accelerator_guess="kvm" if works else "tcg",
+        kvm_refuses=kvm_device.opens() and not works,
         unsettable=unsettable(folder),
         in_memory=kind if kind in IN_MEMORY else None,
         neighbours=neighbours(roots.host_proc),
@@ -54,16 +55,6 @@ def _in_sight(folder: Path) -> bool:
         return folder.exists()
     except OSError:
         return False
-
-
-def _guess() -> Accelerator:
-    """KVM needs its device and, on x86, the processor's own extension; without that flag it cannot run our kernel."""
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return "tcg"
-    if os.uname().machine != "x86_64":
-        return "kvm"
-    words = set(Path("/proc/cpuinfo").read_text(errors="replace").split())
-    return "kvm" if words & {"vmx", "svm"} else "tcg"
 
 
 class DoesNotFit(RefusedError):
@@ -92,7 +83,7 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
             raise RefusedError(reason)
     if (reason := not_in_hosts_libvirt(plan)) is not None:
         raise RefusedError(f"{reason}, which qemu:///system cannot have", remedy="--hypervisor embedded")
-    _check_assets(plan, host)
+    check_assets(plan, host)
     _check_disk_of_host(plan, host)
     needed = memory_needed(plan, host)
     _check_size_of_host(plan, host, needed, overcommit=overcommit)
@@ -114,7 +105,7 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
         )
 
 
-def _check_assets(plan: Plan, host: HostFacts) -> None:
+def check_assets(plan: Plan, host: HostFacts) -> None:
     """Raises RefusedError for an asset that a workload needs and nobody gave, UsageError for one that none needs."""
     if host.assets is None:
         return

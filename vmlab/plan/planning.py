@@ -32,6 +32,7 @@ from vmlab.plan.scenario_file.problems import Problem
 from vmlab.plan.scenario_file.scenario_document import Document
 from vmlab.plan.target_checks import check_given, not_applicable
 from vmlab.plan.terms import AbsentPoint, CellPlan, GuestPlan, HostFacts, Overrides, Plan, WorkloadPlan
+from vmlab.system.kvm_device import removal_command, slow_start_words
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.target_limits import Configured, targets_of
 
@@ -248,6 +249,8 @@ def _notes(plan: Plan, overrides: Overrides, host: HostFacts) -> Iterator[str]:
             f"{format_bytes(host.memory_available_bytes)} free"
         )
     yield from neighbour_words(host, plan.scenario.allow, own_weight=not plan.on_hosts_libvirt)
+    if plan.on_hosts_libvirt and host.kvm_refuses:
+        yield f"{slow_start_words()}; without the device it does not: {removal_command()}"
     if plan.scenario.allow.noise:
         yield "the host's other work is reported and invalidates no cell, as was asked for"
     if plan.loop is not None:

@@ -84,7 +84,8 @@ class HostFacts:
     its name; `assets` the user's own copies of suites, by theirs. None where they are not known, and then every name
     passes. `lacked_programs` has what each added image is known to lack. `lacking` has the reason for what guests'
     networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``. `neighbours` are the guests that run here already.
-    `cores` has the CPUs of each core; None where they are not known, and then any number is there.
+    `cores` has the CPUs of each core; None where they are not known, and then any number is there. `kvm_refuses` where
+    KVM's device opens and KVM is known not to work.
     """
 
     memory_available_bytes: int
@@ -100,6 +101,7 @@ class HostFacts:
     lacked_programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     neighbours: tuple[Neighbour, ...] = ()
     cores: Cores | None = None
+    kvm_refuses: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from vmlab.report.run.notice_text import AT_BEST, at_best_notes, short_notices
 from vmlab.report.run.score_rows import throughput_words
 from vmlab.report.verdicts import difference_notes, long_text, outlier_notes
 from vmlab.report.words import MARK, apart_words, moment, plural
+from vmlab.telemetry.domains.neighbour_use import GUESTS_OF_HOST, took_words
 
 _LONGEST_NAME = 24
 
@@ -56,12 +57,22 @@ def comparison_notes(comparison: Comparison, names: Sequence[str] = (), *, metri
         for side, one in zip(names[1:], row.differences, strict=True):
             found.append((f"{name} ({side})" if len(names) > 2 else name, one))
         figures += [(f"{name} ({side})", figure, row.unit) for side, figure in zip(names, row.figures, strict=True)]
-    return [*difference_notes(found), *_noise_notes(comparison, rows), *outlier_notes(figures)]
+    beside = _neighbour_notes(comparison, names)
+    return [*difference_notes(found), *_noise_notes(comparison, rows), *outlier_notes(figures), *beside]
 
 
 def behind_sides(comparison: Comparison) -> list[str]:
     """Whether guests were emulated, and which parts of a host were not its own, on any side."""
     return behind_notes(comparison.accelerators, comparison.ordered, "a part of the sides")
+
+
+def _neighbour_notes(comparison: Comparison, names: Sequence[str]) -> Iterator[str]:
+    """What the host's own guests took of each side, a line for each, where any of them took much."""
+    of_sides = comparison.neighbours
+    if any(one.took_cpu or one.used_disks for uses in of_sides for one in uses or ()):
+        for name, uses in zip(names, of_sides, strict=True):
+            took = "not known" if uses is None else took_words(uses)
+            yield f"{GUESTS_OF_HOST} took, on average of the cells of {name}: {took}"
 
 
 def _noise_notes(comparison: Comparison, rows: Sequence[Row]) -> Iterator[str]:

@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vmlab.telemetry.domains.neighbours import NeighbourCounters, NeighbourUse, between, counted_neighbours
+from vmlab.telemetry.domains.neighbour_use import NeighbourUse
+from vmlab.telemetry.domains.neighbours import NeighbourCounters, between, counted_neighbours
 from vmlab.telemetry.source import THE_HOST, Roots
 
 _KERNEL_THREAD = 0x00200000

@@ -17,7 +17,7 @@ from vmlab.analysis.tiles.target_results import delivered
 from vmlab.analysis.tiles.tiles_carried import carried_of
 from vmlab.model.event import CellPlaced, HostJoined, TogetherEnded
 from vmlab.model.run import AxisValue
-from vmlab.report.run.tiles_text import Ascent, Stop, brief, sentence
+from vmlab.report.run.tiles_text import Ascent, Stop, brief, scale_document, sentence
 from vmlab.store.reader import RunReader
 
 HOSTS = ("hv1", "hv2")
@@ -81,6 +81,22 @@ def test_a_fleet_carries_what_its_worst_host_does(tmp_path: Path) -> None:
     assert "; and 5 tiles on hv1 (" in sentence(ascent)
     assert "600.0 ms in tile 1" in sentence(ascent).partition("; and ")[0], "the target of the worst host"
     assert brief(ascent) == "the fleet carries 2 tiles on every host at once, 5 tiles on hv1, 2 tiles on hv2"
+
+
+def test_a_climb_over_a_fleet_as_json(tmp_path: Path) -> None:
+    """All hosts together are a place as any other, with the run of each of its steps."""
+    documents = _climbed(tmp_path, 2, lambda _host, _tiles: 0.1)
+    ascent = Ascent("load", "full", False, 2, (), tuple(documents), tuple(carried_of(documents)), Stop.MOST_TILES)
+    document = scale_document(ascent)
+    assert document["scale"]["stopped_by"] == "max tiles"
+    assert document["scale"]["sentence"].startswith("the fleet carries at least 2 tiles on every host at once")
+    places = {place["axes"]["host"]: place for place in document["places"]}
+    assert {name: place["tiles"] for name, place in places.items()} == {"all": 2, "hv1": 2, "hv2": 2}
+    for place in places.values():
+        assert [(step["tiles"], step["run"], step["delivered"]) for step in place["steps"]] == [
+            (1, "run-1", 1),
+            (2, "run-2", 1),
+        ]
 
 
 def test_each_host_climbs_to_its_own_end(tmp_path: Path) -> None:

@@ -12,8 +12,18 @@ from tests.fakes.boot import AS_THE_LAB
 from tests.lab.one_cell import lab_of
 from vmlab.guests.host_shell import HostChannel
 from vmlab.lab.provision.timing import Timing
-from vmlab.model.event import MeasurementTaken, Notice, PhaseEnded, StepEnded, WorkloadEnded, WorkloadStarted
+from vmlab.model.event import (
+    MeasurementTaken,
+    NeighboursCounted,
+    Notice,
+    PhaseEnded,
+    StepEnded,
+    WorkloadEnded,
+    WorkloadStarted,
+)
 from vmlab.model.run import Outcome
+from vmlab.telemetry.domains.neighbours import NeighbourCounters
+from vmlab.telemetry.host_counters import HostCounters
 
 
 async def test_a_cell_that_goes_well_has_all_phases_figures_and_raw_output(
@@ -235,3 +245,23 @@ async def test_guests_are_destroyed_although_the_clients_used_up_their_time(
     assert lab.hypervisor.running == {}
     assert lab.ended().reasons == ["clean-up: closing the clients took longer than 2 s"]
     assert all(guest.closed for guest in lab.guests)
+
+
+async def test_what_the_host_s_own_guests_took_is_an_event_of_the_cell(tmp_path: Path, captured_events: int) -> None:
+    lab = lab_of(tmp_path, captured_events)
+    cpus = os.cpu_count() or 1
+    lab.counters = [
+        HostCounters(10.0, neighbours={(7, 70): NeighbourCounters("db", 100.0, 0)}),
+        HostCounters(14.0, neighbours={(7, 70): NeighbourCounters("db", 100.0 + cpus, 4 << 20)}),
+    ]
+    assert await lab.cell().run() is Outcome.PASSED
+    (counted,) = lab.of(NeighboursCounted)
+    assert counted.neighbours == [{"name": "db", "cpu_percent": 25.0, "disk_bytes_per_second": float(1 << 20)}]
+
+
+async def test_a_host_without_guests_of_its_own_is_one_on_which_none_took_anything(
+    tmp_path: Path, captured_events: int
+) -> None:
+    lab = lab_of(tmp_path, captured_events)
+    assert await lab.cell().run() is Outcome.PASSED
+    assert [one.neighbours for one in lab.of(NeighboursCounted)] == [[]]

@@ -1,6 +1,6 @@
 """The suites that users bring: their reports, and UnixBench's way from the user's source into a guest.
 
-Neither suite may be passed on, so the reports are written here in the formats that their sources publish, see the
+Neither suite is part of vmlab, so the reports are written here in the formats that their sources publish, see the
 modules that read them; the source that is compiled is one of our own with the same folders.
 """
 
@@ -224,7 +224,8 @@ def _source(place: Path, program: str) -> Path:
     (place / "Run").chmod(0o755)
     (place / "Makefile").write_text(
         "OPTON = -march=native\n"
-        "programs:\n"
+        "programs: pgms/dhry2reg\n"
+        "pgms/dhry2reg: src/dhry_1.c\n"
         "\t$(CC) $(OPTON) -o pgms/dhry2reg src/dhry_1.c\n"
         "\techo '$(CC) $(OPTON)' > pgms/options; id -u > pgms/who\n"
         "\ttail -n +3 /proc/net/dev | cut -d: -f1 > pgms/cards\n"
@@ -247,6 +248,16 @@ async def test_the_source_is_compiled_apart_and_for_every_processor(tmp_path: Pa
     ran = await asyncio.create_subprocess_exec(tmp_path / "program", stdout=asyncio.subprocess.PIPE)
     assert (await ran.communicate())[0] == b"ran\n"
     assert not (place / "pgms/dhry2reg").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+async def test_programs_of_an_earlier_build_are_compiled_anew(tmp_path: Path) -> None:
+    place = _source(tmp_path / "UnixBench", "int main(void) { return 0; }\n")
+    (place / "pgms/dhry2reg").write_text("compiled in the folder itself, for that processor alone")
+    archive = await built(read_assets([f"unixbench={place}"])["unixbench"])
+    with tarfile.open(fileobj=io.BytesIO(archive)) as found:
+        program = found.extractfile("unixbench/pgms/dhry2reg")
+        assert program is not None and program.read(4) == b"\x7fELF"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")

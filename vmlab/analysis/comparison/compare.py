@@ -35,6 +35,7 @@ from vmlab.model.axes import axes_words
 from vmlab.model.errors import UsageError
 from vmlab.model.ordered import all_ordered_words
 from vmlab.model.run import RUN_TIME, WARM_UP, AxisValue, Outcome
+from vmlab.telemetry.domains.neighbour_use import NeighbourUse, mean_uses
 
 Place = tuple[tuple[str, AxisValue], ...]
 Groups = Sequence[Sequence[RunCells]]
@@ -134,6 +135,7 @@ def compare(sides: Sequence[Side], noise: Noise | None = None) -> Comparison:
         ordered=all_ordered_words(part.run["host"] for part in parts),
         accelerators=tuple(_accelerator(part, places, single) for part in parts),
         bound=tuple(_bound(side, places, single) for side in sides),
+        neighbours=tuple(_neighbours(side, places, single) for side in sides),
         asked=_asked_here(sides[0].run, rows, timed_everywhere),
         timed=timed_everywhere,
         fixed=tuple(fixed),
@@ -165,6 +167,14 @@ def _bound(side: Side, places: Sequence[Place], single: bool) -> tuple[str, ...]
     cells = (cell for part in side.parts for place in places for cell in _cells(part, place, single))
     known = (cell["bound_by"] for cell in cells if cell["outcome"] == Outcome.PASSED)
     return tuple(one["resource"] for one in known if one is not None)
+
+
+def _neighbours(side: Side, places: Sequence[Place], single: bool) -> tuple[NeighbourUse, ...] | None:
+    """What the host's own guests took of each compared cell of a side that passed, the mean; None where unknown."""
+    cells = (cell for part in side.parts for place in places for cell in _cells(part, place, single))
+    known = (cell.get("neighbours") for cell in cells if cell["outcome"] == Outcome.PASSED)
+    counted = [list(map(NeighbourUse.of, one)) for one in known if one is not None]
+    return mean_uses(counted) if counted else None
 
 
 def _alone(sides: Sequence[Side], places: Sequence[Place]) -> Iterator[tuple[dict[str, AxisValue], tuple[str, ...]]]:

@@ -14,6 +14,7 @@ from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.analysis.speed_spans import SpeedSpan
 from vmlab.analysis.tiles.tile_index import Indexed
 from vmlab.model.run import RUN_TIME, AxisValue
+from vmlab.telemetry.domains.neighbour_use import NeighbourUse
 
 SCHEMA = "vmlab.compare/2"
 INDEX = "tile index"
@@ -51,6 +52,8 @@ class Comparison:
     these sides. `gate` has the answers of the conditions that a user set (`judging`). `indexed` are the places that
     have a tile index. `speed` is that of the CPUs in these cells; None unless it was traced in each.
     `bound` has for each side the resources that were at their limit, one for each of its cells of which that is known.
+    `neighbours` has for each side what each guest of the host's own took, the mean of the side's cells of which that is
+    known, and None where it is of none.
     `asked` are the metrics that the baseline's scenario asks for: the answer is about them.
     `ordered` has the words for parts of a host that were not its own, on any side, and `accelerators` are those of the
     guests of each run that is compared, None for a run in which only the host worked. `timed` has the throughput of
@@ -71,6 +74,7 @@ class Comparison:
     ordered: tuple[str, ...] = ()
     accelerators: tuple[str | None, ...] = ()
     bound: tuple[tuple[str, ...], ...] = ()
+    neighbours: tuple[tuple[NeighbourUse, ...] | None, ...] = ()
     asked: tuple[str, ...] = (RUN_TIME, WALL_SECONDS)
     timed: Mapping[str, str] = field(default_factory=dict)
     fixed: tuple[Row, ...] = ()
@@ -86,6 +90,10 @@ class Comparison:
             "accelerators": [name for name in dict.fromkeys(self.accelerators) if name],
             "noise": self.noise.to_json() if self.noise else None,
             "differs": [one.to_json() for one in self.differs],
+            "neighbours": [
+                {"side": label, "neighbours": None if uses is None else [one.to_json() for one in uses]}
+                for label, uses in zip(self.labels, self.neighbours, strict=False)
+            ],
             "yardstick": None,
             "speed": self.speed.to_json() if self.speed else None,
             "rows": [*(_row_json(row) for row in self.rows), *(_row_json(row) for row in self.fixed)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.figures.over_tiles import over_tiles
@@ -17,6 +18,7 @@ from vmlab.analysis.shape import (
     DataDiskDocument,
     LinkedDocument,
     MeasurementDocument,
+    NeighbourDocument,
     NetworkProofDocument,
     ProofDocument,
     ProvisionDocument,
@@ -24,8 +26,16 @@ from vmlab.analysis.shape import (
     WorkloadDocument,
 )
 from vmlab.analysis.statistics.descriptive import finite
-from vmlab.model.event import CacheProved, GuestInspected, MeasurementTaken, NetworkProved, WorkloadEnded
+from vmlab.model.event import (
+    CacheProved,
+    GuestInspected,
+    MeasurementTaken,
+    NeighboursCounted,
+    NetworkProved,
+    WorkloadEnded,
+)
 from vmlab.model.run import WARM_UP
+from vmlab.telemetry.domains.neighbour_use import NeighbourUse
 
 
 def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> CellDocument:
@@ -61,6 +71,7 @@ def cell_document(cell: CellTimeline, unended: str, directions: Directions) -> C
         "disk_traffic": None,
         "bound_by": None,
         "disk_latency": latency_document(cell.latency),
+        "neighbours": _neighbours(cell.neighbours),
         "stages": [],
         "switches": switch_documents(cell),
         "tile_changes": tile_change_documents(cell),
@@ -156,6 +167,12 @@ def _network_proof(proved: NetworkProved) -> NetworkProofDocument:
         "most_bytes": proved.most_bytes,
         "agrees": proved.agrees,
     }
+
+
+def _neighbours(counted: NeighboursCounted | None) -> list[NeighbourDocument] | None:
+    if counted is None:
+        return None
+    return [cast(NeighbourDocument, NeighbourUse.of(body).to_json()) for body in counted.neighbours]
 
 
 def _seen(inspected: Iterable[GuestInspected]) -> list[SeenDocument]:

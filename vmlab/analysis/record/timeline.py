@@ -36,6 +36,7 @@ from vmlab.model.event import (
     KsmSwitched,
     LinkMeasured,
     MeasurementTaken,
+    NeighboursCounted,
     NetworkProved,
     Notice,
     PhaseEnded,
@@ -119,6 +120,7 @@ class CellTimeline:
     proofs: list[CacheProved] = field(default_factory=list)
     network: list[NetworkProved] = field(default_factory=list)
     latency: list[DiskLatencyRead] = field(default_factory=list)
+    neighbours: NeighboursCounted | None = None
     switches: list[Switched] = field(default_factory=list)
     tile_changes: list[TilesChanged] = field(default_factory=list)
     rounds: list[RoundEnded] = field(default_factory=list)
@@ -159,6 +161,8 @@ class CellTimeline:
                 self.network.append(event)
             case DiskLatencyRead():
                 self.latency.append(event)
+            case NeighboursCounted():
+                self.neighbours = event
             case CacheSwitched() | KsmSwitched():
                 self.switches.append(event)
             case TilesChanged():

@@ -197,5 +197,6 @@ def _cell(cells: Sequence[CellDocument], together: TogetherDocument) -> CellDocu
         "host": {},
         "bound_by": _bound_of_worst(cells, targets),
         "disk_latency": None,
+        "neighbours": None,
     }
     return cast(CellDocument, {**first, **changed})

@@ -17,6 +17,7 @@ from vmlab.fleet.host_checks import HostCheck, check_hosts
 from vmlab.fleet.hosts_file import EVERY, chosen_hosts
 from vmlab.fleet.serving import serve as serve_controller
 from vmlab.fleet.serving import serve_run_link
+from vmlab.fleet.serving import take_asset as keep_asset
 from vmlab.fleet.serving import take_image as keep_image
 from vmlab.fleet.starting import resume_fleet_run
 from vmlab.lab.process.run_folder import RunFolder
@@ -66,6 +67,13 @@ def serve() -> None:
 def take_image(id: str) -> None:
     """Keep the image ID, whose exported file comes on standard input."""
     write_text(keep_image(id))
+
+
+@hosts.command("take-asset", hidden=True)
+@click.argument("id")
+def take_asset(id: str) -> None:
+    """Keep the asset ID, whose archive comes on standard input."""
+    write_text(keep_asset(id))
 
 
 @hosts.command(hidden=True)

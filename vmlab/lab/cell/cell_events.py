@@ -22,6 +22,7 @@ from vmlab.model.event import (
     GuestInspected,
     GuestStateChanged,
     MeasurementTaken,
+    NeighboursCounted,
     NetworkProved,
     Notice,
     PhaseEnded,
@@ -33,6 +34,7 @@ from vmlab.model.results import CacheProof, Measurement, NetworkProof, RawOutput
 from vmlab.model.run import Outcome, Part, Phase, worst
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
+from vmlab.telemetry.domains.neighbour_use import NeighbourUse
 from vmlab.telemetry.latency_bins import BINS
 
 Emit = Callable[[Event], object]
@@ -139,6 +141,10 @@ class CellEvents:
     def network_proof(self, proof: NetworkProof) -> None:
         """It was found out what the tunnel or a limit has carried."""
         self._emit(NetworkProved(cell=self._plan.index, **asdict(proof), agrees=proof.agrees))
+
+    def neighbours(self, uses: Sequence[NeighbourUse]) -> None:
+        """It was counted what the host's own guests took while the workloads ran."""
+        self._emit(NeighboursCounted(cell=self._plan.index, neighbours=[one.to_json() for one in uses]))
 
     def asked(self, command: str, origin: str) -> None:
         """A viewer asked for something that concerns this cell."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from vmlab.model.quantities import format_bytes
 from vmlab.model.scenarios.scenario import Allow, Limits
 from vmlab.telemetry.cpu_speed import CAUSES, SPEED
+from vmlab.telemetry.domains.neighbour_use import GUESTS_OF_HOST, cpu_list, disk_list
 from vmlab.telemetry.host_counters import Between
 
 TOLD_OTHER_PERCENT = 5.0
@@ -19,10 +20,6 @@ TOLD_PRESSURE_PERCENT = 1.0
 """The same for the share of time in which a task waited for memory."""
 TOLD_SPEED_PERCENT = 90.0
 """CPUs below this share of their best speed give a notice, even above its limit."""
-_TOLD_NEIGHBOUR_PERCENT = 1.0
-_TOLD_NEIGHBOURS = 3
-_TOLD_DISK_BYTES = 1 << 20
-"""Guests of the host that did less than this, in a second, are not named."""
 JUDGED = (
     *("cpu_softirq_percent", "cpu_irq_percent", "swap_in_bytes_per_second", "swap_out_bytes_per_second"),
     *("cpu_outside_lab_percent", "cpu_steal_percent", "pressure_memory_some_percent", "tick_lateness_seconds", SPEED),
@@ -144,17 +141,12 @@ class Disturbance:
 
     def _of_neighbours(self) -> str:
         """What the busiest guests of the host took of the CPUs, in brackets; empty without such guests."""
-        busy = [one for one in self.between.neighbours if one.cpu_percent >= _TOLD_NEIGHBOUR_PERCENT]
-        told = [f"{one.name} {one.cpu_percent:.0f} %" for one in busy[:_TOLD_NEIGHBOURS]]
-        told += [f"{len(busy) - len(told)} more"] if len(busy) > len(told) else []
-        return f" (guests of this host: {', '.join(told)})" if told else ""
+        told = cpu_list(self.between.neighbours)
+        return f" ({GUESTS_OF_HOST}: {told})" if told else ""
 
     def _of_neighbours_disks(self) -> Iterator[Finding]:
-        moved = sorted(self.between.neighbours, key=lambda one: -one.disk_bytes_per_second)
-        told = [one for one in moved if one.disk_bytes_per_second >= _TOLD_DISK_BYTES]
-        if told:
-            rates = [f"{one.name} {format_bytes(int(one.disk_bytes_per_second))}/s" for one in told[:_TOLD_NEIGHBOURS]]
-            yield Finding(f"guests of this host used disks while the workloads ran: {', '.join(rates)}", breaks=False)
+        if told := disk_list(self.between.neighbours):
+            yield Finding(f"{GUESTS_OF_HOST} used disks while the workloads ran: {told}", breaks=False)
 
     def _of_speed(self, limits: Limits) -> Iterator[Finding]:
         low, high = self.speeds

@@ -117,6 +117,7 @@ class Execution:
             await self._network.end(start.host_wall)
             self._stood = await self._stood_still(standstills, stood_before)
             self._between = counters.until(await self._host_counters())
+            self._events.neighbours(self._between.neighbours)
             await self.latency.end()
         finally:
             await shielded(self._end_changes(end_tiles))

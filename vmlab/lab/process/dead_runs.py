@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vmlab.guests import image as images
-from vmlab.guests import snapshots
+from vmlab.guests import sent_assets, snapshots
 from vmlab.guests.image import added
 from vmlab.hypervisor.isolation.cgroups import prefix_of, remove_everywhere
 from vmlab.hypervisor.journal import Journal
@@ -33,6 +33,8 @@ from vmlab.system.terminal import say
 from vmlab.telemetry.source import THE_HOST, Roots
 
 _PATIENCE_SECONDS = 5.0
+THE_CACHE = "(images, snapshots and assets)"
+"""In the place of a run, for what was removed from the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +237,8 @@ def clean(roots: Roots = THE_HOST) -> list[CleanResult]:
 def _clear_cache() -> CleanResult:
     removed: list[str] = []
     left: list[str] = []
-    for clear in (images.clear_unfinished, added.clear_unfinished, snapshots.clear_unfinished):
+    unfinished = (images.clear_unfinished, added.clear_unfinished, snapshots.clear_unfinished)
+    for clear in (*unfinished, sent_assets.clear_unused):
         try:
             done = clear()
         except (OSError, RefusedError) as error:
@@ -243,4 +246,4 @@ def _clear_cache() -> CleanResult:
         else:
             removed += map(str, done.removed)
             left += done.left
-    return CleanResult("(images and snapshots)", tuple(removed), tuple(left))
+    return CleanResult(THE_CACHE, tuple(removed), tuple(left))

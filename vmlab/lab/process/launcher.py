@@ -11,10 +11,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vmlab.guests import sent_assets
 from vmlab.guests.image import Image, added, ensure, hold, require_whole
 from vmlab.guests.image.added import AddedImage
 from vmlab.hypervisor.contract import BootImage
@@ -143,11 +144,14 @@ def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: Launche
     The caller has blocked signals. They are handled here while an image is built; later `run_isolated` forwards them to
     the runner, and clearing up cannot be interrupted.
     """
+    left: list[str] = []
     try:
         with RuntimeFolder(folder.runtime).held() as second:
             plan = plan_of(folder)
             begin(folder, plan, launcher_parts)
             with contextlib.ExitStack() as holding:
+                holding.callback(lambda: left.extend(sent_assets.drop(plan.assets.values())))
+                holding.enter_context(sent_assets.held(plan.assets.values()))
                 with heeded():
                     own_images = _added_images(folder, plan, launcher_parts)
                     image = _image(folder, launcher_parts)
@@ -159,12 +163,12 @@ def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: Launche
                     for one in own_images:
                         added.require_whole(one)
                 _run_runner(folder, plan, (lock, measuring, second), launcher_parts)
-        last = verdict(folder, _swept(folder, launcher_parts), _died(folder))
+        last = verdict(folder, [*_swept(folder, launcher_parts), *left], _died(folder))
     except (RunInterrupted, Stopped) as error:
-        last = _cleared(folder, launcher_parts, Outcome.ABORTED, error.exit_code, "stopped before any guest")
+        last = _cleared(folder, launcher_parts, left, Outcome.ABORTED, error.exit_code, "stopped before any guest")
     except (VmlabError, OSError) as error:
         code = error.exit_code if isinstance(error, VmlabError) else ExitCode.FAILED
-        last = _cleared(folder, launcher_parts, Outcome.FAILED, code, in_one_line(error))
+        last = _cleared(folder, launcher_parts, left, Outcome.FAILED, code, in_one_line(error))
     _say(folder, last, launcher_parts)
 
 
@@ -188,11 +192,18 @@ def _say(folder: RunFolder, last: RunEnded, launcher_parts: LauncherParts) -> No
 
 
 def _cleared(
-    folder: RunFolder, launcher_parts: LauncherParts, outcome: Outcome, code: ExitCode, reason: str
+    folder: RunFolder,
+    launcher_parts: LauncherParts,
+    left: Sequence[str],
+    outcome: Outcome,
+    code: ExitCode,
+    reason: str,
 ) -> RunEnded:
-    """Clear up after a run that had no runner, or whose end cannot be read; returns its last event."""
-    left = _swept(folder, launcher_parts)
-    return with_leftovers(RunEnded(outcome=outcome, exit_code=int(code), reason=reason), left)
+    """Clear up after a run that had no runner, or whose end cannot be read; returns its last event, with what is
+    `left` already.
+    """
+    found = [*_swept(folder, launcher_parts), *left]
+    return with_leftovers(RunEnded(outcome=outcome, exit_code=int(code), reason=reason), found)
 
 
 def main(launcher_parts: LauncherParts = REAL) -> None:

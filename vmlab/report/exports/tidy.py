@@ -14,11 +14,12 @@ from vmlab.analysis.shape import CellDocument, MeasurementDocument, RunDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import RUN_TIME, AxisValue
-from vmlab.model.sample import split_name
+from vmlab.model.sample import split_name, unit_of
 from vmlab.model.visible import visible
 from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
+from vmlab.telemetry.domains.neighbour_use import FIGURES, NeighbourUse
 
 AXIS = "axis_"
 """What the columns of axes begin with, so that an axis may be called as it likes."""
@@ -167,6 +168,10 @@ def _rows_of_cell(cell: CellDocument) -> Iterator[tuple[Cell, ...]]:
             yield (ended["workload"], ended["tile"], ended["guest"], ended["outcome"], RUN_TIME, "s", None)
     yield (None, None, None, None, WALL_SECONDS, "s", cell["wall_seconds"])
     yield from _latency_rows(cell)
+    for one in cell["neighbours"] or ():
+        use = NeighbourUse.of(one)
+        for metric in FIGURES:
+            yield (None, None, use.name, None, f"neighbour_{metric}", unit_of(metric), getattr(use, metric))
 
 
 def _latency_rows(cell: CellDocument) -> Iterator[tuple[Cell, ...]]:

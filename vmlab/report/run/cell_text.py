@@ -21,6 +21,7 @@ from vmlab.report.run.loop_text import loop_lines, loop_rows_of
 from vmlab.report.run.switch_text import span_lines, switch_lines, tile_change_lines
 from vmlab.report.run.target_text import verdict_words
 from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, order_words, plural
+from vmlab.telemetry.domains.neighbour_use import GUESTS_OF_HOST, NeighbourUse, took_words
 from vmlab.telemetry.host.host_figures import HEADLINES
 
 
@@ -66,6 +67,8 @@ def _facts(cell: CellDocument) -> Iterator[str]:
     if cell["targets"]:
         yield f"targets: {verdict_words(cell)}"
     yield from bound_lines(cell)
+    if beside := _beside(cell):
+        yield beside
     if cell["phases"]:
         yield "phases: " + ", ".join(f"{name} {number(seconds)} s" for name, seconds in cell["phases"].items())
 
@@ -170,3 +173,11 @@ def cell_lines(cell: CellDocument) -> Iterator[str]:
     yield from bound_lines(cell)
     if latency := latency_sentence(cell):
         yield latency
+    if beside := _beside(cell):
+        yield f"{beside[0].upper()}{beside[1:]}."
+
+
+def _beside(cell: CellDocument) -> str:
+    """What the host's own guests took; empty where there were none, and in older records."""
+    known = cell.get("neighbours")
+    return f"{GUESTS_OF_HOST} took: {took_words([NeighbourUse.of(one) for one in known])}" if known else ""

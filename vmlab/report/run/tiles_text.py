@@ -273,12 +273,13 @@ def _target_json(target: Target) -> dict[str, Any]:
 
 
 def _steps(ascent: Ascent, place: Carried) -> Iterator[dict[str, Any]]:
-    run_of = {id(cell): document["run"]["id"] for document in ascent.documents for cell in document["cells"]}
+    # Each number of tiles has a run of its own, also for the cells that stand for those of all hosts.
+    run_of = {tiles_of(cell): document["run"]["id"] for document in ascent.documents for cell in document["cells"]}
     for tiles, cells in place.cells.items():
         verdicts = [delivered(cell) for cell in cells]
         yield {
             "tiles": tiles,
-            "run": run_of[id(cells[0])],
+            "run": run_of[tiles],
             "delivered": verdicts.count(True),
             "missed": verdicts.count(False),
             "unknown": verdicts.count(None),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vmlab.model.units import format_bytes
+from vmlab.telemetry.domains.neighbour_use import NeighbourUse
 from vmlab.telemetry.domains.qemu_processes import IO, own_guests
 from vmlab.telemetry.source import KeyedLines
 
@@ -51,14 +52,6 @@ class NeighbourCounters(NamedTuple):
     name: str
     cpu_seconds: float
     disk_bytes: int
-
-
-class NeighbourUse(NamedTuple):
-    """What a guest of the host took over a span: its share of all CPUs in percent, and bytes of its disks a second."""
-
-    name: str
-    cpu_percent: float
-    disk_bytes_per_second: float
 
 
 Counted = Mapping[tuple[int, int], NeighbourCounters]

@@ -18,6 +18,7 @@ from vmlab.model.event import (
     DiskLatencyRead,
     DomainsSeen,
     Event,
+    HalfEnded,
     KsmSwitched,
     PhaseStarted,
     RoundEnded,
@@ -25,6 +26,7 @@ from vmlab.model.event import (
     SnapshotProgressed,
     TilesChanged,
 )
+from vmlab.model.names import guest_key
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import RUNNING, Outcome
 from vmlab.report.event_words import events_sentence, like
@@ -105,6 +107,10 @@ class RunState:
         if isinstance(event, CellEnded) and event.cell in self._timeline.cells:
             # Made once: a run may have hundreds of cells, and the screen is drawn four times a second.
             self._ended.append(cell_view(self._timeline.cells[event.cell]))
+        elif isinstance(event, HalfEnded) and event.cell in self._timeline.cells:
+            # The other one of its two hosts may say last how it went.
+            view = cell_view(self._timeline.cells[event.cell])
+            self._ended = [view if one.number == event.cell else one for one in self._ended]
 
     def _log_event(self, event: Event) -> None:
         """A line for the event, or for all that came at once and say the same."""
@@ -233,7 +239,8 @@ class RunState:
         if state != "gone" and any(each.outcome == RUNNING and each.seconds is None for each in workloads):
             state = RUNNING
         serves = tuple(name for name, part in self._intent.items() if part.server == guest)
-        return GuestView(tile, guest, role, state, workloads, serves)
+        host = "" if cell.linked is None else cell.linked.hosts.get(guest_key(tile, guest), "")
+        return GuestView(tile, guest, role, state, workloads, serves, host)
 
     def _workload_view(self, known: WorkloadTimeline, cell: CellTimeline) -> WorkloadView:
         part = self._intent.get(known.workload)

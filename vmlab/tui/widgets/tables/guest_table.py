@@ -25,26 +25,35 @@ _ROLES_FROM = 104
 """Columns from which on guests have their roles beside them: bars of progress come first."""
 _CARDS_FROM = 12
 """Rows from which on guests are cards where they fit: fewer are for the table alone."""
+_HOST_COLUMNS = 10
+"""Columns of a host's name at most."""
 _TITLE = "Guests"
 Figures = Mapping[str, Sequence[float]]
 _NO_FIGURES = (math.nan,) * len(METRICS)
 
 
 class _Widths(NamedTuple):
-    """Columns of each field for one width of the table; a narrow one has no roles, so that bars have room."""
+    """Columns of each field for one width of the table; a narrow one has no roles, so that bars have room.
+
+    Guests have their `host` beside them where they are on two.
+    """
 
     guest: int
     role: int
     workload: int
     bar: int
+    host: int
 
     @classmethod
-    def of(cls, width: int) -> _Widths:
+    def of(cls, width: int, host: int) -> _Widths:
+        width -= host + 1 if host else 0
         if width < _ROLES_FROM:
             spare = max(0, width - 71)
-            return cls(8 + min(8, spare // 4), 0, 8 + min(8, spare // 4), 8 + min(14, spare - spare // 4 * 2))
+            part = min(8, spare // 4)
+            return cls(8 + part, 0, 8 + part, 8 + min(14, spare - spare // 4 * 2), host)
         spare = width - 82
-        return cls(8 + min(8, spare // 4), 10 + min(6, spare // 4), 8 + min(8, spare // 4), 8 + min(14, spare // 4))
+        part = min(8, spare // 4)
+        return cls(8 + part, 10 + min(6, spare // 4), 8 + part, 8 + min(14, spare // 4), host)
 
 
 class GuestTable(Painted):
@@ -129,7 +138,8 @@ class GuestTable(Painted):
         if not self._guests:
             yield from hint_lines(self._hint, width)
             return
-        widths = _Widths.of(width)
+        host = max(len(guest.host) for guest in self._guests)
+        widths = _Widths.of(width, min(_HOST_COLUMNS, max(host, len("host"))) if host else 0)
         yield [(_heading(widths), "quiet")]
         row = 1
         for guest in self._guests:
@@ -146,6 +156,7 @@ class GuestTable(Painted):
         return [
             (f"{guest.tile:<2}", "quiet"),
             (f"{cut(guest.guest, widths.guest)} ", "plain"),
+            *([(f"{cut(guest.host or NO_FIGURE, widths.host)} ", "title")] if widths.host else []),
             *([(f"{cut(guest.role or NO_FIGURE, widths.role)} ", "quiet")] if widths.role else []),
             (cut(state, 12), tone_of(guest.state)),
             (f"{_whole(cpu):>4} ", "plain"),
@@ -165,12 +176,13 @@ class GuestTable(Painted):
 
 
 def _left(widths: _Widths) -> int:
-    return 2 + widths.guest + 1 + (widths.role + 1 if widths.role else 0) + 12 + 5 + 6 + 7
+    return 2 + sum(columns + 1 for columns in (widths.guest, widths.host, widths.role) if columns) + 12 + 5 + 6 + 7
 
 
 def _heading(widths: _Widths) -> str:
     role = f"{'role':<{widths.role}} " if widths.role else ""
-    left = f"{'tile guest':<{widths.guest + 2}} {role}{'state':<12}cpu% delay disk/s "
+    host = f"{'host':<{widths.host}} " if widths.host else ""
+    left = f"{'tile guest':<{widths.guest + 2}} {host}{role}{'state':<12}cpu% delay disk/s "
     return f"{left}{'workload':<{widths.workload}} {'done':<{widths.bar}} time/last"
 
 

@@ -1,0 +1,48 @@
+"""KVM's device: what is known of it before a kernel has booted under KVM, and what one that does not work costs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+DEVICE = Path("/dev/kvm")
+START_SECONDS = 120.0
+"""Within which libvirt has to have started a guest."""
+_CPUINFO = Path("/proc/cpuinfo")
+_MODULES = Path("/sys/module")
+_OF_PROCESSOR = ("kvm_intel", "kvm_amd")
+
+
+def opens() -> bool:
+    """Whether this user may open it, which does not prove that KVM works."""
+    return os.access(DEVICE, os.R_OK | os.W_OK)
+
+
+def may_work() -> bool:
+    """Whether KVM can work as far as can be told without a kernel: the device opens, and on x86 the processor has its
+    own extension, without which no ordinary kernel runs.
+    """
+    if not opens():
+        return False
+    if os.uname().machine != "x86_64":
+        return True
+    return bool({"vmx", "svm"} & set(_CPUINFO.read_text(errors="replace").split()))
+
+
+def slow_start_words() -> str:
+    """What a device that opens, without a KVM that works, makes of starts in the host's own libvirt.
+
+    libvirt keeps what it has found out about a QEMU, and does not trust it where KVM was not among it and may be opened
+    now.
+    """
+    return (
+        f"{DEVICE} opens and KVM does not work: the host's libvirt queries QEMU again at every start of a guest, and a "
+        f"start is given up after {START_SECONDS:.0f} s"
+    )
+
+
+def removal_command() -> str:
+    """What takes the device away until the host boots again, for root."""
+    # What is built into the kernel has no state of loading and cannot be unloaded.
+    loaded = next((name for name in _OF_PROCESSOR if (_MODULES / name / "initstate").exists()), None)
+    return f"modprobe -r {loaded}" if loaded else f"rm {DEVICE}"
