@@ -69,7 +69,7 @@ def main() -> int:
     try:
         _try(rows, asked.lanes, report, keep=not asked.no_page)
         if len(rows) == len(known) and not asked.no_page:
-            page.keep_whole(time.monotonic() - began, asked.lanes, load)
+            page.keep_whole(time.monotonic() - began, report.failed, asked.lanes, load)
     finally:
         report.total()
         if not asked.no_page:

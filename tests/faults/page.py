@@ -36,10 +36,12 @@ def kept() -> dict[str, dict[str, Any]]:
     return found
 
 
-def keep_whole(seconds: float, lanes: int, load: float) -> None:
-    """Keep how long a run of all rows took, with so many at a time, and the load of the machine before it."""
-    entry = {"seconds": round(seconds), "lanes": lanes, "load": round(load, 1), "date": time.strftime("%Y-%m-%d")}
-    _write({**kept(), _WHOLE: entry})
+def keep_whole(seconds: float, failed: int, lanes: int, load: float) -> None:
+    """Keep how long a run of all rows took and how many of them failed, with so many at a time, and the load of the
+    machine before it.
+    """
+    times = {"seconds": round(seconds), "load": round(load, 1), "date": time.strftime("%Y-%m-%d")}
+    _write({**kept(), _WHOLE: {**times, "failed": failed, "lanes": lanes}})
 
 
 def keep(tried: Tried) -> None:
@@ -93,7 +95,11 @@ def _whole(run: Mapping[str, Any] | None) -> list[str]:
     if run is None:
         return []
     took = format_seconds(run["seconds"])
-    return [f"All of them in one run: {took}, {run['lanes']} at a time, load before {run['load']} ({run['date']})."]
+    failed = f"{run['failed']} did not, " if run["failed"] else ""
+    return [
+        f"All of them in one run ({run['date']}): {failed}{took}, {run['lanes']} at a time, load before {run['load']}.",
+        "Each line below is the row's newest try.",
+    ]
 
 
 def _line(row: Row, result: Mapping[str, Any] | None) -> str:

@@ -161,12 +161,12 @@ def test_what_ends_the_command_ends_the_rows_that_did_not_begin(tmp_path: Path) 
 def test_what_is_kept_of_all_rows_stands_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "KEPT", tmp_path / "faults.json")
     page.keep(Tried("kill-disk", "it died", 1.0, (), 20.5))
-    page.keep_whole(1692.4, 2, 0.31)
+    page.keep_whole(1692.4, 3, 2, 0.31)
     page.keep(Tried("kill-qemu-401", "no", 1.0, ("late",), 21.0))
     page.keep(Tried("no-row-any-more", "", 1.0, ()))
     kept = page.kept()
     assert list(kept) == ["all rows", "kill-disk", "kill-qemu-401"]
     assert kept["kill-disk"]["took"] == 20.5
     text = page.written("<!-- faults -->\n<!-- end -->\n", all_rows(), kept)
-    assert "All of them in one run: 28 min 12 s, 2 at a time, load before 0.3 (" in text
+    assert "): 3 did not, 28 min 12 s, 2 at a time, load before 0.3." in text
     assert f"{len(all_rows())} faults, 2 of them tried" in text and ": 1 went as they should." in text
