@@ -5,12 +5,15 @@ Three hosts each did it, and one of them is lost; or two hosts have its guests b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.tui.conftest import RECORDED
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.event import (
     CacheProved,
     CellEnded,
@@ -28,6 +31,7 @@ from vmlab.model.event import (
     RunnerFinished,
     RunStarted,
 )
+from vmlab.model.places import runs_folder
 from vmlab.store.fleet_writer import FleetWriter, Source, TakenEvent
 from vmlab.store.reader import RunReader, SampleRow
 
@@ -143,6 +147,17 @@ def linked_store(store: Path, run: str, *, share: float = 1.0) -> Path:
         writer.take_samples(source, _numbered([row for row in rows if row.mono <= end]), known)
     writer.close()
     return store
+
+
+@contextmanager
+def going_on(write: Callable[..., Path], run: str, share: float) -> Iterator[Path]:
+    """The folder of a run of this state that goes on, whose store `write` has written up to this share."""
+    folder = RunFolder(run, runs_folder() / run)
+    folder.path.mkdir(parents=True)
+    lock = folder.take_lock()
+    write(folder.store, run, share=share)
+    yield folder.path
+    os.close(lock)
 
 
 def _own(names: Sequence[str], host: str) -> list[str]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.tui.fleet_store import LOST, fleet_store
+from tests.tui.fleet_store import LOST, fleet_store, going_on
 from tests.tui.pictures import screen_text, settled
 from tests.tui.screens.test_screens import StillConsole, replayed
 from tests.waiting import until
-from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.event import CellStarted
 from vmlab.model.places import runs_folder
 from vmlab.tui.feed.live_feed import LiveFeed
@@ -112,12 +110,8 @@ async def test_the_key_says_why_it_does_nothing(recorded: Path) -> None:
 @pytest.fixture
 def living(state: Path) -> Iterator[Path]:
     """A fleet's run that goes on: all hosts are in their first cells."""
-    folder = RunFolder(RUN, runs_folder() / RUN)
-    folder.path.mkdir(parents=True)
-    lock = folder.take_lock()
-    fleet_store(folder.store, RUN, share=IN_FIRST_CELL)
-    yield folder.path
-    os.close(lock)
+    with going_on(fleet_store, RUN, IN_FIRST_CELL) as folder:
+        yield folder
 
 
 async def test_a_live_run_is_followed_by_host(living: Path) -> None:

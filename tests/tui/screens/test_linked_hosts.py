@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.tui.fleet_store import GUESTS, linked_store
+from tests.tui.fleet_store import GUESTS, going_on, linked_store
 from tests.tui.pictures import screen_text, settled
 from tests.tui.screens.test_screens import StillConsole, replayed
 from tests.waiting import until
-from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.event import CellLinked, GuestStateChanged
 from vmlab.model.names import guest_key
 from vmlab.model.places import runs_folder
@@ -100,12 +98,8 @@ def screen_done(app: StillConsole) -> list[int]:
 @pytest.fixture
 def living(state: Path) -> Iterator[Path]:
     """Such a run that goes on, in its first cell."""
-    folder = RunFolder(RUN, runs_folder() / RUN)
-    folder.path.mkdir(parents=True)
-    lock = folder.take_lock()
-    linked_store(folder.store, RUN, share=AT_WORK)
-    yield folder.path
-    os.close(lock)
+    with going_on(linked_store, RUN, AT_WORK) as folder:
+        yield folder
 
 
 async def test_a_live_run_is_followed_with_the_guests_of_both(living: Path) -> None:
