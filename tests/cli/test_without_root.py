@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.host.inside.taken_away import TAKEN
+from vmlab.analysis.document import run_document
+from vmlab.report.demo.chapters import FOLDER
+from vmlab.store.reader import RunReader
+from vmlab.store.runs import STORE
 from vmlab.system.removal import remove_tree
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +25,9 @@ pytestmark = [
     pytest.mark.exhaustive,
     pytest.mark.skipif(os.geteuid() != 0, reason="another user needs root"),
 ]
-RUN = "20261122-175048-consolidation-1466"
+RECORDING = FOLDER / STORE
+with RunReader(RECORDING) as _reader:
+    RUN = run_document(_reader)["run"]["id"]
 WORKS = (
     ("ls",),
     ("show", "last"),
@@ -53,7 +59,7 @@ def place() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="vmlab-user-", dir="/var/tmp"))
     runs = folder / "state/vmlab/runs" / RUN
     runs.mkdir(parents=True)
-    shutil.copy(ROOT / "vmlab/report/demo/run.sqlite", runs / "run.sqlite")
+    shutil.copy(RECORDING, runs / STORE)
     for path in (folder, *folder.rglob("*")):
         os.chown(path, 65534, 65534)
     yield folder
