@@ -56,7 +56,7 @@ class TilesAnswer(Painted):
 
     def _whole(self, question: str, board: Board, width: int, height: int) -> Iterator[Line]:
         wide = max((len(row.label) for row in board.rows), default=0)
-        rows = self._letter_rows(board, width, height)
+        rows = self._letter_rows(board, wide, width, height)
         notes = textwrap.wrap(" · ".join(board.notes), max(20, width - 2))
         asked = large(question) if rows and len(question) * COLUMNS <= width - 2 else [question]
         # What is left over stands between the rows.
@@ -70,11 +70,10 @@ class TilesAnswer(Painted):
         yield from gap
         yield from ([(f" {line}", "quiet")] for line in notes)
 
-    def _letter_rows(self, board: Board, width: int, height: int) -> int:
+    def _letter_rows(self, board: Board, wide: int, width: int, height: int) -> int:
         """How high the letters of the rows can be; 0 where there is no room for large ones."""
         for rows in () if self.glyphs.plain else (LARGER_ROWS, ROWS):
             high = len(board.rows) * (rows + 2) + ROWS + 4
-            wide = max((len(row.label) for row in board.rows), default=0)
             if high <= height and all(self._width(row, wide, rows) <= width for row in board.rows):
                 return rows
         return 0
