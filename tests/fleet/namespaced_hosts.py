@@ -74,11 +74,20 @@ class NamespacedHost:
                     found.append(number)
         return found
 
+    def runner(self) -> int:
+        """The runner of the lab that it has now.
+
+        What a runner starts has its command line, too, until it becomes another program: such a process is none.
+        """
+        found = self.processes("vmlab.lab.run.runner")
+        (runner,) = [number for number in found if _parent(number) not in found]
+        return runner
+
     def _is_within(self, number: int) -> bool:
         while number > 1:
             if number == self.first:
                 return True
-            number = int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[1])
+            number = _parent(number)
         return False
 
     def cut(self, *, cut: bool = True) -> None:
@@ -145,6 +154,10 @@ class NamespacedFleet:
     def runs(self) -> Path:
         """The runs of the controller."""
         return self.folder / "controller/state/vmlab/runs"
+
+
+def _parent(number: int) -> int:
+    return int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 @contextlib.contextmanager

@@ -161,7 +161,7 @@ def test_faults(fleet: NamespacedFleet) -> None:
     until(lambda: fleet.runs.exists() and len(list(fleet.runs.iterdir())) > before, "a run")
     until(lambda: len(_events(fleet, "CellStarted")) >= 3, "a cell on each host")
     first, second, _ = fleet.hosts
-    os.kill(first.processes("vmlab.lab.run.runner")[-1], signal.SIGKILL)
+    os.kill(first.runner(), signal.SIGKILL)
     second.cut()
     until(lambda: any("tried again" in str(one["text"]) for one in _events(fleet, "Notice")), "the cut is noticed")
     second.cut(cut=False)
@@ -234,7 +234,7 @@ def test_guests_on_two_hosts(fleet: NamespacedFleet) -> None:
     first, second, _ = fleet.hosts
     # What a guest could try, tried from the lab's bridge: the other lab's guests answer, and nothing behind that lab. A
     # second end of the link is refused by the kernel.
-    lab = first.processes("vmlab.lab.run.runner")[-1]
+    lab = first.runner()
     with ThreadPoolExecutor() as threads:
         joining = threads.submit(_second_end, fleet, second)
         beyond = [second.address, first.address, "192.0.2.1"]
@@ -278,7 +278,7 @@ def test_the_cable_of_a_linked_host_is_cut(fleet: NamespacedFleet) -> None:
 def test_the_runner_of_a_linked_host_is_killed(fleet: NamespacedFleet, which: int) -> None:
     """The other half ends soon, and nothing of either is left; then the cell is measured anew."""
     run = _start_linked(fleet)
-    os.kill(fleet.hosts[which].processes("vmlab.lab.run.runner")[-1], signal.SIGKILL)
+    os.kill(fleet.hosts[which].runner(), signal.SIGKILL)
     _demand_measured_anew(fleet, _ended(run), fleet.hosts[which].name)
 
 
