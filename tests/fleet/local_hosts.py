@@ -195,6 +195,7 @@ class LocalFleet:
         spread: bool = False,
         together: bool = False,
         linked: bool = False,
+        in_turn: bool = False,
         reconnect: float = 3.0,
         hold: float = 60.0,
         text: str = SCENARIO,
@@ -214,7 +215,7 @@ class LocalFleet:
         os.close(folder.make())
         write_request(folder, RunRequest(folder.id, str(file.path), asked, plan.seed), file.text, facts)
         entries = {name: HostEntry(address=name) for name in list(self.hosts)[: 2 if linked else None]}
-        how = {"spread": spread, "together": together, "linked": linked}
+        how = {"spread": spread, "together": together, "linked": linked, "in_turn": in_turn}
         request = FleetRequest(hosts=entries, **how, reconnect=reconnect, hold=hold)
         request.write(folder)
         FleetWriter(folder.store).close()

@@ -56,6 +56,36 @@ async def test_each_host_runs_the_cells_of_its_own(fleet: LocalFleet) -> None:
     assert not any(host.records() for host in fleet.hosts.values()), "their own records are removed once they arrived"
 
 
+def _most_at_once(folder: RunFolder) -> int:
+    under_way: set[int] = set()
+    most = 0
+    for event in events_of(folder):
+        if isinstance(event, CellStarted):
+            under_way.add(event.cell)
+        elif isinstance(event, CellEnded | CellWithdrawn):
+            under_way.discard(event.cell)
+        most = max(most, len(under_way))
+    return most
+
+
+async def test_hosts_take_turns(fleet: LocalFleet) -> None:
+    """One cell at a time on all hosts, also after a host was lost in the middle of its cell."""
+    fleet.hosts["hv2"].seconds = 2.0
+    folder = fleet.prepared(in_turn=True)
+    async with fleet.under_way(folder) as run:
+        await until(fleet.hosts["hv2"].in_a_cell, "a cell on hv2")
+        fleet.hosts["hv2"].kill_runner()
+        verdict = await run
+    assert verdict.outcome is Outcome.PASSED, (verdict, _texts(folder))
+    assert _outcomes(folder) == {"passed": 6}
+    assert [event.name for event in events_of(folder) if isinstance(event, CellWithdrawn)] == ["hv2"]
+    assert _most_at_once(folder) == 1
+    assert "hosts take turns: one cell at a time on all of them" in _texts(folder)
+    at_once = fleet.prepared(number=2)
+    await fleet.carried_out(at_once)
+    assert _most_at_once(at_once) > 1
+
+
 @pytest.mark.exhaustive
 async def test_blocks_are_placed_whole(fleet: LocalFleet) -> None:
     """Spread: the cells of a repeat are all on one host, and every host has some."""

@@ -27,10 +27,16 @@ def names_of(asked: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def started_on_fleet(
-    file: ScenarioFile, overrides: Overrides, *, spread: bool = False, together: bool = False, unlike: bool = False
+    file: ScenarioFile,
+    overrides: Overrides,
+    *,
+    spread: bool = False,
+    together: bool = False,
+    unlike: bool = False,
+    in_turn: bool = False,
 ) -> RunFolder:
     """Check the hosts that the overrides name, or the scenario's axis, and start the run: of each cell on each host, or
-    with `spread` of each block on some host; with `together` all hosts start at once.
+    with `spread` of each block on some host; `together` starts all hosts at once, `in_turn` one cell at a time.
 
     Raises UsageError, and RefusedError where a host is not ready; nothing was started then.
     """
@@ -41,8 +47,10 @@ def started_on_fleet(
     hosts = chosen_hosts(asked)
     plan, here = prepare_run(file, replace(overrides, hosts=None))
     linked = plan.linked
-    if linked and (spread or together):
-        raise UsageError("guests on two hosts take both of them: --spread and --together do not go with them")
+    if linked and (spread or together or in_turn):
+        raise UsageError(
+            "guests on two hosts take both of them: --spread, --together and --in-turn do not go with them"
+        )
     overrides = replace(overrides, hosts=None if spread or linked else tuple(hosts))
     if not linked:
         plan, here = prepare_run(file, overrides)
@@ -58,6 +66,7 @@ def started_on_fleet(
         together=together,
         linked=linked,
         unlike=unlike,
+        in_turn=in_turn,
         reconnect=waiting.reconnect,
         hold=waiting.hold,
     )

@@ -102,7 +102,7 @@ class Controller:
                 size=plan.size,
                 seed=plan.seed,
                 cells=len(plan.cells),
-                expected_seconds=plan.seconds / hosts,
+                expected_seconds=plan.seconds if self._request.in_turn else plan.seconds / hosts,
                 order=plan.scenario.order,
                 targets_decide=plan.targets_decide,
                 assets={name: asset.sha256 for name, asset in plan.assets.items()},
@@ -115,6 +115,8 @@ class Controller:
             writer.append(Notice(level="warning", text=note))
         for absent in plan.absent:
             writer.append(Notice(level="info", text=str(absent)))
+        if self._request.in_turn:
+            writer.append(Notice(level="info", text="hosts take turns: one cell at a time on all of them"))
 
     def _fleet(self, book: CellBook, before: Mapping[str, Source], recorded: Sequence[Event]) -> FleetRun:
         request = RunRequest.from_json(self._folder.request.read_text(encoding="utf-8"))
@@ -150,7 +152,15 @@ class Controller:
                 reconnect=asked.reconnect,
             )
         units = units_of(cells, spread=asked.spread)
-        return FleetRun(units, self._writer, book, before=before, unlike=asked.unlike, reconnect=asked.reconnect)
+        return FleetRun(
+            units,
+            self._writer,
+            book,
+            before=before,
+            unlike=asked.unlike,
+            in_turn=asked.in_turn,
+            reconnect=asked.reconnect,
+        )
 
     async def _obey(self, command: Command) -> Mapping[str, Any]:
         if isinstance(command, Stop):

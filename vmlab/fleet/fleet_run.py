@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any, Protocol
 
@@ -50,10 +50,11 @@ class FleetRun:
         *,
         before: Mapping[str, Source] | None = None,
         unlike: bool = False,
+        in_turn: bool = False,
         reconnect: float = 60.0,
     ) -> None:
         """`before` are the hosts' runs of a controller that was killed; `unlike` lets blocks spread over hosts that are
-        not alike.
+        not alike; `in_turn` has one host at a time measure a cell, in the order in which they became free.
         """
         self._units = {unit.number: unit for unit in units}
         self._hosts: dict[str, FleetHost] = {}
@@ -62,6 +63,7 @@ class FleetRun:
         self._before = dict(before or {})
         self._unlike = unlike
         self._reconnect = reconnect
+        self._turn = asyncio.Lock() if in_turn else nullcontext()
         self._failures: Counter[str] = Counter()
         self._left_out: dict[str, str] = {}
         self._settled: set[int] = set()
@@ -224,31 +226,35 @@ class FleetRun:
         for number in self._book.apart(unit, host.name):
             self._withdraw(number, self._book.ended[number], f"its block is measured as a whole on {host.name}")
         for cell in unit.cells:
-            if cell.index in self._book.ended:
-                continue
-            was = self._book.placed.get(cell.index)
-            if was is not None and not (was == host.name and host.goes_on):
-                self._withdraw(cell.index, was, "its host's run is over")
-                was = None
-            if was is None:
-                if not self._book.may_begin(cell.index):
-                    self._give_up(cell, "it broke off twice")
-                    continue
-                host.expect(cell.index)
-                host.place(cell.index)
-                self._book.place(cell.index, host.name)
-            try:
-                await host.measure(cell.index)
-            except HostLost as error:
-                self._withdraw(cell.index, host.name, str(error))
-                # The engine takes it from here when the host is closed.
-                await asyncio.get_running_loop().create_future()
-            except asyncio.CancelledError:
-                # The engine may close the host before the cell hears that it is gone.
-                if host.gone.done() and cell.index not in self._book.ended:
-                    self._withdraw(cell.index, host.name, host.gone.result())
-                raise
+            async with self._turn:
+                await self._measured_cell(cell, host)
         self._settle(unit.number)
+
+    async def _measured_cell(self, cell: CellPlan, host: FleetHost) -> None:
+        if cell.index in self._book.ended:
+            return
+        was = self._book.placed.get(cell.index)
+        if was is not None and not (was == host.name and host.goes_on):
+            self._withdraw(cell.index, was, "its host's run is over")
+            was = None
+        if was is None:
+            if not self._book.may_begin(cell.index):
+                self._give_up(cell, "it broke off twice")
+                return
+            host.expect(cell.index)
+            host.place(cell.index)
+            self._book.place(cell.index, host.name)
+        try:
+            await host.measure(cell.index)
+        except HostLost as error:
+            self._withdraw(cell.index, host.name, str(error))
+            # The engine takes it from here when the host is closed.
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            # The engine may close the host before the cell hears that it is gone.
+            if host.gone.done() and cell.index not in self._book.ended:
+                self._withdraw(cell.index, host.name, host.gone.result())
+            raise
 
     def _withdraw(self, cell: int, host: str, reason: str) -> None:
         self._writer.withdraw(CellWithdrawn(cell=cell, name=host, reason=reason))

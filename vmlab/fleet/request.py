@@ -26,6 +26,8 @@ class FleetRequest(BaseModel):
     """Blocks are placed on any host; otherwise each cell has its host as an axis."""
     together: bool = False
     """Cells that differ in their host alone start together."""
+    in_turn: bool = False
+    """One host at a time measures a cell."""
     linked: bool = False
     """Cells have guests on both of two hosts, the first of which drives the workloads."""
     unlike: bool = False

@@ -35,6 +35,9 @@ from vmlab.store.runs import resolve_run
 @hosts_option
 @click.option("--spread", is_flag=True, help="With --hosts: spread the repeats over the hosts.")
 @click.option("--together", is_flag=True, help="With --hosts: start every cell on all hosts at once.")
+@click.option(
+    "--in-turn", is_flag=True, help="With --hosts: one cell at a time, for hosts that share a disk or a network."
+)
 @click.option("--unlike", is_flag=True, help="With --spread: over hosts that differ, too.")
 @click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
 @click.option("--wait", is_flag=True, help="Wait until no other run measures on this host.")
@@ -47,6 +50,7 @@ def run(
     overrides: Overrides,
     spread: bool,
     together: bool,
+    in_turn: bool,
     unlike: bool,
     detach: bool,
     wait: bool,
@@ -60,8 +64,8 @@ def run(
     """
     if (spread and overrides.hosts is None) or (unlike and not spread):
         raise UsageError("--spread is for --hosts, and --unlike for --spread")
-    if spread and together:
-        raise UsageError("--spread and --together exclude each other: hosts take turns or start at once")
+    if together and (spread or in_turn):
+        raise UsageError("--together starts all hosts at once, and excludes --spread and --in-turn")
     if wait and concurrent:
         raise UsageError("--wait and --concurrent exclude each other: a run waits for others or measures beside them")
     with InterruptedLater() as interrupted:
@@ -73,10 +77,11 @@ def run(
         if overrides.hosts is not None or HOST_PLACE in file.scenario.axes:
             if wait or concurrent:
                 raise UsageError("--wait and --concurrent are for a run on one host")
-            how = {"spread": spread, "together": together, "unlike": unlike}
+            how = {"spread": spread, "together": together, "unlike": unlike, "in_turn": in_turn}
             folder = _started_on_fleet(file, overrides, interrupted, **how)
-        elif together:
-            raise UsageError("--together is for --hosts, or a scenario with the axis host")
+        elif together or in_turn:
+            words = "--together" if together else "--in-turn"
+            raise UsageError(f"{words} is for --hosts, or a scenario with the axis host")
         else:
             folder = started(file, overrides, interrupted, wait=wait, concurrent=concurrent)
         if name is not None:
