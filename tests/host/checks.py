@@ -29,6 +29,10 @@ CHECKS = (
     Check("taken-away", "selftest names what was taken away: root, libvirt, KVM, cgroups, FUSE", 5 * _MINUTE),
     Check("selftest", "selftest: every trial works, under KVM", 25 * _MINUTE),
     Check("console", "the console shows the host under tmux", 5 * _MINUTE),
+    Check("own-guests", "the host's own guests: who hurts, cache modes, a recording, advice; read only", 50 * _MINUTE),
+    Check("beside-embedded", "a lab beside them, and kill -9 of its runner: nothing is left", 60 * _MINUTE),
+    Check("beside-system", "the same with qemu:///system, under AppArmor", 60 * _MINUTE),
+    Check("own-guests-end", "these guests end as any other", 5 * _MINUTE),
     Check(
         "untouched",
         "nothing is left to clean; libvirtd, its network, its guest and machined are as they were",

@@ -27,6 +27,7 @@ _ITS_OWN = (
     # A libvirt that is in use: daemon, client, and what its default network takes.
     "libvirt-daemon-system",
     "libvirt-clients",
+    "apparmor",
     "dnsmasq-base",
     "python3-venv",
     "tmux",

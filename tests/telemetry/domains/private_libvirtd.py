@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import time
 from pathlib import Path
 
 import libvirt
 
+from tests.host.inside.libvirt_calls import CALL
 from tests.private_libvirtd import start_daemon
 from tests.telemetry.domains.test_reading_only import Recorded
 from vmlab.model.domain import Domain
@@ -29,7 +29,6 @@ XML = """<domain type='qemu'><name>own</name><memory unit='MiB'>64</memory><vcpu
 <target dev='vda' bus='virtio'/></disk>
 <disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='{folder}/b.img'/>
 <target dev='vdb' bus='virtio'/></disk></devices></domain>"""
-CALL = re.compile(r"debug : (vir(?:Domain|Connect|Network|Storage|Node|Secret|Interface)\w+):\d+ : ")
 
 
 def main(folder: Path) -> None:

@@ -11,10 +11,7 @@ from pathlib import Path
 
 import pytest
 
-READING = {"virConnectGetAllDomainStats", "virDomainGetXMLDesc", "virDomainFree", "virDomainRef"}
-READING |= {"virConnectClose", "virConnectOpen", "virConnectOpenReadOnly", "virConnectOpenAuth", "virConnectRef"}
-READING |= {"virConnectOpenInternal", "virConnectIsAlive", "virConnectGetLibVersion", "virConnectGetType"}
-READING |= {"virConnectSupportsFeature"}
+from tests.host.inside.libvirt_calls import READING
 
 
 @pytest.mark.guests
