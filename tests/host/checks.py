@@ -32,6 +32,7 @@ CHECKS = (
     Check("own-guests", "the host's own guests: who hurts, cache modes, a recording, advice; read only", 50 * _MINUTE),
     Check("beside-embedded", "a lab beside them, and kill -9 of its runner: nothing is left", 60 * _MINUTE),
     Check("beside-system", "the same with qemu:///system, under AppArmor", 60 * _MINUTE),
+    Check("contract-system", "the hypervisor's contract tests with qemu:///system, beside them", 45 * _MINUTE),
     Check("own-guests-end", "these guests end as any other", 5 * _MINUTE),
     Check(
         "untouched",

@@ -112,8 +112,14 @@ def data_disk(scratch: Path, public_key: bytes, stop: Stop) -> Path:
     # cp keeps the holes of the image's disk.
     run_step(["cp", "-r", "--sparse=always", str(image.folder), str(images)], scratch / "build.log", stop)
     _wheels(tree / "wheels", scratch, stop, "--no-deps", str(recipe.CHECKOUT))
-    inside = tree / "checks" / "tests" / "host" / "inside"
-    shutil.copytree(Path(__file__).parent / "inside", inside, ignore=shutil.ignore_patterns("__pycache__"))
+    _wheels(tree / "wheels-of-tests", scratch, stop, "pytest")
+    for tests in recipe.TESTS:
+        source, place = recipe.CHECKOUT / tests, tree / "checks" / tests
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, place, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, place)
     keys = tree / "authorized_keys"
     keys.write_bytes(public_key)
     keys.chmod(0o600)

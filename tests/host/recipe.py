@@ -13,6 +13,12 @@ FORMAT = 1
 """Raised when the build changes in a way that the rest of the recipe does not show."""
 
 VENV = "/opt/vmlab"
+TESTS = (
+    "tests/host/inside",
+    "tests/private_libvirtd.py",
+    *(f"tests/hypervisor/{name}" for name in ("conftest.py", "programs", "hosts_libvirt")),
+)
+"""What is copied to the host."""
 DISK_BYTES = 24 * 2**30
 
 _ITS_OWN = (

@@ -23,6 +23,7 @@ _CHECKS: dict[str, Callable[[], None]] = {
     "own-guests": beside.watch,
     "beside-embedded": beside.lab(beside.EMBEDDED),
     "beside-system": beside.lab(beside.SYSTEM),
+    "contract-system": beside.contract,
     "own-guests-end": own_guests.end,
     "untouched": gentle.untouched,
     **{f"kill-{victim}": kills.of(victim) for victim in kills.VICTIMS},

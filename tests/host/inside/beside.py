@@ -32,6 +32,8 @@ from tests.host.inside.own_guests import IDLE, OWN_GUESTS, READER, WRITER
 
 _CALLS = Path("/run/libvirt-calls.log")
 _SCENARIO = Path(__file__).with_name("primes.yaml")
+_CONTRACT = "tests/hypervisor/hosts_libvirt/real_libvirtd.py"
+_CONTRACT_SECONDS = 2400.0
 _SIZES = ((80, 24), (120, 40), (160, 48))
 _WORK_SECONDS, _END_SECONDS = 1500.0, 120.0
 EMBEDDED, SYSTEM = "embedded", "qemu:///system"
@@ -170,6 +172,17 @@ def lab(hypervisor: str) -> Callable[[], None]:
         require(json.loads(vmlab("clean", "--json"))["runs"] == [], "clean found something the second time")
 
     return check
+
+
+def contract() -> None:
+    """What an embedded lab does with guests, done on the host's own libvirtd; and one whose processes are killed."""
+    own_guests.start()
+    before = _all_others()
+    python = ("/opt/vmlab/bin/python", "-m")
+    wheels = "/root/.cache/wheels-of-tests"
+    command(*python, "pip", "install", "--quiet", "--no-index", "--find-links", wheels, "pytest", timeout=600)
+    command(*python, "pytest", "-x", "-p", "no:cacheprovider", _CONTRACT, timeout=_CONTRACT_SECONDS)
+    _require_nothing_left(before)
 
 
 def _at_work(run: str) -> bool:

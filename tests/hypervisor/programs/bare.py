@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Awaitable
 from dataclasses import asdict, replace
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.hypervisor.conftest import Saved, spec
-from tests.hypervisor.programs.made import made
+from tests.hypervisor.programs.made import WITH_KVM, made
 from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.model.errors import HypervisorError
 
@@ -70,7 +71,7 @@ async def main(runtime: str, folder: str, end: str) -> None:
         file.truncate(DISK_BYTES)
     image = BootImage(disk, None, None, "")
     hypervisor = made(Path(runtime), place / "disks")
-    hypervisor._platform_facts._accelerator = "tcg"
+    hypervisor._platform_facts._accelerator = "kvm" if WITH_KVM in os.environ else "tcg"
     await hypervisor.open()
     specs = [spec(name, "writeback", guest=name) for name in NAMES]
     said: dict[str, Any] = {"facts": await hypervisor.facts()}

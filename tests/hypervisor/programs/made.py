@@ -10,6 +10,8 @@ from vmlab.hypervisor.hosts_hypervisor import HostsHypervisor
 
 ON_HOST = "VMLAB_TEST_ON_HOST"
 """In the environment: the programs are to use ``qemu:///system``."""
+WITH_KVM = "VMLAB_TEST_WITH_KVM"
+"""In the environment: guests that end in their firmware run under KVM."""
 
 
 def on_host() -> bool:
