@@ -22,6 +22,7 @@ from vmlab.system.rights import as_root, in_container, missing_capabilities
 from vmlab.telemetry.cpu_speed import LABEL, NO_TRACE
 from vmlab.telemetry.domains.neighbours import described, neighbours
 from vmlab.telemetry.host.power import Power
+from vmlab.telemetry.place import ON_A_DISK, refuses_overlay
 from vmlab.telemetry.setting_files import CANNOT_WRITE, unsettable
 from vmlab.telemetry.source import THE_HOST, Roots
 from vmlab.telemetry.speed_trace import speed_now
@@ -122,6 +123,7 @@ def _checks() -> Iterator[Check]:
     yield _rapl()
     yield _speed()
     yield _neighbours()
+    yield _guests_on_host()
     yield from _host_settings()
 
 
@@ -184,8 +186,17 @@ def _direct() -> Check:
         "O_DIRECT",
         lambda: supports_direct(folder),
         (f"{folder} takes it", f"{folder} does not take it: cache modes none and directsync are refused"),
-        "set XDG_STATE_HOME to a folder on a disk",
+        ON_A_DISK,
     )
+
+
+def _guests_on_host() -> Check:
+    """What guests with `on: host` change of their image lies in an overlay, beside the runs."""
+    folder = _existing(runs_folder())
+    kind = refuses_overlay(folder, THE_HOST)
+    lack = f"{folder} is on {kind}, which takes no overlay: no guest can have on: host"
+    detail = f"{folder} takes their overlay" if kind is None else lack
+    return Check("guests on the host", kind is None, detail, ON_A_DISK, required=False)
 
 
 def _asked(name: str, question: Callable[[], bool], details: tuple[str, str], remedy: str) -> Check:
