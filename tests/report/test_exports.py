@@ -21,10 +21,10 @@ from tests.store.stories import Story
 from tests.tui.conftest import RECORDED
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
-from vmlab.cli.commands.export_commands import FORMATS, loaded
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.results import RawOutput
 from vmlab.report.exports import fio_folder, junit, openmetrics, parquet, perfkit, tidy, tidy_tables
+from vmlab.report.exports.export_format import export_formats, format_names, of_ending
 from vmlab.report.exports.tidy import Exported, Tidy
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
@@ -304,9 +304,15 @@ def test_series_have_their_run_in_an_info_metric_and_as_a_label_where_asked(reco
     assert {one.labels["run"] for one in series} == {run["id"]}
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_what_a_format_is_written_by_is_there(name: str) -> None:
-    if name == "parquet":
-        pytest.importorskip("pyarrow")
-    places = [place for place in (FORMATS[name].write, FORMATS[name].write_samples) if place is not None]
-    assert all(callable(loaded(function)) for place in places for function in place if function)
+def test_every_format_writes_the_recorded_run(recorded: RunReader, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    formats = export_formats()
+    assert list(formats) == format_names() == ["csv", "fio", "junit", "openmetrics", "parquet", "perfkit", "vmlab"]
+    for name, one in formats.items():
+        for number, write in enumerate(write for write in (one.write, one.write_samples) if write is not None):
+            with (tmp_path / f"{name}.{number}").open("wb") as file:
+                write([Exported(recorded)], file)
+            assert (tmp_path / f"{name}.{number}").stat().st_size > 0
+        assert one.write_folder is None or name == "fio"
+        assert all(of_ending(ending) == name for ending in one.endings)
+    assert of_ending(".CSV") == "csv" and of_ending(".txt") is None
