@@ -16,6 +16,7 @@ import polars
 import pytest
 from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.parser import text_string_to_metric_families as older_format
 
 from tests.store.stories import Story
 from tests.tui.conftest import RECORDED
@@ -149,7 +150,7 @@ def test_prometheus_reads_the_samples_with_their_times(recorded: RunReader) -> N
     openmetrics.write_samples([Exported(recorded)], file)
     families = {family.name: family for family in parsed(file)}
     family = families["vmlab_disk_util_percent"]
-    util = [one for one in family.samples if "instance" not in one.labels]
+    util = [one for one in family.samples if "part" not in one.labels]
     util.sort(key=lambda one: float(one.timestamp or 0))
     known = [(sample.wall, sample.get("disk_util_percent")) for _, sample in samples(recorded)]
     kept = [(wall, value) for wall, value in known if value == value]
@@ -293,8 +294,8 @@ def test_series_have_their_run_in_an_info_metric_and_as_a_label_where_asked(reco
 
     run = run_document(recorded)["run"]
     families = written(openmetrics.write_measurements)
-    (info,) = families["vmlab_run"].samples
-    assert families["vmlab_run"].type == "info" and info.labels["run"] == run["id"]
+    (info,) = families["vmlab_run_info"].samples
+    assert info.labels["run"] == run["id"]
     assert info.labels["kernel"] == run["host"]["kernel"]
     series = families["vmlab_run_time_seconds"].samples
     assert not any({"run", "kernel", "started"} & one.labels.keys() for one in series)
@@ -302,6 +303,18 @@ def test_series_have_their_run_in_an_info_metric_and_as_a_label_where_asked(reco
     assert {one.labels["run"] for one in series} == {run["id"]}
     series = written(openmetrics.write_samples)["vmlab_disk_util_percent"].samples
     assert {one.labels["run"] for one in series} == {run["id"]}
+
+
+def test_measurements_are_what_textfile_collectors_read(recorded: RunReader) -> None:
+    file = BytesIO()
+    openmetrics.write_measurements([Exported(recorded)], file)
+    lines = file.getvalue().decode().splitlines()
+    # The older format knows neither the type info nor that of a unit; it reads lines of other words as comments.
+    assert {line.split()[3] for line in lines if line.startswith("# TYPE ")} == {"gauge"}
+    families = {one.name: one for one in older_format("\n".join(lines))}
+    assert len(families["vmlab_run_time_seconds"].samples) == len(
+        [line for line in lines if line.startswith("vmlab_run_time_seconds{")]
+    )
 
 
 def test_every_format_writes_the_recorded_run(recorded: RunReader, tmp_path: Path) -> None:
