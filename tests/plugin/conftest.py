@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.conftest import home
+
+__all__ = ["home"]
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "examples" / "plugin"
 
