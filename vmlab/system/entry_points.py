@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from vmlab.model.errors import RefusedError, in_one_line
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoint, SelectableGroups
 
 WORKLOADS, EXPORTS, HOST_FIGURES = "vmlab.workloads", "vmlab.exports", "vmlab.host_figures"
 GROUPS = {WORKLOADS: "workload", EXPORTS: "export format", HOST_FIGURES: "host figures"}
@@ -70,11 +71,16 @@ def entries(group: str) -> tuple[Entry, ...]:
     return _entries[group]
 
 
-def _found(group: str) -> Iterator[Entry]:
+@cache
+def _all() -> SelectableGroups:
     # Imported late: it takes longer than all else here.
     from importlib.metadata import entry_points
 
-    for point in entry_points(group=group):
+    return entry_points()
+
+
+def _found(group: str) -> Iterator[Entry]:
+    for point in _all().select(group=group):
         package, version = _package(point)
         yield Entry(group, point.name, point.value, package, version)
 
@@ -136,9 +142,3 @@ def other_packages() -> dict[str, str]:
     """The version of each other package that adds something, by its name."""
     every = [one for group in GROUPS for one in entries(group) if not one.is_own]
     return {one.package: one.version for one in sorted(every, key=lambda one: one.package)}
-
-
-def forget() -> None:
-    """Look again at the next call, for tests that add packages."""
-    _entries.clear()
-    _broken.clear()

@@ -42,7 +42,9 @@ def _found() -> Iterator[dict[str, Any]]:
         **{(WORKLOADS, name): kind.summary for name, kind in kinds().items()},
         **{(EXPORTS, name): ", ".join(one.endings) or "a folder" for name, one in export_formats().items()},
         **{
-            (HOST_FIGURES, entry.name): ", ".join(group.title for group in source.groups)
+            (HOST_FIGURES, entry.name): ", ".join(
+                [group.title for group in source.groups] or [figure.label for figure in source.figures]
+            )
             for entry, source in figure_sources().items()
         },
     }
