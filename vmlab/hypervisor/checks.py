@@ -17,15 +17,18 @@ from vmlab.hypervisor.isolation import cgroups
 from vmlab.model.places import cache_folder, runs_folder, state_folder
 from vmlab.model.scenarios.host_settings import HOST_PARTS, HOST_SETTINGS
 from vmlab.system import kvm_device
+from vmlab.system.entry_points import broken, other_packages
 from vmlab.system.packages import extra_command, extra_packages, install_command, installing
 from vmlab.system.rights import as_root, in_container, missing_capabilities
 from vmlab.telemetry.cpu_speed import LABEL, NO_TRACE
 from vmlab.telemetry.domains.neighbours import described, neighbours
+from vmlab.telemetry.host.host_figures import figure_sources
 from vmlab.telemetry.host.power import Power
 from vmlab.telemetry.place import ON_A_DISK, refuses_overlay
 from vmlab.telemetry.setting_files import CANNOT_WRITE, unsettable
 from vmlab.telemetry.source import THE_HOST, Roots
 from vmlab.telemetry.speed_trace import speed_now
+from vmlab.workloads.registry import kinds
 
 _NOT_ROOT = "this user is not root: runs need it for namespaces and bridges, and other checks here may differ for root"
 _ENOUGH_FREE = 10 * 2**30
@@ -125,6 +128,18 @@ def _checks() -> Iterator[Check]:
     yield _neighbours()
     yield _guests_on_host()
     yield from _host_settings()
+    yield from _plugins()
+
+
+def _plugins() -> Iterator[Check]:
+    """What other packages add; nothing where none does."""
+    if not (packages := other_packages()):
+        return
+    kinds()
+    figure_sources()
+    wrong = [one.line for one in broken()]
+    added = ", ".join(f"{name} {version}" for name, version in packages.items())
+    yield Check("plugins", not wrong, "; ".join(wrong) or added, "update or remove the package", required=False)
 
 
 def _root() -> Check:
