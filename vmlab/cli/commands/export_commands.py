@@ -14,13 +14,13 @@ from typing import Any, BinaryIO
 import click
 
 from vmlab.cli.diagnostics import say
-from vmlab.cli.named_runs import NamedRun, NamedSide, named_sides
 from vmlab.cli.output import write_text
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.report.exports.fio_folder import write_fio
 from vmlab.report.exports.tidy import Exported
 from vmlab.report.words import plural
 from vmlab.store.archive import pack, unpack
+from vmlab.store.named_runs import NamedRun, NamedSide, named_sides
 from vmlab.store.reader import RunReader
 from vmlab.system.new_file import new_file
 from vmlab.system.packages import extra_command
