@@ -11,13 +11,13 @@ from pathlib import Path
 import click
 
 from vmlab.cli.diagnostics import say
-from vmlab.cli.named_runs import NamedRun, NamedSide, named_sides
 from vmlab.cli.output import write_text
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError
 from vmlab.report.exports.export_format import ExportFormat, export_formats, format_names, of_ending
 from vmlab.report.exports.tidy import Exported
 from vmlab.report.words import plural
 from vmlab.store.archive import unpack
+from vmlab.store.named_runs import NamedRun, NamedSide, named_sides
 from vmlab.store.reader import RunReader
 from vmlab.system.entry_points import EXPORTS, broken, entries, said
 from vmlab.system.new_file import new_file
