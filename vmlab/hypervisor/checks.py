@@ -135,8 +135,8 @@ def _plugins() -> Iterator[Check]:
     """What other packages add; nothing where none does."""
     if not (packages := other_packages()):
         return
-    kinds()
-    figure_sources()
+    # Each is loaded by that.
+    _ = list(kinds()), figure_sources()
     wrong = [one.line for one in broken()]
     added = ", ".join(f"{name} {version}" for name, version in packages.items())
     yield Check("plugins", not wrong, "; ".join(wrong) or added, "update or remove the package", required=False)
