@@ -87,9 +87,10 @@ hashes: setup  ## constraints-hashed.txt: the versions of constraints.txt, with 
 	  --python-version 3.11.2 --generate-hashes --annotation-style line --custom-compile-command 'make hashes' \
 	  -o constraints-hashed.txt >/dev/null
 
-schema: setup  ## the JSON Schema of scenarios, for editors, and what completion in the shell knows
+schema: setup  ## the JSON Schema of scenarios, for editors, what completion in the shell knows, and Grafana's dashboard
 	@$(VMLAB) schema > scenarios/schema.json
 	@.venv/bin/python packaging/completion.py > .completion && mv .completion vmlab/cli/completion.json
+	@.venv/bin/python packaging/dashboard.py > .dashboard && mv .dashboard examples/grafana/vmlab.json
 
 screenshots: setup  ## pictures of the console, from the newest recorded runs of tile and screenshots/copies.yaml, and those of the demo
 	@.venv/bin/python -m screenshots.make

@@ -54,8 +54,10 @@ def watch() -> None:
         require(after[name] == was, f"{name} was\n{was}\nand is\n{after[name]}")
     vmlab("show", run)
     vmlab("advise", run)
-    vmlab("report", run, "-o", "/run/report.html")
-    require(Path("/run/report.html").stat().st_size > 2**16, "the report is empty")
+    vmlab("report", run, "-o", "/run/report.md")
+    report = Path("/run/report.md").read_text()
+    tell(report)
+    require(all(guest.name in report for guest in OWN_GUESTS), "the report does not name the guests")
     recording = json.loads(vmlab("show", run, "--json"))["recording"]
     _require_advised(json.loads(vmlab("advise", run, "--json")))
     for guest in (READER, WRITER):
@@ -187,6 +189,8 @@ def contract() -> None:
 
 
 def _at_work(run: str) -> bool:
+    if not (run_folder(run) / "run.sqlite").exists():
+        return False
     with closing(sqlite3.connect(f"file:{run_folder(run) / 'run.sqlite'}?mode=ro", uri=True)) as connection:
         return bool(connection.execute("SELECT 1 FROM events WHERE kind = 'WorkloadStarted'").fetchall())
 

@@ -55,6 +55,7 @@ PACKAGES: tuple[str, ...] = (
     "stress-ng",
     # Java, and the libraries that programs of its suite use.
     "default-jre-headless",
+    "libderby-java",
     "libeclipse-jdt-core-java",
     "libjlayer-java",
     "libsunflow-java",

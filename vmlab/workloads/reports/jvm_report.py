@@ -13,17 +13,25 @@ CHECKSUMS: Mapping[str, str] = {
     "compiler": "fffff68a8edecb55",
     "compress": "b9a3f9cd",
     "crypto": "f50f2439",
+    "derby": "49a3f5de",
     "mpegaudio": "7c270838",
     "scimark": "99c27b8c1e7ed950",
+    "scimark.large": "7bb868e881cd3ac2",
     "serial": "5b3b2a1c",
+    "startup": "2d6e89d4790",
     "sunflow": "579ec7c0",
     "xml": "5fdfd178",
 }
-"""The checksum of each member's result, as its source defines it; those of compress and crypto are tested against
-other implementations."""
+"""The checksum of each member's result, as its source defines it; those of compress, crypto and derby are tested
+against other implementations."""
 _LEAST_SECONDS = 0.001
 _CLOCK = 1e-6
 """Sums of times that were printed, one by one."""
+
+
+def score_name(member: str) -> str:
+    """The metric of a member's score."""
+    return f"{member.replace('.', '_')}_score"
 
 
 def parse_suite(text: str) -> dict[str, dict[str, Any]]:

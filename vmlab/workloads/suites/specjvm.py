@@ -27,7 +27,8 @@ from vmlab.workloads.contract import (
 )
 from vmlab.workloads.listed_names import EACH_ONCE
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.suites.reports.specjvm_report import GROUPS, figures_of, groups_of, parse_specjvm, score_name
+from vmlab.workloads.reports.jvm_report import score_name
+from vmlab.workloads.suites.reports.specjvm_report import GROUPS, figures_of, groups_of, parse_specjvm
 from vmlab.workloads.verification import demand_success, demand_within
 
 _MIB = 2**20

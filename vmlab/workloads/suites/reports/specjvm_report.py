@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
+from vmlab.workloads.reports.jvm_report import score_name
 from vmlab.workloads.verification import demand_equal
 
 GROUPS: tuple[str, ...] = (
@@ -125,8 +126,3 @@ def figures_of(report: Report, benchmarks: Sequence[str], iterations: int) -> di
         **{score_name(group): score for group, score in report.groups.items()},
         "operations": sum(one.operations for one in timed),
     }
-
-
-def score_name(group: str) -> str:
-    """The metric of a group's score."""
-    return f"{group.replace('.', '_')}_score"

@@ -4,12 +4,16 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.eclipse.jdt.internal.compiler.ClassFile;
 import org.eclipse.jdt.internal.compiler.CompilationResult;
 import org.eclipse.jdt.internal.compiler.batch.Main;
@@ -65,6 +69,10 @@ final class Compiler implements Member {
         };
         List<String> words = new ArrayList<>();
         Collections.addAll(words, "-source", "17", "-target", "17", "-proc:none", "-nowarn", "-g");
+        /* Eclipse's compiler would print a trace for each jar that is not there. */
+        words.add("-cp");
+        words.add(Stream.of(System.getProperty("java.class.path").split(":"))
+            .filter(place -> Files.exists(Path.of(place))).collect(Collectors.joining(":")));
         for (String source : SOURCES)
             words.add(System.getProperty("members.source") + "/members/" + source + ".java");
         if (!compiler.compile(words.toArray(new String[0])))

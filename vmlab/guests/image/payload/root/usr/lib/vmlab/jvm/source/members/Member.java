@@ -4,4 +4,7 @@ package members;
 interface Member {
     /** Does one whole operation; the checksum of its result, the same each time. Throws where a check of its own fails. */
     long operation() throws Exception;
+
+    /** Gives back what other members would find in memory. */
+    default void close() throws Exception {}
 }

@@ -5,14 +5,36 @@ package members;
  * over-relaxation, a sum by Monte Carlo, a sparse matrix times a vector, and the LU factors of a matrix.
  */
 final class Scimark implements Member {
-    private static final int FOURIER = 1 << 14, GRID = 200, SPARSE = 5000, ENTRIES = 25_000, DENSE = 200, ROUNDS = 4;
-
+    /* How often: all kernels; transforms there and back; relaxation and the product. */
+    private final int rounds, turns, times;
+    private final int fourier, grid, sparse, entries, dense;
     private long sum;
+
+    private Scimark(int rounds, int turns, int times, int fourier, int grid, int sparse, int entries, int dense) {
+        this.rounds = rounds;
+        this.turns = turns;
+        this.times = times;
+        this.fourier = fourier;
+        this.grid = grid;
+        this.sparse = sparse;
+        this.entries = entries;
+        this.dense = dense;
+    }
+
+    /** Data that a processor's cache holds. */
+    static Scimark small() {
+        return new Scimark(4, 4, 100, 1 << 14, 200, 5000, 25_000, 200);
+    }
+
+    /** SciMark's own large sizes: data of 8 to 16 MiB in each kernel but Monte Carlo, which has none. */
+    static Scimark large() {
+        return new Scimark(1, 1, 10, 1 << 20, 1000, 100_000, 1_000_000, 1000);
+    }
 
     @Override
     public long operation() {
         sum = 0;
-        for (int round = 0; round < ROUNDS; round++) {
+        for (int round = 0; round < rounds; round++) {
             fourier();
             relax();
             monteCarlo();
@@ -36,13 +58,13 @@ final class Scimark implements Member {
     }
 
     private void fourier() {
-        double[] data = random(2 * FOURIER, 5), first = data.clone();
-        for (int round = 0; round < 4; round++) {
+        double[] data = random(2 * fourier, 5), first = data.clone();
+        for (int round = 0; round < turns; round++) {
             transform(data, -1);
             add(data[2 * round + 2]);
             transform(data, 1);
             for (int at = 0; at < data.length; at++)
-                data[at] /= FOURIER;
+                data[at] /= fourier;
         }
         for (int at = 0; at < data.length; at++)
             if (!(Math.abs(data[at] - first[at]) < 1e-9))
@@ -50,24 +72,24 @@ final class Scimark implements Member {
     }
 
     /** In place, of complex numbers in pairs; `sign` is that of the exponent. */
-    private static void transform(double[] data, int sign) {
-        for (int at = 0, turned = 0; at < FOURIER; at++) {
+    private void transform(double[] data, int sign) {
+        for (int at = 0, turned = 0; at < fourier; at++) {
             if (at < turned)
                 for (int part = 0; part < 2; part++) {
                     double held = data[2 * at + part];
                     data[2 * at + part] = data[2 * turned + part];
                     data[2 * turned + part] = held;
                 }
-            int bit = FOURIER >> 1;
+            int bit = fourier >> 1;
             for (; (turned & bit) != 0; bit >>= 1)
                 turned ^= bit;
             turned |= bit;
         }
-        for (int half = 1; half < FOURIER; half *= 2) {
+        for (int half = 1; half < fourier; half *= 2) {
             double angle = sign * StrictMath.PI / half;
             double real = StrictMath.cos(angle), imaginary = StrictMath.sin(angle), wr = 1, wi = 0;
             for (int at = 0; at < half; at++) {
-                for (int low = at; low < FOURIER; low += 2 * half) {
+                for (int low = at; low < fourier; low += 2 * half) {
                     int i = 2 * low, j = 2 * (low + half);
                     double tr = wr * data[j] - wi * data[j + 1], ti = wr * data[j + 1] + wi * data[j];
                     data[j] = data[i] - tr;
@@ -83,12 +105,13 @@ final class Scimark implements Member {
     }
 
     private void relax() {
-        double[] grid = random(GRID * GRID, 6);
-        for (int round = 0; round < 100; round++)
-            for (int row = 1; row < GRID - 1; row++)
-                for (int at = row * GRID + 1; at < row * GRID + GRID - 1; at++)
-                    grid[at] = 1.25 * 0.25 * (grid[at - GRID] + grid[at + GRID] + grid[at - 1] + grid[at + 1]) - 0.25 * grid[at];
-        add(grid[GRID * GRID / 2 + GRID / 2]);
+        int side = grid;
+        double[] held = random(side * side, 6);
+        for (int round = 0; round < times; round++)
+            for (int row = 1; row < side - 1; row++)
+                for (int at = row * side + 1; at < row * side + side - 1; at++)
+                    held[at] = 1.25 * 0.25 * (held[at - side] + held[at + side] + held[at - 1] + held[at + 1]) - 0.25 * held[at];
+        add(held[side * side / 2 + side / 2]);
     }
 
     private void monteCarlo() {
@@ -106,13 +129,13 @@ final class Scimark implements Member {
     }
 
     private void sparse() {
-        int each = ENTRIES / SPARSE;
-        double[] values = random(ENTRIES, 8), x = random(SPARSE, 9), y = new double[SPARSE];
-        int[] columns = new int[ENTRIES];
-        for (int at = 0; at < ENTRIES; at++)
-            columns[at] = (at / each + at % each * (SPARSE / each)) % SPARSE;
-        for (int round = 0; round < 100; round++) {
-            for (int row = 0; row < SPARSE; row++) {
+        int each = entries / sparse;
+        double[] values = random(entries, 8), x = random(sparse, 9), y = new double[sparse];
+        int[] columns = new int[entries];
+        for (int at = 0; at < entries; at++)
+            columns[at] = (at / each + at % each * (sparse / each)) % sparse;
+        for (int round = 0; round < times; round++) {
+            for (int row = 0; row < sparse; row++) {
                 double product = 0;
                 for (int at = row * each; at < (row + 1) * each; at++)
                     product += x[columns[at]] * values[at];
@@ -122,30 +145,30 @@ final class Scimark implements Member {
             x = y;
             y = held;
         }
-        for (int row = 0; row < SPARSE; row += 97)
+        for (int row = 0; row < sparse; row += 97)
             add(x[row]);
     }
 
     private void factors() {
-        double[] from = random(DENSE * DENSE, 10);
-        double[][] a = new double[DENSE][];
-        for (int row = 0; row < DENSE; row++)
-            a[row] = java.util.Arrays.copyOfRange(from, row * DENSE, (row + 1) * DENSE);
-        for (int column = 0; column < DENSE; column++) {
+        double[] from = random(dense * dense, 10);
+        double[][] a = new double[dense][];
+        for (int row = 0; row < dense; row++)
+            a[row] = java.util.Arrays.copyOfRange(from, row * dense, (row + 1) * dense);
+        for (int column = 0; column < dense; column++) {
             int best = column;
-            for (int row = column + 1; row < DENSE; row++)
+            for (int row = column + 1; row < dense; row++)
                 if (Math.abs(a[row][column]) > Math.abs(a[best][column]))
                     best = row;
             double[] held = a[column];
             a[column] = a[best];
             a[best] = held;
-            for (int row = column + 1; row < DENSE; row++) {
+            for (int row = column + 1; row < dense; row++) {
                 double factor = a[row][column] /= a[column][column];
-                for (int at = column + 1; at < DENSE; at++)
+                for (int at = column + 1; at < dense; at++)
                     a[row][at] -= factor * a[column][at];
             }
         }
-        for (int row = 0; row < DENSE; row++)
+        for (int row = 0; row < dense; row++)
             add(a[row][row]);
     }
 }

@@ -40,7 +40,10 @@ public final class Suite {
             case "crypto" -> new Crypto();
             case "serial" -> new Serial();
             case "xml" -> new Xml();
-            case "scimark" -> new Scimark();
+            case "scimark" -> Scimark.small();
+            case "scimark.large" -> Scimark.large();
+            case "derby" -> new Derby();
+            case "startup" -> new Startup();
             case "compiler" -> new Compiler();
             case "mpegaudio" -> new Mpegaudio();
             case "sunflow" -> new Sunflow();
@@ -65,6 +68,7 @@ public final class Suite {
                 count(checksum);
                 say("{\"member\": \"" + name + "\", \"done\": " + done.incrementAndGet() + ", \"of\": " + operations + "}");
             }
+            member.close();
         } catch (Throwable error) {
             /* Other threads may wait for this one. */
             System.err.println("member " + name + ": " + error);
