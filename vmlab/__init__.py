@@ -2,7 +2,27 @@
 
 __version__ = "0.1.0"
 
-_OF_API = frozenset({"API_VERSION", "Comparison", "Difference", "Run", "VmlabError", "compare", "open_run", "runs"})
+_OF_API = frozenset(
+    {
+        "API_VERSION",
+        "Comparison",
+        "Difference",
+        "Run",
+        "VmlabError",
+        "compare",
+        "export_runs",
+        "import_run",
+        "listing",
+        "open_run",
+        "remove_runs",
+        "remove_tag",
+        "report_runs",
+        "reparse_run",
+        "runs",
+        "tag_run",
+        "tags",
+    }
+)
 
 
 def __getattr__(name: str) -> object:

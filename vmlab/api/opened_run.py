@@ -9,7 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vmlab.analysis.advice.advice import advice_document
+from vmlab.analysis.compared_runs import beside_published
 from vmlab.analysis.document import compared_document, demand_cell, only_cell, raw_document, run_document
+from vmlab.analysis.record.phases import of_cell, run_time
 from vmlab.api.polars_frames import frame_of
 from vmlab.report.exports.tidy import Exported, Tidy, measurements, per_cell, sampled
 from vmlab.store.reader import RunReader
@@ -60,6 +63,26 @@ class Run:
             if cell is not None:
                 demand_cell(self.id, run_document(reader)["cells"], cell)
             return raw_document(reader, cell)
+
+    def phases(self, cell: int | None = None) -> dict[str, Any]:
+        """What ``vmlab show --phases --json`` prints: the document ``vmlab.phases``, where the run's time went."""
+        with RunReader(self.path) as reader:
+            time = run_time(reader)
+        if cell is not None:
+            demand_cell(time["run"], time["cells"], cell)
+        return dict(time if cell is None else of_cell(time, cell))
+
+    def reference(self) -> dict[str, Any]:
+        """What ``vmlab show --reference --json`` prints: the document ``vmlab.reference``, beside published figures.
+
+        Raises VmlabError where the run's scenario names no publication.
+        """
+        return beside_published(str(self.path)).to_json()
+
+    def advice(self) -> dict[str, Any]:
+        """What ``vmlab advise --json`` prints: the document ``vmlab.advice``. Raises VmlabError for no recording."""
+        with RunReader(self.path) as reader:
+            return advice_document(run_document(reader))
 
     def _frame(self, table: Callable[[Exported], Tidy], cell: int | None) -> polars.DataFrame:
         with RunReader(self.path) as reader:
