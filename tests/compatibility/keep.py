@@ -1,4 +1,4 @@
-"""``python -m tests.compatibility.keep RUN``: keeps what this version says of RUN, and the shipped scenarios.
+"""``python -m tests.compatibility.keep RUN``: keeps what this version says of RUN, its events, and the scenarios.
 
 They go to ``releases/VERSION``, once a release; a folder that is there is refused.
 """
@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import vmlab
+from tests.compatibility.events import EVENTS, event_lines
 from tests.compatibility.promised import KEPT, documents_of
 from vmlab.store.archive import pack
 from vmlab.store.reader import RunReader
@@ -28,6 +29,7 @@ def main(run: str) -> None:
     (folder / "documents.json.gz").write_bytes(gzip.compress(documents, mtime=0))
     with RunReader(opened.path) as reader, (folder / "run.vmlab").open("wb") as file:
         pack(reader, opened.id, file)
+    (folder / EVENTS).write_text(event_lines(), encoding="utf-8")
     (folder / "scenarios").mkdir()
     for scenario in sorted(SCENARIOS.glob("*.yaml")):
         shutil.copyfile(scenario, folder / "scenarios" / scenario.name)

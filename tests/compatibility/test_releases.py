@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.compatibility.events import EVENTS
 from tests.compatibility.promised import KEPT, documents_of, lost
+from vmlab.model.event_json import from_json, to_json
 from vmlab.plan.validating import load_valid
 from vmlab.store.archive import unpack
 
@@ -37,6 +39,16 @@ def test_a_run_of_a_release_says_what_it_said_then(
     before = _documents(release)
     assert sum(len(cell["measurements"]) for cell in before["show --json"]["cells"]) > 50
     assert list(lost(before, now)) == []
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.name)
+def test_events_of_a_release_are_read_with_all_their_fields(release: Path) -> None:
+    lines = (release / EVENTS).read_text(encoding="utf-8").splitlines()
+    assert len(lines) > 40
+    for line in lines:
+        event = from_json(line)
+        assert event is not None, line
+        assert list(lost(json.loads(line), json.loads(to_json(event)))) == [], line
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: f"{path.parts[-3]}-{path.stem}")
