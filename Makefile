@@ -5,7 +5,7 @@ VMLAB = .venv/bin/vmlab
 # A test that hangs ends after 15 minutes: beside real guests one that computes may take minutes.
 TESTS = env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --timeout=900
 
-.PHONY: docs deb test-install setup run test test-all coverage test-fleet test-host test-faults test-experiments check unit anomalies mutants walk schema screenshots sbom hashes
+.PHONY: docs deb release test-install setup run test test-all coverage test-fleet test-host test-faults test-experiments check unit anomalies mutants walk schema screenshots sbom hashes
 
 setup:  ## Debian packages and .venv; does nothing when nothing is missing
 	@packaging/setup
@@ -65,6 +65,11 @@ docs: setup  ## the documentation as a site, in build/site; a warning is an erro
 deb: setup  ## packages for Debian 12 and 13, in dist/
 	@packaging/deb/build $(SUITES)
 
+# uv builds with the versions of constraints-hashed.txt, checked by their digests.
+release: setup  ## wheel, sdist, Debian packages, SBOM and digests of this commit, twice to the same bytes, in dist/; tags nothing
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hashes]'
+	@packaging/release $(SUITES)
+
 check: setup  ## style, types and import contracts
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
@@ -82,9 +87,10 @@ hashes: setup  ## constraints-hashed.txt: the versions of constraints.txt, with 
 	  --python-version 3.11.2 --generate-hashes --annotation-style line --custom-compile-command 'make hashes' \
 	  -o constraints-hashed.txt >/dev/null
 
-schema: setup  ## the JSON Schema of scenarios, for editors, and what completion in the shell knows
+schema: setup  ## the JSON Schema of scenarios, for editors, what completion in the shell knows, and Grafana's dashboard
 	@$(VMLAB) schema > scenarios/schema.json
 	@.venv/bin/python packaging/completion.py > .completion && mv .completion vmlab/cli/completion.json
+	@.venv/bin/python packaging/dashboard.py > .dashboard && mv .dashboard examples/grafana/vmlab.json
 
 screenshots: setup  ## pictures of the console, from the newest recorded runs of tile and screenshots/copies.yaml, and those of the demo
 	@.venv/bin/python -m screenshots.make

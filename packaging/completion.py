@@ -14,6 +14,7 @@ import click
 
 from vmlab.cli.main import COMMANDS
 from vmlab.plan.scenario_file.loading import load, shipped_names
+from vmlab.report.exports.export_format import format_names
 from vmlab.workloads.registry import kinds
 
 _VALUES = {
@@ -45,8 +46,7 @@ def described(command: click.Command) -> dict[str, Any]:
                 "flag": one.is_flag,
                 "multiple": one.multiple,
                 "help": one.help or "",
-                "choices": list(one.type.choices) if isinstance(one.type, click.Choice) else [],
-                "value": "file" if isinstance(one.type, click.Path) else _VALUES.get(one.metavar or "", ""),
+                **_value(one),
             }
             for one in options
         ],
@@ -58,6 +58,15 @@ def described(command: click.Command) -> dict[str, Any]:
             for name, inner in (command.commands.items() if isinstance(command, click.Group) else ())
         },
     }
+
+
+def _value(option: click.Option) -> dict[str, Any]:
+    choices = list(option.type.choices) if isinstance(option.type, click.Choice) else []
+    if choices == format_names():
+        # Other packages may add to them.
+        return {"choices": [], "value": "format"}
+    value = "file" if isinstance(option.type, click.Path) else _VALUES.get(option.metavar or "", "")
+    return {"choices": choices, "value": value}
 
 
 def _of_scenario(name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tests.experiments.page import published_names
 from vmlab.model.printed import unit_factor
 from vmlab.model.scenarios.reference import Claim, Reference, Unasked
 from vmlab.plan.scenario_file.loading import load
-from vmlab.telemetry.host.host_figures import HOST_FIGURES
+from vmlab.telemetry.host.host_figures import host_figures
 
 SECTIONS = Path(__file__).parent / "published" / "sections.txt"
 _SECTION = re.compile(r'"([^"]*)"')
@@ -111,7 +111,7 @@ def test_it_says_what_differs_here_and_which_system_guests_have(name: str) -> No
 
 
 def test_bounds_have_the_unit_of_what_they_are_a_bound_of() -> None:
-    units = {f"host.{figure.name}": figure.unit for figure in HOST_FIGURES}
+    units = {f"host.{figure.name}": figure.unit for figure in host_figures()}
     claims = [one for _, one in _said() if isinstance(one, Claim) and one.unit]
     assert claims
     assert all(unit_factor(claim.unit, units[claim.metric]) is not None for claim in claims)

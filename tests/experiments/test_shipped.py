@@ -19,7 +19,7 @@ from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
 from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.plan.validating import validate_all
 from vmlab.store.reader import RunReader
-from vmlab.telemetry.host.host_figures import HOST_FIGURES
+from vmlab.telemetry.host.host_figures import host_figures
 from vmlab.workloads.registry import kinds
 
 MOST_SMOKE_CELLS = 10
@@ -101,7 +101,7 @@ def test_the_published_host_is_ordered_or_it_is_said_why_not(published: Scenario
 def test_names_of_figures_are_those_that_are_measured(published: ScenarioFile) -> None:
     """A name with a mistake in it would be read as a figure that nobody measured."""
     measured = set(chain.from_iterable(kinds()[entry.kind].metrics for entry in published.scenario.workloads.values()))
-    known = {*measured, "wall_seconds", *(f"host.{figure.name}" for figure in HOST_FIGURES)}
+    known = {*measured, "wall_seconds", *(f"host.{figure.name}" for figure in host_figures())}
     reference, table = _reference(published), published.scenario.table
     assert table is not None
     named = {figure.metric for figure in reference.figures} | set(table.figures)

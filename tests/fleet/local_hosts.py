@@ -26,7 +26,8 @@ from vmlab.fleet.hosts_file import HostEntry
 from vmlab.fleet.link import HostLink, HostLost
 from vmlab.fleet.request import FleetRequest
 from vmlab.lab.process.prepared import write_request
-from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.run.run_verdict import Verdict
 from vmlab.model.event import Event
 from vmlab.plan.planning import make_plan

@@ -42,7 +42,7 @@ def test_a_control_run_is_of_one_host() -> None:
     ("options", "words"),
     [
         (["--together"], "--together is for --hosts"),
-        (["--hosts", "hv1,hv2", "--together", "--spread"], "exclude each other"),
+        (["--hosts", "hv1,hv2", "--together", "--spread"], "and excludes --spread"),
     ],
 )
 def test_options_that_make_no_sense(options: list[str], words: str) -> None:

@@ -39,6 +39,7 @@ def test_everything_required_has_a_remedy() -> None:
         "distributed",
         "qemu:///system",
         "other guests",
+        "guests on the host",
     }
     # The last one is there on some hosts alone.
     assert optional == {check.name for check in found if not check.required} - {SLOW}

@@ -87,6 +87,14 @@ def test_files_in_memory_are_refused() -> None:
         check_fit(planned(), replace(HOST, in_memory="tmpfs"))
 
 
+def test_a_file_system_that_takes_no_overlay_is_refused() -> None:
+    host = replace(HOST, no_overlay="nfs4")
+    with pytest.raises(RefusedError, match=r"guest server .* needs an overlay, .* \(nfs4\)"):
+        check_fit(planned(), host)
+    ordered = SCENARIO.replace("guests:", "host: {disk: hdd-7200}\nguests:", 1)
+    check_fit(planned(ordered), host)
+
+
 @pytest.mark.parametrize(
     "key", ["cpu_shares: 512", "cpu_quota: 40 %", "boot: normal", "network: nat", "bandwidth: 9 Mbit/s"]
 )

@@ -16,15 +16,16 @@ import polars
 import pytest
 from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.parser import text_string_to_metric_families as older_format
 
 from tests.store.stories import Story
 from tests.tui.conftest import RECORDED
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
-from vmlab.cli.commands.export_commands import FORMATS, loaded
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.results import RawOutput
 from vmlab.report.exports import fio_folder, junit, openmetrics, parquet, perfkit, tidy, tidy_tables
+from vmlab.report.exports.export_format import export_formats, format_names, of_ending
 from vmlab.report.exports.tidy import Exported, Tidy
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
@@ -149,7 +150,7 @@ def test_prometheus_reads_the_samples_with_their_times(recorded: RunReader) -> N
     openmetrics.write_samples([Exported(recorded)], file)
     families = {family.name: family for family in parsed(file)}
     family = families["vmlab_disk_util_percent"]
-    util = [one for one in family.samples if "instance" not in one.labels]
+    util = [one for one in family.samples if "part" not in one.labels]
     util.sort(key=lambda one: float(one.timestamp or 0))
     known = [(sample.wall, sample.get("disk_util_percent")) for _, sample in samples(recorded)]
     kept = [(wall, value) for wall, value in known if value == value]
@@ -293,8 +294,8 @@ def test_series_have_their_run_in_an_info_metric_and_as_a_label_where_asked(reco
 
     run = run_document(recorded)["run"]
     families = written(openmetrics.write_measurements)
-    (info,) = families["vmlab_run"].samples
-    assert families["vmlab_run"].type == "info" and info.labels["run"] == run["id"]
+    (info,) = families["vmlab_run_info"].samples
+    assert info.labels["run"] == run["id"]
     assert info.labels["kernel"] == run["host"]["kernel"]
     series = families["vmlab_run_time_seconds"].samples
     assert not any({"run", "kernel", "started"} & one.labels.keys() for one in series)
@@ -304,9 +305,27 @@ def test_series_have_their_run_in_an_info_metric_and_as_a_label_where_asked(reco
     assert {one.labels["run"] for one in series} == {run["id"]}
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_what_a_format_is_written_by_is_there(name: str) -> None:
-    if name == "parquet":
-        pytest.importorskip("pyarrow")
-    places = [place for place in (FORMATS[name].write, FORMATS[name].write_samples) if place is not None]
-    assert all(callable(loaded(function)) for place in places for function in place if function)
+def test_measurements_are_what_textfile_collectors_read(recorded: RunReader) -> None:
+    file = BytesIO()
+    openmetrics.write_measurements([Exported(recorded)], file)
+    lines = file.getvalue().decode().splitlines()
+    # The older format knows neither the type info nor that of a unit; it reads lines of other words as comments.
+    assert {line.split()[3] for line in lines if line.startswith("# TYPE ")} == {"gauge"}
+    families = {one.name: one for one in older_format("\n".join(lines))}
+    assert len(families["vmlab_run_time_seconds"].samples) == len(
+        [line for line in lines if line.startswith("vmlab_run_time_seconds{")]
+    )
+
+
+def test_every_format_writes_the_recorded_run(recorded: RunReader, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    formats = export_formats()
+    assert list(formats) == format_names() == ["csv", "fio", "junit", "openmetrics", "parquet", "perfkit", "vmlab"]
+    for name, one in formats.items():
+        for number, write in enumerate(write for write in (one.write, one.write_samples) if write is not None):
+            with (tmp_path / f"{name}.{number}").open("wb") as file:
+                write([Exported(recorded)], file)
+            assert (tmp_path / f"{name}.{number}").stat().st_size > 0
+        assert one.write_folder is None or name == "fio"
+        assert all(of_ending(ending) == name for ending in one.endings)
+    assert of_ending(".CSV") == "csv" and of_ending(".txt") is None

@@ -27,7 +27,7 @@ from vmlab.report.page.markdown import escaped, markdown_report
 from vmlab.report.run.tables import run_table
 from vmlab.report.run.tiles_text import TILES_TITLE
 from vmlab.store.reader import RunReader
-from vmlab.telemetry.host.host_figures import HEADLINES
+from vmlab.telemetry.host.host_figures import headlines
 
 
 def gathered(path: Path, label: str = "last") -> Gathered:
@@ -94,7 +94,7 @@ def test_every_chart_says_what_stands_behind_its_figures(tile: etree._Element) -
 
 def test_every_headline_of_the_host_is_in_a_chart_of_the_page() -> None:
     shown = [[figure.name for figure in chart.figures] for chart in _HOST_CHARTS]
-    assert all(shown) and {figure.name for figure in HEADLINES} <= {name for names in shown for name in names}
+    assert all(shown) and {figure.name for figure in headlines()} <= {name for names in shown for name in names}
 
 
 def test_the_page_has_all_parts(tile: etree._Element) -> None:

@@ -11,7 +11,7 @@ from tests.telemetry.test_names import recorded_names
 from vmlab.cli import top_view
 from vmlab.model import sample
 from vmlab.report.run import cell_text
-from vmlab.telemetry.host.host_figures import HEADLINES, HOST_FIGURES, figures_of_chart, figures_of_group
+from vmlab.telemetry.host.host_figures import figures_of_chart, figures_of_group, headlines, host_figures
 
 VMLAB = Path(__file__).parents[2] / "vmlab"
 CHARTS = [
@@ -29,7 +29,7 @@ CHARTS = [
 
 
 def test_the_headlines_are_those_that_documents_promise() -> None:
-    assert [figure.name for figure in HEADLINES] == [
+    assert [figure.name for figure in headlines()] == [
         "cpu_user_percent",
         "cpu_system_percent",
         "cpu_iowait_percent",
@@ -45,19 +45,19 @@ def test_the_headlines_are_those_that_documents_promise() -> None:
 
 
 def test_what_is_shown_is_recorded(host: RecordedHost) -> None:
-    names = {figure.name for figure in HOST_FIGURES} | {name for figure in HOST_FIGURES for name in figure.added}
-    names |= {name for figure in HOST_FIGURES for name, _ in figure.area or ()}
+    names = {figure.name for figure in host_figures()} | {name for figure in host_figures() for name in figure.added}
+    names |= {name for figure in host_figures() for name, _ in figure.area or ()}
     assert names <= recorded_names(host)
-    assert len({figure.name for figure in HOST_FIGURES}) == len(HOST_FIGURES)
+    assert len({figure.name for figure in host_figures()}) == len(host_figures())
 
 
 def test_every_chart_and_line_that_a_figure_names_is_there() -> None:
-    assert {figure.chart for figure in HOST_FIGURES} - {None} == set(CHARTS)
+    assert {figure.chart for figure in host_figures()} - {None} == set(CHARTS)
     assert all(len({figure.unit for figure in figures_of_chart(chart) if figure.drawn}) == 1 for chart in CHARTS)
     assert figures_of_group("Disk")
 
 
-@pytest.mark.parametrize("label", sorted({figure.label for figure in HEADLINES}))
+@pytest.mark.parametrize("label", sorted({figure.label for figure in headlines()}))
 def test_a_label_stands_in_one_file(label: str) -> None:
     quoted = re.compile(rf'"{re.escape(label)}[ ",]', re.IGNORECASE)
     found = [str(file.relative_to(VMLAB)) for file in VMLAB.rglob("*.py") if quoted.search(file.read_text())]
@@ -70,8 +70,8 @@ def test_top_writes_figures_of_every_unit(unit: str) -> None:
 
 
 def test_a_stage_has_the_cpu_and_the_disk_beside_it() -> None:
-    host = {figure.name: {"mean": 1.0} for figure in HEADLINES}
+    host = {figure.name: {"mean": 1.0} for figure in headlines()}
     cell: Any = {"stages": [{"workload": "suite", "tile": 1, "stage": "write", "seconds": 1.0, "host": host}]}
     heads = " ".join(cell_text._stages(cell, 160)[:2])
-    shown = [figure.label for figure in HEADLINES if figure.label in heads]
+    shown = [figure.label for figure in headlines() if figure.label in heads]
     assert shown == ["CPU user", "CPU system", "CPU iowait", "disk await", "disk util"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from vmlab.analysis.comparison.result_table import result_tables
 from vmlab.analysis.figures.counted_cells import was_switched
@@ -27,6 +28,7 @@ from vmlab.analysis.tiles.over_hosts import together_documents
 from vmlab.analysis.tiles.scores import scores_json
 from vmlab.analysis.tiles.target_results import target_documents
 from vmlab.analysis.tiles.throughput import throughput_metrics
+from vmlab.model.errors import UsageError
 from vmlab.model.event import (
     SWITCHED,
     AnotherRunSeen,
@@ -273,6 +275,35 @@ def laid_out(document: RunDocument, share_percent: float = SHARE_PERCENT) -> Run
     """
     tables = [table.to_json() for table in result_tables(document)]
     return {**document, "tables": tables, "scores": scores_json(document, share_percent)}
+
+
+def only_cell(document: RunDocument, cell: int) -> RunDocument:
+    """The document with one of its cells, by its number. Raises UsageError where there is none of that number."""
+    demand_cell(document["run"]["id"], document["cells"], cell)
+    chosen = [one for one in document["cells"] if one["cell"] == cell]
+    return laid_out({**document, "cells": chosen}, document["scores"]["share_percent"])
+
+
+def demand_cell(run: str, cells: Sequence[Mapping[str, Any]], cell: int) -> None:
+    """Raises UsageError where none of `cells` has that number."""
+    if all(one["cell"] != cell for one in cells):
+        raise UsageError(f"run {run} has no cell {cell}; it has {len(cells)}")
+
+
+def raw_document(reader: RunReader, cell: int | None = None) -> dict[str, Any]:
+    """The document ``vmlab.raw/1``: what tools printed in one cell, or in all. Raises StoreError."""
+    bodies = [
+        {
+            "cell": number,
+            "workload": output.workload,
+            "tile": output.tile,
+            "guest": output.guest,
+            "name": output.name,
+            "text": output.text.encode("utf-8", "replace").decode(),
+        }
+        for number, output in reader.raw_outputs(cell)
+    ]
+    return {"schema": "vmlab.raw/1", "outputs": bodies}
 
 
 def _run_part(reader: RunReader, known: RunTimeline, unended: str) -> RunPart:

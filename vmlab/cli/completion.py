@@ -119,5 +119,19 @@ def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     return [CompletionItem(incomplete, type="file")]
 
 
-_COMPLETERS = {"scenario": _scenarios, "run": _runs, "metric": _metrics, "change": _changes, "file": _files}
+def _formats(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Of `vmlab export`, those of other packages too."""
+    from vmlab.system.entry_points import EXPORTS, entries
+
+    return _starting(dict.fromkeys(entry.name for entry in entries(EXPORTS)), incomplete)
+
+
+_COMPLETERS = {
+    "scenario": _scenarios,
+    "run": _runs,
+    "metric": _metrics,
+    "change": _changes,
+    "file": _files,
+    "format": _formats,
+}
 """By what a value is; others complete nothing."""

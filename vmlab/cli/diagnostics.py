@@ -9,7 +9,7 @@ import click
 
 from vmlab.cli.interrupts import Terminated
 from vmlab.cli.output import OutputLost
-from vmlab.model.errors import ExitCode, ScenarioError, VmlabError, in_one_line
+from vmlab.model.errors import ExitCode, ScenarioError, VmlabError, unusable
 from vmlab.model.visible import visible_line
 from vmlab.system.leaving import words_for
 from vmlab.system.terminal import say
@@ -48,9 +48,9 @@ def run_and_report(command: Callable[[], object]) -> int:
     except Terminated:
         return _stopped(ExitCode.TERMINATED)
     except OSError as error:
-        # A file or folder that cannot be used, by an error of the system.
-        say(f"vmlab: {visible_line(f'cannot use {in_one_line(error)}' if error.filename else in_one_line(error))}")
-        return int(ExitCode.REFUSED)
+        refused = unusable(error)
+        say(f"vmlab: {visible_line(str(refused))}")
+        return int(refused.exit_code)
     return result if isinstance(result, int) else int(ExitCode.PASSED)
 
 

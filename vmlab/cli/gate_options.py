@@ -12,7 +12,7 @@ import click
 
 from vmlab.analysis.comparison.comparison import Comparison
 from vmlab.analysis.comparison.gate import Condition
-from vmlab.analysis.comparison.judging import judge
+from vmlab.analysis.comparison.judging import gate_code, judge
 from vmlab.cli.diagnostics import say
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.report.gate_text import failing_lines
@@ -64,13 +64,10 @@ class GateOptions:
 
     def told(self, comparison: Comparison, *, as_json: bool) -> ExitCode:
         """The exit code. What fails, or is undecided, has its line on standard error where standard output is JSON."""
-        fails = any(answer.fails for answer in comparison.gate)
         undecided = not self.lenient and any(answer.undecided for answer in comparison.gate)
         for line in failing_lines(comparison, undecided=undecided) if as_json else ():
             say(f"vmlab: {line}")
-        if fails:
-            return ExitCode.FAILED
-        return ExitCode.INVALID if undecided else ExitCode.PASSED
+        return gate_code(comparison, lenient=self.lenient)
 
 
 def conditions_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,9 +15,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from vmlab import __version__
-from vmlab.cli.diagnostics import run_and_report
+from vmlab.cli.diagnostics import run_and_report, say
 from vmlab.cli.interrupts import obey
 from vmlab.cli.output import write_text
+from vmlab.model.visible import visible_line
+from vmlab.system.entry_points import broken
 
 
 class CommandEntry(NamedTuple):
@@ -65,6 +67,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "hosts": CommandEntry("commands.hosts_commands.hosts", "Check the hosts of a fleet, or have its run go on."),
     "rm": CommandEntry("commands.upkeep_commands.rm", "Delete runs."),
     "clean": CommandEntry("commands.upkeep_commands.clean", "Clean up after crashed runs."),
+    "plugins": CommandEntry("commands.plugins_command.plugins", "List workloads, formats and figures, by package."),
     "doctor": CommandEntry("commands.doctor_command.doctor", "Check the requirements of runs and how to meet them."),
     "selftest": CommandEntry("commands.selftest_command.selftest", "Try on a real guest what works on this host."),
 }
@@ -156,8 +159,12 @@ def cli() -> None:
 
 
 def command_line(arguments: list[str]) -> int:
-    """Run one command; its exit code."""
-    return run_and_report(lambda: _invoke(arguments))
+    """Run one command; its exit code. What of another package was left out meanwhile is reported, a line each."""
+    try:
+        return run_and_report(lambda: _invoke(arguments))
+    finally:
+        for one in broken():
+            say(f"vmlab: {visible_line(one.line)}")
 
 
 def _invoke(arguments: list[str]) -> object:

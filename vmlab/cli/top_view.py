@@ -9,7 +9,7 @@ from functools import partial
 from vmlab.model.sample import Sample
 from vmlab.model.units import format_bytes
 from vmlab.telemetry.cpu_speed import SPEED
-from vmlab.telemetry.host.host_figures import figures_of_group
+from vmlab.telemetry.host.host_figures import figures_of_group, groups_of_packages
 from vmlab.telemetry.host.shown_figure import HostFigure
 
 _NOTHING = "-"
@@ -57,10 +57,10 @@ def _words(sample: Sample, figures: Iterable[HostFigure], instance: str = "") ->
 
 
 def _memory(sample: Sample) -> Iterator[str]:
-    for group in ("Memory", "Pages", "Swap", "KSM"):
+    for group in ("Memory", "Pages", "Swap", "KSM", *groups_of_packages()):
         figures = [figure for figure in figures_of_group(group) if figure.name in sample.layout.position]
         if figures:
-            yield f"{group:<10}" + " | ".join(_words(sample, figures))
+            yield f"{group:<9} " + " | ".join(_words(sample, figures))
 
 
 def _pressure(sample: Sample) -> Iterator[str]:

@@ -31,7 +31,8 @@ from vmlab.lab.commands.command_server import Command, ControlServer, ListComing
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.prepared import plan_of
 from vmlab.lab.process.run_ending import with_leftovers, write_run_end
-from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.lab.process.signals import STOPPING, hold_back, released
 from vmlab.lab.run.repeating import Repeating
@@ -119,7 +120,7 @@ class Controller:
             writer.append(Notice(level="info", text="hosts take turns: one cell at a time on all of them"))
 
     def _fleet(self, book: CellBook, before: Mapping[str, Source], recorded: Sequence[Event]) -> FleetRun:
-        request = RunRequest.from_json(self._folder.request.read_text(encoding="utf-8"))
+        request = RunRequest.of(self._folder)
         asked = HostRequest(
             source=request.source,
             text=self._folder.scenario.read_text(encoding="utf-8"),

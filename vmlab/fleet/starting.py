@@ -11,7 +11,8 @@ from vmlab.fleet.request import FleetRequest, is_fleet
 from vmlab.lab.process.launch import spawn_detached
 from vmlab.lab.process.prepared import write_request
 from vmlab.lab.process.run_ending import ended
-from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.plan.hosting import check_assets

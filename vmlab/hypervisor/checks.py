@@ -17,14 +17,18 @@ from vmlab.hypervisor.isolation import cgroups
 from vmlab.model.places import cache_folder, runs_folder, state_folder
 from vmlab.model.scenarios.host_settings import HOST_PARTS, HOST_SETTINGS
 from vmlab.system import kvm_device
+from vmlab.system.entry_points import broken, other_packages
 from vmlab.system.packages import extra_command, extra_packages, install_command, installing
 from vmlab.system.rights import as_root, in_container, missing_capabilities
 from vmlab.telemetry.cpu_speed import LABEL, NO_TRACE
 from vmlab.telemetry.domains.neighbours import described, neighbours
+from vmlab.telemetry.host.host_figures import figure_sources
 from vmlab.telemetry.host.power import Power
+from vmlab.telemetry.place import ON_A_DISK, refuses_overlay
 from vmlab.telemetry.setting_files import CANNOT_WRITE, unsettable
 from vmlab.telemetry.source import THE_HOST, Roots
 from vmlab.telemetry.speed_trace import speed_now
+from vmlab.workloads.registry import kinds
 
 _NOT_ROOT = "this user is not root: runs need it for namespaces and bridges, and other checks here may differ for root"
 _ENOUGH_FREE = 10 * 2**30
@@ -122,7 +126,20 @@ def _checks() -> Iterator[Check]:
     yield _rapl()
     yield _speed()
     yield _neighbours()
+    yield _guests_on_host()
     yield from _host_settings()
+    yield from _plugins()
+
+
+def _plugins() -> Iterator[Check]:
+    """What other packages add; nothing where none does."""
+    if not (packages := other_packages()):
+        return
+    # Each is loaded by that.
+    _ = list(kinds()), figure_sources()
+    wrong = [one.line for one in broken()]
+    added = ", ".join(f"{name} {version}" for name, version in packages.items())
+    yield Check("plugins", not wrong, "; ".join(wrong) or added, "update or remove the package", required=False)
 
 
 def _root() -> Check:
@@ -184,8 +201,17 @@ def _direct() -> Check:
         "O_DIRECT",
         lambda: supports_direct(folder),
         (f"{folder} takes it", f"{folder} does not take it: cache modes none and directsync are refused"),
-        "set XDG_STATE_HOME to a folder on a disk",
+        ON_A_DISK,
     )
+
+
+def _guests_on_host() -> Check:
+    """What guests with `on: host` change of their image lies in an overlay, beside the runs."""
+    folder = _existing(runs_folder())
+    kind = refuses_overlay(folder, THE_HOST)
+    lack = f"{folder} is on {kind}, which takes no overlay: no guest can have on: host"
+    detail = f"{folder} takes their overlay" if kind is None else lack
+    return Check("guests on the host", kind is None, detail, ON_A_DISK, required=False)
 
 
 def _asked(name: str, question: Callable[[], bool], details: tuple[str, str], remedy: str) -> Check:

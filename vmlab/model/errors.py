@@ -71,6 +71,12 @@ def in_one_line(error: VmlabError | OSError) -> str:
     return str(error) or type(error).__name__
 
 
+def unusable(error: OSError) -> RefusedError:
+    """An error of the system, for a file or folder that cannot be used, as one of this tree."""
+    words = in_one_line(error)
+    return RefusedError(f"cannot use {words}" if error.filename else words)
+
+
 class CommandFailed(VmlabError):
     """A run could not do what it was asked to do while it went on."""
 

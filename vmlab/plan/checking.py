@@ -23,6 +23,8 @@ from vmlab.plan.scenario_file.scenario_document import Document
 from vmlab.plan.scenario_file.scenario_keys import known_keys
 from vmlab.plan.scenario_file.wording import KnownKeys, problems_of
 from vmlab.plan.target_checks import check_targets
+from vmlab.system.entry_points import WORKLOADS
+from vmlab.system.entry_points import broken as left_out
 from vmlab.workloads.contract import AnyWorkload, WorkloadParams
 from vmlab.workloads.registry import kinds
 
@@ -76,6 +78,9 @@ def _workload_problems(document: Document, *, guests_known: bool) -> Iterator[Pr
 
 def _no_kind(name: str, entry: WorkloadEntry) -> Problem:
     message = f"there is no kind of workload {shorten(entry.kind)!r}; {meant(entry.kind, kinds())}"
+    for one in left_out():
+        if (one.entry.group, one.entry.name) == (WORKLOADS, entry.kind):
+            message = f"the {one.entry.words} is left out, as it cannot be used"
     return Problem(("workloads", name, "kind"), message)
 
 

@@ -21,7 +21,7 @@ from vmlab.plan.terms import HostFacts, Plan
 from vmlab.system import kvm_device
 from vmlab.system.cpu_cores import read_cores
 from vmlab.telemetry.domains.neighbours import neighbours
-from vmlab.telemetry.place import filesystem_of
+from vmlab.telemetry.place import ON_A_DISK, filesystem_of, refuses_overlay
 from vmlab.telemetry.setting_files import unsettable
 from vmlab.telemetry.source import THE_HOST, Roots
 from vmlab.workloads.registry import kinds
@@ -44,6 +44,7 @@ def read_host_facts(disk_folder: Path, roots: Roots = THE_HOST) -> HostFacts:
         kvm_refuses=kvm_device.opens() and not works,
         unsettable=unsettable(folder),
         in_memory=kind if kind in IN_MEMORY else None,
+        no_overlay=refuses_overlay(folder, THE_HOST),
         neighbours=neighbours(roots.host_proc),
         cores=read_cores(),
     )
@@ -140,18 +141,27 @@ def _check_size_of_host(plan: Plan, host: HostFacts, needed: int, *, overcommit:
 
 
 def _check_disk_of_host(plan: Plan, host: HostFacts) -> None:
-    """Direct I/O succeeds in memory, so nothing later would tell that no disk was measured."""
+    """Direct I/O succeeds in memory, so nothing later would tell that no disk was measured. An emulated disk takes an
+    overlay wherever it lies.
+    """
+    bare = next((one.guest for cell in plan.cells for one in cell.bare), None)
+    if bare is not None and host.no_overlay is not None and plan.scenario.host.disk is None:
+        raise RefusedError(
+            f"guest {bare} runs on the host and needs an overlay, which the file system of runs ({host.no_overlay}) "
+            "does not take",
+            remedy=ON_A_DISK,
+        )
     if host.in_memory is None:
         return
-    for bare in (one for cell in plan.cells for one in cell.bare):
+    if bare is not None:
         raise RefusedError(
-            f"guest {bare.guest} runs on the host and has its files on the host's disk, and runs lie in memory "
+            f"guest {bare} runs on the host and has its files on the host's disk, and runs lie in memory "
             f"({host.in_memory})",
-            remedy="set XDG_STATE_HOME to a folder on a disk",
+            remedy=ON_A_DISK,
         )
     for workload in (one for cell in plan.cells for one in cell.workloads if one.source == HOST_PLACE):
         if footprint(workload, host.accelerator_guess).disk_bytes:
             raise RefusedError(
                 f"workload {workload.name} has its files on the host's disk, and runs lie in memory ({host.in_memory})",
-                remedy="set XDG_STATE_HOME to a folder on a disk",
+                remedy=ON_A_DISK,
             )

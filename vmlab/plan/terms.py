@@ -80,7 +80,8 @@ class HostFacts:
     """What the plan must fit into. `accelerator_guess` was not probed: only a booted kernel proves KVM.
 
     `unsettable` has, for each host setting that cannot be changed here, the reason. `in_memory` is the file system of
-    the guests' disks where that is in memory, such as ``tmpfs``. `images` has the bytes of each added image's disk, by
+    the guests' disks where that is in memory, such as ``tmpfs``; `no_overlay` the same where guests on the host cannot
+    have their files there. `images` has the bytes of each added image's disk, by
     its name; `assets` the user's own copies of suites, by theirs. None where they are not known, and then every name
     passes. `lacked_programs` has what each added image is known to lack. `lacking` has the reason for what guests'
     networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``. `neighbours` are the guests that run here already.
@@ -95,6 +96,7 @@ class HostFacts:
     accelerator_guess: Accelerator
     unsettable: Mapping[str, str] = field(default_factory=dict)
     in_memory: str | None = None
+    no_overlay: str | None = None
     images: Mapping[str, int] | None = None
     assets: Mapping[str, Asset] | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vmlab.telemetry.host.group import FigureSource
 from vmlab.telemetry.host.shown_figure import HostFigure
 
 FIGURES = (HostFigure("cpu_speed_percent", "CPU speed", "of the best", "Speed", headline=True, chart="CPU speed"),)
@@ -12,3 +13,7 @@ BEST = "cpu_speed_best_ms"
 SPEED, LABEL = FIGURES[0].name, FIGURES[0].label
 CAUSES = "work on the other hardware thread of a core, frequency or temperature"
 """What makes a CPU slower than its best, without steal."""
+
+
+SOURCE = FigureSource(figures=FIGURES, place=3)
+"""The recorder makes its group itself, where a trace is asked for."""

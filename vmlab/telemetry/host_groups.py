@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from vmlab.system.entry_points import Entry, said
 from vmlab.telemetry.host.counter import NAN
-from vmlab.telemetry.host.disk import Disks
-from vmlab.telemetry.host.group import Group
-from vmlab.telemetry.host.host_cpu import CpuShares
-from vmlab.telemetry.host.host_memory import Memory, Paging
-from vmlab.telemetry.host.ksm import Ksm, Ksmd
-from vmlab.telemetry.host.network import BridgeTraffic
-from vmlab.telemetry.host.ordered_host import GroupFiles, OrderedHost
-from vmlab.telemetry.host.power import Power
-from vmlab.telemetry.host.pressure import Pressure
-from vmlab.telemetry.lab_cpu import OutsideLab, Scope
-from vmlab.telemetry.place import disks_under
+from vmlab.telemetry.host.group import Group, GroupMaker, Notify, Watched
+from vmlab.telemetry.host.host_figures import figure_sources
+from vmlab.telemetry.host.ordered_host import GroupFiles
+from vmlab.telemetry.lab_cpu import Scope
 from vmlab.telemetry.source import Roots
 
-Notify = Callable[[str], None]
-"""A function that takes one line for people."""
+_NAME = re.compile(r"[a-z][a-z0-9_]*(\[[^\[\]]+\])?")
 
 
 class Readings:
@@ -75,32 +69,60 @@ def host_groups(
     one. `outside` gives the lab's processes outside of its PID namespace.
     Many hosts have no power figures, so only `vmlab doctor` reports that.
     """
-    found: list[Group] = []
+    watched = Watched(roots, lab_folders, network, scope, notify, apart, ordered, outside)
+    for entry, source in figure_sources().items():
+        for maker in source.groups:
+            _add(watched, entry, maker)
+    return watched.made
 
-    def add(title: str, make: Callable[[], Group], *, usual: bool = True) -> Group | None:
+
+def _add(watched: Watched, entry: Entry, maker: GroupMaker) -> None:
+    """Make a group and read it once; one notice says why it cannot be read here."""
+    try:
+        group = maker.make(watched)
+        if group is None:
+            return
+        if not entry.is_own:
+            group = GuardedGroup(group, entry, {name for one in watched.made for name in one.names})
+        group.read(0.0, 1.0)
+    except (OSError, ValueError, IndexError) as error:
+        if maker.usual:
+            watched.notify(f"no figures for {maker.title} here: {error}")
+    except Exception as error:
+        if entry.is_own:
+            raise
+        watched.notify(f"no figures for {maker.title} here: {entry.words}: {said(error)}")
+    else:
+        watched.made.append(group)
+
+
+class GuardedGroup:
+    """A group of another package: whatever is wrong with a reading is a ValueError, which leaves its values unknown."""
+
+    def __init__(self, group: Group, entry: Entry, taken: Iterable[str]) -> None:
+        self.title = f"{group.title} ({entry.package} {entry.version})"
+        self._group = group
+        self._taken = frozenset(taken)
+        self.names: tuple[str, ...] = ()
+        self._known: object = None
+
+    def read(self, mono: float, length: float) -> list[float]:
+        """See `Group.read`. Raises ValueError for anything that goes wrong."""
         try:
-            group = make()
-            group.read(0.0, 1.0)
-        except (OSError, ValueError, IndexError) as error:
-            if usual:
-                notify(f"no figures for {title} here: {error}")
-            return None
-        found.append(group)
-        return group
+            values = [float(value) for value in self._group.read(mono, length)]
+            names = self._group.names
+        except Exception as error:
+            raise ValueError(said(error)) from error
+        if names is not self._known:
+            self.names, self._known = self._checked(names), names
+        if len(values) != len(self.names):
+            raise ValueError(f"{len(values)} values for {len(self.names)} names")
+        return values
 
-    cpu = add(CpuShares.title, lambda: CpuShares(roots))
-    if isinstance(cpu, CpuShares):
-        add(OutsideLab.title, lambda: OutsideLab(roots, cpu, scope, apart, outside))
-    add(Disks.title, lambda: Disks(roots, disks_under(lab_folders, roots, notify)))
-    memory = add(Memory.title, lambda: Memory(roots))
-    if isinstance(memory, Memory):
-        add(Paging.title, lambda: Paging(roots, memory))
-    if ordered is not None and isinstance(cpu, CpuShares) and isinstance(memory, Memory):
-        add(OrderedHost.title, lambda: OrderedHost(ordered, cpu.count, int(memory.total_bytes)))
-    ksm = add(Ksm.title, lambda: Ksm(roots))
-    add(Ksmd.title, lambda: Ksmd(roots, ksm if isinstance(ksm, Ksm) else None))
-    add(Pressure.title, lambda: Pressure(roots))
-    if network is not None:
-        add(BridgeTraffic.title, lambda: BridgeTraffic(roots, network))
-    add(Power.title, lambda: Power(roots), usual=False)
-    return found
+    def _checked(self, names: object) -> tuple[str, ...]:
+        found = tuple(names) if isinstance(names, tuple | list) else ()
+        if wrong := [name for name in found if not (isinstance(name, str) and _NAME.fullmatch(name))]:
+            raise ValueError(f"{wrong[0]!r} is no name of a value")
+        if twice := [name for name in found if name in self._taken or found.count(name) > 1]:
+            raise ValueError(f"two values are called {twice[0]}")
+        return found

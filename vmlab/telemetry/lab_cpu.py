@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from vmlab.telemetry.host.counter import NAN
+from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
 from vmlab.telemetry.host.host_cpu import CpuShares
 from vmlab.telemetry.source import KernelFile, Roots
 
@@ -220,3 +221,11 @@ class OutsideLab:
         now = self._apart()
         before, self._apart_before = self._apart_before, now
         return [(now - before) / length / self._cpu.count * 100]
+
+
+def _outside(watched: Watched) -> OutsideLab | None:
+    cpu = watched.find(CpuShares)
+    return None if cpu is None else OutsideLab(watched.roots, cpu, watched.scope, watched.apart, watched.outside)
+
+
+SOURCE = FigureSource((GroupMaker(OutsideLab.title, _outside),), place=2)

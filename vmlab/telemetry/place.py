@@ -8,6 +8,12 @@ from pathlib import Path
 
 from vmlab.telemetry.source import Roots
 
+_NO_UPPER = ("overlay", "nfs", "nfs4")
+"""What the kernel refuses below an overlay's upper folder (filesystems/overlayfs in its documentation)."""
+
+ON_A_DISK = "set XDG_STATE_HOME to a folder on a disk"
+"""The remedy where the file system of runs lacks something."""
+
 
 def disks_under(folders: Sequence[Path], roots: Roots, notify: Callable[[str], None]) -> list[str]:
     """The kernel's names (``sda``, ``dm-0``) of the whole disks that hold `folders`; one notice where none is found.
@@ -28,6 +34,12 @@ def disks_under(folders: Sequence[Path], roots: Roots, notify: Callable[[str], N
 def filesystem_of(folder: Path, roots: Roots) -> str | None:
     """The type of the file system that holds `folder`, such as ``ext4``; None where it is not known (btrfs)."""
     return next((kind for kind, _ in _mounts(folder.stat().st_dev, roots)), None)
+
+
+def refuses_overlay(folder: Path, roots: Roots) -> str | None:
+    """The type of the file system that holds `folder`, where that cannot take what an overlay changes; else None."""
+    kind = filesystem_of(folder, roots)
+    return kind if kind in _NO_UPPER else None
 
 
 def _mounts(device: int, roots: Roots) -> Iterator[tuple[str, str]]:

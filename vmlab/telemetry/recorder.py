@@ -12,8 +12,9 @@ from vmlab.model.names import BRIDGE
 from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
 from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.guests import Guests
+from vmlab.telemetry.host.group import Notify
 from vmlab.telemetry.host.ordered_host import GroupFiles
-from vmlab.telemetry.host_groups import Notify, Readings, host_groups
+from vmlab.telemetry.host_groups import Readings, host_groups
 from vmlab.telemetry.lab_cpu import Scope
 from vmlab.telemetry.poller import Ask
 from vmlab.telemetry.priority import share_cpu, take_precedence

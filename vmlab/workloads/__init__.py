@@ -1,1 +1,1 @@
-"""The benchmarks, a file each. A new workload is one new file: see `contract` and `registry`."""
+"""The benchmarks, a file each; `registry` finds them by the entry points of `pyproject.toml`. See `contract`."""

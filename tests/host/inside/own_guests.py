@@ -23,19 +23,17 @@ _ONE_COMMAND = (
 
 @dataclass(frozen=True, slots=True)
 class OwnGuest:
-    """A guest that runs one command of Debian's. `limit` is in requests a second, 0 for none."""
+    """A guest that runs one command of Debian's."""
 
     name: str
     cache: str
     works: str
-    limit: int = 0
 
     def disk(self, target: str, kind: str, file: Path) -> str:
         """A disk's XML."""
-        iotune = f"<iotune><total_iops_sec>{self.limit}</total_iops_sec></iotune>" if self.limit else ""
         return (
             f"<disk type='file' device='disk'><driver name='qemu' type='{kind}' cache='{self.cache}'/>"
-            f"<source file='{file}'/><target dev='{target}' bus='virtio'/>{iotune if target == 'vdb' else ''}</disk>"
+            f"<source file='{file}'/><target dev='{target}' bus='virtio'/></disk>"
         )
 
     def xml(self, command_line: str) -> str:
@@ -54,7 +52,7 @@ class OwnGuest:
 
 _FIO = "/usr/bin/fio --name=load --filename=/dev/vdb --direct=1 --time_based --runtime=7200 --bs=64k"
 READER = OwnGuest("reader", "writeback", f"{_FIO} --rw=randread")
-WRITER = OwnGuest("writer", "none", f"{_FIO} --rw=randwrite", limit=50)
+WRITER = OwnGuest("writer", "none", f"{_FIO} --rw=randwrite --rate_iops=5")
 IDLE = OwnGuest("idle", "none", "/usr/bin/sleep infinity")
 OWN_GUESTS = (READER, WRITER, IDLE)
 
@@ -103,7 +101,7 @@ def process(guest: OwnGuest) -> Path:
 
 
 def as_they_are() -> dict[str, str]:
-    """What somebody else could have changed of them: definition, state, balloon, processes, limits and disks' modes."""
+    """What somebody else could have changed of them: definition, state, balloon, processes and disks' modes."""
     found = {}
     for guest in OWN_GUESTS:
         name = guest.name
@@ -112,7 +110,6 @@ def as_they_are() -> dict[str, str]:
                 command("virsh", "dumpxml", name),
                 command("virsh", "domstate", name, "--reason"),
                 command("virsh", "schedinfo", name),
-                command("virsh", "blkdeviotune", name, "vdb"),
                 str(process(guest)),
                 *sorted(_flags(process(guest))),
             )

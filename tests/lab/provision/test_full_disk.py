@@ -21,7 +21,8 @@ from tests.lab.one_cell import REPORT, scenario_plan
 from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.process import launcher
 from vmlab.lab.process.prepared import PreparedRun
-from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.lab.run.parts import RunnerParts
 from vmlab.lab.run.recording import HostRecording

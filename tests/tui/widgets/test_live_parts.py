@@ -13,6 +13,7 @@ from vmlab.tui.state.cpu_use import cpu_use, outside_share
 from vmlab.tui.state.gauges import Gauge
 from vmlab.tui.state.history import History, never_moved
 from vmlab.tui.state.views import CellView, GuestView, Moment, RunView, WorkloadView
+from vmlab.tui.widgets.charts.chart_head import with_users
 from vmlab.tui.widgets.charts.time_axis import axis_line, columns_of
 from vmlab.tui.widgets.glyphs import Glyphs
 from vmlab.tui.widgets.large_strip import LargeStrip
@@ -31,13 +32,22 @@ def busy(mono: float, guests: dict[str, float], **more: float) -> Sample:
 def test_the_cpus_work_for_the_guests_the_lab_and_others() -> None:
     use = cpu_use(busy(1, {"t1-a": 60.0, "t1-b": 20.0}, cpu_lab_percent=45.0, cpu_outside_lab_percent=30.0))
     # Two guests use 80 % of one of two CPUs, which is 40 % of both.
-    assert use == (40.0, 5.0, 30.0)
+    assert use == (40.0, 5.0, 30.0, False)
 
 
 def test_without_guests_the_lab_is_what_it_uses_itself() -> None:
     use = cpu_use(busy(1, {}, cpu_lab_percent=3.0, cpu_outside_lab_percent=50.0))
     assert math.isnan(use.guests)
-    assert use[1:] == (3.0, 50.0)
+    assert use[1:] == (3.0, 50.0, False)
+
+
+def test_without_a_lab_the_guests_are_the_hosts_own() -> None:
+    own = {"domain_cpu_percent[one]": 60.0, "domain_cpu_percent[two]": math.nan}
+    use = cpu_use(busy(1, {}, cpu_lab_percent=4.0, cpu_outside_lab_percent=50.0, **own))
+    assert use == (30.0, 4.0, 20.0, True)
+    _, line = with_users([[("CPU", "title")]], use, 60)
+    assert "".join(text for text, _ in line).split() == ["guests", "30", "vmlab", "4", "other", "20"]
+    assert {tone for _, tone in line} == {"plain"}
 
 
 def test_guests_never_use_more_than_the_lab_that_holds_them() -> None:

@@ -12,7 +12,7 @@ from vmlab.analysis.figures.figure import MISSING, WALL_CLOCK, WALL_SECONDS, Fig
 from vmlab.analysis.statistics.descriptive import mean, standard_deviation
 from vmlab.analysis.statistics.rank_test import signed_rank
 from vmlab.analysis.statistics.sample_size import ALPHA, readings_needed, readings_to_find
-from vmlab.model.errors import UsageError
+from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.run import RUN_TIME, Outcome
 
 _MOST_NAMED = 12
@@ -44,6 +44,14 @@ def judge(comparison: Comparison, conditions: Sequence[Condition], *, strict: bo
     fails = {State.MET: True, State.NOT_MET: False, State.POSSIBLE: strict, State.CANNOT_TELL: strict}
     judged = (replace(answer, fails=answer.fails or fails[answer.state]) for answer in gate)
     return replace(comparison, gate=tuple(judged))
+
+
+def gate_code(comparison: Comparison, *, lenient: bool = False) -> ExitCode:
+    """The exit code that the gate of a comparison gives; `lenient` where what is undecided passes."""
+    if any(answer.fails for answer in comparison.gate):
+        return ExitCode.FAILED
+    undecided = not lenient and any(answer.undecided for answer in comparison.gate)
+    return ExitCode.INVALID if undecided else ExitCode.PASSED
 
 
 def _rows(comparison: Comparison, figures: Sequence[Sequence[str]]) -> list[Row]:

@@ -22,7 +22,7 @@ from vmlab.analysis.figures.over_tiles import statistic_of
 from vmlab.analysis.figures.workload_outcome import as_of
 from vmlab.analysis.shape import CellDocument, OverTilesDocument
 from vmlab.model.scenarios.table import Statistic
-from vmlab.telemetry.host.host_figures import HOST_FIGURES
+from vmlab.telemetry.host.host_figures import host_figures
 
 TOGETHER = 0.95
 """Tiles that ran at the same time for at least this share of their whole span count as having run together."""
@@ -107,7 +107,7 @@ def _of_the_cell(metric: str) -> tuple[Value, str, bool | None]:
     if metric == WALL_SECONDS:
         return wall_seconds, "s", False
     name = metric.removeprefix(HOST)
-    unit = next((figure.unit for figure in HOST_FIGURES if figure.name == name), "")
+    unit = next((figure.unit for figure in host_figures() if figure.name == name), "")
     return host_mean(name), unit, None
 
 

@@ -9,7 +9,7 @@ from vmlab.analysis.shape import AggregateDocument
 from vmlab.model.sample import OWN_NAMES, Sample
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import read_samples
-from vmlab.telemetry.host.host_figures import HEADLINES
+from vmlab.telemetry.host.host_figures import headlines
 from vmlab.telemetry.sample_summary import summarise
 
 
@@ -32,7 +32,7 @@ def host_of(
     found = {
         name: one for name, one in found.items() if all(map(math.isfinite, (one.mean, one.max, one.p95, one.area)))
     }
-    first = [figure.name for figure in HEADLINES if figure.name in found]
+    first = [figure.name for figure in headlines() if figure.name in found]
     ordered = [*first, *sorted(found.keys() - {*first, *OWN_NAMES})]
     return {
         name: AggregateDocument(mean=one.mean, max=one.max, p95=one.p95, area=one.area)

@@ -4,75 +4,34 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
-from importlib import import_module
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import click
 
 from vmlab.cli.diagnostics import say
-from vmlab.cli.named_runs import NamedRun, NamedSide, named_sides
 from vmlab.cli.output import write_text
-from vmlab.model.errors import RefusedError, UsageError
-from vmlab.report.exports.fio_folder import write_fio
+from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError
+from vmlab.report.exports.export_format import ExportFormat, export_formats, format_names, of_ending
 from vmlab.report.exports.tidy import Exported
 from vmlab.report.words import plural
-from vmlab.store.archive import pack, unpack
+from vmlab.store.archive import unpack
+from vmlab.store.named_runs import NamedRun, NamedSide, named_sides
 from vmlab.store.reader import RunReader
+from vmlab.system.entry_points import EXPORTS, broken, entries, said
 from vmlab.system.new_file import new_file
 from vmlab.system.packages import extra_command
 
-Place = tuple[str, str]
-"""What makes a table of runs, or an empty text, and what writes it, or else the runs; both are in `report.exports`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """What writes the measurements, what writes the samples (None for nothing), and the endings of its files."""
-
-    write: Place | None
-    write_samples: Place | None
-    endings: tuple[str, ...]
-
-
-FIO = "fio"
-"""The format that is a folder."""
-ARCHIVE = "vmlab"
-FORMATS = {
-    "csv": Format(("tidy.measurements", "tidy_tables.write_csv"), ("tidy.sampled", "tidy_tables.write_csv"), (".csv",)),
-    "parquet": Format(
-        ("tidy.measurements", "parquet.write_parquet"), ("tidy.sampled", "parquet.write_parquet"), (".parquet",)
-    ),
-    "perfkit": Format(("", "perfkit.write_perfkit"), None, (".jsonl", ".ndjson")),
-    "openmetrics": Format(("", "openmetrics.write_measurements"), ("", "openmetrics.write_samples"), (".prom",)),
-    "junit": Format(("", "junit.write_junit"), None, (".xml",)),
-    ARCHIVE: Format(None, None, (".vmlab",)),
-    FIO: Format(None, None, ()),
-}
-"""All formats by name. The library of a format is loaded when it is written."""
 _EXTRAS = {"pyarrow": "parquet"}
 """Packages that come with an extra of this one."""
-
-
-def loaded(place: str) -> Callable[..., Any]:
-    """The function ``MODULE.NAME`` of `report.exports`. Raises ModuleNotFoundError where a library is missing."""
-    module, _, name = place.partition(".")
-    found: Callable[..., Any] = getattr(import_module(f"vmlab.report.exports.{module}"), name)
-    return found
-
-
-_OF_ONE_RUN = (FIO, ARCHIVE)
-"""Formats that hold one whole run."""
 
 
 @click.command()
 @click.argument("runs", nargs=-1)
 @click.option("-o", "--output", "output", type=click.Path(path_type=Path), required=True, help="Output file.")
 @click.option(
-    "--format", "name", type=click.Choice(tuple(FORMATS)), help="Output format [default: by the file's suffix]."
+    "--format", "name", type=click.Choice(format_names()), help="Output format [default: by the file's suffix]."
 )
 @click.option("--samples", is_flag=True, help="Export the host samples instead of the measurements.")
 @click.option("--plain", is_flag=True, help="CSV without the apostrophe that protects spreadsheets from formulas.")
@@ -91,10 +50,11 @@ def export(
     `vmlab import`.
     """
     name = name or _by_ending(output)
-    place = FORMATS[name].write_samples if samples else FORMATS[name].write
-    if samples and place is None:
+    one = _format(name)
+    write = one.write_samples if samples else one.write
+    if samples and write is None:
         raise UsageError(f"--samples does not go with the format {name}")
-    if plain and name != "csv":
+    if plain and "guarded" not in one.options:
         raise UsageError("--plain is for CSV; no other format guards formulas")
     sides = named_sides(runs or ("last",))
     named = [(side, run) for side in sides for run in side.runs]
@@ -104,37 +64,51 @@ def export(
             Exported(stack.enter_context(RunReader(run.store)), side.label if len(named) > 1 else "", run.cell)
             for side, run in named
         ]
-        for one, (_, run) in zip(opened, named, strict=True):
-            if run.cell is not None and not one.document()["cells"]:
+        for exported, (_, run) in zip(opened, named, strict=True):
+            if run.cell is not None and not exported.document()["cells"]:
                 raise UsageError(f"{run.name}: has no cell {run.cell}")
-        if name == FIO:
-            say(f"{plural(write_fio(opened[0].reader, output), 'report')} of fio in {output}")
+        if one.write_folder is not None:
+            with _naming_what_lacks(name):
+                say(f"{plural(one.write_folder(opened[0], output), 'report')} of {name} in {output}")
             return
         options = {"guarded": False} if plain else {}
-        if name == "openmetrics":
+        if "run_label" in one.options:
             options["run_label"] = run_label if run_label is not None else samples or len(named) > 1
-        with new_file(output) as file:
-            if place is None:
-                pack(opened[0].reader, opened[0].document()["run"]["id"], file)
-            else:
-                _write(place, opened, file, options)
+        with new_file(output) as file, _naming_what_lacks(name):
+            assert write is not None
+            write(opened, file, **options)
 
 
-def _write(place: Place, runs: Sequence[Exported], file: BinaryIO, options: Mapping[str, bool]) -> None:
-    table, writer = place
+def _format(name: str) -> ExportFormat:
+    """Raises UsageError for a format of another package that is left out."""
+    if (found := export_formats().get(name)) is None:
+        entry = next(one.entry for one in broken() if (one.entry.group, one.entry.name) == (EXPORTS, name))
+        raise UsageError(f"the {entry.words} is left out, as it cannot be used")
+    return found
+
+
+@contextmanager
+def _naming_what_lacks(name: str) -> Iterator[None]:
+    """Raises RefusedError where a package of an extra is missing, CommandFailed where one of another package fails."""
     try:
-        loaded(writer)(loaded(table)(*runs) if table else runs, file, **options)
-    except ModuleNotFoundError as error:
-        if (extra := _EXTRAS.get(error.name or "")) is None:
+        yield
+    except (VmlabError, OSError):
+        raise
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get(error.name or "")) is not None:
+            raise RefusedError(f"this format needs {error.name}", remedy=shlex.join(extra_command(extra))) from error
+        entry = next(one for one in entries(EXPORTS) if one.name == name)
+        if entry.is_own:
             raise
-        raise RefusedError(f"this format needs {error.name}", remedy=shlex.join(extra_command(extra))) from error
+        raise CommandFailed(f"{entry.words} failed: {said(error)}") from error
 
 
 def _demand_sense(named: Sequence[tuple[NamedSide, NamedRun]], name: str, run_label: bool | None) -> None:
     """Raises UsageError for runs or options that do not go with the format, and for a run that is named twice."""
-    if name in _OF_ONE_RUN and (len(named) > 1 or named[0][1].cell is not None):
+    one = export_formats()[name]
+    if one.one_run and (len(named) > 1 or named[0][1].cell is not None):
         raise UsageError(f"the format {name} holds one whole run")
-    if run_label is not None and name != "openmetrics":
+    if run_label is not None and "run_label" not in one.options:
         raise UsageError("--run-label is for the format openmetrics")
     if run_label is False and len(named) > 1:
         raise UsageError("several runs need their label: two of them would be one series")
@@ -145,11 +119,9 @@ def _demand_sense(named: Sequence[tuple[NamedSide, NamedRun]], name: str, run_la
 
 
 def _by_ending(output: Path) -> str:
-    endings = {ending: name for name, one in FORMATS.items() for ending in one.endings}
-    try:
-        return endings[output.suffix.lower()]
-    except KeyError:
-        raise UsageError(f"cannot infer the format from {output}; use --format {', '.join(FORMATS)}") from None
+    if (name := of_ending(output.suffix)) is None:
+        raise UsageError(f"cannot infer the format from {output}; use --format {', '.join(format_names())}")
+    return name
 
 
 @click.command("import")

@@ -43,12 +43,11 @@ def _say_what_is_left(runs: Sequence[RunSummary]) -> None:
     killed = [run.id for run in runs if run.outcome != RUNNING and run.ended is None]
     if not killed:
         return
-    from vmlab.lab.process.dead_runs import remains
     from vmlab.lab.process.run_folder import RunFolder
     from vmlab.model.places import runs_folder
 
     folders = [RunFolder(run, runs_folder() / run) for run in killed]
-    leaving = [folder.id for folder in folders if folder.is_own() and remains(folder)]
+    leaving = [folder.id for folder in folders if folder.is_own() and folder.remains()]
     if leaving:
         say(f"killed, with something left on this host: {', '.join(leaving)}; `vmlab clean` removes it")
 

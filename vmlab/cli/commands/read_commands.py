@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
 import click
 
-from vmlab.analysis.comparison import compare as comparing
+from vmlab.analysis.compared_runs import beside_published, named_recordings, noise_of_run, sides_to_compare
+from vmlab.analysis.comparison.compare import compare as compare_sides
 from vmlab.analysis.comparison.comparison import Comparison
-from vmlab.analysis.comparison.noise_of_control import noise_of
-from vmlab.analysis.document import compared_document, laid_out, run_document
-from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.document import demand_cell, laid_out, only_cell, raw_document, run_document
 from vmlab.analysis.tiles.knee import SHARE_PERCENT
 from vmlab.cli.gate_options import GateOptions, gate_options
-from vmlab.cli.named_runs import named_sides, split_cell
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.model.errors import ExitCode, UsageError
-from vmlab.model.event import RunStarted
-from vmlab.model.run import OF_HOST
 from vmlab.model.visible import visible_values
 from vmlab.report.comparison_text import comparison_table
 from vmlab.report.gate_text import gate_text
@@ -28,11 +20,9 @@ from vmlab.report.headline import explanation
 from vmlab.report.run.cell_text import cell_text, raw_text
 from vmlab.report.run.recording_text import compared_recordings
 from vmlab.report.run.tables import run_table
+from vmlab.store.named_runs import split_cell
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import resolve_run
-
-if TYPE_CHECKING:
-    from vmlab.analysis.reference.published import BesideReference
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _reference_option = click.option(
@@ -82,7 +72,7 @@ def show(
         document = run_document(reader)
     if share is not None:
         document = laid_out(document, share)
-    chosen = document if cell is None else _only(document, cell)
+    chosen = document if cell is None else only_cell(document, cell)
     if as_json:
         write_json(chosen)
     elif cell is None:
@@ -98,7 +88,7 @@ def _show_phases(reader: RunReader, cell: int | None, as_json: bool) -> None:
 
     time = run_time(reader)
     if cell is not None:
-        _demand_cell(time["run"], time["cells"], cell)
+        demand_cell(time["run"], time["cells"], cell)
         time = of_cell(time, cell)
     if as_json:
         write_json(time)
@@ -113,53 +103,18 @@ def _show_reference(run: str, cell: int | None, *, raw: bool, as_json: bool) -> 
     # Imported late: it loads the planner and the reader of YAML, which double the time of a comparison.
     from vmlab.report.reference_text import reference_text
 
-    beside = _beside(run)
+    beside = beside_published(run)
     if as_json:
         write_json(beside.to_json())
     else:
         write_figures(reference_text(beside, page_width()))
 
 
-def _beside(run: str) -> BesideReference:
-    """What was published, beside the run of that name; alone for the name of a shipped scenario, or a YAML file."""
-    from vmlab.analysis.reference.published import beside_reference, published_alone
-    from vmlab.plan.scenario_file.loading import shipped_names
-    from vmlab.plan.validating import load_valid
-
-    if run.endswith((".yaml", ".yml")) or run in shipped_names():
-        return published_alone(load_valid(run).scenario)
-    with RunReader(resolve_run(run)) as reader:
-        return beside_reference(reader)
-
-
 def _show_raw(reader: RunReader, cell: int | None, as_json: bool) -> None:
-    outputs = reader.raw_outputs(cell)
-    if not as_json:
-        write_text(raw_text(outputs))
-        return
-    bodies = [
-        {
-            "cell": number,
-            "workload": output.workload,
-            "tile": output.tile,
-            "guest": output.guest,
-            "name": output.name,
-            "text": output.text.encode("utf-8", "replace").decode(),
-        }
-        for number, output in outputs
-    ]
-    write_json({"schema": "vmlab.raw/1", "outputs": bodies})
-
-
-def _only(document: RunDocument, cell: int) -> RunDocument:
-    _demand_cell(document["run"]["id"], document["cells"], cell)
-    chosen = [one for one in document["cells"] if one["cell"] == cell]
-    return laid_out({**document, "cells": chosen}, document["scores"]["share_percent"])
-
-
-def _demand_cell(run: str, cells: Sequence[Mapping[str, Any]], cell: int) -> None:
-    if all(one["cell"] != cell for one in cells):
-        raise UsageError(f"run {run} has no cell {cell}; it has {len(cells)}")
+    if as_json:
+        write_json(raw_document(reader, cell))
+    else:
+        write_text(raw_text(reader.raw_outputs(cell)))
 
 
 @click.command()
@@ -196,11 +151,11 @@ def compare(
         _show_reference(name, named if cell is None else cell, raw=False, as_json=as_json)
         return ExitCode.PASSED
     plain = not (as_json or gate.conditions or control is not None or cell is not None)
-    if len(runs) > 1 and plain and (recordings := _recordings(runs)):
+    if len(runs) > 1 and plain and (recordings := named_recordings(runs)):
         write_figures("\n".join(compared_recordings(recordings, page_width())) + "\n")
         return ExitCode.PASSED
-    noise = None if control is None else noise_of(_document(resolve_run(control)))
-    comparison = gate.judged(comparing.compare(list(_sides(runs, cell, whole=explain)), noise))
+    noise = noise_of_run(control)
+    comparison = gate.judged(compare_sides(sides_to_compare(runs, cell, whole=explain), noise))
     if as_json:
         write_json(comparison.to_json())
     else:
@@ -209,43 +164,6 @@ def compare(
     return gate.told(comparison, as_json=as_json)
 
 
-def _recordings(references: Sequence[str]) -> list[tuple[str, RunDocument]]:
-    """Label and document of each run where all are recordings of the host; [] where none is.
-
-    Raises UsageError where some are.
-    """
-    runs = [run for side in named_sides(references, None) for run in side.runs]
-    with_size = [(run.name, run.store, _is_recording(run.store)) for run in runs]
-    if not any(recorded for *_, recorded in with_size):
-        return []
-    if not all(recorded for *_, recorded in with_size):
-        raise UsageError("a recording of the host is compared with other recordings, and not with runs")
-    return [(name, visible_values(_document(store, whole=True))) for name, store, _ in with_size]
-
-
-def _is_recording(store: Path) -> bool:
-    with RunReader(store) as reader:
-        first = next((event for _, event in reader.events(kinds=(RunStarted,))), None)
-    return isinstance(first, RunStarted) and first.size == OF_HOST
-
-
 def _explained(comparison: Comparison) -> str:
     paragraphs = explanation(visible_values(comparison))
     return "".join("\n" + "\n".join(paragraph(text, page_width())) + "\n" for text in paragraphs)
-
-
-def _sides(references: Sequence[str], cell: int | None, *, whole: bool) -> Iterator[comparing.Side]:
-    """A side for each reference; a single run falls into the values of the axis that it varies."""
-    sides = named_sides(references, cell)
-    if len(sides) == len(sides[0].runs) == 1 and sides[0].runs[0].cell is None:
-        yield from comparing.sides_by_axis(_document(sides[0].runs[0].store, whole=whole))
-        return
-    for side in sides:
-        parts = [comparing.Side.of(run.name, _document(run.store, whole=whole), run.cell) for run in side.runs]
-        yield comparing.Side.of_runs(side.label, parts)
-
-
-def _document(store: Path, *, whole: bool = False) -> RunDocument:
-    """What a comparison reads of a run, or its `whole` document, which has the resources at their limit, too."""
-    with RunReader(store) as reader:
-        return run_document(reader) if whole else compared_document(reader)

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from vmlab.analysis.comparison.compare import Side
-from vmlab.cli.named_runs import NamedSide, named_sides
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.visible import visible_line
 from vmlab.report.page.gathered import Gathered, gather
+from vmlab.store.named_runs import NamedSide, named_sides
 from vmlab.store.reader import RunReader
 from vmlab.system.new_file import new_file
 from vmlab.system.packages import extra_command

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from vmlab.cli.diagnostics import say
-from vmlab.cli.named_runs import named_sides
 from vmlab.cli.output import page_width, write_json, write_text
 from vmlab.model.errors import UsageError
 from vmlab.plan.scenario_file.loading import shipped_names
 from vmlab.report.listing import names_text
+from vmlab.store.named_runs import named_sides
 from vmlab.store.runs import demand_unlike_ids, name_runs, run_folders
 from vmlab.store.tags import all_tags, remove_tag
 

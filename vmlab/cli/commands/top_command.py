@@ -16,7 +16,9 @@ import click
 from vmlab.cli.diagnostics import say
 from vmlab.cli.domain_lines import domain_lines
 from vmlab.cli.output import write_json_line, write_screen, write_text
+from vmlab.cli.serving.metrics_server import Address, MetricsServer, is_loopback, read_address
 from vmlab.cli.top_view import host_lines
+from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample
 from vmlab.model.units import parse_seconds
@@ -41,12 +43,28 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
         raise click.BadParameter(f"{value[:40]!r} {error}", ctx, param) from None
 
 
+def _address(ctx: click.Context, param: click.Parameter, value: str | None) -> Address | None:
+    """Raises BadParameter for what is no address and port."""
+    try:
+        return None if value is None else read_address(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value[:40] if value else ''!r} {error}", ctx, param) from None
+
+
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per sample and line.")
+@click.option(
+    "--serve",
+    metavar="ADDRESS:PORT",
+    callback=_address,
+    help="Serve the figures as OpenMetrics at /metrics, such as 127.0.0.1:9000; a port alone is on loopback.",
+)
 @click.option("--interval", default="1 s", show_default=True, callback=_seconds, help="Sampling interval, from 20 ms.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Number of samples [default: until Ctrl-C].")
-def top(as_json: bool, interval: float, count: int | None) -> None:
+def top(as_json: bool, serve: Address | None, interval: float, count: int | None) -> None:
     """Watch this host live: CPU, memory, disks, KSM, pressure, and the host's own guests, without any run."""
+    if serve is not None and (as_json or count is not None):
+        raise UsageError("--serve goes on until Ctrl-C and prints no sample; leave out --json and --count")
     samples: SimpleQueue[Sample] = SimpleQueue()
     watched = _Watched(Domains(THE_HOST, notify=_note))
     try:
@@ -65,7 +83,9 @@ def top(as_json: bool, interval: float, count: int | None) -> None:
         raise click.UsageError(str(error)) from None
     recorder.start()
     try:
-        if as_json:
+        if serve is not None:
+            _serve(samples, serve, interval)
+        elif as_json:
             _follow(samples, count, lambda sample: write_json_line(json_object(sample, watched.states(sample))))
         elif sys.stdout.isatty():
             _on_screen(samples, count, watched)
@@ -73,6 +93,20 @@ def top(as_json: bool, interval: float, count: int | None) -> None:
             _follow(samples, count, lambda sample: write_text("\n".join([_time(sample), *watched.lines(sample), ""])))
     finally:
         recorder.stop()
+
+
+def _serve(samples: SimpleQueue[Sample], address: Address, interval: float) -> None:
+    """Serve each sample until the next one, until a signal comes."""
+    server = MetricsServer(address, interval)
+    write_text(server.url)
+    if not is_loopback(address):
+        say("vmlab: whoever reaches this address can read the figures; nothing is encrypted")
+    say("vmlab: Ctrl-C ends it")
+    server.start()
+    try:
+        _follow(samples, None, server.take)
+    finally:
+        server.close()
 
 
 class _Watched:

@@ -12,7 +12,6 @@ from dataclasses import asdict
 import click
 
 from vmlab.cli.diagnostics import say
-from vmlab.cli.named_runs import named_sides
 from vmlab.cli.options import hosts_option
 from vmlab.cli.output import write_json
 from vmlab.lab.process.dead_runs import clean as sweep_all
@@ -23,6 +22,7 @@ from vmlab.model.places import runs_folder, runtime_folder
 from vmlab.model.run import RUNNING
 from vmlab.model.units import format_bytes
 from vmlab.report.words import plural
+from vmlab.store.named_runs import named_sides
 from vmlab.store.run_list import list_runs
 from vmlab.store.run_sizes import bytes_of
 from vmlab.store.runs import run_folders

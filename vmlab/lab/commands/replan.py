@@ -8,7 +8,8 @@ from typing import Any
 
 from vmlab.hypervisor.isolation.namespace import host_proc
 from vmlab.lab.process.prepared import host_of, plan_of
-from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.run_request import RunRequest
 from vmlab.model.axes import axes_words
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.run import CACHE_MODES
@@ -27,7 +28,7 @@ def replanned(folder: RunFolder, planned: Sequence[CellPlan], change: dict[str, 
     They keep their numbers. None stands for a cell that has no such point. Raises UsageError for a change that is not
     possible, and RefusedError for one that does not fit on the host.
     """
-    request = RunRequest.from_json(folder.request.read_text())
+    request = RunRequest.of(folder)
     if "cache" in change:
         _check_one_mode(planned)
     host = host_of(folder)

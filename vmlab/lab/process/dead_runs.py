@@ -17,7 +17,6 @@ from vmlab.guests import image as images
 from vmlab.guests import sent_assets, snapshots
 from vmlab.guests.image import added
 from vmlab.hypervisor.isolation.cgroups import prefix_of, remove_everywhere
-from vmlab.hypervisor.journal import Journal
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
 from vmlab.hypervisor.settings_keeper import Tell
@@ -116,12 +115,6 @@ def _without_runtime(runtime: RuntimeFolder) -> list[str]:
     return []
 
 
-def remains(folder: RunFolder) -> list[str]:
-    """Everything of the run that lies outside its record: sockets, and what its journal has open."""
-    runtime = [str(folder.runtime)] if RuntimeFolder(folder.runtime).is_own() else []
-    return [*runtime, *(f"{entry.kind} {entry.what}" for entry in Journal(folder.journal).open_entries())]
-
-
 def dead_runs() -> Iterator[RunFolder]:
     """Runs that are over and have something left to clear; of other state folders too, if their sockets are here."""
     found = {path: RunFolder(path.name, path) for path in _folders(runs_folder())}
@@ -131,7 +124,7 @@ def dead_runs() -> Iterator[RunFolder]:
             found.setdefault(record.path, record)
     for _, folder in sorted(found.items()):
         alive = folder.alive() or RuntimeFolder(folder.runtime).alive()
-        if folder.is_own() and not alive and remains(folder):
+        if folder.is_own() and not alive and folder.remains():
             yield folder
 
 
@@ -207,7 +200,7 @@ def remove_run(folder: RunFolder) -> None:
     with _held(folder) as ours:
         if not ours:
             raise RefusedError(f"run {folder.id} is under way; `vmlab stop {folder.id}` ends it")
-        if remains(folder):
+        if folder.remains():
             raise RefusedError(f"run {folder.id} left something on this host; `vmlab clean` removes that first")
         remove_tree(folder.path)
 
@@ -224,10 +217,10 @@ def clean(roots: Roots = THE_HOST) -> list[CleanResult]:
         with _held(folder) as ours:
             if not ours:
                 continue
-            before = remains(folder)
+            before = folder.remains()
             notes: list[str] = []
             left = sweep_run(folder, roots=roots, tell=notes.append)
-            removed = tuple(sorted(set(before) - set(remains(folder))))
+            removed = tuple(sorted(set(before) - set(folder.remains())))
             swept.append(CleanResult(folder.id, removed, tuple(left), tuple(notes)))
     swept += _sweep_orphans()
     cache = _clear_cache()

@@ -13,7 +13,8 @@ from dataclasses import replace
 from vmlab.hypervisor.hosts_libvirt.daemon import require_daemon
 from vmlab.lab.process.measuring_runs import claim
 from vmlab.lab.process.prepared import write_request
-from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.process.signals import HELD
 from vmlab.model.errors import RefusedError
 from vmlab.plan.planning import HostFacts, Overrides, Plan

@@ -25,7 +25,8 @@ from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.measuring_runs import leave, measuring_place, note_launcher
 from vmlab.lab.process.prepared import plan_of, write_image
 from vmlab.lab.process.run_ending import verdict, with_leftovers, write_run_end
-from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.lab.process.signals import Stopped, heeded, hold_back
 from vmlab.model.errors import ExitCode, RunInterrupted, StoreError, VmlabError, in_one_line
@@ -65,7 +66,7 @@ def _append(folder: RunFolder, launcher_parts: LauncherParts, *events: Event) ->
 
 def begin(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts = REAL) -> None:
     """Write the beginning of the record: what will run, from which scenario and request, and what has to be known."""
-    request = RunRequest.from_json(folder.request.read_text())
+    request = RunRequest.of(folder)
     writer = launcher_parts.open_store(folder.store)
     writer.append(
         RunStarted(

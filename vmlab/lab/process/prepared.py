@@ -15,7 +15,8 @@ from typing import Any
 from vmlab.guests.image import added
 from vmlab.guests.image.added import AddedImage
 from vmlab.hypervisor.contract import BootImage
-from vmlab.lab.process.run_folder import RunFolder, RunRequest
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.provision.host_networks import Lacking
 from vmlab.model.asset import Asset
 from vmlab.plan.planning import HostFacts, Plan, make_plan
@@ -51,7 +52,7 @@ def host_of(folder: RunFolder) -> HostFacts:
 
 def plan_of(folder: RunFolder) -> Plan:
     """The plan of the run in `folder`, from what is kept there."""
-    request = RunRequest.from_json(folder.request.read_text())
+    request = RunRequest.of(folder)
     return make_plan(load(str(folder.scenario)), request.overrides, host_of(folder))
 
 
@@ -83,7 +84,7 @@ def read_prepared(folder: RunFolder) -> PreparedRun:
     image = json.loads((folder.path / _IMAGE).read_text())
     plan = plan_of(folder)
     return PreparedRun(
-        request=RunRequest.from_json(folder.request.read_text()),
+        request=RunRequest.of(folder),
         plan=plan,
         image=BootImage(
             disk=Path(image["disk"]),

@@ -5,44 +5,18 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
+from vmlab.hypervisor.journal import Journal
 from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.model.errors import RefusedError, in_one_line
 from vmlab.model.places import runs_folder
-from vmlab.plan.terms import Half, Overrides
 from vmlab.store.life import LOCK, LOG, PROCESSES, is_alive, process_ids
 from vmlab.store.runs import STORE
 from vmlab.system.marks import make_marked, owner_of
 from vmlab.system.naming import named
 from vmlab.system.removal import remove_tree
-
-
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """The request for a run. `source` is the scenario's path; its text is stored beside it.
-
-    A run that is `held` begins each cell when that is released, and ends where none was for so many seconds. Of a plan
-    whose guests are on two hosts it has those of one `half`, see `plan.other_host`.
-    """
-
-    run: str
-    source: str
-    overrides: Overrides
-    seed: int
-    held: float | None = None
-    half: Half | None = None
-
-    def to_json(self) -> str:
-        """For `request.json` in the run's folder."""
-        return json.dumps({**asdict(self), "overrides": self.overrides.to_json()}, indent=1)
-
-    @classmethod
-    def from_json(cls, text: str) -> RunRequest:
-        """The inverse of `to_json`."""
-        body = json.loads(text)
-        return cls(**{**body, "overrides": Overrides.from_json(body["overrides"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +43,8 @@ class RunFolder:
 
     @property
     def request(self) -> Path:
-        """The RunRequest."""
+        """What was asked for; see `run_request`."""
         return self.path / "request.json"
-
-    def asked(self) -> RunRequest:
-        """The request that is kept there. Raises OSError."""
-        return RunRequest.from_json(self.request.read_text(encoding="utf-8"))
 
     @property
     def lock(self) -> Path:
@@ -145,6 +115,11 @@ class RunFolder:
             os.close(descriptor)
             raise
         return descriptor
+
+    def remains(self) -> list[str]:
+        """Everything of the run that lies outside its record: sockets, and what its journal has open."""
+        runtime = [str(self.runtime)] if RuntimeFolder(self.runtime).is_own() else []
+        return [*runtime, *(f"{entry.kind} {entry.what}" for entry in Journal(self.journal).open_entries())]
 
     def is_own(self) -> bool:
         """Whether this is the folder that the run made: not a copy, not renamed, not moved, not a link.

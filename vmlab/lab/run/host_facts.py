@@ -12,6 +12,7 @@ import psutil
 
 from vmlab import __version__
 from vmlab.model.scenarios.host_settings import HostSize
+from vmlab.system.entry_points import other_packages
 from vmlab.system.host_setting import chosen_word
 from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.source import Roots
@@ -88,7 +89,7 @@ def unfixed_speed(facts: Mapping[str, Any]) -> str | None:
 
 
 def host_facts(disks: Path) -> dict[str, Any]:
-    """CPU and its microcode, memory, kernel, governor, THP, KSM, the disk below `disks`, the load."""
+    """CPU and its microcode, memory, kernel, governor, THP, KSM, the disk below `disks`, the load, and plugins."""
     ksm = Path("/sys/kernel/mm/ksm")
     governor = _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     return {
@@ -105,4 +106,5 @@ def host_facts(disks: Path) -> dict[str, Any]:
         "ksm": {name: _text(str(ksm / name)) for name in ("run", "sleep_millisecs", "pages_to_scan")},
         "disk": disk_below(disks, Roots()),
         "load_before": list(os.getloadavg()),
+        **({"plugins": plugins} if (plugins := other_packages()) else {}),
     }

@@ -19,7 +19,7 @@ from vmlab.analysis.record.timeline import CellTimeline, RunTimeline
 from vmlab.guests.snapshots import remove as remove_snapshot
 from vmlab.lab.commands.asking import switch_now
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, send_signal, stop_run
-from vmlab.lab.process.dead_runs import remains, sweep_run
+from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.event_feed import watch
 from vmlab.lab.process.launch import start_run
 from vmlab.lab.process.preflight import check_ready
@@ -240,7 +240,7 @@ class Trials:
             self._note(KILL, FAILS, "the runner was not found")
             return
         over = is_over(folder, STOP_SECONDS)
-        left = [*remains(folder), *_processes_of(folder)]
+        left = [*folder.remains(), *_processes_of(folder)]
         if over and not left:
             self._note(KILL, WORKS, f"all cleared {time.monotonic() - began:.1f} s after kill -9")
         else:

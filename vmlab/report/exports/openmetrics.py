@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import BinaryIO
@@ -12,34 +11,24 @@ from vmlab.analysis.record.spans import RunSpans
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.sample import split_name, unit_of
-from vmlab.model.visible import visible
+from vmlab.report.exports.openmetrics_names import END, PART, family_of, head_of, labels_text
 from vmlab.report.exports.tidy import AXIS, RUN_COLUMNS, Cell, Exported, measurements, of_run
 from vmlab.report.exports.tidy_tables import moment_text
 from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import series
 
-_SUFFIXES = {
-    "s": "seconds",
-    "ms": "ms",
-    "B": "bytes",
-    "B/s": "bytes_per_second",
-    "1/s": "per_second",
-    "%": "percent",
-    "W": "watts",
-}
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\t": r"\\t"})
 _VALUE_COLUMNS = ("metric", "unit", "value")
 _OF_RUN = {"run", "started", "host", "kernel", "qemu", "libvirt"}
-"""Columns of a run that are labels of its info metric alone."""
+"""Columns of a run that are labels of ``vmlab_run_info`` alone."""
 
 
 def write_measurements(runs: Sequence[Exported], file: BinaryIO, *, run_label: bool = False) -> None:
     """A gauge for each metric, without times, as a textfile collector wants it.
 
-    What is the same in a whole run stands in the info metric ``vmlab_run``; series have the label ``run`` only where
+    What is the same in a whole run stands in the labels of ``vmlab_run_info``; series have the label ``run`` only where
     asked, because each run would be new series otherwise. Where one of the runs is a fleet's, they have the label
-    ``host``, and so has the info metric, which is there for each host.
+    ``host``, and ``vmlab_run_info`` is there for each host.
     """
     table = measurements(*runs)
     documents = [run.document() for run in runs]
@@ -56,12 +45,12 @@ def write_measurements(runs: Sequence[Exported], file: BinaryIO, *, run_label: b
             for name, one in named.items()
             if one is not None and name not in _VALUE_COLUMNS and name not in left_out
         }
-        family, unit = _family(str(named["metric"]), str(named["unit"]))
-        families.setdefault((family, unit), []).append(f"{family}{_labels(labels)} {value!r}\n")
+        family, unit = family_of(str(named["metric"]), str(named["unit"]))
+        families.setdefault((family, unit), []).append(f"{family}{labels_text(labels)} {value!r}\n")
     _write(file, *_infos(documents))
     for (family, unit), lines in families.items():
-        _write(file, _head(family, unit), *lines)
-    _write(file, "# EOF\n")
+        _write(file, head_of(family, unit), *lines)
+    _write(file, END)
 
 
 def write_samples(runs: Sequence[Exported], file: BinaryIO, *, run_label: bool = True) -> None:
@@ -89,17 +78,18 @@ def _write_points(
         metrics.setdefault(split_name(name)[0], []).append(name)
     _write(file, *_infos(documents, timed=True))
     for metric, those in metrics.items():
-        family, unit = _family(metric, unit_of(metric))
-        _write(file, _head(family, unit))
+        family, unit = family_of(metric, unit_of(metric))
+        _write(file, head_of(family, unit))
         for name in those:
             for run, reader, spans, places in known:
                 _write(file, *_points(run, reader, name, family, spans, places))
-    _write(file, "# EOF\n")
+    _write(file, END)
 
 
 def _infos(documents: Sequence[RunDocument], *, timed: bool = False) -> Iterator[str]:
-    """The runs as an info metric, of a fleet each host, with the time of their beginning where all lines have times."""
-    yield "# TYPE vmlab_run info\n"
+    """Runs as labels of a gauge, of a fleet each host, with the time of their beginning where all lines have times."""
+    # A gauge and not an info: the parser of textfile collectors knows the types of the older format alone.
+    yield head_of("vmlab_run_info", "")
     for document in {document["run"]["id"]: document for document in documents}.values():
         hosts: list[str | None] = [one["name"] for one in document["run"]["hosts"]]
         for host in hosts or [None]:
@@ -107,7 +97,7 @@ def _infos(documents: Sequence[RunDocument], *, timed: bool = False) -> Iterator
             labels = {name: _word(value) for name, value in values.items() if value is not None}
             began = values["started"]
             time = f" {began.timestamp():.3f}" if timed and isinstance(began, datetime) else ""
-            yield f"vmlab_run_info{_labels(labels)} 1{time}\n"
+            yield f"vmlab_run_info{labels_text(labels)} 1{time}\n"
 
 
 def _word(value: Cell) -> str:
@@ -124,7 +114,7 @@ def _points(
 ) -> Iterator[str]:
     """The lines of one value: those of a cell together, as the format wants all points of a metric in order."""
     _, instance = split_name(name)
-    known = {} if instance is None else {"instance": instance}
+    known = {} if instance is None else {PART: instance}
     by_cell: dict[int | None, list[str]] = {}
     found = series(reader, name)
     for mono, value in zip(found.mono, found.values, strict=True):
@@ -136,7 +126,7 @@ def _points(
             continue
         by_cell.setdefault(cell, []).append(f" {value:.9g} {spans.wall_at(mono):.3f}\n")
     for cell, points in by_cell.items():
-        labels = _labels({**places.get(cell, places[None]), **known})
+        labels = labels_text({**places.get(cell, places[None]), **known})
         yield from (f"{family}{labels}{point}" for point in points)
 
 
@@ -150,26 +140,6 @@ def _places(document: RunDocument, host: str | None, *, run_label: bool) -> dict
         axes = {f"{AXIS}{name}": axis_word(value) for name, value in cell["axes"].items()}
         places[cell["cell"]] = {**run, "cell": str(cell["cell"]), "repeat": str(cell["repeat"]), **axes}
     return places
-
-
-def _family(metric: str, unit: str) -> tuple[str, str]:
-    """Name and unit of a metric family; its name ends with its unit, as the format demands."""
-    suffix = _SUFFIXES.get(unit, "")
-    name = f"vmlab_{_safe(metric)}"
-    return (name if not suffix or name.endswith(f"_{suffix}") else f"{name}_{suffix}"), suffix
-
-
-def _head(family: str, unit: str) -> str:
-    return f"# TYPE {family} gauge\n" + (f"# UNIT {family} {unit}\n" if unit else "")
-
-
-def _labels(labels: Mapping[str, str]) -> str:
-    pairs = (f'{_safe(name)}="{visible(value).translate(_ESCAPES)}"' for name, value in labels.items())
-    return "{" + ",".join(pairs) + "}"
-
-
-def _safe(name: str) -> str:
-    return re.sub(r"[^a-zA-Z0-9_]", "_", name)
 
 
 def _write(file: BinaryIO, *lines: str) -> None:

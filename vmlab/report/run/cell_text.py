@@ -22,7 +22,7 @@ from vmlab.report.run.switch_text import span_lines, switch_lines, tile_change_l
 from vmlab.report.run.target_text import verdict_words
 from vmlab.report.words import NOT_MEASURED, host_number, host_words, moment, network_words, number, order_words, plural
 from vmlab.telemetry.domains.neighbour_use import GUESTS_OF_HOST, NeighbourUse, took_words
-from vmlab.telemetry.host.host_figures import HEADLINES
+from vmlab.telemetry.host.host_figures import headlines
 
 
 def cell_text(document: RunDocument, cell: CellDocument, width: int = WIDTH) -> str:
@@ -96,7 +96,7 @@ def _stages(cell: CellDocument, width: int) -> list[str]:
         Column("stage", [one["stage"] for one in stages], beside=True),
         Column("s", [number(one["seconds"]) for one in stages], beside=True),
     ]
-    for figure in (one for one in HEADLINES if one.of_stages):
+    for figure in (one for one in headlines() if one.of_stages):
         means = [one["host"].get(figure.name) for one in stages]
         texts = [NOT_MEASURED if mean is None else mean_text(figure, mean["mean"]) for mean in means]
         columns.append(Column(row_label(figure), texts))

@@ -13,7 +13,7 @@ from vmlab.model.written import written
 from vmlab.report.bound_text import ROWS, traffic_row
 from vmlab.report.grid import Column, grid
 from vmlab.report.words import NOT_MEASURED, host_number, number
-from vmlab.telemetry.host.host_figures import HEADLINES
+from vmlab.telemetry.host.host_figures import headlines
 from vmlab.telemetry.host.shown_figure import HostFigure
 
 
@@ -32,7 +32,7 @@ def mean_text(figure: HostFigure, mean: float) -> str:
 
 def host_lines(document: RunDocument, layout: TableLayout, block: Block, width: int) -> list[str]:
     """Means over the execute phase, in a column for each value of the axis that is varied; [] without samples."""
-    rows = [figure for figure in HEADLINES if any(figure.name in cell["host"] for cell in block.cells)]
+    rows = [figure for figure in headlines() if any(figure.name in cell["host"] for cell in block.cells)]
     if not rows:
         return []
     more = [row for row in ROWS if any(traffic_row(row, [cell]) != NOT_MEASURED for cell in block.cells)]

@@ -18,7 +18,7 @@ from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.report.grid import Column, grid, paragraph
 from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.words import NOT_MEASURED, host_number, number
-from vmlab.telemetry.host.host_figures import HEADLINES
+from vmlab.telemetry.host.host_figures import headlines
 
 Figures = Mapping[str, AggregateDocument]
 
@@ -74,7 +74,7 @@ def _rows(document: RunDocument) -> dict[str, str]:
     """Each figure of a recording by its words."""
     found: dict[str, str] = {}
     for cell in document["cells"]:
-        for figure in HEADLINES:
+        for figure in headlines():
             if figure.name in cell["host"]:
                 found[row_label(figure)] = mean_text(figure, cell["host"][figure.name]["mean"])
     for one in domains_of(document):
@@ -97,7 +97,7 @@ def cache_of(disk: DomainDiskDocument) -> str:
 
 
 def _host(cell: CellDocument, width: int) -> list[str]:
-    known = [figure for figure in HEADLINES if figure.name in cell["host"]]
+    known = [figure for figure in headlines() if figure.name in cell["host"]]
     if not known:
         return []
     means = [mean_text(figure, cell["host"][figure.name]["mean"]) for figure in known]

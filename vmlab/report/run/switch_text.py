@@ -10,7 +10,7 @@ from vmlab.report.run.host_rows import mean_text, row_label
 from vmlab.report.run.latency_text import span_latency_lines
 from vmlab.report.run.loop_text import loop_lines, loop_rows_of
 from vmlab.report.words import NOT_MEASURED, number, plural, switch_words, tiles_words
-from vmlab.telemetry.host.host_figures import HEADLINES
+from vmlab.telemetry.host.host_figures import headlines
 
 
 def switch_lines(cell: CellDocument) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _loops(spans: Sequence[SpanDocument], heads: Sequence[str], width: int) -> I
 
 
 def _host_lines(spans: Sequence[SpanDocument], heads: Sequence[str], title: str, width: int) -> list[str]:
-    rows = [figure for figure in HEADLINES if any(figure.name in span["host"] for span in spans)]
+    rows = [figure for figure in headlines() if any(figure.name in span["host"] for span in spans)]
     if not rows:
         return []
     columns = [

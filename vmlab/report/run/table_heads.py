@@ -11,7 +11,7 @@ from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.written import Written, written
 from vmlab.report.figures import figure_text, with_unit
-from vmlab.telemetry.host.host_figures import HOST_FIGURES
+from vmlab.telemetry.host.host_figures import host_figures
 
 _METRIC_WORDS = {RUN_TIME: "run time", WALL_SECONDS: WALL_CLOCK}
 _PLAIN = ("", "1", "%")
@@ -21,7 +21,7 @@ _PLAIN = ("", "1", "%")
 def metric_words(metric: str) -> str:
     """A metric's name for people; a figure of the host has the name that it has everywhere."""
     name = metric.removeprefix(HOST)
-    label = next((figure.label for figure in HOST_FIGURES if figure.name == name), None) if name != metric else None
+    label = next((figure.label for figure in host_figures() if figure.name == name), None) if name != metric else None
     return label or _METRIC_WORDS.get(metric) or name.replace("_", " ")
 
 

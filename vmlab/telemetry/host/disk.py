@@ -6,7 +6,9 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from vmlab.telemetry.host.counter import NAN, growths
+from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
 from vmlab.telemetry.host.shown_figure import HostFigure
+from vmlab.telemetry.place import disks_under
 from vmlab.telemetry.source import KernelFile, Roots
 
 METRICS = (
@@ -167,3 +169,10 @@ def _average(waits: tuple[float, ...], requests: list[float] | tuple[float, ...]
     """The wait of the average request: each disk's wait is weighted by its number of requests."""
     asked = sum(requests)
     return sum(wait * count for wait, count in zip(waits, requests, strict=True)) / asked if asked else 0.0
+
+
+def _disks(watched: Watched) -> Disks:
+    return Disks(watched.roots, disks_under(watched.lab_folders, watched.roots, watched.notify))
+
+
+SOURCE = FigureSource((GroupMaker(Disks.title, _disks),), FIGURES, place=4)

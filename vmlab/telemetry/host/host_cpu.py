@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import sub
 
 from vmlab.telemetry.host.counter import NAN, growth
+from vmlab.telemetry.host.group import FigureSource, GroupMaker
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
@@ -131,3 +132,6 @@ def _forward(new: int, old: int) -> int:
     """The growth, or 0 where it is negative: the kernel may take a little idle or iowait back (proc(5))."""
     grown = growth(new, old)
     return 0 if grown != grown else int(grown)
+
+
+SOURCE = FigureSource((GroupMaker(CpuShares.title, lambda watched: CpuShares(watched.roots)),), FIGURES, place=1)

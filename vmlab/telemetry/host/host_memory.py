@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from vmlab.telemetry.host.counter import NAN, growths
+from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
 
@@ -98,3 +99,15 @@ class Paging:
         if grown is None:
             return [NAN, NAN]
         return [grown[0] * self._page / length, grown[1] * self._page / length]
+
+
+def _paging(watched: Watched) -> Paging | None:
+    memory = watched.find(Memory)
+    return None if memory is None else Paging(watched.roots, memory)
+
+
+SOURCE = FigureSource(
+    (GroupMaker(Memory.title, lambda watched: Memory(watched.roots)), GroupMaker(Paging.title, _paging)),
+    FIGURES,
+    place=5,
+)

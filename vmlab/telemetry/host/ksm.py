@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from vmlab.telemetry.host.counter import NAN, growth
+from vmlab.telemetry.host.group import FigureSource, GroupMaker
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
@@ -112,3 +113,13 @@ def _process_called(name: str, proc: Path) -> Path:
         except OSError:
             continue  # A process may end after it was listed.
     raise FileNotFoundError(f"no process {name} in {proc}")
+
+
+SOURCE = FigureSource(
+    (
+        GroupMaker(Ksm.title, lambda watched: Ksm(watched.roots)),
+        GroupMaker(Ksmd.title, lambda watched: Ksmd(watched.roots, watched.find(Ksm))),
+    ),
+    FIGURES,
+    place=7,
+)

@@ -7,6 +7,7 @@ from operator import itemgetter, sub
 
 from vmlab.model.names import FAR_BRIDGE, LIMITER_PREFIX, OVERLAY_CABLE, ROUTED_PREFIX, TUNNEL
 from vmlab.telemetry.host.counter import NAN, growths
+from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
@@ -91,3 +92,10 @@ def _grown_apart(ports: list[bytes], now: list[int], known: list[bytes], before:
     old = {port: before[place :: len(known)] for place, port in enumerate(known)}
     grown = [growths(now[place :: len(ports)], old[port]) for place, port in enumerate(ports) if port in old]
     return [value for column in zip(*(each for each in grown if each is not None), strict=True) for value in column]
+
+
+def _traffic(watched: Watched) -> BridgeTraffic | None:
+    return None if watched.network is None else BridgeTraffic(watched.roots, watched.network)
+
+
+SOURCE = FigureSource((GroupMaker(BridgeTraffic.title, _traffic),), FIGURES, place=9)

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vmlab.telemetry.host.counter import NAN, growth, growths
+from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
+from vmlab.telemetry.host.host_cpu import CpuShares
+from vmlab.telemetry.host.host_memory import Memory
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, KeyedLines
 
@@ -143,3 +146,13 @@ class _CpuTime:
         if self._microseconds is None:
             return self._file.number()
         return self._microseconds.numbers(self._file.read())[0] * 1000
+
+
+def _ordered(watched: Watched) -> OrderedHost | None:
+    cpu, memory = watched.find(CpuShares), watched.find(Memory)
+    if watched.ordered is None or cpu is None or memory is None:
+        return None
+    return OrderedHost(watched.ordered, cpu.count, int(memory.total_bytes))
+
+
+SOURCE = FigureSource((GroupMaker(OrderedHost.title, _ordered),), FIGURES, place=6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vmlab.telemetry.host.counter import NAN
+from vmlab.telemetry.host.group import FigureSource, GroupMaker
 from vmlab.telemetry.source import KernelFile, Roots
 
 
@@ -36,3 +37,6 @@ class Power:
             for new, old, span in zip(now, before, self._ranges, strict=True)
         ]
         return [sum(each), *each]
+
+
+SOURCE = FigureSource((GroupMaker(Power.title, lambda watched: Power(watched.roots), usual=False),), place=10)

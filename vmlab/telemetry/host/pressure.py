@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vmlab.telemetry.host.counter import NAN, growth
+from vmlab.telemetry.host.group import FigureSource, GroupMaker
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
 
@@ -45,3 +46,6 @@ class Pressure:
         ]
         self._before = now
         return values
+
+
+SOURCE = FigureSource((GroupMaker(Pressure.title, lambda watched: Pressure(watched.roots)),), FIGURES, place=8)

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 
 from vmlab.model.errors import VmlabError
 from vmlab.model.ordered import EMULATED_DISK, of_emulated_disk, ordered_title
-from vmlab.telemetry.host.host_figures import HEADLINES
+from vmlab.telemetry.host.host_figures import headlines
 from vmlab.tui.contract import ConsoleCommands, Proposal
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.sides import COLOURS, PickedSide, over_time, phases_of, sides_of, switches_of
@@ -108,7 +108,7 @@ class CompareScreen(ConsoleScreen):
 
     @work(thread=True, exclusive=True, group="series")
     def _read_series(self) -> None:
-        figure = HEADLINES[self._metric]
+        figure = headlines()[self._metric]
         try:
             curves = [over_time(one, figure.name) for one in self._sides]
             phases = [phases_of(one) for one in self._sides]
@@ -172,7 +172,7 @@ class CompareScreen(ConsoleScreen):
         """Another figure in the chart."""
         if self.is_refused("metric"):
             return
-        self._metric = (self._metric + step) % len(HEADLINES)
+        self._metric = (self._metric + step) % len(headlines())
         self._read_series()
 
     def action_every_metric(self) -> None:

@@ -20,7 +20,7 @@ from vmlab.report.run.notice_text import AT_BEST, at_best_notes
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.report.verdicts import interval_text, percent_text
 from vmlab.report.words import NOT_MEASURED
-from vmlab.telemetry.host.host_figures import HEADLINES
+from vmlab.telemetry.host.host_figures import headlines
 from vmlab.tui.state.bars import BarRow, bar_rows
 
 _RUN_TIMES = (RUN_TIME, WALL_SECONDS)
@@ -137,7 +137,7 @@ def _tone(found: Difference) -> str:
 def _host_rows(sides: Sequence[Side]) -> list[TableRow]:
     rows: list[TableRow] = []
     alike = cells_alike(sides)
-    for shown in HEADLINES:
+    for shown in headlines():
         figures = [figure_of(cells, host_mean(shown.name)) for cells in alike]
         if any(figure.spread for figure in figures):
             texts = [mean_text(shown, figure.spread.mean) if figure.spread else NOT_MEASURED for figure in figures]

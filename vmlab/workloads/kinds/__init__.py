@@ -1,1 +1,1 @@
-"""The kinds of workloads, one file each; the registry finds them by looking into this folder."""
+"""The kinds of workloads, one file each; each has an entry point in `pyproject.toml`."""

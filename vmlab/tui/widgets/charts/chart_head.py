@@ -34,12 +34,13 @@ def head_rows(
 
 def with_users(head: list[list[Piece]], use: CpuUse, width: int) -> list[list[Piece]]:
     """The head of the CPU chart, with a line that says for whom the CPUs work."""
-    users = [("guests", use.guests), ("lab", use.lab), ("outside", use.outside)]
+    words = ("guests", "vmlab", "other") if use.watched else ("guests", "lab", "outside")
+    users = zip(words, (use.guests, use.lab, use.outside), strict=True)
     told = [f"{word} {value:.0f}" for word, value in users if not math.isnan(value)]
     if not told:
         return head
     if len(" ".join(told)) > width:
-        told = [text for text in told if not text.startswith("lab")]
+        told = [text for text in told if not text.startswith(words[1])]
     much = not math.isnan(use.guests) and use.outside >= MUCH_PERCENT
     line: list[Piece] = [(f"{text} ", "warning" if much and text.startswith("outside") else "plain") for text in told]
     room = width - sum(len(text) for text, _ in head[-1]) - 1

@@ -1,0 +1,1 @@
+"""A workload, an export format and a figure of the host, for vmlab."""

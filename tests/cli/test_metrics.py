@@ -1,0 +1,174 @@
+"""`vmlab top --serve`: the recorder's figures for Prometheus, by the names of the export, and for this host alone."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from tests.cli.called import ended
+from tests.tui.conftest import RECORDED
+from vmlab.cli.serving.metrics_server import CONTENT_TYPE, MOST_AT_ONCE, MetricsServer, is_loopback, read_address
+from vmlab.model.errors import RefusedError
+from vmlab.model.sample import Sample, SampleNames
+from vmlab.report.exports import openmetrics
+from vmlab.report.exports.openmetrics_names import sample_text
+from vmlab.report.exports.tidy import Exported
+from vmlab.store.reader import RunReader
+from vmlab.store.samples import samples
+
+ROOT = Path(__file__).parents[2]
+NAMES = ("cpu_user_percent", "cpu_user_percent[0]", 'disk_await_ms[dm"0]', "memory_used_bytes", "processes_running")
+SAMPLE = Sample(1e9, 50.0, 1.0, 0.0, SampleNames.of(NAMES), (12.5, 25.0, 0.25, 2.0**33, float("nan")))
+
+
+class Clock:
+    now = 50.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def server(clock: Clock) -> Iterator[MetricsServer]:
+    made = MetricsServer(("127.0.0.1", 0), 1.0, clock)
+    made.start()
+    yield made
+    made.close()
+
+
+def asked(url: str, **headers: str) -> tuple[int, str, str]:
+    """Status, kind and text of an answer."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30) as answer:
+            return answer.status, answer.headers["Content-Type"], answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers["Content-Type"], error.read().decode()
+
+
+def test_a_scrape_is_openmetrics_of_the_newest_sample(server: MetricsServer) -> None:
+    server.take(SAMPLE._replace(values=(1.0,) * len(NAMES)))
+    server.take(SAMPLE)
+    status, kind, text = asked(server.url)
+    assert (status, kind) == (200, CONTENT_TYPE)
+    families = {family.name: family for family in text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
+    found = {(one.name, tuple(one.labels.items())): one.value for family in families.values() for one in family.samples}
+    assert found == {
+        ("vmlab_cpu_user_percent", ()): 12.5,
+        ("vmlab_cpu_user_percent", (("part", "0"),)): 25.0,
+        ("vmlab_disk_await_ms", (("part", 'dm"0'),)): 0.25,
+        ("vmlab_memory_used_bytes", ()): 2.0**33,
+    }
+    assert {one.type for one in families.values()} == {"gauge"}
+    assert {one.unit for one in families.values()} == {"percent", "ms", "bytes"}
+
+
+def test_names_are_those_of_the_export(tmp_path: Path) -> None:
+    reader = RunReader(RECORDED)
+    with (tmp_path / "run.prom").open("wb") as file:
+        openmetrics.write_samples([Exported(reader)], file)
+    starts = {line.split("{")[0] for line in (tmp_path / "run.prom").read_text().splitlines() if line[0] != "#"}
+    scraped = {name for _, sample in samples(reader) for name in _families(sample_text(sample))}
+    assert scraped == starts - {"vmlab_run_info"}
+
+
+def _families(text: str) -> set[str]:
+    return {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")}
+
+
+def test_without_a_sample_or_with_an_old_one_there_is_no_figure(server: MetricsServer, clock: Clock) -> None:
+    assert asked(server.url)[0] == 503
+    server.take(SAMPLE)
+    clock.now = 59.0
+    assert asked(server.url)[0] == 200
+    clock.now = 61.0
+    assert asked(server.url)[0] == 503
+
+
+def test_a_page_of_another_name_is_refused(server: MetricsServer) -> None:
+    server.take(SAMPLE)
+    for host, status in (("evil.example", 403), ("198.18.0.1", 403), ("localhost:9000", 200), ("[::1]:9000", 200)):
+        assert asked(server.url, Host=host)[0] == status
+    assert asked(server.url.replace("/metrics", "/"))[0] == 404
+
+
+def test_more_than_it_has_room_for_are_closed(server: MetricsServer) -> None:
+    server.take(SAMPLE)
+    port = int(server.url.rpartition(":")[2].partition("/")[0])
+    waiting = [socket.create_connection(("127.0.0.1", port), 30) for _ in range(MOST_AT_ONCE)]
+    try:
+        with pytest.raises((http.client.HTTPException, OSError)):
+            asked(server.url)
+    finally:
+        for one in waiting:
+            one.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:9000", ("127.0.0.1", 9000)),
+        ("9000", ("127.0.0.1", 9000)),
+        (":9000", ("127.0.0.1", 9000)),
+        ("localhost:0", ("127.0.0.1", 0)),
+        ("[::1]:9000", ("::1", 9000)),
+        ("0.0.0.0:65535", ("0.0.0.0", 65535)),
+    ],
+)
+def test_an_address_is_of_loopback_unless_another_is_given(text: str, address: tuple[str, int]) -> None:
+    assert read_address(text) == address
+    assert is_loopback(address) is (address[0] != "0.0.0.0")
+
+
+@pytest.mark.parametrize("text", ["", "host", "example.org:9000", "127.0.0.1:", "127.0.0.1:70000", "1:-1", "::1"])
+def test_what_is_no_address_is_one_line(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended("top", "--serve", text) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_it_goes_on_until_a_signal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended("top", "--serve", "9000", "--count", "1") == 2
+    assert ended("top", "--serve", "9000", "--json") == 2
+    assert capsys.readouterr().err.count("--serve goes on until Ctrl-C") == 2
+
+
+def test_a_port_that_is_taken_is_refused(server: MetricsServer) -> None:
+    port = int(server.url.rpartition(":")[2].partition("/")[0])
+    with pytest.raises(RefusedError, match=rf"^port {port} of 127.0.0.1 cannot be used: Address already in use"):
+        MetricsServer(("127.0.0.1", port), 1.0)
+
+
+def test_the_command_serves_this_host_until_ctrl_c() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "vmlab", "top", "--serve", "127.0.0.1:0", "--interval", "100 ms"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    url = process.stdout.readline().strip()
+    status, text = 503, ""
+    while status == 503:
+        status, _, text = asked(url)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Ctrl-C ends it" in said
+    families = {family.name: family for family in text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
+    (used,) = families["vmlab_memory_used_bytes"].samples
+    assert used.value > 2**20
+    assert {"vmlab_cpu_user_percent", "vmlab_recorder_cpu_percent"} <= families.keys()

@@ -1,0 +1,22 @@
+"""For the entry points ``vmlab.host_figures``: a `FigureSource`, with groups of figures that are read at each tick.
+
+Of `Watched` only ``roots``, ``lab_folders``, ``network`` and ``notify`` are promised.
+"""
+
+from vmlab.telemetry.host.counter import NAN, growth
+from vmlab.telemetry.host.group import FigureSource, Group, GroupMaker, Watched
+from vmlab.telemetry.host.shown_figure import HostFigure
+from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
+
+__all__ = [
+    "NAN",
+    "FigureSource",
+    "Group",
+    "GroupMaker",
+    "HostFigure",
+    "KernelFile",
+    "KeyedLines",
+    "Roots",
+    "Watched",
+    "growth",
+]

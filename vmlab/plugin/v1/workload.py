@@ -1,0 +1,49 @@
+"""For the entry points ``vmlab.workloads``: a class that is a `Workload`, whose ``kind`` is the entry point's name."""
+
+from vmlab.model.errors import GuestError, WorkloadError
+from vmlab.model.run import RUN_TIME
+from vmlab.model.units import Bytes, Seconds
+from vmlab.workloads.contract import (
+    Client,
+    Collected,
+    Completed,
+    Finished,
+    Footprint,
+    Progress,
+    Shell,
+    Side,
+    StagingContext,
+    Stored,
+    Workload,
+    WorkloadContext,
+    WorkloadParams,
+)
+from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.verification import demand_equal, demand_success, demand_within, read_from_a_guest
+
+__all__ = [
+    "RUN_TIME",
+    "Bytes",
+    "Client",
+    "Collected",
+    "Completed",
+    "Finished",
+    "Footprint",
+    "GuestError",
+    "Metric",
+    "Progress",
+    "Seconds",
+    "Shell",
+    "Side",
+    "StagingContext",
+    "Stored",
+    "Workload",
+    "WorkloadContext",
+    "WorkloadError",
+    "WorkloadParams",
+    "demand_equal",
+    "demand_success",
+    "demand_within",
+    "read_from_a_guest",
+    "with_run_time",
+]
