@@ -50,6 +50,7 @@ _EXTRAS = {
     "report": ("matplotlib", "matplotlib", "reports as HTML need it"),
     "serve": ("textual_serve", "textual-serve", "the console in a browser needs it"),
     "fleet": ("distributed", "distributed", "runs on several hosts need it"),
+    "frames": ("polars", "polars", "frames of the Python API need it"),
     "parquet": ("pyarrow", "pyarrow", "exports as Parquet need it"),
 }
 """By the extra of vmlab that brings it: a module, its Python package, and who needs it."""
