@@ -3,8 +3,9 @@
 Those with the fewest minutes for each claim come first. Each is run whole while the machine does nothing else, and its
 record is kept in the cache folder; started again, it goes on with the scenarios that have none. A run that went on
 without this program is waited for, one that ended is taken as it is, and one that was cut off is done anew. What does
-not fit into the minutes is left for another time. Nothing in the repository changes. It needs root, as all runs do.
-Exit code 0 means that nothing failed, whether or not something is left; 1 that a run failed; 3 that none could start.
+not fit into the minutes is left for another time. Only `--record` changes the repository, and runs nothing. It needs
+root, as all runs do. Exit code 0 means that nothing failed, whether or not something is left; 1 that a run failed; 3
+that none could start.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from typing import Any
 import psutil
 
 from tests.checklist import Checklist, say
+from tests.experiments import page
 from tests.experiments.judged import faults_of_run
-from tests.experiments.page import published_names
 from tests.experiments.program import VMLAB, Ended, Program, TookTooLong
-from tests.experiments.records import keep, kept, record_of
+from tests.experiments.records import CLAIMED, keep, kept, of_claims, record_of
 from tests.experiments.run_all import as_root, lacks_its_pool, ready
 from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.guests.cached import Lock
@@ -216,6 +217,13 @@ def _left_before(name: str, asked: Asked, folder: Path, program: Program, end: f
     return None
 
 
+def keep_answers(names: Sequence[str], size: str, folder: Path, place: Path = CLAIMED) -> None:
+    """Copy what the records of a size answer to where the page finds it."""
+    for name in names:
+        if record := kept(name, _records(folder, size)):
+            keep(name, of_claims(record), place)
+
+
 def _run(names: Sequence[str], asked: Asked, folder: Path) -> ExitCode:
     folder.mkdir(parents=True, exist_ok=True)
     lock = Lock.try_exclusive(folder / "lock")
@@ -236,16 +244,25 @@ def _run(names: Sequence[str], asked: Asked, folder: Path) -> ExitCode:
 
 def main() -> int:
     """Entry point; the exit code."""
-    known = published_names()
+    known = page.published_names()
     parser = argparse.ArgumentParser(prog="make experiments", description=__doc__.split("\n\n")[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these: {', '.join(known)}")
     parser.add_argument("--size", choices=SIZES, default="smoke", help="smoke by default")
     parser.add_argument("--minutes", type=float, default=MINUTES, help=f"for all together; {MINUTES} by default")
     parser.add_argument("--plan", action="store_true", help="only print how long the claims of each take here")
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="only copy the records into docs/evidence, and write the page again",
+    )
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.names if name not in known]:
         parser.error(f"no scenario {unknown[0]!r} with claims; there are {', '.join(known)}")
     names, folder = arguments.names or known, cache_folder() / "experiments"
+    if arguments.record:
+        keep_answers(names, arguments.size, folder)
+        page.main()
+        return ExitCode.PASSED
     if arguments.plan:
         for line in table(experiments(names, arguments.size), arguments.size, folder):
             say(line)

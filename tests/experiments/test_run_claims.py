@@ -13,7 +13,7 @@ import pytest
 from tests.checklist import Checklist
 from tests.experiments import run_all
 from tests.experiments.records import kept
-from tests.experiments.run_claims import Asked, Experiment, experiments, go_on, is_finished, table
+from tests.experiments.run_claims import Asked, Experiment, experiments, go_on, is_finished, keep_answers, table
 from tests.experiments.told import tell
 from vmlab.model.errors import RefusedError
 from vmlab.model.places import runs_folder
@@ -101,6 +101,12 @@ def test_a_run_that_passed_without_a_record_is_taken_and_not_repeated(folder: Pa
     assert _commands(folder, "output", "memcpy-overhead") == ["ls", "show", "show"]
     assert is_finished("memcpy-overhead", "smoke", folder)
     assert len([*runs_folder().iterdir()]) == before
+
+    keep_answers(NAMES, "smoke", folder, folder / "docs")
+    assert [path.name for path in (folder / "docs").iterdir()] == ["memcpy-overhead.json"]
+    record, whole = (kept("memcpy-overhead", folder / one) for one in ("docs", "records/smoke"))
+    assert record and whole and record["beside"]["claims"] == whole["beside"]["claims"]
+    assert record["machine"] == whole["machine"] and "figures" not in record["beside"]
 
 
 def test_a_record_whose_claims_changed_since_is_not_taken_for_an_answer(folder: Path, capsys: Printed) -> None:
