@@ -5,7 +5,7 @@ VMLAB = .venv/bin/vmlab
 # A test that hangs ends after 15 minutes: beside real guests one that computes may take minutes.
 TESTS = env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest -n 6 --dist loadgroup --no-loadscope-reorder --timeout=900
 
-.PHONY: docs deb release test-install setup run test test-all coverage test-fleet test-host test-faults test-experiments check unit anomalies mutants walk schema screenshots sbom hashes
+.PHONY: docs deb release test-install setup run test test-all coverage test-fleet test-host test-faults test-experiments experiments check unit anomalies mutants walk schema screenshots sbom hashes
 
 setup:  ## Debian packages and .venv; does nothing when nothing is missing
 	@packaging/setup
@@ -42,6 +42,9 @@ test-faults: setup  ## every fault of docs/faults.md, for real, and the page wri
 
 test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most 80 minutes
 	@.venv/bin/python -m tests.experiments.run_all $(EXPERIMENTS)
+
+experiments: setup  ## claims of shipped scenarios with the repeats that they take, on a quiet machine; goes on where it ended; PLAN=1 tells how long
+	@.venv/bin/python -m tests.experiments.run_claims --minutes $(or $(MINUTES),100) --size $(or $(SIZE),smoke) $(if $(PLAN),--plan) $(EXPERIMENTS)
 
 test-install: setup  ## each way to install, in fresh roots of Debian 12 and 13, by the commands of docs/install.md
 	@.venv/bin/python -m tests.install $(CHECKS)

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.experiments.answers import Kept, answers
 from tests.experiments.own_table import own_table
-from tests.experiments.records import kept
+from tests.experiments.records import CLAIMED, kept
 from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.lookup import NO_CELL
 from vmlab.analysis.reference.published import AnsweredFigure, published_alone
@@ -64,17 +65,26 @@ Where a publication has a machine, a system or a cluster that is not here, its l
 lab's guests have less memory than the published ones where their workloads do not use it.
 
 This page is written by `python -m tests.experiments.page` from the scenarios, and from the results in
-`docs/evidence/experiments/`, which `make test-experiments EXPERIMENTS=--record` keeps.
+`docs/evidence/experiments/`: those of one repeat are kept by `make test-experiments EXPERIMENTS=--record`, and answers
+of runs with the repeats that they take by `make experiments EXPERIMENTS=--record`.
 """
 
 
-def page(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """The page, with the records of those scenarios that were run."""
-    lines = [_PREFACE]
+_COUNTED = """\
+Counted by publication, and then each by itself with the comparison that decides it, whose interval stands in brackets.
+Absent is a claim on something that the machine of the run has not; not asked yet is one that is newer than the kept
+run, or that has none. A command without `--repeats claims` took fewer repeats than an answer needs."""
+
+
+def page(results: Mapping[str, Mapping[str, Any]], claimed: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page, with the records of those scenarios that were run, and those of runs with repeats for claims."""
+    found = {name: Kept(record, name in claimed) for name, record in {**results, **claimed}.items()}
+    lines = [_PREFACE, *_answers({name: one for name, one in found.items() if "claims" in one.record["beside"]})]
     for title, files in publications().items():
         lines += [f"## {title}", ""]
         for file in files:
-            lines += _experiment(file, results.get(file.scenario.name))
+            name = file.scenario.name
+            lines += _experiment(file, results.get(name), found[name].record if name in found else None)
     lines += ["## Of our own", "", "No publication has figures of these.", ""]
     for file in own():
         lines += _of_our_own(file, results.get(file.scenario.name))
@@ -114,20 +124,34 @@ def results() -> dict[str, dict[str, Any]]:
     return {name: record for name in shipped_names() if (record := kept(name)) is not None}
 
 
+def claimed_results() -> dict[str, dict[str, Any]]:
+    """The kept records of runs with the repeats that claims take, by scenario."""
+    return {name: record for name in published_names() if (record := kept(name, CLAIMED)) is not None}
+
+
 def _reference(file: ScenarioFile) -> Reference:
     reference = file.scenario.reference
     assert reference is not None, f"{file.scenario.name} names no publication"
     return reference
 
 
-def _experiment(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[str]:
+def _answers(found: Mapping[str, Kept]) -> Iterator[str]:
+    if found:
+        yield from ("## Every claim and its answer", "")
+        yield from _paragraph(_COUNTED)
+        yield from answers(publications(), found)
+
+
+def _experiment(
+    file: ScenarioFile, record: Mapping[str, Any] | None, claimed: Mapping[str, Any] | None
+) -> Iterator[str]:
     scenario, reference = file.scenario, _reference(file)
     yield from (f"### {scenario.name}", "", scenario.summary, "")
     yield from _paragraph(f"Published: {reference.source}. Measured there on {reference.host}.")
     yield from _paragraph(f"Here: {reference.here}" if reference.here else "")
     yield from _tables(file, record)
     yield from _paragraph(f"Ours: {_ours(file, record)}")
-    yield from _claims(file, record)
+    yield from _claims(file, claimed)
     yield from _unasked(reference)
 
 
@@ -276,7 +300,7 @@ def _answer(record: Mapping[str, Any] | None, body: Mapping[str, Any]) -> str:
 
 def main() -> None:
     """Write both pages."""
-    PAGE.write_text(page(results()), encoding="utf-8")
+    PAGE.write_text(page(results(), claimed_results()), encoding="utf-8")
     LIST.write_text(listed(LIST.read_text(encoding="utf-8")), encoding="utf-8")
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parents[2] / "docs" / "evidence" / "experiments"
+CLAIMED = FOLDER / "claims"
+"""Where the records are of runs with the repeats that claims take; they have no figures but those behind the claims."""
 _MACHINE = ("cpu", "cpus", "memory_bytes", "kernel", "qemu", "libvirt", "disk")
 """What figures depend on; the name of a host is nobody's business."""
 _RUN = ("id", "scenario", "size", "outcome", "started", "accelerator")
@@ -36,6 +38,11 @@ def record_of(document: Mapping[str, Any], beside: Mapping[str, Any] | None) -> 
         "host_cells": [one for place, one in enumerate(axes) if one not in axes[:place]],
         "beside": dict(beside),
     }
+
+
+def of_claims(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record without what does not belong to its claims."""
+    return {**record, "beside": {key: record["beside"][key] for key in ("scenario", "run", "claims")}}
 
 
 def keep(name: str, record: Mapping[str, Any], folder: Path = FOLDER) -> None:

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,7 +120,7 @@ def _run(names: Sequence[str], asked: Asked) -> ExitCode:
     try:
         remove_tree(folder / "output")
         report = Checklist(folder / "output")
-        if _ready(folder / "state", report):
+        if ready(folder / "state", report):
             check_all(names, asked, folder / "state", report)
         if asked.record:
             page.main()
@@ -130,12 +130,12 @@ def _run(names: Sequence[str], asked: Asked) -> ExitCode:
     return ExitCode.FAILED if report.failed else ExitCode.PASSED
 
 
-def _ready(state: Path, report: Checklist) -> bool:
-    """Clear what a killed test left, forget its runs, and build the image where it is missing."""
+def ready(state: Path, report: Checklist, *, forgets: bool = True) -> bool:
+    """Clear what a killed test left, forget its runs if it is one that `forgets`, and build the image if missing."""
     began, output = time.monotonic(), report.output("ready")
     program = Program(state, output, VMLAB)
     cleaned = program.call("clean", deadline=_SHOW)
-    if cleaned.code == ExitCode.PASSED:
+    if forgets and cleaned.code == ExitCode.PASSED:
         remove_tree(state)
     ended = cleaned if cleaned.code else program.call("image", "build", deadline=_IMAGE)
     why = "" if ended.code == ExitCode.PASSED else ended.last_word
@@ -159,17 +159,22 @@ def main() -> int:
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.names if name not in known]:
         parser.error(f"no scenario {unknown[0]!r}; there are {', '.join(known)}")
-    if os.geteuid() != 0:
-        say("test-experiments: run it as root")
-        return ExitCode.REFUSED
     bounds = (LONGEST, ALTOGETHER) if arguments.size == "smoke" else (_UNBOUNDED, _UNBOUNDED)
     asked = Asked(arguments.size, arguments.record, *bounds)
+    return as_root("test-experiments", lambda: _run(arguments.names or known, asked))
+
+
+def as_root(program: str, run: Callable[[], ExitCode]) -> int:
+    """The exit code of `run`, or the one that stands for its error, which is told; signals end it in order."""
+    if os.geteuid() != 0:
+        say(f"{program}: run it as root")
+        return ExitCode.REFUSED
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _terminated)
     try:
-        return _run(arguments.names or known, asked)
+        return run()
     except VmlabError as error:
-        say(f"test-experiments: {error}")
+        say(f"{program}: {error}")
         return int(error.exit_code)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED

@@ -9,8 +9,20 @@ from typing import Any
 
 import pytest
 
-from tests.experiments.page import LIST, NOT_ASKED, NOT_RUN, PAGE, answered, listed, page, published_names, results
-from tests.experiments.records import kept, record_of
+from tests.experiments.answers import answer_of
+from tests.experiments.page import (
+    LIST,
+    NOT_ASKED,
+    NOT_RUN,
+    PAGE,
+    answered,
+    claimed_results,
+    listed,
+    page,
+    published_names,
+    results,
+)
+from tests.experiments.records import kept, of_claims, record_of
 from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import BesideReference, beside_reference
@@ -35,7 +47,7 @@ def _section(text: str, name: str) -> str:
 
 
 def test_the_page_is_what_its_generator_makes() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(results()), AGAIN
+    assert PAGE.read_text(encoding="utf-8") == page(results(), claimed_results()), AGAIN
 
 
 def test_the_list_has_the_scenarios_as_they_describe_themselves() -> None:
@@ -46,7 +58,7 @@ def test_the_list_has_the_scenarios_as_they_describe_themselves() -> None:
 
 
 def test_every_scenario_has_its_section_with_all_that_is_printed() -> None:
-    text = page({})
+    text = page({}, {})
     assert sorted(re.findall(r"^### (.*)$", text, re.MULTILINE)) == shipped_names()
     for name in published_names():
         section, scenario = _section(text, name), load(name).scenario
@@ -67,13 +79,13 @@ def test_a_claim_that_is_newer_than_the_kept_run_was_not_asked_of_it(
 ) -> None:
     record, _ = _recorded("memcpy-overhead", tmp_path, monkeypatch)
     record["beside"]["claims"][0]["say"] = "It was once said in other words."
-    section = _section(page({"memcpy-overhead": record}), "memcpy-overhead")
+    section = _section(page({"memcpy-overhead": record}, {}), "memcpy-overhead")
     assert section.count(f"| {NOT_ASKED} |") == section.count("(size smoke, tcg) |") == 1
 
 
 def test_a_kept_result_stands_beside_with_accelerator_and_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record, _ = _recorded("memcpy-overhead", tmp_path, monkeypatch)
-    section = _section(page({"memcpy-overhead": record}), "memcpy-overhead")
+    section = _section(page({"memcpy-overhead": record}, {}), "memcpy-overhead")
     assert "theirs" in section and "ours" in section and NOT_RUN not in section
     assert "Ours: size smoke, accelerator tcg, 2026-11-21, 2 x AMD EPYC 7302P 16-Core Processor, 8 GiB" in section
     assert "[JSON](experiments/memcpy-overhead.json)" in section
@@ -81,11 +93,45 @@ def test_a_kept_result_stands_beside_with_accelerator_and_date(tmp_path: Path, m
     assert section.count("(size smoke, tcg) |") == 2
 
 
+def test_the_page_begins_with_the_answers_counted_by_publication_for_each_accelerator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of runs with enough repeats, the answers are those of `vmlab show`, with their intervals."""
+    records: dict[str, dict[str, Any]] = {}
+    for name in ("memcpy-overhead", "tile-backing", "query-replay"):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+        with RunReader(tell(name, claims=True)) as reader:
+            record = record_of(run_document(reader), beside_reference(reader).to_json())
+        record["machine"]["memory_bytes"] = 2**33
+        records[name] = json.loads(json.dumps(of_claims(record)))
+    records["tile-backing"]["beside"]["run"]["accelerator"] = "kvm"
+    top = page({}, records).split("\n## ")[1]
+    assert top.startswith("Every claim and its answer")
+    kvm, tcg = top.split("\n### ")[1:]
+    assert kvm.startswith("KVM\n") and tcg.startswith("Emulated guests (tcg)\n")
+    for part, names in ((kvm, ["tile-backing"]), (tcg, ["memcpy-overhead", "query-replay"])):
+        bodies = [body for name in names for body in records[name]["beside"]["claims"]]
+        words = [answer_of(body) for body in bodies]
+        total = next(line for line in part.splitlines() if line.startswith("| all |"))
+        every = sum(len(load(name).scenario.claims) for name in published_names())
+        counts = [words.count(one) for one in ("reproduced", "not reproduced", "cannot tell", "absent")]
+        assert total == f"| all | {every} | {' | '.join(map(str, counts))} | {every - sum(counts)} |"
+        for body, word in zip(bodies, words, strict=True):
+            assert f"| {body['say']} | {word} | " in part
+        for name in names:
+            command = f"`vmlab run {name} --size smoke --repeats claims`"
+            assert f"2 x AMD EPYC 7302P 16-Core Processor, 8 GiB | {command} |" in part
+    assert "absent" in [answer_of(body) for body in records["query-replay"]["beside"]["claims"]]
+    (first, *_) = records["memcpy-overhead"]["beside"]["claims"]
+    assert first["answer"] == "not" and first["comparisons"][0]["difference"]["interval_percent"] is not None
+    assert f"| {first['comparisons'][0]['because']} | 14 | 2026-11-21, " in tcg
+
+
 def test_figures_from_emulated_guests_say_so_and_those_of_the_host_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record, beside = _recorded("cpu-overhead", tmp_path, monkeypatch)
-    section = _section(page({"cpu-overhead": record}), "cpu-overhead")
+    section = _section(page({"cpu-overhead": record}, {}), "cpu-overhead")
     (host,) = re.findall(r"^Node, normal bootup +85\.3440(.*)$", section, re.MULTILINE)
     (guest,) = re.findall(r"^VM, normal bootup +85\.7055(.*)$", section, re.MULTILINE)
     assert EMULATED not in host and EMULATED in guest
@@ -94,7 +140,7 @@ def test_figures_from_emulated_guests_say_so_and_those_of_the_host_do_not(
 
 def test_charts_without_numbers_have_our_own_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record, _ = _recorded("tile", tmp_path, monkeypatch)
-    section = _section(page({"tile": record}), "tile")
+    section = _section(page({"tile": record}, {}), "tile")
     assert "tiles 1, run time (s)\n" in section
     assert re.search(r"^web +6\.10 tcg +7\.10 tcg \(\+16\.4 %\)$", section, re.MULTILINE)
 

@@ -10,9 +10,10 @@ import pytest
 from tests.experiments.page import published_names
 from tests.experiments.run_all import ALTOGETHER, LONGEST
 from tests.store.stories import Story
+from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.table_layout import layout_of
-from vmlab.model.scenarios.reference import Reference, place_axes
+from vmlab.model.scenarios.reference import Reference, place_axes, unmet_place
 from vmlab.model.scenarios.table import METRICS
 from vmlab.plan.estimate import freezing_seconds
 from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
@@ -123,6 +124,27 @@ def test_claims_name_one_cell_on_each_side(published: ScenarioFile) -> None:
     for claim in _reference(published).claims:
         for place in claim.places:
             assert axes <= {*claim.each, *place_axes(place)}, claim.say
+
+
+def test_repeats_for_claims_take_every_place_that_a_claim_compares(published: ScenarioFile) -> None:
+    """At the least size, whose own axes have the ends alone: its amounts stay, and nothing is left but what is absent.
+
+    Without that, a claim about a middle value would be answered "cannot tell" however often the size is repeated.
+    """
+    claims = _reference(published).claims
+    if not claims:
+        pytest.skip("it has figures alone")
+    small, full = (make_plan(published, Overrides(size=size), HOST) for size in ("smoke", "full"))
+    asked = with_enough_repeats(Overrides(size="smoke", repeats="claims"), published.scenario)
+    plan = make_plan(published, asked, HOST)
+    here = [cell.axes for cell in plan.cells]
+    absent = {(one.axis, one.value) for one in plan.absent}
+    for claim in claims:
+        place = unmet_place(claim, here)
+        assert place is None or absent & {*place_axes(place).items()}, claim.say
+    assert plan.scenario.order == full.scenario.order
+    assert plan.scenario.guests == small.scenario.guests
+    assert plan.scenario.workloads == small.scenario.workloads
 
 
 def test_setups_of_a_shared_disk_are_compared_with_none_and_not_jobs_with_the_first(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from tests.store.stories import SAMPLED, Story
+from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.cli.main import command_line
 from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder
@@ -23,15 +24,22 @@ from vmlab.workloads.registry import kinds
 HOST = HostFacts(2**36, 2**36, 2**40, 4, "tcg")
 
 
-def tell(name: str, size: str = "smoke", *, spoilt: bool = False) -> Path:
-    """The store of a run of a shipped scenario at a size; of a spoilt one the last cell failed."""
+def tell(name: str, size: str = "smoke", *, spoilt: bool = False, claims: bool = False, cut_off: bool = False) -> Path:
+    """The store of a run of a shipped scenario at a size, or with the repeats that its claims take.
+
+    Of a spoilt one the last cell failed; one that was cut off has the first cell alone, and no end.
+    """
     file = load(name)
-    plan = make_plan(file, Overrides(size=size, sets=("order=as written",)), HOST)
-    run = f"20261121-143000-{name}-7f3a"
+    overrides = Overrides(size=size, sets=("order=as written",), repeats="claims" if claims else None)
+    plan = make_plan(file, with_enough_repeats(overrides, file.scenario), HOST)
+    number = len([*runs_folder().glob("*")])
+    run = f"20261121-1430{number:02}-{name}-7f3a"
     story = Story(runs_folder() / run / "run.sqlite", name, run).begin_plan(plan)
     story.writer.document("scenario.yaml", file.text)
-    for cell in plan.cells:
+    for cell in plan.cells[:1] if cut_off else plan.cells:
         _tell_cell(story, plan, cell, failed=spoilt and cell is plan.cells[-1])
+    if cut_off:
+        return story.close()
     return story.end("failed", 1, "a workload failed") if spoilt else story.end()
 
 
@@ -51,9 +59,11 @@ def main(arguments: list[str]) -> int:
     if arguments[0] != "run":
         return command_line(arguments)
     told = os.environ.get("TOLD", "").split()
+    size, claims = arguments[arguments.index("--size") + 1], "claims" in arguments
     if f"hang={arguments[1]}" in told:
+        tell(arguments[1], size, claims=claims, cut_off=True)
         time.sleep(600)
-    store = tell(arguments[1], arguments[arguments.index("--size") + 1], spoilt=f"fail={arguments[1]}" in told)
+    store = tell(arguments[1], size, spoilt=f"fail={arguments[1]}" in told, claims=claims)
     command_line(["show", store.parent.name, "--json"])
     return ExitCode.FAILED if f"fail={arguments[1]}" in told else ExitCode.PASSED
 

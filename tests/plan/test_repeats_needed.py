@@ -82,9 +82,7 @@ def test_repeats_for_claims_are_looked_at_three_times_and_leave_out_what_no_clai
     assert made.cells_at_least[-1].repeat == first
     assert made.cells[-1].repeat == 2 * first
     claimed = {(cell.axes["setup"], cell.axes["threads"]) for cell in made.cells}
-    every = {
-        (cell.axes["setup"], cell.axes["threads"]) for cell in make_plan(file, Overrides(size="smoke"), HOST).cells
-    }
+    every = {(cell.axes["setup"], cell.axes["threads"]) for cell in make_plan(file, Overrides(size="full"), HOST).cells}
     assert {setup for setup, _ in claimed} == {"node", "vm"}
     assert claimed < every
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from vmlab.model.errors import ScenarioError, UsageError
@@ -13,6 +14,7 @@ from vmlab.plan.scenario_file.scenario_document import Document
 from vmlab.plan.scenario_file.yaml_text import parse
 from vmlab.plan.terms import Overrides
 
+NO_AXES: Mapping[str, str] = MappingProxyType({})
 CHANGEABLE_SIZES = ("smoke", "demo", "published")
 _COUNTS = ("repeats", "until")
 """Keys that exclude each other: the one that is set takes the other's place."""
@@ -57,23 +59,38 @@ def _guest_problems(document: Document, place: Place, part: dict[str, Any]) -> l
     ]
 
 
-def apply_size(document: Document, size: str) -> Document:
-    """The scenario at a size; as it is written where it has no such size."""
-    parts: dict[str, Any] = (document.value.get("sizes") or {}).get(size) or {}
+def apply_size(
+    document: Document, size: str, axes_of: Mapping[str, str] = NO_AXES, without: Collection[str] = ()
+) -> Document:
+    """The scenario at a size; as it is written where it has no such size.
+
+    `axes_of` names axes that are those of another size, and the keys `without` stay as they are written.
+    """
+    parts = {name: part for name, part in _parts_of(document, size).items() if name not in without}
     for name, part in parts.items():
         place: Place = ("sizes", size, name)
         if name in PLAIN:
             document = _set_plain(document, name, part, place)
         elif name == "axes":
             for axis, values in part.items():
-                document = _apply_axis(document, axis, values, (*place, axis))
+                if axis not in axes_of:
+                    document = _apply_axis(document, axis, values, (*place, axis))
         elif name == "guests":
             for guest, attributes in part.items():
                 document = _apply_keys(document, ("guests", guest), attributes, (*place, guest))
         else:
             to: Place = (name,) if name in _MAPPINGS else ("workloads", name)
             document = _apply_keys(document, to, part, place)
+    for axis, other in axes_of.items():
+        values = (_parts_of(document, other).get("axes") or {}).get(axis)
+        if values is not None:
+            document = _apply_axis(document, axis, values, ("sizes", other, "axes", axis))
     return document
+
+
+def _parts_of(document: Document, size: str) -> dict[str, Any]:
+    """What a size changes."""
+    return (document.value.get("sizes") or {}).get(size) or {}
 
 
 def _set_plain(document: Document, name: str, value: Any, source: Place | Origin) -> Document:

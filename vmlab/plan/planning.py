@@ -9,8 +9,8 @@ from vmlab.model.errors import UsageError
 from vmlab.model.names import HOST_PLACE, guest_key
 from vmlab.model.run import AxisValue
 from vmlab.model.scenarios.axis import Axis, AxisPoint
-from vmlab.model.scenarios.reference import Claim, claims_name
-from vmlab.model.scenarios.scenario import Guest, Scenario
+from vmlab.model.scenarios.reference import Claim, claims_name, named_values
+from vmlab.model.scenarios.scenario import SIZES, Guest, Scenario
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import format_bytes, format_seconds
 from vmlab.plan.bare_checks import COPIED_BYTES, without_cpus
@@ -51,6 +51,8 @@ __all__ = [
 MOST_CELLS = 2000
 MOST_GUESTS = 250
 """In one cell; a larger number is most likely a typing error."""
+_MEASURED = ("order",)
+"""What a size that measures nothing by its figures may choose, and what repeats for claims leave as it is written."""
 
 
 def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan:
@@ -60,7 +62,8 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
     """
     has_size = overrides.size == "full" or overrides.size in file.scenario.sizes
     size = overrides.size if has_size else "full"
-    document = apply_overrides(apply_size(file.document, size), overrides)
+    sized = apply_size(file.document, size) if overrides.looks is None else _at_claimed_places(file, size)
+    document = apply_overrides(sized, overrides)
     scenario = read_scenario(document)
     if scenario.until is not None and scenario.until.looks is not None and not scenario.claims:
         raise document.error(Problem(("until", "looks"), "`looks` needs a `reference` with claims"))
@@ -98,6 +101,25 @@ def make_plan(file: ScenarioFile, overrides: Overrides, host: HostFacts) -> Plan
         targets_decide=overrides.targets,
     )
     return replace(plan, notes=tuple(_notes(plan, overrides, host)))
+
+
+def _at_claimed_places(file: ScenarioFile, size: str) -> Document:
+    """The scenario at a size, where an axis that lacks a place of a claim is that of the next larger size with all.
+
+    Amounts are those of the size, and the order is the scenario's own. Raises ScenarioError.
+    """
+    sized = read_scenario(apply_size(file.document, size))
+    larger = SIZES[SIZES.index(size) + 1 :] if size in SIZES else ()
+    axes_of = {}
+    for axis, found in sized.axes.items():
+        wanted = named_values(file.scenario.claims, axis)
+        if not wanted <= {*found.values}:
+            axes_of[axis] = next((one for one in larger if wanted <= _values(file, one, axis)), SIZES[-2])
+    return apply_size(file.document, size, axes_of, _MEASURED)
+
+
+def _values(file: ScenarioFile, size: str, axis: str) -> set[object]:
+    return {*read_scenario(apply_size(file.document, size)).axes[axis].values}
 
 
 def _absent_here(said: dict[str, Axis], placed: list[PlacedAxis]) -> dict[str, Axis]:

@@ -179,6 +179,18 @@ def claims_name(claims: Sequence[Claim], axes: Mapping[str, AxisValue]) -> bool:
     return any(_names(place, axes) for claim in claims for place in _every_place(claim))
 
 
+def unmet_place(claim: Claim, cells: Sequence[Mapping[str, AxisValue]]) -> Place | None:
+    """A place that the claim compares and none of the cells has, given by their values; None where all are there."""
+    missing = (place for place in _every_place(claim) if not any(_names(place, axes) for axes in cells))
+    return next(missing, None)
+
+
+def named_values(claims: Sequence[Claim], axis: str) -> set[Scalar]:
+    """The values of an axis at which any of the claims compares."""
+    places = (place_axes(place) for claim in claims for place in _every_place(claim))
+    return {place[axis] for place in places if axis in place}
+
+
 def _every_place(claim: Claim) -> Iterator[Place]:
     for chosen in itertools.product(*claim.each.values()):
         each = dict(zip(claim.each, chosen, strict=True))

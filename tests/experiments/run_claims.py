@@ -1,0 +1,275 @@
+"""`make experiments`: the claims of shipped scenarios on real guests, each scenario with the repeats that they take.
+
+Those with the fewest minutes for each claim come first. Each is run whole while the machine does nothing else, and its
+record is kept in the cache folder; started again, it goes on with the scenarios that have none. A run that went on
+without this program is waited for, one that ended is taken as it is, and one that was cut off is done anew. What does
+not fit into the minutes is left for another time. Only `--record` changes the repository, and runs nothing. It needs
+root, as all runs do. Exit code 0 means that nothing failed, whether or not something is left; 1 that a run failed; 3
+that none could start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.checklist import Checklist, say
+from tests.experiments import page
+from tests.experiments.judged import faults_of_run
+from tests.experiments.program import VMLAB, Ended, Program, TookTooLong
+from tests.experiments.records import CLAIMED, keep, kept, of_claims, record_of
+from tests.experiments.run_all import as_root, lacks_its_pool, ready
+from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
+from vmlab.guests.cached import Lock
+from vmlab.lab.cell.disturbance import TOLD_OTHER_PERCENT
+from vmlab.lab.provision.host_support import prepare_run
+from vmlab.model.errors import ExitCode, RefusedError, VmlabError
+from vmlab.model.places import cache_folder
+from vmlab.model.run import RUNNING, Outcome
+from vmlab.model.scenarios.reference import unmet_place
+from vmlab.model.scenarios.scenario import SIZES
+from vmlab.plan.planning import Overrides
+from vmlab.plan.scenario_file.loading import load
+from vmlab.system.removal import remove_tree
+
+_MINUTE = 60.0
+MINUTES = 100
+_LOOK = 5.0
+_QUIET_LOOKS = 3
+"""So many looks of `_LOOK` seconds each, one after another, have to find nothing else at work."""
+_SHOW = 2 * _MINUTE
+_HOW = ("--repeats", "claims", "--wait")
+
+
+def _busy() -> float:
+    """The share of all CPUs that worked during a look, in percent."""
+    return psutil.cpu_percent(_LOOK)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How to run them: the size, the seconds for all together, the program, and what tells how busy the machine is."""
+
+    size: str = "smoke"
+    seconds: float = MINUTES * _MINUTE
+    command: Sequence[str] = VMLAB
+    busy: Callable[[], float] = _busy
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A scenario's claims, how many of them a run here can answer, and how long it is estimated to take, in seconds.
+
+    `least` is up to the first look at the claims, `most` up to the last. `absent` is why it cannot be run here.
+    """
+
+    name: str
+    claims: int
+    here: int
+    cells: int
+    least: float
+    most: float
+    absent: str = ""
+
+    @property
+    def price(self) -> float:
+        """Seconds for each claim that can be answered."""
+        return self.most / self.here if self.here and not self.absent else float("inf")
+
+
+def experiments(names: Sequence[str], size: str) -> list[Experiment]:
+    """Those of the scenarios that have claims, the cheapest claims first."""
+    found = (_experiment(name, size) for name in names if load(name).scenario.claims)
+    return sorted(found, key=lambda one: (one.price, one.name))
+
+
+def _experiment(name: str, size: str) -> Experiment:
+    file = load(name)
+    claims = file.scenario.claims
+    try:
+        plan, _ = prepare_run(file, with_enough_repeats(Overrides(size=size, repeats="claims"), file.scenario))
+        absent = "its Ceph pool is not here" if lacks_its_pool(file, size) else ""
+        absent = absent if plan.size == size else f"it has no size {size}"
+    except VmlabError as error:
+        return Experiment(name, len(claims), 0, 0, 0.0, 0.0, str(error))
+    cells = [cell.axes for cell in plan.cells]
+    here = sum(unmet_place(claim, cells) is None for claim in claims)
+    least = sum(cell.seconds for cell in plan.cells_at_least)
+    return Experiment(name, len(claims), here, len(cells), least, plan.seconds, absent)
+
+
+def is_finished(name: str, size: str, folder: Path) -> bool:
+    """Whether a record is kept that answers the claims as the scenario has them today."""
+    record = kept(name, _records(folder, size))
+    asked = [claim.say for claim in load(name).scenario.claims]
+    return record is not None and [one["say"] for one in record["beside"]["claims"]] == asked
+
+
+def _records(folder: Path, size: str) -> Path:
+    return folder / "records" / size
+
+
+def table(found: Sequence[Experiment], size: str, folder: Path) -> Iterator[str]:
+    """The lines of the plan: claims against estimated minutes, and the sum of those that are left so far."""
+    yield f"size {size}; minutes up to the first look and up to the last, as estimated for this host"
+    yield f"{'scenario':<24} {'claims':>6} {'cells':>6} {'minutes':>11} {'per claim':>9} {'sum':>6}"
+    total = 0.0
+    for one in found:
+        line = f"{one.name:<24} {one.here:>6} {one.cells:>6}"
+        if one.absent:
+            yield f"{line}  absent: {one.absent}"
+            continue
+        line += f" {f'{one.least / _MINUTE:.0f} to {one.most / _MINUTE:.0f}':>11} {one.price / _MINUTE:>9.1f}"
+        if is_finished(one.name, size, folder):
+            yield f"{line}   done"
+        else:
+            total += one.most
+            yield f"{line} {total / _MINUTE:>6.0f}"
+
+
+def go_on(found: Sequence[Experiment], asked: Asked, folder: Path, report: Checklist) -> None:
+    """Run what has no record yet and fits into the time that is left; a failure does not keep others from being run."""
+    end = time.monotonic() + asked.seconds
+    for one in found:
+        began = time.monotonic()
+        if is_finished(one.name, asked.size, folder):
+            continue
+        if one.absent:
+            say(f"absent         {one.name}: {one.absent}")
+            continue
+        if one.most > end - began:
+            say(f"left           {one.name}: it takes {_minutes(one.most)}, and {_minutes(end - began)} are left")
+            continue
+        if not _is_quiet(end - one.most, asked):
+            say(f"left           {one.name}: the machine did other work for too long")
+            continue
+        output = report.output(one.name)
+        began = time.monotonic()
+        try:
+            why = _ran(one.name, asked, folder, Program(folder / "state", output, asked.command), end)
+        except (TookTooLong, VmlabError, ValueError, KeyError) as error:
+            why = str(error) or type(error).__name__
+        report.line(began, one.name, output, why[:600])
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / _MINUTE:.0f} min"
+
+
+def _is_quiet(until: float, asked: Asked) -> bool:
+    """Wait for the machine to do nothing else, up to a moment (monotonic); whether it does so."""
+    quiet = 0
+    while quiet < _QUIET_LOOKS:
+        quiet = quiet + 1 if asked.busy() < TOLD_OTHER_PERCENT else 0
+        if time.monotonic() > until and quiet < _QUIET_LOOKS:
+            return False
+    return True
+
+
+def _ran(name: str, asked: Asked, folder: Path, program: Program, end: float) -> str:
+    """Run it, or take the run that an earlier start left; why there is no record of it, if there is none."""
+    ended = _left_before(name, asked, folder, program, end)
+    if ended is None:
+        command = ("run", name, "--size", asked.size, *_HOW, "--json")
+        ended = program.call(*command, deadline=max(0.0, end - time.monotonic()))
+    if not ended.stdout:
+        return f"exit code {ended.code}, {ended.last_word}"
+    document = json.loads(ended.stdout)
+    if document["run"]["outcome"] != Outcome.PASSED:
+        return "; ".join(faults_of_run(document))
+    beside = program.call("show", document["run"]["id"], "--reference", "--json", deadline=_SHOW)
+    if beside.code:
+        return f"show --reference: {beside.last_word}"
+    keep(name, record_of(document, json.loads(beside.stdout)), _records(folder, asked.size))
+    return ""
+
+
+def _left_before(name: str, asked: Asked, folder: Path, program: Program, end: float) -> Ended | None:
+    """The newest run of it that passed, or that is still under way, once it has ended; None where there is none.
+
+    Only this program's runs are in its state. One that passed is never repeated, whatever its claims' answers are; a
+    run whose record is kept asked for other claims than the scenario has today.
+    """
+    old = kept(name, _records(folder, asked.size))
+    known = old["beside"]["run"]["id"] if old else None
+    listed: list[dict[str, Any]] = json.loads(program.call("ls", "--json", deadline=_SHOW).stdout)["runs"]
+    for one in takewhile(lambda one: one["id"] != known, listed):
+        if (one["scenario"], one["size"]) != (name, asked.size):
+            continue
+        if one["outcome"] == RUNNING:
+            try:
+                return program.call("attach", one["id"], "--json", deadline=max(0.0, end - time.monotonic()))
+            except BaseException:
+                # To leave is not to stop it, and the time is over.
+                program.call("stop", one["id"], deadline=_SHOW)
+                raise
+        if one["outcome"] == Outcome.PASSED:
+            return program.call("show", one["id"], "--json", deadline=_SHOW)
+    return None
+
+
+def keep_answers(names: Sequence[str], size: str, folder: Path, place: Path = CLAIMED) -> None:
+    """Copy what the records of a size answer to where the page finds it."""
+    for name in names:
+        if record := kept(name, _records(folder, size)):
+            keep(name, of_claims(record), place)
+
+
+def _run(names: Sequence[str], asked: Asked, folder: Path) -> ExitCode:
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = Lock.try_exclusive(folder / "lock")
+    if lock is None:
+        raise RefusedError(f"other experiments are under way; they hold {folder / 'lock'}")
+    try:
+        remove_tree(folder / "output")
+        report = Checklist(folder / "output")
+        began = time.monotonic()
+        if ready(folder / "state", report, forgets=False):
+            left = max(0.0, asked.seconds - (time.monotonic() - began))
+            go_on(experiments(names, asked.size), replace(asked, seconds=left), folder, report)
+        report.total()
+    finally:
+        lock.release()
+    return ExitCode.FAILED if report.failed else ExitCode.PASSED
+
+
+def main() -> int:
+    """Entry point; the exit code."""
+    known = page.published_names()
+    parser = argparse.ArgumentParser(prog="make experiments", description=__doc__.split("\n\n")[0] if __doc__ else None)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these: {', '.join(known)}")
+    parser.add_argument("--size", choices=SIZES, default="smoke", help="smoke by default")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help=f"for all together; {MINUTES} by default")
+    parser.add_argument("--plan", action="store_true", help="only print how long the claims of each take here")
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="only copy the records into docs/evidence, and write the page again",
+    )
+    arguments = parser.parse_args()
+    if unknown := [name for name in arguments.names if name not in known]:
+        parser.error(f"no scenario {unknown[0]!r} with claims; there are {', '.join(known)}")
+    names, folder = arguments.names or known, cache_folder() / "experiments"
+    if arguments.record:
+        keep_answers(names, arguments.size, folder)
+        page.main()
+        return ExitCode.PASSED
+    if arguments.plan:
+        for line in table(experiments(names, arguments.size), arguments.size, folder):
+            say(line)
+        return ExitCode.PASSED
+    asked = Asked(arguments.size, arguments.minutes * _MINUTE)
+    return as_root("experiments", lambda: _run(names, asked, folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""`make experiments` over told runs: it goes on where it was killed, keeps its bound of time, and waits for quiet."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.checklist import Checklist
+from tests.experiments import run_all
+from tests.experiments.records import kept
+from tests.experiments.run_claims import Asked, Experiment, experiments, go_on, is_finished, keep_answers, table
+from tests.experiments.told import tell
+from vmlab.model.errors import RefusedError
+from vmlab.model.places import runs_folder
+from vmlab.store.run_list import list_runs
+
+TOLD = (sys.executable, "-m", "tests.experiments.told")
+NAMES = ("memcpy-overhead", "network-vpc")
+FOUND = [Experiment(name, 2, 2, 28, 5.0, 10.0) for name in NAMES]
+Printed = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(Path(__file__).parents[2])
+    return tmp_path
+
+
+def _gone_on(folder: Path, printed: Printed, asked: Asked, start: str) -> list[list[str]]:
+    """The words of each line that a start prints."""
+    go_on(FOUND, asked, folder, Checklist(folder / start))
+    return [line.split() for line in printed.readouterr().out.splitlines()]
+
+
+def _commands(folder: Path, start: str, name: str) -> list[str]:
+    lines = (folder / start / f"{name}.log").read_text().splitlines()
+    return [line.split()[2] for line in lines if line.startswith("$ vmlab ")]
+
+
+def _quiet() -> float:
+    return 0.0
+
+
+def _wait_for_a_cell(name: str) -> None:
+    """Wait until a run of a scenario has a cell that ended."""
+    end = time.monotonic() + 120
+    while not any(run.scenario == name and run.cells_done for run in list_runs()):
+        assert time.monotonic() < end, name
+        time.sleep(0.2)
+
+
+def test_killed_in_the_middle_it_goes_on(folder: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has a record is not run again, and what was cut off is done anew, whole; after that nothing is left."""
+    program = (
+        "from pathlib import Path\n"
+        "from tests.checklist import Checklist\n"
+        "from tests.experiments.test_run_claims import FOUND, TOLD, Asked, _quiet, go_on\n"
+        f"folder = Path({str(folder)!r})\n"
+        "go_on(FOUND, Asked(command=TOLD, busy=_quiet), folder, Checklist(folder / 'first'))\n"
+    )
+    monkeypatch.setenv("TOLD", "hang=network-vpc")
+    driver = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL)
+    try:
+        _wait_for_a_cell("network-vpc")
+    finally:
+        below = psutil.Process(driver.pid).children(recursive=True)
+        driver.kill()
+        driver.wait()
+        for one in below:
+            one.kill()
+    assert is_finished("memcpy-overhead", "smoke", folder) and not is_finished("network-vpc", "smoke", folder)
+    first = kept("memcpy-overhead", folder / "records/smoke")
+
+    monkeypatch.setenv("TOLD", "")
+    asked = Asked(command=TOLD, busy=_quiet)
+    lines = _gone_on(folder, capsys, asked, "second")
+    assert [(line[0], line[-1]) for line in lines] == [("ok", "network-vpc")]
+    assert _commands(folder, "second", "network-vpc") == ["ls", "run", "show"]
+    assert not (folder / "second/memcpy-overhead.log").exists()
+    assert kept("memcpy-overhead", folder / "records/smoke") == first
+    runs = sorted((run.scenario, run.outcome, run.cells_done == run.cells_planned) for run in list_runs())
+    assert runs == [
+        ("memcpy-overhead", "passed", True),
+        ("network-vpc", "aborted", False),
+        ("network-vpc", "passed", True),
+    ]
+    assert _gone_on(folder, capsys, asked, "third") == []
+
+
+def test_a_run_that_passed_without_a_record_is_taken_and_not_repeated(folder: Path, capsys: Printed) -> None:
+    tell("memcpy-overhead", claims=True)
+    before = len([*runs_folder().iterdir()])
+    go_on(FOUND[:1], Asked(command=TOLD, busy=_quiet), folder, Checklist(folder / "output"))
+    assert capsys.readouterr().out.startswith("ok")
+    assert _commands(folder, "output", "memcpy-overhead") == ["ls", "show", "show"]
+    assert is_finished("memcpy-overhead", "smoke", folder)
+    assert len([*runs_folder().iterdir()]) == before
+
+    keep_answers(NAMES, "smoke", folder, folder / "docs")
+    assert [path.name for path in (folder / "docs").iterdir()] == ["memcpy-overhead.json"]
+    record, whole = (kept("memcpy-overhead", folder / one) for one in ("docs", "records/smoke"))
+    assert record and whole and record["beside"]["claims"] == whole["beside"]["claims"]
+    assert record["machine"] == whole["machine"] and "figures" not in record["beside"]
+
+
+def test_a_record_whose_claims_changed_since_is_not_taken_for_an_answer(folder: Path, capsys: Printed) -> None:
+    asked = Asked(command=TOLD, busy=_quiet)
+    go_on(FOUND[:1], asked, folder, Checklist(folder / "first"))
+    place = folder / "records/smoke/memcpy-overhead.json"
+    place.write_text(place.read_text().replace("17.5 % slower", "27.5 % slower"))
+    assert not is_finished("memcpy-overhead", "smoke", folder)
+    go_on(FOUND[:1], asked, folder, Checklist(folder / "second"))
+    assert _commands(folder, "second", "memcpy-overhead") == ["ls", "run", "show"]
+    assert is_finished("memcpy-overhead", "smoke", folder)
+
+
+def test_a_failed_run_has_no_record(folder: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOLD", "fail=memcpy-overhead")
+    report = Checklist(folder / "output")
+    go_on(FOUND[:1], Asked(command=TOLD, busy=_quiet), folder, report)
+    assert report.failed == 1 and "is failed" in capsys.readouterr().out
+    assert not is_finished("memcpy-overhead", "smoke", folder)
+
+
+def test_the_bound_of_time_is_kept(folder: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is estimated to take longer is not begun, and what does take longer is stopped."""
+    lines = _gone_on(folder, capsys, Asked(seconds=9.0, command=TOLD, busy=_quiet), "short")
+    assert [line[:2] for line in lines] == [["left", f"{name}:"] for name in NAMES]
+    assert not runs_folder().exists()
+
+    monkeypatch.setenv("TOLD", "hang=memcpy-overhead")
+    began = time.monotonic()
+    lines = _gone_on(folder, capsys, Asked(seconds=12.0, command=TOLD, busy=_quiet), "long")
+    assert time.monotonic() - began < 60
+    assert lines[0][0] == "FAILED" and "took longer" in " ".join(lines[0])
+    assert lines[1][:2] == ["left", "network-vpc:"]
+
+
+def test_it_waits_until_the_machine_does_nothing_else(folder: Path, capsys: Printed) -> None:
+    looks = iter([50.0, 1.0, 1.0, 40.0, 1.0, 1.0, 1.0])
+    go_on(FOUND[:1], Asked(command=TOLD, busy=lambda: next(looks)), folder, Checklist(folder / "output"))
+    assert [*looks] == [] and is_finished("memcpy-overhead", "smoke", folder)
+    capsys.readouterr()
+
+    def never() -> float:
+        time.sleep(0.1)
+        return 50.0
+
+    lines = _gone_on(folder, capsys, Asked(seconds=10.5, command=TOLD, busy=never), "busy")
+    assert [" ".join(line) for line in lines] == ["left network-vpc: the machine did other work for too long"]
+
+
+def test_the_plan_sets_claims_against_minutes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pool: str) -> None:
+        raise RefusedError(f"no cluster has {pool}")
+
+    monkeypatch.setattr(run_all, "require_pool", refuse)
+    found = experiments(["tile-backing", "disk-shared", *NAMES], "smoke")
+    assert [one.price for one in found] == sorted(one.price for one in found)
+    assert found[-1].name == "disk-shared" and "Ceph" in found[-1].absent
+    lines = [*table(found, "smoke", folder)]
+    assert len(lines) == 2 + len(found)
+    total = sum(one.most for one in found if not one.absent)
+    assert lines[-2].split()[-1] == f"{total / 60:.0f}"
+    assert "absent" in lines[-1]
