@@ -1,8 +1,9 @@
 """The kept results of experiments: what the program printed of a run beside its publication, and on which machine.
 
-A record is ``{"machine": {…}, "beside": {…}}``. `beside` is exactly ``vmlab show RUN --reference --json``, which has
-the run's accelerator, date and size; `machine` is from ``vmlab show RUN --json``. Of a scenario that has no publication
-`beside` has the parts `scenario`, `run` and `tables` alone, which are of the same form in ``vmlab show RUN --json``.
+A record is ``{"machine": {…}, "host_cells": […], "beside": {…}}``. `beside` is exactly ``vmlab show RUN --reference
+--json``, which has the run's accelerator, date and size; the others are from ``vmlab show RUN --json``: `host_cells`
+has the axes of cells in which no virtual machine took part. Of a scenario without a publication `beside` has the parts
+`scenario`, `run` and `tables` alone, which are of the same form in ``vmlab show RUN --json``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ def record_of(document: Mapping[str, Any], beside: Mapping[str, Any] | None) -> 
             "run": {key: run[key] for key in _RUN},
             "tables": document["tables"],
         }
-    return {"machine": {key: run["host"][key] for key in _MACHINE if key in run["host"]}, "beside": dict(beside)}
+    axes = [cell["axes"] for cell in document["cells"] if not cell["provision"]["guests"]]
+    return {
+        "machine": {key: run["host"][key] for key in _MACHINE if key in run["host"]},
+        "host_cells": [one for place, one in enumerate(axes) if one not in axes[:place]],
+        "beside": dict(beside),
+    }
 
 
 def keep(name: str, record: Mapping[str, Any], folder: Path = FOLDER) -> None:
