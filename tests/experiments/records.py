@@ -3,6 +3,7 @@
 A record is ``{"machine": {…}, "beside": {…}}``. `beside` is exactly ``vmlab show RUN --reference --json``, which has
 the run's accelerator, date and size; `machine` is from ``vmlab show RUN --json``. Of a scenario that has no publication
 `beside` has the parts `scenario`, `run` and `tables` alone, which are of the same form in ``vmlab show RUN --json``.
+Of a run with the repeats that claims take, `looks` has the numbers of repeats after which they were looked at.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ def record_of(document: Mapping[str, Any], beside: Mapping[str, Any] | None) -> 
             "run": {key: run[key] for key in _RUN},
             "tables": document["tables"],
         }
-    return {"machine": {key: run["host"][key] for key in _MACHINE if key in run["host"]}, "beside": dict(beside)}
+    looks = (run["until"] or {}).get("looks")
+    return {
+        "machine": {key: run["host"][key] for key in _MACHINE if key in run["host"]},
+        **({"looks": looks} if looks else {}),
+        "beside": dict(beside),
+    }
 
 
 def of_claims(record: Mapping[str, Any]) -> dict[str, Any]:
