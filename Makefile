@@ -44,7 +44,7 @@ test-experiments: setup  ## every shipped scenario at size smoke on real guests,
 	@.venv/bin/python -m tests.experiments.run_all $(EXPERIMENTS)
 
 experiments: setup  ## claims of shipped scenarios with the repeats that they take, on a quiet machine; goes on where it ended; PLAN=1 tells how long
-	@.venv/bin/python -m tests.experiments.run_claims --minutes $(or $(MINUTES),100) --size $(or $(SIZE),smoke) $(if $(PLAN),--plan) $(EXPERIMENTS)
+	@.venv/bin/python -m tests.experiments.run_claims --minutes $(or $(MINUTES),100) --size $(or $(SIZE),smoke) $(if $(ONCE),--once) $(if $(PLAN),--plan) $(EXPERIMENTS)
 
 test-install: setup  ## each way to install, in fresh roots of Debian 12 and 13, by the commands of docs/install.md
 	@.venv/bin/python -m tests.install $(CHECKS)

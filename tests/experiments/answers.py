@@ -12,6 +12,7 @@ from vmlab.model.run import EMULATED
 from vmlab.model.scenarios.reference import Claim
 from vmlab.model.units import format_bytes
 from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.plan.terms import FOR_CLAIMS
 from vmlab.report.reference_text import answer_words
 
 _COUNTED = ("reproduced", "not reproduced", "cannot tell", "absent")
@@ -34,7 +35,8 @@ class Kept:
     @property
     def command(self) -> str:
         """What measures it again."""
-        return f"vmlab run {self.run['scenario']} --size {self.run['size']}{' --repeats claims' * self.enough}"
+        repeats = f" --repeats {FOR_CLAIMS[len(self.record['looks']) == 1]}" if self.enough else ""
+        return f"vmlab run {self.run['scenario']} --size {self.run['size']}{repeats}"
 
     def body(self, claim: Claim) -> Mapping[str, Any] | None:
         """The claim as the record answers it; None for one that is newer than the run."""

@@ -39,6 +39,7 @@ from vmlab.model.scenarios.reference import unmet_place
 from vmlab.model.scenarios.scenario import SIZES
 from vmlab.plan.planning import Overrides
 from vmlab.plan.scenario_file.loading import load
+from vmlab.plan.terms import ForClaims
 from vmlab.system.removal import remove_tree
 
 _MINUTE = 60.0
@@ -47,7 +48,7 @@ _LOOK = 5.0
 _QUIET_LOOKS = 3
 """So many looks of `_LOOK` seconds each, one after another, have to find nothing else at work."""
 _SHOW = 2 * _MINUTE
-_HOW = ("--repeats", "claims", "--wait")
+_WAIT = "--wait"
 
 
 def _busy() -> float:
@@ -57,9 +58,11 @@ def _busy() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How to run them: the size, the seconds for all together, the program, and what tells how busy the machine is."""
+    """How to run them: the size, the repeats, the seconds for all together, the program, and what tells how busy the
+    machine is."""
 
     size: str = "smoke"
+    repeats: ForClaims = "claims"
     seconds: float = MINUTES * _MINUTE
     command: Sequence[str] = VMLAB
     busy: Callable[[], float] = _busy
@@ -86,17 +89,17 @@ class Experiment:
         return self.most / self.here if self.here and not self.absent else float("inf")
 
 
-def experiments(names: Sequence[str], size: str) -> list[Experiment]:
+def experiments(names: Sequence[str], size: str, repeats: ForClaims = "claims") -> list[Experiment]:
     """Those of the scenarios that have claims, the cheapest claims first."""
-    found = (_experiment(name, size) for name in names if load(name).scenario.claims)
+    found = (_experiment(name, size, repeats) for name in names if load(name).scenario.claims)
     return sorted(found, key=lambda one: (one.price, one.name))
 
 
-def _experiment(name: str, size: str) -> Experiment:
+def _experiment(name: str, size: str, repeats: ForClaims) -> Experiment:
     file = load(name)
     claims = file.scenario.claims
     try:
-        plan, _ = prepare_run(file, with_enough_repeats(Overrides(size=size, repeats="claims"), file.scenario))
+        plan, _ = prepare_run(file, with_enough_repeats(Overrides(size=size, repeats=repeats), file.scenario))
         absent = "its Ceph pool is not here" if lacks_its_pool(file, size) else ""
         absent = absent if plan.size == size else f"it has no size {size}"
     except VmlabError as error:
@@ -121,19 +124,20 @@ def _records(folder: Path, size: str) -> Path:
 def table(found: Sequence[Experiment], size: str, folder: Path) -> Iterator[str]:
     """The lines of the plan: claims against estimated minutes, and the sum of those that are left so far."""
     yield f"size {size}; minutes up to the first look and up to the last, as estimated for this host"
-    yield f"{'scenario':<24} {'claims':>6} {'cells':>6} {'minutes':>11} {'per claim':>9} {'sum':>6}"
-    total = 0.0
+    yield f"{'scenario':<24} {'claims':>6} {'cells':>6} {'minutes':>11} {'per claim':>9} {'sum':>6} {'claims':>6}"
+    total, claims = 0.0, 0
     for one in found:
         line = f"{one.name:<24} {one.here:>6} {one.cells:>6}"
         if one.absent:
             yield f"{line}  absent: {one.absent}"
             continue
-        line += f" {f'{one.least / _MINUTE:.0f} to {one.most / _MINUTE:.0f}':>11} {one.price / _MINUTE:>9.1f}"
+        ends = dict.fromkeys(f"{seconds / _MINUTE:.0f}" for seconds in (one.least, one.most))
+        line += f" {' to '.join(ends):>11} {one.price / _MINUTE:>9.1f}"
         if is_finished(one.name, size, folder):
             yield f"{line}   done"
         else:
-            total += one.most
-            yield f"{line} {total / _MINUTE:>6.0f}"
+            total, claims = total + one.most, claims + one.here
+            yield f"{line} {total / _MINUTE:>6.0f} {claims:>6}"
 
 
 def go_on(found: Sequence[Experiment], asked: Asked, folder: Path, report: Checklist) -> None:
@@ -179,7 +183,7 @@ def _ran(name: str, asked: Asked, folder: Path, program: Program, end: float) ->
     """Run it, or take the run that an earlier start left; why there is no record of it, if there is none."""
     ended = _left_before(name, asked, folder, program, end)
     if ended is None:
-        command = ("run", name, "--size", asked.size, *_HOW, "--json")
+        command = ("run", name, "--size", asked.size, "--repeats", asked.repeats, _WAIT, "--json")
         ended = program.call(*command, deadline=max(0.0, end - time.monotonic()))
     if not ended.stdout:
         return f"exit code {ended.code}, {ended.last_word}"
@@ -235,7 +239,7 @@ def _run(names: Sequence[str], asked: Asked, folder: Path) -> ExitCode:
         began = time.monotonic()
         if ready(folder / "state", report, forgets=False):
             left = max(0.0, asked.seconds - (time.monotonic() - began))
-            go_on(experiments(names, asked.size), replace(asked, seconds=left), folder, report)
+            go_on(experiments(names, asked.size, asked.repeats), replace(asked, seconds=left), folder, report)
         report.total()
     finally:
         lock.release()
@@ -249,6 +253,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these: {', '.join(known)}")
     parser.add_argument("--size", choices=SIZES, default="smoke", help="smoke by default")
     parser.add_argument("--minutes", type=float, default=MINUTES, help=f"for all together; {MINUTES} by default")
+    parser.add_argument("--once", action="store_true", help="look at the claims once, after the fewest repeats")
     parser.add_argument("--plan", action="store_true", help="only print how long the claims of each take here")
     parser.add_argument(
         "--record",
@@ -259,15 +264,16 @@ def main() -> int:
     if unknown := [name for name in arguments.names if name not in known]:
         parser.error(f"no scenario {unknown[0]!r} with claims; there are {', '.join(known)}")
     names, folder = arguments.names or known, cache_folder() / "experiments"
+    repeats: ForClaims = "claims-once" if arguments.once else "claims"
     if arguments.record:
         keep_answers(names, arguments.size, folder)
         page.main()
         return ExitCode.PASSED
     if arguments.plan:
-        for line in table(experiments(names, arguments.size), arguments.size, folder):
+        for line in table(experiments(names, arguments.size, repeats), arguments.size, folder):
             say(line)
         return ExitCode.PASSED
-    asked = Asked(arguments.size, arguments.minutes * _MINUTE)
+    asked = Asked(arguments.size, repeats, arguments.minutes * _MINUTE)
     return as_root("experiments", lambda: _run(names, asked, folder))
 
 

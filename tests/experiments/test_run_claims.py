@@ -93,8 +93,18 @@ def test_killed_in_the_middle_it_goes_on(folder: Path, capsys: Printed, monkeypa
     assert _gone_on(folder, capsys, asked, "third") == []
 
 
+def test_one_look_in_place_of_three_is_run_and_kept_so(folder: Path, capsys: Printed) -> None:
+    go_on(FOUND[:1], Asked(repeats="claims-once", command=TOLD, busy=_quiet), folder, Checklist(folder / "output"))
+    record = kept("memcpy-overhead", folder / "records/smoke")
+    # Two claims of one comparison each: 6 repeats that agree have a p of 2 / 2^6.
+    assert record and record["looks"] == [6]
+    assert "--repeats claims-once" in (folder / "output/memcpy-overhead.log").read_text()
+    (once, *_), (thrice, *_) = (experiments(NAMES[:1], "smoke", word) for word in ("claims-once", "claims"))
+    assert once.least == once.most < thrice.most / 2
+
+
 def test_a_run_that_passed_without_a_record_is_taken_and_not_repeated(folder: Path, capsys: Printed) -> None:
-    tell("memcpy-overhead", claims=True)
+    tell("memcpy-overhead", claims="claims")
     before = len([*runs_folder().iterdir()])
     go_on(FOUND[:1], Asked(command=TOLD, busy=_quiet), folder, Checklist(folder / "output"))
     assert capsys.readouterr().out.startswith("ok")
@@ -166,6 +176,7 @@ def test_the_plan_sets_claims_against_minutes(folder: Path, monkeypatch: pytest.
     assert found[-1].name == "disk-shared" and "Ceph" in found[-1].absent
     lines = [*table(found, "smoke", folder)]
     assert len(lines) == 2 + len(found)
-    total = sum(one.most for one in found if not one.absent)
-    assert lines[-2].split()[-1] == f"{total / 60:.0f}"
+    present = [one for one in found if not one.absent]
+    total, claims = sum(one.most for one in present), sum(one.here for one in present)
+    assert lines[-2].split()[-2:] == [f"{total / 60:.0f}", str(claims)]
     assert "absent" in lines[-1]

@@ -18,19 +18,21 @@ from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder
 from vmlab.plan.planning import HostFacts, Overrides, make_plan
 from vmlab.plan.scenario_file.loading import load
-from vmlab.plan.terms import CellPlan, Plan
+from vmlab.plan.terms import FOR_CLAIMS, CellPlan, ForClaims, Plan
 from vmlab.workloads.registry import kinds
 
 HOST = HostFacts(2**36, 2**36, 2**40, 4, "tcg")
 
 
-def tell(name: str, size: str = "smoke", *, spoilt: bool = False, claims: bool = False, cut_off: bool = False) -> Path:
+def tell(
+    name: str, size: str = "smoke", *, spoilt: bool = False, claims: ForClaims | None = None, cut_off: bool = False
+) -> Path:
     """The store of a run of a shipped scenario at a size, or with the repeats that its claims take.
 
     Of a spoilt one the last cell failed; one that was cut off has the first cell alone, and no end.
     """
     file = load(name)
-    overrides = Overrides(size=size, sets=("order=as written",), repeats="claims" if claims else None)
+    overrides = Overrides(size=size, sets=("order=as written",), repeats=claims)
     plan = make_plan(file, with_enough_repeats(overrides, file.scenario), HOST)
     number = len([*runs_folder().glob("*")])
     run = f"20261121-1430{number:02}-{name}-7f3a"
@@ -59,7 +61,7 @@ def main(arguments: list[str]) -> int:
     if arguments[0] != "run":
         return command_line(arguments)
     told = os.environ.get("TOLD", "").split()
-    size, claims = arguments[arguments.index("--size") + 1], "claims" in arguments
+    size, claims = arguments[arguments.index("--size") + 1], next((one for one in FOR_CLAIMS if one in arguments), None)
     if f"hang={arguments[1]}" in told:
         tell(arguments[1], size, claims=claims, cut_off=True)
         time.sleep(600)

@@ -14,7 +14,7 @@ from vmlab.cli.plan_text import plan_document, plan_text
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import load, read
-from vmlab.plan.terms import Overrides, Plan
+from vmlab.plan.terms import FOR_CLAIMS, Overrides, Plan
 
 THREADS = f"{GUESTS}axes: {{threads: {{values: [1, 2], sets: workloads.job.threads}}}}\n"
 
@@ -87,9 +87,24 @@ def test_repeats_for_claims_are_looked_at_three_times_and_leave_out_what_no_clai
     assert claimed < every
 
 
+def test_one_look_at_claims_comes_after_the_fewest_repeats_of_the_same_cells() -> None:
+    file = load("cpu-overhead")
+    once, thrice = (
+        make_plan(file, with_enough_repeats(Overrides(size="smoke", repeats=word), file.scenario), HOST)
+        for word in FOR_CLAIMS[::-1]
+    )
+    # By hand: its one claim has four comparisons, and 8 repeats that agree have a p of 2 / 2^8 < 5 % / 4.
+    assert once.scenario.until is not None and once.scenario.until.looks == (8,)
+    assert once.cells_at_least == once.cells and once.cells[-1].repeat == 8
+    assert {tuple(cell.axes.items()) for cell in once.cells} == {tuple(cell.axes.items()) for cell in thrice.cells}
+    assert "(claims are looked at once, after 8 repeats)" in plan_text(once, HOST)
+
+
 @pytest.mark.parametrize(
     ("overrides", "why"),
     [
+        (Overrides(repeats="claims-once", control=True), "--repeats claims-once: a control run answers no claims"),
+        (Overrides(repeats="claims-once"), "--repeats claims-once: cache-modes has no claims"),
         (Overrides(repeats="claims", control=True), "--repeats claims: a control run answers no claims"),
         (Overrides(repeats="claims"), "--repeats claims: cache-modes has no claims"),
     ],

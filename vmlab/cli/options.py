@@ -12,7 +12,7 @@ from vmlab.model.quantities import format_seconds, parse_seconds
 from vmlab.model.run import CACHE_MODES
 from vmlab.model.scenarios.scenario import HYPERVISORS, MOST_TILES, SIZES
 from vmlab.plan.looping import LONGEST_LOOP, USUAL_LOOP
-from vmlab.plan.terms import Overrides
+from vmlab.plan.terms import FOR_CLAIMS, Overrides
 
 
 def tile_counts(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -48,10 +48,10 @@ def cache_modes(ctx: click.Context, param: click.Parameter, value: str | None) -
 
 
 class _Repeats(click.IntRange):
-    """A number of repeats, or the word that stands for those which the scenario's claims take."""
+    """A number of repeats, or a word that stands for those which the scenario's claims take."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value if value == "claims" else super().convert(value, param, ctx)
+        return value if value in FOR_CLAIMS else super().convert(value, param, ctx)
 
 
 def loop_seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -93,8 +93,9 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "--repeats": click.option(
         "--repeats",
         type=_Repeats(1, 1000),
-        metavar="N|claims",
-        help="Repeats of every cell; claims: as many as a publication's claims need, of the cells that they name.",
+        metavar="N|claims|claims-once",
+        help="Repeats of every cell; claims: as many as a publication's claims need, of the cells that they name; "
+        "claims-once: the fewest that can answer them.",
     ),
     "--set": click.option(
         "--set", "sets", multiple=True, metavar="PATH=VALUE", help="Override a value: workloads.web.requests=500."

@@ -192,6 +192,8 @@ def _count(plan: Plan) -> str:
     if until is None:
         return str(len(plan.cells))
     if until.looks is not None:
+        if len(until.looks) == 1:
+            return f"{len(plan.cells)} (claims are looked at once, after {until.looks[0]} repeats)"
         wanted = f"repeats go on until every claim has an answer, looked at after {', '.join(map(str, until.looks))}"
     else:
         wanted = (

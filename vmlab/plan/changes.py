@@ -12,7 +12,7 @@ from vmlab.plan.scenario_file.paths import ASSIGNMENT_ROOTS, expand
 from vmlab.plan.scenario_file.problems import Origin, Place, Problem, meant, shorten
 from vmlab.plan.scenario_file.scenario_document import Document
 from vmlab.plan.scenario_file.yaml_text import parse
-from vmlab.plan.terms import Overrides
+from vmlab.plan.terms import FOR_CLAIMS, Overrides
 
 NO_AXES: Mapping[str, str] = MappingProxyType({})
 CHANGEABLE_SIZES = ("smoke", "demo", "published")
@@ -132,9 +132,10 @@ def apply_overrides(document: Document, overrides: Overrides) -> Document:
             document, HOST_PLACE, list(overrides.hosts), Origin(option=_typed("--hosts", overrides.hosts))
         )
     if overrides.looks is not None:
-        document = _set_plain(document, "until", {"looks": list(overrides.looks)}, Origin(option="--repeats claims"))
-    if overrides.repeats == "claims":
-        raise UsageError("--repeats claims is for `vmlab run` and `vmlab plan`")
+        word = FOR_CLAIMS[len(overrides.looks) == 1]
+        document = _set_plain(document, "until", {"looks": list(overrides.looks)}, Origin(option=f"--repeats {word}"))
+    if overrides.repeats in FOR_CLAIMS:
+        raise UsageError(f"--repeats {overrides.repeats} is for `vmlab run` and `vmlab plan`")
     if overrides.repeats is not None:
         document = _set_plain(document, "repeats", overrides.repeats, Origin(option="--repeats"))
     if overrides.loop is not None:

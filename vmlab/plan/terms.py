@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from vmlab.model.asset import Asset
 from vmlab.model.axes import absent_words
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from vmlab.workloads.target_limits import Target
 
 
+ForClaims = Literal["claims", "claims-once"]
+"""Words for a number of repeats that a scenario's claims take: with `planned_looks` at them, or with one."""
+FOR_CLAIMS: tuple[ForClaims, ...] = get_args(ForClaims)
+
 Half = Literal["here", "other"]
 """Of two hosts that have a cell's guests: the one that drives the workloads, or that of guests with ``host: other``."""
 
@@ -31,7 +35,7 @@ Half = Literal["here", "other"]
 class Overrides:
     """What the command line changes of a scenario. None keeps the scenario's value.
 
-    `repeats` of "claims" stand for the `looks` of the scenario (`with_enough_repeats`).
+    `repeats` of `FOR_CLAIMS` stand for the `looks` of the scenario (`with_enough_repeats`).
     With `looks`, only cells that the scenario's claims need are run, and claims are looked at after so many repeats.
     `sets` holds assignments as they were typed, such as ``workloads.web.requests=500``. `control` makes it a control
     run, which has `least_repeats` or more unless a number is asked for. `assets` are as typed, ``NAME=PATH``. With
@@ -43,7 +47,7 @@ class Overrides:
     tiles: tuple[int, ...] | None = None
     cache: tuple[CacheMode, ...] | None = None
     hosts: tuple[str, ...] | None = None
-    repeats: int | Literal["claims"] | None = None
+    repeats: int | ForClaims | None = None
     looks: tuple[int, ...] | None = None
     sets: tuple[str, ...] = ()
     seed: int | None = None

@@ -28,6 +28,12 @@ def test_three_looks_err_in_one_run_of_twenty_at_most() -> None:
     assert _wrong(ALPHA / MOST_LOOKS, planned_looks()) <= ALPHA
 
 
+@pytest.mark.parametrize("comparisons", [1, 4, 12])
+def test_one_look_after_the_fewest_repeats_errs_as_seldom(comparisons: int) -> None:
+    alpha = ALPHA / comparisons
+    assert _wrong(alpha, (readings_needed(comparisons),)) <= alpha
+
+
 def test_undivided_they_would_err_more_often() -> None:
     assert _wrong(ALPHA, planned_looks()) > ALPHA
 
