@@ -155,7 +155,7 @@ def test_rows_that_no_publication_has_stand_below_its_own_and_bare_metal_is_not_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record, _ = _recorded("query-replay", tmp_path, monkeypatch)
-    section = _section(page({"query-replay": record}), "query-replay")
+    section = _section(page({"query-replay": record}, {}), "query-replay")
     _, below = section.split("Rows of ours, of which the publication prints nothing:")
     table = below.split("```")[1]
     host, one, guest = (
@@ -170,7 +170,7 @@ def test_rows_that_no_publication_has_stand_below_its_own_and_bare_metal_is_not_
 def test_rows_without_cells_have_the_reason_of_the_run_that_is_kept(name: str) -> None:
     record = kept(name)
     assert record is not None
-    section = " ".join(_section(page({name: record}), name).split())
+    section = " ".join(_section(page({name: record}, {}), name).split())
     for row in (row for table in record["beside"]["tables"] for row in table["rows"] if row["absent"] is not None):
         (value,) = row["head"].values()
         assert re.search(rf"[ ,]{value}[ ,][^:]*absent: {re.escape(row['absent'])}", section)
