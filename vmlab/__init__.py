@@ -1,3 +1,38 @@
-"""vmlab: a test lab for Linux hypervisors, in a terminal."""
+"""vmlab: a test lab for Linux hypervisors, in a terminal; for programs, what docs/reference/api.md lists."""
 
 __version__ = "0.1.0"
+
+_OF_API = frozenset(
+    {
+        "API_VERSION",
+        "Comparison",
+        "Difference",
+        "Run",
+        "VmlabError",
+        "compare",
+        "export_runs",
+        "import_run",
+        "listing",
+        "open_run",
+        "remove_runs",
+        "remove_tag",
+        "report_runs",
+        "reparse_run",
+        "runs",
+        "tag_run",
+        "tags",
+    }
+)
+
+
+def __getattr__(name: str) -> object:
+    """The names of `vmlab.api`, which is loaded when the first of them is used: the program itself needs none."""
+    if name not in _OF_API:
+        raise AttributeError(f"module 'vmlab' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module("vmlab.api"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OF_API})

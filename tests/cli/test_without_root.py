@@ -42,6 +42,23 @@ WORKS = (
     ("ls", "--scenarios"),
     ("image", "ls"),
 )
+PROGRAM = """
+import os, vmlab
+assert os.geteuid() != 0
+run = vmlab.open_run()
+assert vmlab.compare(run).differences and run.cells().height and run.measurements().height and run.document()
+vmlab.report_runs(run, output="api.md")
+vmlab.export_runs(run, output="api.vmlab")
+vmlab.tag_run(run, "ours")
+vmlab.reparse_run(run)
+vmlab.remove_tag("ours")
+run.path.parent.rename("elsewhere")
+again = vmlab.import_run("api.vmlab")
+assert again.document() == run.document()
+vmlab.tag_run(again, "carried")
+assert vmlab.remove_runs(again, tagged=True) == [run.id] and vmlab.runs() == []
+print([vmlab.import_run("api.vmlab").id])
+"""
 REFUSED = (
     ("run", "cache-modes"),
     ("scale", "consolidation", "--until-knee"),
@@ -67,6 +84,10 @@ def place() -> Iterator[Path]:
 
 
 def _vmlab(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return _python(place, "-m", "vmlab", *arguments)
+
+
+def _python(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     homes = {
         "HOME": place,
         "XDG_STATE_HOME": place / "state",
@@ -75,7 +96,7 @@ def _vmlab(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     }
     environment = {**os.environ, **{name: str(path) for name, path in homes.items()}, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        [*PREFIX, sys.executable, "-m", "vmlab", *arguments],
+        [*PREFIX, sys.executable, *arguments],
         env=environment,
         cwd=place,
         stdin=subprocess.DEVNULL,
@@ -90,6 +111,12 @@ def test_what_does_without_root_works(command: tuple[str, ...], place: Path) -> 
     done = _vmlab(place, *command)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_api_does_the_same_without_root(place: Path) -> None:
+    done = _python(place, "-c", PROGRAM)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"['{RUN}']\n"
 
 
 @pytest.mark.parametrize("command", REFUSED, ids=" ".join)

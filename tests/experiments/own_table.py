@@ -1,4 +1,4 @@
-"""A run's own table, from the JSON that was kept of it, in plain text: for publications that have charts alone."""
+"""A run's own table, from the JSON that was kept of it: where a publication has charts alone, or not these rows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,24 @@ from vmlab.report.words import relative_number
 
 def own_table(record: Mapping[str, Any], table: Mapping[str, Any], width: int = 118) -> list[str]:
     """The lines of one of the `tables` of a record, with an empty one before; no line is wider than `width`."""
-    emulated = record["beside"]["run"]["accelerator"] == EMULATED
     labels = [_head(row["head"], row["entries"]) for row in table["rows"]]
     columns = []
     for place, head in enumerate(table["columns"]):
         entries = [row["entries"][place] for row in table["rows"]]
         *above, heading = [_word(part, value, entries) for part, value in head.items()] or ["all cells"]
-        texts = [_text(entry, table["relative"], emulated=emulated) for entry in entries]
+        texts = [
+            _text(entry, table["relative"], emulated=_emulated(record, {**table["axes"], **row["head"], **head}))
+            for row, entry in zip(table["rows"], entries, strict=True)
+        ]
         columns.append(Column(heading, texts, above=tuple(above)))
     axes = dict.fromkeys(part for head in table["columns"] for part in head if part not in PARTS)
     return ["", *_caption(table), *grid(" / ".join(axes), labels, columns, width)]
+
+
+def _emulated(record: Mapping[str, Any], place: Mapping[str, Any]) -> bool:
+    """Whether a virtual machine under emulation took part in the cells of a place in a table."""
+    on_host = any(axes.items() <= place.items() for axes in record.get("host_cells", ()))
+    return record["beside"]["run"]["accelerator"] == EMULATED and not on_host
 
 
 def _caption(table: Mapping[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,13 @@ from tests.experiments.records import CLAIMED, kept
 from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.lookup import NO_CELL
 from vmlab.analysis.reference.published import AnsweredFigure, published_alone
+from vmlab.analysis.shape import AbsentDocument
 from vmlab.analysis.statistics.descriptive import Spread
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.model.printed import printed_number
 from vmlab.model.run import EMULATED
 from vmlab.model.scenarios.reference import PublishedFigure, Reference
+from vmlab.model.scenarios.table import PARTS
 from vmlab.model.units import format_bytes
 from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.report.grid import paragraph
@@ -180,12 +182,39 @@ def _tables(file: ScenarioFile, record: Mapping[str, Any] | None) -> Iterator[st
         lines = _own_tables(record) if record else []
     if lines:
         yield from ("```text", *lines[1:], "```", "")
-    notes = [*error_notes(figures), *absent_notes(published_alone(file.scenario).document)]
+    if figures and record and (rows := _rows_of_ours(figures, record)):
+        yield from ("Rows of ours, of which the publication prints nothing:", "", "```text", *rows[1:], "```", "")
+    notes = [*error_notes(figures), *_absent(file, record)]
     if any(figure.reason.startswith(NO_CELL) for figure in figures):
         notes.append("A dash: the run has no such cell.")
     yield from (line for note in notes for line in paragraph(f"- {note}", _WIDTH, "  "))
     if notes:
         yield ""
+
+
+def _rows_of_ours(figures: Sequence[AnsweredFigure], record: Mapping[str, Any]) -> list[str]:
+    """The rows of the run's own table with values of axes that no published figure has."""
+    printed = [{**one.published.rows, **one.published.columns} for one in figures]
+
+    def ours(row: Mapping[str, Any]) -> bool:
+        axes = {part: value for part, value in row["head"].items() if part not in PARTS}
+        known = any(axes.items() <= one.items() for one in printed)
+        return bool(axes) and not known and any(entry["mean"] is not None for entry in row["entries"])
+
+    tables = [{**table, "rows": list(filter(ours, table["rows"]))} for table in record["beside"]["tables"]]
+    return [line for table in tables if table["rows"] for line in own_table(record, table)]
+
+
+def _absent(file: ScenarioFile, record: Mapping[str, Any] | None) -> list[str]:
+    """Why values of an axis have no cells: in the scenario itself, and on the host of the run that is kept."""
+    document = published_alone(file.scenario).document
+    rows = [row for table in (record["beside"]["tables"] if record else ()) for row in table["rows"]]
+    of_run: list[AbsentDocument] = [
+        {"axes": row["head"], "reason": row["absent"]} for row in rows if row["absent"] is not None
+    ]
+    planned = document["run"]["absent"]
+    absent = [*planned, *(one for one in of_run if one not in planned)]
+    return list(absent_notes({**document, "run": {**document["run"], "absent": absent}}))
 
 
 def answered(reference: Reference, record: Mapping[str, Any] | None) -> tuple[AnsweredFigure, ...]:

@@ -1,9 +1,10 @@
 """The kept results of experiments: what the program printed of a run beside its publication, and on which machine.
 
-A record is ``{"machine": {…}, "beside": {…}}``. `beside` is exactly ``vmlab show RUN --reference --json``, which has
-the run's accelerator, date and size; `machine` is from ``vmlab show RUN --json``. Of a scenario that has no publication
-`beside` has the parts `scenario`, `run` and `tables` alone, which are of the same form in ``vmlab show RUN --json``.
-Of a run with the repeats that claims take, `looks` has the numbers of repeats after which they were looked at.
+A record is ``{"machine": {…}, "host_cells": […], "beside": {…}}``. `beside` is exactly ``vmlab show RUN --reference
+--json``, which has the run's accelerator, date and size; the others are from ``vmlab show RUN --json``: `host_cells`
+has the axes of cells in which no virtual machine took part. Of a scenario without a publication `beside` has the parts
+`scenario`, `run` and `tables` alone, which are of the same form in ``vmlab show RUN --json``. Of a run with the repeats
+that claims take, `looks` has the numbers of repeats after which they were looked at.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ def record_of(document: Mapping[str, Any], beside: Mapping[str, Any] | None) -> 
             "tables": document["tables"],
         }
     looks = (run["until"] or {}).get("looks")
+    axes = [cell["axes"] for cell in document["cells"] if not cell["provision"]["guests"]]
     return {
         "machine": {key: run["host"][key] for key in _MACHINE if key in run["host"]},
+        "host_cells": [one for place, one in enumerate(axes) if one not in axes[:place]],
         **({"looks": looks} if looks else {}),
         "beside": dict(beside),
     }

@@ -151,6 +151,31 @@ def test_charts_without_numbers_have_our_own_table(tmp_path: Path, monkeypatch: 
     assert re.search(r"^web +6\.10 tcg +7\.10 tcg \(\+16\.4 %\)$", section, re.MULTILINE)
 
 
+def test_rows_that_no_publication_has_stand_below_its_own_and_bare_metal_is_not_emulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, _ = _recorded("query-replay", tmp_path, monkeypatch)
+    section = _section(page({"query-replay": record}, {}), "query-replay")
+    _, below = section.split("Rows of ours, of which the publication prints nothing:")
+    table = below.split("```")[1]
+    host, one, guest = (
+        re.findall(rf"^{row} .*$", table, re.MULTILINE) for row in ("bare-metal-2", "bare-metal-1", "vm-2")
+    )
+    assert len(host) == len(one) == len(guest) == 1
+    assert EMULATED not in host[0] + one[0] and EMULATED in guest[0]
+    assert not re.search(r"^(vm|vm-8|bare-metal|bare-metal-8t) ", table, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted(results()))
+def test_rows_without_cells_have_the_reason_of_the_run_that_is_kept(name: str) -> None:
+    record = kept(name)
+    assert record is not None
+    section = " ".join(_section(page({name: record}, {}), name).split())
+    for row in (row for table in record["beside"]["tables"] for row in table["rows"] if row["absent"] is not None):
+        (value,) = row["head"].values()
+        assert re.search(rf"[ ,]{value}[ ,][^:]*absent: {re.escape(row['absent'])}", section)
+
+
 @pytest.mark.parametrize("name", sorted(results()))
 def test_what_was_kept_names_no_host_and_is_of_this_scenario(name: str) -> None:
     record = kept(name)

@@ -34,6 +34,7 @@ def test_everything_required_has_a_remedy() -> None:
         "host.memory",
         "pyfuse3",
         "matplotlib",
+        "polars",
         "pyarrow",
         "textual-serve",
         "distributed",

@@ -1,7 +1,8 @@
 """`make test-install`: each way to install, in a fresh root of Debian 12 and 13, by the commands of docs/install.md.
 
 It needs root and mmdebstrap, and the package sources and the Python index that this machine has. What is installed is
-the wheel of this checkout, found in place of the index's. Exit code 0: every check passed; 1: one failed.
+the wheel of this checkout, found in place of the index's; with ``--released`` it is what `make release` left in dist/.
+Exit code 0: every check passed; 1: one failed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -100,14 +102,17 @@ def _tree(suite: str, include: str, scratch: Path) -> Path:
     return tree
 
 
-def _dist(scratch: Path) -> Path:
-    """The wheel of this checkout, the Debian packages that `make deb` made, and a run to import."""
-    dist = scratch / "dist"
+def _dist(scratch: Path, *, released: bool) -> Path:
+    """The wheel of this checkout or of the release, the Debian packages that are in dist/, and a run to import."""
+    dist, made = scratch / "dist", CHECKOUT / "dist"
     dist.mkdir(mode=0o755)
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(dist), str(CHECKOUT)]
-    subprocess.run(pip, check=True)
-    for package in (CHECKOUT / "dist").glob("*.deb"):
-        os.link(package, dist / package.name)
+    if released:
+        subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=made, check=True)
+    else:
+        pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(dist), str(CHECKOUT)]
+        subprocess.run(pip, check=True)
+    for package in (*made.glob("*.deb"), *(made.glob("*.whl") if released else ())):
+        shutil.copyfile(package, dist / package.name)
     subprocess.run([sys.executable, str(Path(__file__).with_name("make_run.py")), str(dist / "run.vmlab")], check=True)
     for file in dist.iterdir():
         file.chmod(0o644)
@@ -152,7 +157,9 @@ def main() -> int:
     """Entry point; the exit code."""
     parser = argparse.ArgumentParser(prog="make test-install")
     parser.add_argument("checks", nargs="*", metavar="CHECK", help=", ".join(check.name for check in CHECKS))
-    names = parser.parse_args().checks
+    parser.add_argument("--released", action="store_true", help="install what `make release` left in dist/")
+    options = parser.parse_args()
+    names = options.checks
     if os.geteuid() != 0:
         say("test-install: run it as root")
         return ExitCode.REFUSED
@@ -160,7 +167,7 @@ def main() -> int:
     remove_tree(place)
     report = Checklist(place)
     with tempfile.TemporaryDirectory(prefix="test-install-") as folder:
-        dist = _dist(Path(folder))
+        dist = _dist(Path(folder), released=options.released)
         Path(folder).chmod(0o755)
         for check, suite in _chosen(names):
             began, output = time.monotonic(), report.output(f"{check.name}-{suite}")

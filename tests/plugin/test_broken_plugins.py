@@ -75,7 +75,7 @@ def test_a_scenario_that_needs_it_is_refused_and_others_are_not(packages: Packag
     (packages.state / "ours.yaml").write_text(SCENARIO % "cpu, threads: 1")
     why = "vmlab: workload odd of vmlab-odd 1.0 is left out: AttributeError: module 'odd_kind' has no attribute 'Odd'"
     ours = packages.vmlab("validate", "ours.yaml")
-    assert (ours.returncode, ours.stderr.splitlines()[1:]) == (0, [why])
+    assert ours.returncode == 0 and why not in ours.stderr
     wrong = packages.vmlab("validate", "mine.yaml")
     words = "the workload odd of vmlab-odd 1.0 is left out, as it cannot be used"
     assert (wrong.returncode, wrong.stderr.splitlines()) == (2, [f"mine.yaml:3:25: {words}", why])
@@ -115,7 +115,7 @@ def test_a_format_that_cannot_be_used_is_left_out(packages: Packages, tmp_path: 
     packages.add("vmlab-odd", {"vmlab.exports": {"odd": "odd_format:FORMAT"}}, odd_format=before + text)
     line = f"vmlab: export format odd of vmlab-odd 1.0 is left out: {why}\n"
     done = packages.vmlab("export", str(RECORDED), "-o", str(tmp_path / "run.csv"))
-    assert (done.returncode, done.stderr) == (0, line)
+    assert (done.returncode, done.stderr) == (0, "")
     done = packages.vmlab("export", str(RECORDED), "--format", "odd", "-o", str(tmp_path / "run.odd"))
     words = "vmlab: the export format odd of vmlab-odd 1.0 is left out, as it cannot be used\n"
     assert (done.returncode, done.stderr) == (2, words + line)

@@ -186,6 +186,14 @@ def test_a_store_holds_the_tables_of_a_run_alone(packed: Path, tmp_path: Path, s
     refused(packed, "damaged, or holds other tables")
 
 
+def test_a_store_of_before_the_first_release_is_imported_with_its_index(tmp_path: Path) -> None:
+    recorded = Path(__file__).parents[1] / "tui/recorded/tile-smoke.sqlite"
+    with RunReader(recorded) as reader, (tmp_path / "x.vmlab").open("wb") as file:
+        archive.pack(reader, "20261121-063647-tile-778a", file)
+    run = archive.unpack(tmp_path / "x.vmlab")
+    assert events(runs_folder() / run / "run.sqlite") == events(recorded)
+
+
 @pytest.mark.parametrize("store", [b"", b"no database", b"SQLite format 3\0" + b"\xff" * 4096])
 def test_a_store_must_be_one(packed: Path, store: bytes) -> None:
     rewrite(packed, {**contents(packed), "run.sqlite": store})

@@ -50,6 +50,7 @@ _EXTRAS = {
     "report": ("matplotlib", "matplotlib", "reports as HTML need it"),
     "serve": ("textual_serve", "textual-serve", "the console in a browser needs it"),
     "fleet": ("distributed", "distributed", "runs on several hosts need it"),
+    "frames": ("polars", "polars", "frames of the Python API need it"),
     "parquet": ("pyarrow", "pyarrow", "exports as Parquet need it"),
 }
 """By the extra of vmlab that brings it: a module, its Python package, and who needs it."""
@@ -135,8 +136,8 @@ def _plugins() -> Iterator[Check]:
     """What other packages add; nothing where none does."""
     if not (packages := other_packages()):
         return
-    kinds()
-    figure_sources()
+    # Each is loaded by that.
+    _ = list(kinds()), figure_sources()
     wrong = [one.line for one in broken()]
     added = ", ".join(f"{name} {version}" for name, version in packages.items())
     yield Check("plugins", not wrong, "; ".join(wrong) or added, "update or remove the package", required=False)

@@ -30,7 +30,7 @@ from vmlab.model.quantities import format_bytes
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE
-from vmlab.store.sql_schema import FLEET_TABLES, TABLES
+from vmlab.store.sql_schema import EARLIER_INDEX, FLEET_TABLES, TABLES
 from vmlab.system.given_file import open_given
 from vmlab.system.marks import make_marked, owner_of
 from vmlab.system.naming import named
@@ -224,7 +224,7 @@ def _demand_store(store: Path, run: str) -> None:
     """
     usual = {statement.strip() for statement in TABLES.split(";")} - {""}
     tables = {statement for statement in usual if statement.startswith("CREATE TABLE")}
-    known = usual | {statement.strip() for statement in FLEET_TABLES.split(";")} - {""}
+    known = usual | {statement.strip() for statement in FLEET_TABLES.split(";")} - {""} | {EARLIER_INDEX}
     try:
         with closing(sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             found = {made for (made,) in connection.execute("SELECT sql FROM sqlite_schema") if made is not None}

@@ -44,8 +44,11 @@ CREATE TABLE documents (
     body TEXT NOT NULL
 );
 """
-"""Samples are stored in order of time, so they need no index on it: stores of before that have one are read as well.
-``raw_outputs.body`` is zlib-compressed UTF-8; ``layouts.names`` and ``units`` are JSON lists of equal length."""
+"""Samples are stored in order of time, so they need no index on it. ``raw_outputs.body`` is
+zlib-compressed UTF-8; ``layouts.names`` and ``units`` are JSON lists of equal length."""
+
+EARLIER_INDEX = "CREATE INDEX samples_mono ON samples (mono)"
+"""Stores from before 0.1.0 may have it, and are read and imported as well."""
 
 FLEET_TABLES = """
 CREATE TABLE fleet_sources (

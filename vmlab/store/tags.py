@@ -78,6 +78,15 @@ def tagged(name: str) -> tuple[str, ...] | None:
     return tuple(runs) if len(runs) <= MOST_RUNS and all(map(_plain, runs)) else ()
 
 
+def names_of_runs() -> dict[str, list[str]]:
+    """The names of each run that has any, by its id. Raises OSError."""
+    names: dict[str, list[str]] = {}
+    for name, runs in all_tags().items():
+        for run in runs:
+            names.setdefault(run, []).append(name)
+    return names
+
+
 def _plain(run: str) -> bool:
     return run not in ("", ".", "..") and "/" not in run and "\0" not in run and len(run) <= _LONGEST_RUN
 
@@ -102,3 +111,12 @@ def write_tag(name: str, *runs: str) -> None:
 def remove_tag(name: str) -> bool:
     """Remove a name; False where there is none. The run stays. Raises OSError."""
     return bool(_NAME.fullmatch(name)) and remove_file(tags_folder() / name)
+
+
+def take_name(name: str, run: str) -> None:
+    """Take a name from a run; the other runs that have it keep it. Raises OSError."""
+    rest = [one for one in tagged(name) or () if one != run]
+    if rest:
+        write_tag(name, *rest)
+    else:
+        remove_tag(name)

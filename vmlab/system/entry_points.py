@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
@@ -90,29 +90,53 @@ def _package(point: EntryPoint) -> tuple[str, str]:
     return ("an unnamed package", "?") if dist is None else (dist.name, dist.version)
 
 
-def loaded(group: str, check: Callable[[Entry, object], T]) -> dict[str, T]:
-    """What the entry points of `group` name, by their names, each as `check` gives it back.
+class Loaded(Mapping[str, T]):
+    """What the entry points of `group` name, by their names, as `check` gives it back; loaded when asked for.
 
     One of another package that cannot be imported, that `check` raises for, or whose name is taken, is left out and
     among `broken`. What is wrong with vmlab's own is raised.
     """
-    found: dict[str, T] = {}
-    for entry in entries(group):
-        if (taken := found.get(entry.name)) is not None:
-            if entry.is_own:
-                raise ImportError(f"two entry points of {group} are called {entry.name}: {taken!r} is the other")
-            leave_out(entry, f"the name {entry.name} is taken")
-            continue
+
+    def __init__(self, group: str, check: Callable[[Entry, object], T]) -> None:
+        self._group, self._check = group, check
+        self._found: dict[str, T | None] = {}
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._found:
+            self._found[name] = self._first(name)
+        found = self._found[name]
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in dict.fromkeys(entry.name for entry in entries(self._group)) if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _first(self, name: str) -> T | None:
+        found: T | None = None
+        for entry in (entry for entry in entries(self._group) if entry.name == name):
+            if found is None:
+                found = self._tried(entry)
+            elif entry.is_own:
+                raise ImportError(f"two entry points of {self._group} are called {name}: {found!r} is the other")
+            else:
+                leave_out(entry, f"the name {name} is taken")
+        return found
+
+    def _tried(self, entry: Entry) -> T | None:
         try:
-            found[entry.name] = check(entry, _load(entry))
+            return self._check(entry, _load(entry))
         except (Exception, SystemExit) as error:
-            if entry.is_own and isinstance(error, ModuleNotFoundError) and entry.place.startswith(str(error.name)):
-                # An installation may leave its folder out.
-                continue
-            if entry.is_own:
+            # An installation may leave a folder of vmlab's own out.
+            absent = isinstance(error, ModuleNotFoundError) and entry.place.startswith(str(error.name))
+            if entry.is_own and not absent:
                 raise
-            leave_out(entry, said(error))
-    return found
+            if not entry.is_own:
+                leave_out(entry, said(error))
+            return None
 
 
 def _load(entry: Entry) -> object:

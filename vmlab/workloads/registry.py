@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.scenario import WorkloadEntry
-from vmlab.system.entry_points import WORKLOADS, Entry, loaded
+from vmlab.system.entry_points import WORKLOADS, Entry, Loaded
 from vmlab.workloads.contract import AnyWorkload, Workload, WorkloadParams
 from vmlab.workloads.guarded import guarded
 from vmlab.workloads.metrics import Metric
 
 
 @cache
-def kinds() -> dict[str, type[AnyWorkload]]:
-    """Kind to class, in alphabetical order. One of another package that cannot be used is left out."""
-    return dict(sorted(loaded(WORKLOADS, _checked).items()))
+def kinds() -> Mapping[str, type[AnyWorkload]]:
+    """Kind to class, vmlab's own first. One of another package that cannot be used is left out."""
+    return Loaded(WORKLOADS, _checked)
 
 
 def _checked(entry: Entry, found: object) -> type[AnyWorkload]:

@@ -14,11 +14,14 @@ The rules, which docs/how-to/own-hypervisor.md has in words:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from vmlab.analysis.advice.disk_evidence import DiskEvidence, evidence_of
 from vmlab.analysis.shape import RunDocument
+from vmlab.model.errors import UsageError
 from vmlab.model.quantities import format_bytes, format_seconds
+from vmlab.model.visible import visible_values
 
 LEAST_SECONDS = 60.0
 """A shorter recording says nothing: it may be any minute of a guest's day."""
@@ -75,6 +78,18 @@ def advise(document: RunDocument) -> Advised:
     found.sort(key=lambda one: one[0], reverse=True)
     given = tuple(one for _, one in found if one.run)
     return Advised(given, tuple(one for _, one in found if not one.run))
+
+
+def advice_document(document: RunDocument) -> dict[str, Any]:
+    """The document ``vmlab.advice/1`` of a recording. Raises UsageError for another run."""
+    demand_recording(document)
+    return {"schema": "vmlab.advice/1", "run": document["run"]["id"], **asdict(advise(visible_values(document)))}
+
+
+def demand_recording(document: RunDocument) -> None:
+    """Raises UsageError for a run that is no recording of the host."""
+    if document["recording"] is None:
+        raise UsageError(f"{document['run']['id']} is no recording of the host; `vmlab record` makes one")
 
 
 def _of_disk(disk: DiskEvidence) -> tuple[float, Advice]:

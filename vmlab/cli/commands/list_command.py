@@ -9,9 +9,9 @@ import click
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import page_width, write_json, write_text
-from vmlab.model.moments import time_of_day
 from vmlab.model.run import RUNNING
 from vmlab.report.listing import names_text, runs_text
+from vmlab.store.list_documents import runs_document
 from vmlab.store.run_list import list_runs
 from vmlab.store.run_sizes import bytes_on_disk
 from vmlab.store.runs import RunSummary
@@ -32,7 +32,7 @@ def ls(scenarios: bool, as_json: bool) -> None:
     runs = list_runs()
     sizes = bytes_on_disk(run.id for run in runs)
     if as_json:
-        write_json({"schema": "vmlab.runs/1", "runs": [_run_json(run, sizes[run.id]) for run in runs]})
+        write_json(runs_document(runs, sizes))
     else:
         write_text(runs_text(runs, page_width(), sizes))
         _say_what_is_left(runs)
@@ -66,25 +66,3 @@ def _scenarios() -> Iterator[dict[str, Any]]:
             "source": scenario.reference.source if scenario.reference else None,
             "sizes": [size for size in SIZES if size == "full" or size in scenario.sizes],
         }
-
-
-def _run_json(run: RunSummary, size: int) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "id": run.id,
-        "scenario": run.scenario,
-        "size": run.size,
-        "outcome": run.outcome,
-        "started": time_of_day(run.started),
-        "ended": time_of_day(run.ended),
-        "cells_done": run.cells_done,
-        "cells_planned": run.cells_planned,
-        "tags": list(run.tags),
-        "control": run.control,
-        "bytes": size,
-        "cells_missed": run.cells_missed,
-    }
-    if run.runner_pid is not None:
-        body["runner_pid"] = run.runner_pid
-    if run.problem is not None:
-        body["problem"] = run.problem
-    return body

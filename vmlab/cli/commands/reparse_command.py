@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
-from vmlab import __version__
 from vmlab.analysis.record.remade import changes_of
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_json, write_text
@@ -30,26 +28,13 @@ def reparse(run: str, dry_run: bool, as_json: bool) -> int:
     """
     found = make_again(resolve_run(run), dry_run=dry_run)
     if as_json:
-        write_json(_body(found, dry_run=dry_run))
+        write_json(found.to_json(dry_run=dry_run))
     else:
         for line in _lines(found, dry_run=dry_run):
             write_text(line)
         for line in (*found.problems, *found.beyond):
             say(visible_line(line))
     return int(ExitCode.FAILED if found.problems else ExitCode.PASSED)
-
-
-def _body(found: Reparsed, *, dry_run: bool) -> dict[str, Any]:
-    return {
-        "schema": "vmlab.reparse/1",
-        "run": found.run,
-        "version": __version__,
-        "dry_run": dry_run,
-        "workloads_read": found.read,
-        "changes": [{"cell": event.cell, **change} for event in found.changed for change in changes_of(event)],
-        "problems": list(found.problems),
-        "beyond": list(found.beyond),
-    }
 
 
 def _lines(found: Reparsed, *, dry_run: bool) -> Iterator[str]:

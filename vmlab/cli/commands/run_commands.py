@@ -9,13 +9,14 @@ import click
 from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.analysis.document import run_document
 from vmlab.analysis.tiles.target_results import delivered
-from vmlab.cli.commands.tag_command import demand_free, give
+from vmlab.cli.commands.tag_command import give
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, kill, started
 from vmlab.cli.options import hosts_option, overrides_options
 from vmlab.cli.output import OutputLost, page_width, write_figures, write_json, write_text
 from vmlab.lab.commands.stopping import is_over, living_run, stop_run
+from vmlab.lab.process.naming_runs import demand_free
 from vmlab.lab.process.run_ending import ended as last_word_of
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import CleanupIncomplete, ExitCode, UsageError, VmlabError

@@ -6,11 +6,11 @@ import click
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import page_width, write_json, write_text
+from vmlab.lab.process.naming_runs import demand_free, give_name
 from vmlab.model.errors import UsageError
-from vmlab.plan.scenario_file.loading import shipped_names
 from vmlab.report.listing import names_text
-from vmlab.store.named_runs import named_sides
-from vmlab.store.runs import demand_unlike_ids, name_runs, run_folders
+from vmlab.store.list_documents import tags_document
+from vmlab.store.runs import run_folders
 from vmlab.store.tags import all_tags, remove_tag
 
 _GONE = "not here any more"
@@ -43,19 +43,9 @@ def tag(run: str | None, name: str | None, removed: str | None, as_json: bool) -
         give(run, name)
 
 
-def demand_free(name: str) -> None:
-    """Raises UsageError, with one line, for a name that no run can have."""
-    if name in shipped_names():
-        raise UsageError(f"{name!r} is the name of a scenario")
-    demand_unlike_ids(name)
-
-
 def give(run: str, name: str) -> None:
     """Give `name` to a run, and say so. Raises UsageError for one that it cannot have."""
-    (side,) = named_sides([run])
-    if any(one.cell is not None for one in side.runs):
-        raise UsageError(f"{run[:64]!r} is a cell; a name is of whole runs")
-    found, before = name_runs([one.store for one in side.runs], name)
+    found, before = give_name(run, name)
     moved = f", and no longer {', '.join(before)}" if before and before != found else ""
     say(f"{name} is {'run' if len(found) == 1 else 'runs'} {', '.join(found)}{moved}")
 
@@ -63,16 +53,7 @@ def give(run: str, name: str) -> None:
 def _list(as_json: bool) -> None:
     tags, here = all_tags(), {folder.name for folder in run_folders()}
     if as_json:
-        entries = [
-            {
-                "name": name,
-                "run": runs[0] if len(runs) == 1 else None,
-                "runs": list(runs),
-                "here": bool(runs) and here.issuperset(runs),
-            }
-            for name, runs in tags.items()
-        ]
-        write_json({"schema": "vmlab.tags/1", "tags": entries})
+        write_json(tags_document())
     elif not tags:
         say("no run has a name; `vmlab tag RUN NAME` gives one")
     else:

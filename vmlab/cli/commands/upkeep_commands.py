@@ -15,19 +15,16 @@ from vmlab.cli.diagnostics import say
 from vmlab.cli.options import hosts_option
 from vmlab.cli.output import write_json
 from vmlab.lab.process.dead_runs import clean as sweep_all
-from vmlab.lab.process.dead_runs import remove_run
-from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.removed_runs import removable, remove_for_good
 from vmlab.model.errors import ExitCode, RefusedError, UsageError
-from vmlab.model.places import runs_folder, runtime_folder
+from vmlab.model.places import runtime_folder
 from vmlab.model.run import RUNNING
 from vmlab.model.units import format_bytes
 from vmlab.report.words import plural
-from vmlab.store.named_runs import named_sides
 from vmlab.store.run_list import list_runs
 from vmlab.store.run_sizes import bytes_of
 from vmlab.store.runs import run_folders
-from vmlab.store.tags import all_tags, remove_tag, write_tag
-from vmlab.store.tags import tagged as tagged_runs
+from vmlab.store.tags import names_of_runs
 
 
 @click.command()
@@ -108,34 +105,19 @@ def rm(runs: tuple[str, ...], older: str | None, tagged: bool, yes: bool) -> Non
     """Remove RUNS with their records, for good. A run that has a name (`vmlab tag`) stays unless --tagged is given."""
     if bool(runs) == (older is not None):
         raise UsageError("say which runs: `vmlab rm RUN…`, or `vmlab rm --older 30d`")
-    chosen = _named(runs) if older is None else _older(_age(older))
-    names = _names_of_runs()
-    kept = [run for run in chosen if run in names and not tagged]
-    if kept and older is None:
-        raise UsageError(f"run {kept[0]} has the name {names[kept[0]][0]}; --tagged removes it, too")
-    chosen = [run for run in chosen if run not in kept]
+    if older is None:
+        chosen = removable(runs, named_too=tagged)
+    else:
+        names = names_of_runs()
+        chosen = [run for run in _older(_age(older)) if tagged or run not in names]
     if not chosen:
         say("nothing to remove")
         return
     if not yes:
         _ask(chosen)
     for run in chosen:
-        remove_run(RunFolder(run, runs_folder() / run))
-        for name in names.get(run, ()):
-            _take_name(name, run)
+        remove_for_good(run)
         say(f"removed run {run}")
-
-
-def _named(references: Sequence[str]) -> list[str]:
-    """The ids of the runs that are named. Raises UsageError for a cell, and for a store outside the folder of runs."""
-    found: dict[str, None] = {}
-    for one in (one for side in named_sides(references) for one in side.runs):
-        if one.cell is not None:
-            raise UsageError(f"{one.name[:64]!r} is a cell; whole runs are removed")
-        if one.store.parent.parent != runs_folder():
-            raise UsageError(f"{one.store} is no run in {runs_folder()}; only these are removed")
-        found[one.store.parent.name] = None
-    return list(found)
 
 
 def _older(seconds: float) -> list[str]:
@@ -151,24 +133,6 @@ def _age(text: str) -> float:
     if match is None:
         raise UsageError(f"--older: {text[:20]!r} is no age; say hours, days or weeks, such as 12h, 30d or 4w")
     return int(match[1]) * _AGES[match[2]]
-
-
-def _names_of_runs() -> dict[str, list[str]]:
-    """The names of each run that has any."""
-    names: dict[str, list[str]] = {}
-    for name, runs in all_tags().items():
-        for run in runs:
-            names.setdefault(run, []).append(name)
-    return names
-
-
-def _take_name(name: str, run: str) -> None:
-    """Take a name from a run; the other runs that have it keep it."""
-    rest = [one for one in tagged_runs(name) or () if one != run]
-    if rest:
-        write_tag(name, *rest)
-    else:
-        remove_tag(name)
 
 
 def _ask(runs: Sequence[str]) -> None:

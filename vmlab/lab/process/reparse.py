@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vmlab import __version__
+from vmlab.analysis.record.remade import changes_of
 from vmlab.analysis.record.timeline import CellTimeline, RunTimeline
 from vmlab.model.errors import RefusedError, WorkloadError
 from vmlab.model.event import CellEnded, CellStarted, FiguresRemade, MeasurementTaken, RunStarted, WorkloadEnded
@@ -35,6 +36,19 @@ class Reparsed:
     changed: tuple[FiguresRemade, ...]
     problems: tuple[str, ...]
     beyond: tuple[str, ...]
+
+    def to_json(self, *, dry_run: bool) -> dict[str, Any]:
+        """The document ``vmlab.reparse/1``."""
+        return {
+            "schema": "vmlab.reparse/1",
+            "run": self.run,
+            "version": __version__,
+            "dry_run": dry_run,
+            "workloads_read": self.read,
+            "changes": [{"cell": event.cell, **change} for event in self.changed for change in changes_of(event)],
+            "problems": list(self.problems),
+            "beyond": list(self.beyond),
+        }
 
 
 def reparse(store: Path, *, dry_run: bool = False) -> Reparsed:

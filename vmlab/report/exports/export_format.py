@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from vmlab.report.exports.tidy import Exported
-from vmlab.system.entry_points import EXPORTS, Entry, entries, loaded
+from vmlab.system.entry_points import EXPORTS, Entry, Loaded, entries
 
 Write = Callable[..., None]
 """Writes the runs (``Sequence[Exported]``) to a binary file; it takes the `ExportFormat.options` by name."""
@@ -37,9 +37,9 @@ def format_names() -> list[str]:
 
 
 @cache
-def export_formats() -> dict[str, ExportFormat]:
+def export_formats() -> Mapping[str, ExportFormat]:
     """All formats by name, vmlab's own first. One of another package that cannot be used is left out."""
-    return loaded(EXPORTS, _checked)
+    return Loaded(EXPORTS, _checked)
 
 
 def _checked(entry: Entry, found: object) -> ExportFormat:

@@ -82,6 +82,42 @@ def measurements(*runs: Exported) -> Tidy:
     return Tidy(columns, _visible(rows))
 
 
+def per_cell(*runs: Exported) -> Tidy:
+    """A row for each cell; `reasons` say why it did not pass, in one text. Raises StoreError for a damaged store."""
+    documents = [run.document() for run in runs]
+    axes = axis_kinds(documents)
+    columns: dict[str, Kind] = {
+        **_side_column(runs),
+        **RUN_COLUMNS,
+        **_CELL_COLUMNS,
+        **{f"{AXIS}{name}": kind for name, kind in axes.items()},
+        "block": "whole",
+        "position": "whole",
+        "warm_up": "flag",
+        "looped": "flag",
+        "reasons": "text",
+        "bound_by": "text",
+        "wall_seconds": "number",
+        "start_skew_ms": "number",
+        "speed_percent": "number",
+    }
+    rows = (
+        (*_of_side(run, runs), *of_run(document, cell["hypervisor"]), *_of_cell(cell, axes), *_whole_cell(cell))
+        for run, document in zip(runs, documents, strict=True)
+        for cell in document["cells"]
+    )
+    return Tidy(columns, _visible(rows))
+
+
+def _whole_cell(cell: CellDocument) -> tuple[Cell, ...]:
+    bound = cell["bound_by"]
+    return (
+        *(cell["block"], cell["position"], cell["warm_up"], cell["looped"], "; ".join(cell["reasons"])),
+        None if bound is None else bound["resource"],
+        *(cell["wall_seconds"], cell["start_skew_ms"], cell["speed_percent"]),
+    )
+
+
 def _visible(rows: Iterator[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
     """The rows without control characters: a scenario, or a guest, may have put them into a name."""
     for row in rows:
@@ -135,11 +171,16 @@ def _of_cell(cell: CellDocument, axes: Mapping[str, Kind]) -> tuple[Cell, ...]:
 
 def axis_kinds(documents: Sequence[RunDocument]) -> dict[str, Kind]:
     """The kind of each axis of runs, by the values that their cells have; text where they are of several kinds."""
-    values: dict[str, list[AxisValue]] = {name: [] for document in documents for name in document["run"]["axes"]}
-    for document in documents:
-        for cell in document["cells"]:
-            for name, value in cell["axes"].items():
-                values.setdefault(name, []).append(value)
+    named: dict[str, Kind] = {name: _kind(()) for document in documents for name in document["run"]["axes"]}
+    return named | kinds_of([cell["axes"] for document in documents for cell in document["cells"]])
+
+
+def kinds_of(places: Sequence[Mapping[str, AxisValue]]) -> dict[str, Kind]:
+    """The kind of each axis that these places have."""
+    values: dict[str, list[AxisValue]] = {}
+    for axes in places:
+        for name, value in axes.items():
+            values.setdefault(name, []).append(value)
     return {name: _kind(those) for name, those in values.items()}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from vmlab.system.entry_points import HOST_FIGURES, Entry, leave_out, loaded
+from vmlab.system.entry_points import HOST_FIGURES, Entry, Loaded, leave_out
 from vmlab.telemetry.host.group import LAST, FigureSource
 from vmlab.telemetry.host.shown_figure import HostFigure
 
@@ -15,7 +15,7 @@ def figure_sources() -> dict[Entry, FigureSource]:
 
     A figure whose name is taken leaves out all of its source.
     """
-    found = loaded(HOST_FIGURES, _checked)
+    found = Loaded(HOST_FIGURES, _checked)
     kept: dict[Entry, FigureSource] = {}
     names: set[str] = set()
     for entry, source in sorted(found.values(), key=lambda one: one[1].place):

@@ -1,0 +1,4 @@
+# What type checkers see in place of `__getattr__`.
+from vmlab.api import *  # noqa: F403
+
+__version__: str

@@ -1,0 +1,108 @@
+"""What programs do with recorded runs: write them to files, take in those of other machines, name and remove them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from vmlab.api.opened_run import Run, open_run
+from vmlab.lab.process.naming_runs import demand_free, give_name
+from vmlab.lab.process.removed_runs import removable, remove_for_good
+from vmlab.lab.process.reparse import reparse
+from vmlab.model.errors import UsageError
+from vmlab.report.exports.exporting import export_runs as write_export
+from vmlab.report.page.report_file import write_report
+from vmlab.store import tags as stored
+from vmlab.store.archive import unpack
+from vmlab.store.list_documents import runs_document
+from vmlab.store.run_list import list_runs
+from vmlab.store.run_sizes import bytes_on_disk
+from vmlab.store.runs import resolve_run
+
+AnyPath = str | os.PathLike[str]
+
+
+def listing() -> dict[str, Any]:
+    """What ``vmlab ls --json`` prints: the document ``vmlab.runs`` of docs/reference/json.md."""
+    found = list_runs()
+    return runs_document(found, bytes_on_disk(run.id for run in found))
+
+
+def export_runs(
+    *runs: str | Run,
+    output: AnyPath,
+    format: str | None = None,
+    samples: bool = False,
+    plain: bool = False,
+    run_label: bool | None = None,
+) -> None:
+    """Write runs to a file as ``vmlab export`` does, the newest for none; without `format` by the file's ending.
+
+    Raises VmlabError, with one line, for what names no run and for what does not go with the format; OSError.
+    """
+    names = [named(run) for run in runs] or ["last"]
+    write_export(names, Path(output), format, samples=samples, plain=plain, run_label=run_label)
+
+
+def report_runs(*runs: str | Run, output: AnyPath, format: str | None = None) -> None:
+    """Write a report of runs to a file as ``vmlab report`` does: ``html`` or ``md``, by its ending for None.
+
+    Raises VmlabError, with one line, for what names no run, and without matplotlib, which HTML needs; OSError.
+    """
+    if not runs:
+        raise UsageError("a report needs a run")
+    write_report([named(run) for run in runs], Path(output), format)
+
+
+def import_run(file: AnyPath) -> Run:
+    """Add the run in an archive that ``vmlab export`` wrote to the runs here.
+
+    Raises VmlabError, with one line, for what is no such archive or is damaged, and where the run is here already.
+    """
+    return open_run(unpack(Path(file)))
+
+
+def tags() -> dict[str, tuple[str, ...]]:
+    """The ids of the runs of each name that a user gave, by name; () where its file is damaged."""
+    return stored.all_tags()
+
+
+def tag_run(run: str | Run, name: str) -> None:
+    """Give a run a name, as ``vmlab tag`` does; one that others have moves. ``A,B`` have it together.
+
+    Raises VmlabError, with one line, for a name that it cannot have, and for what names no run in the folder of runs.
+    """
+    demand_free(name)
+    give_name(named(run), name)
+
+
+def remove_tag(name: str) -> None:
+    """Remove a name; its runs stay. Raises VmlabError where there is none."""
+    if not stored.remove_tag(name):
+        raise UsageError(f"there is no name {name[:64]!r}")
+
+
+def remove_runs(*runs: str | Run, tagged: bool = False) -> list[str]:
+    """Remove runs that are over, with their records and names, for good and without a question; their ids.
+
+    Raises VmlabError, and removes none, for what names no run in the folder of runs, and unless `tagged` for a run
+    that has a name; also for one that is under way or left something on the host, where those before it have gone.
+    """
+    ids = removable([named(run) for run in runs], named_too=tagged)
+    for run in ids:
+        remove_for_good(run)
+    return ids
+
+
+def reparse_run(run: str | Run, *, dry_run: bool = False) -> dict[str, Any]:
+    """Make a run's figures again from the raw output, as ``vmlab reparse --json``: the document ``vmlab.reparse``.
+
+    Raises VmlabError, with one line, for a run that is under way, and for a store that is damaged or not writable.
+    """
+    return reparse(resolve_run(named(run)), dry_run=dry_run).to_json(dry_run=dry_run)
+
+
+def named(run: str | Run) -> str:
+    """The name by which the command line would have a run."""
+    return str(run.path) if isinstance(run, Run) else run

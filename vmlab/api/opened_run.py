@@ -1,0 +1,108 @@
+"""A recorded run for programs: what it is, its documents, and its cells, measurements and samples as frames."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vmlab.analysis.advice.advice import advice_document
+from vmlab.analysis.compared_runs import beside_published
+from vmlab.analysis.document import compared_document, demand_cell, only_cell, raw_document, run_document
+from vmlab.analysis.record.phases import of_cell, run_time
+from vmlab.api.polars_frames import frame_of
+from vmlab.report.exports.tidy import Exported, Tidy, measurements, per_cell, sampled
+from vmlab.store.reader import RunReader
+from vmlab.store.runs import resolve_run, run_names
+
+if TYPE_CHECKING:
+    import polars
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A recorded run, or one that is under way: each call reads its store at `path` anew, and needs no root.
+
+    Methods raise VmlabError for a damaged store, and for a `cell` that the run does not have. Their `cell` is the
+    number of the only cell that they should have.
+    """
+
+    path: Path
+    id: str
+    scenario: str
+    size: str
+    outcome: str
+    """``passed``, ``failed``, ``invalid``, ``aborted`` or ``running``."""
+    started: datetime | None
+    """In UTC; None for a run that has not begun."""
+
+    def cells(self) -> polars.DataFrame:
+        """A row for each cell: its place, its axes, its outcome, and its wall clock in seconds."""
+        return self._frame(per_cell, None)
+
+    def measurements(self, cell: int | None = None) -> polars.DataFrame:
+        """A row for each figure that a workload gave: `value` in `unit`, null where the tool gave no number."""
+        return self._frame(measurements, cell)
+
+    def samples(self, cell: int | None = None) -> polars.DataFrame:
+        """A row for each value that the recorder read, with its time, cell and phase. Of a long run it is large."""
+        return self._frame(sampled, cell)
+
+    def document(self, cell: int | None = None) -> dict[str, Any]:
+        """What ``vmlab show --json`` prints: the document ``vmlab.run`` of docs/reference/json.md."""
+        with RunReader(self.path) as reader:
+            whole = run_document(reader)
+        return dict(whole if cell is None else only_cell(whole, cell))
+
+    def raw(self, cell: int | None = None) -> dict[str, Any]:
+        """What ``vmlab show --raw --json`` prints: the document ``vmlab.raw``, with what tools printed."""
+        with RunReader(self.path) as reader:
+            if cell is not None:
+                demand_cell(self.id, run_document(reader)["cells"], cell)
+            return raw_document(reader, cell)
+
+    def phases(self, cell: int | None = None) -> dict[str, Any]:
+        """What ``vmlab show --phases --json`` prints: the document ``vmlab.phases``, where the run's time went."""
+        with RunReader(self.path) as reader:
+            time = run_time(reader)
+        if cell is not None:
+            demand_cell(time["run"], time["cells"], cell)
+        return dict(time if cell is None else of_cell(time, cell))
+
+    def reference(self) -> dict[str, Any]:
+        """What ``vmlab show --reference --json`` prints: the document ``vmlab.reference``, beside published figures.
+
+        Raises VmlabError where the run's scenario names no publication.
+        """
+        return beside_published(str(self.path)).to_json()
+
+    def advice(self) -> dict[str, Any]:
+        """What ``vmlab advise --json`` prints: the document ``vmlab.advice``. Raises VmlabError for no recording."""
+        with RunReader(self.path) as reader:
+            return advice_document(run_document(reader))
+
+    def _frame(self, table: Callable[[Exported], Tidy], cell: int | None) -> polars.DataFrame:
+        with RunReader(self.path) as reader:
+            if cell is not None:
+                demand_cell(self.id, run_document(reader)["cells"], cell)
+            return frame_of(table(Exported(reader, cell=cell)))
+
+
+def open_run(name: str | os.PathLike[str] = "last") -> Run:
+    """The run of that name: an id or its unique beginning, a tag, ``last``, or a path to a run's folder or store.
+
+    Raises VmlabError, with one line, for what names no run, and for a store that cannot be read.
+    """
+    path = resolve_run(name if isinstance(name, str) else str(Path(name).absolute())).absolute()
+    with RunReader(path) as reader:
+        part = compared_document(reader)["run"]
+    started = None if part["started"] is None else datetime.fromisoformat(part["started"])
+    return Run(path, part["id"], part["scenario"], part["size"], part["outcome"], started)
+
+
+def runs() -> list[str]:
+    """The ids of all recorded runs, the newest first. Raises VmlabError where this user may not read them."""
+    return run_names()

@@ -1,0 +1,40 @@
+"""Runs that a user removes for good, with the names that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vmlab.lab.process.dead_runs import remove_run
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import UsageError
+from vmlab.model.places import runs_folder
+from vmlab.store.named_runs import named_sides
+from vmlab.store.tags import names_of_runs, take_name
+
+
+def removable(references: Sequence[str], *, named_too: bool) -> list[str]:
+    """The ids of the runs that are named, once each.
+
+    Raises UsageError for a cell, for a store outside the folder of runs, and unless `named_too` for a run that has a
+    name.
+    """
+    found: dict[str, None] = {}
+    for one in (one for side in named_sides(references) for one in side.runs):
+        if one.cell is not None:
+            raise UsageError(f"{one.name[:64]!r} is a cell; whole runs are removed")
+        if one.store.parent.parent != runs_folder():
+            raise UsageError(f"{one.store} is no run in {runs_folder()}; only these are removed")
+        found[one.store.parent.name] = None
+    names = names_of_runs()
+    kept = [run for run in found if run in names and not named_too]
+    if kept:
+        raise UsageError(f"run {kept[0]} has the name {names[kept[0]][0]}; --tagged removes it, too")
+    return list(found)
+
+
+def remove_for_good(run: str) -> None:
+    """Remove a run that is over, with its record and its names. Raises as `dead_runs.remove_run`."""
+    names = names_of_runs().get(run, ())
+    remove_run(RunFolder(run, runs_folder() / run))
+    for name in names:
+        take_name(name, run)

@@ -1,0 +1,82 @@
+"""Writes the report of runs that are named into a file."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from vmlab.analysis.comparison.compare import Side
+from vmlab.model.errors import RefusedError, UsageError
+from vmlab.model.visible import visible_line
+from vmlab.report.page.gathered import Gathered, gather
+from vmlab.store.named_runs import NamedSide, named_sides
+from vmlab.store.reader import RunReader
+from vmlab.system.new_file import new_file
+from vmlab.system.packages import extra_command
+
+FORMATS = ("html", "md")
+_ENDINGS = {".html": "html", ".htm": "html", ".md": "md"}
+
+
+def write_report(runs: Sequence[str], output: Path, name: str | None = None) -> None:
+    """Write the report of runs to the file `output`, as `vmlab report` does; `name` is one of `FORMATS`.
+
+    Raises UsageError for what names no run and for a file whose ending names no format, RefusedError where a package
+    is missing, StoreError for a damaged store, and OSError.
+    """
+    name = name or _ENDINGS.get(output.suffix.lower())
+    if name is None:
+        raise UsageError(f"cannot infer the format from {output}; use --format html, md")
+    if name not in FORMATS:
+        raise UsageError(f"a report has no format {name[:64]!r}; use {', '.join(FORMATS)}")
+    sides = named_sides(runs)
+    try:
+        text = _html(sides) if name == "html" else _markdown(sides)
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        raise RefusedError(
+            f"a report as HTML needs {error.name}", remedy=shlex.join(extra_command("report"))
+        ) from error
+    with new_file(output) as file:
+        file.write(text)
+
+
+def _html(sides: Sequence[NamedSide]) -> bytes:
+    """The page. Its charts take a library that takes a second to load, so it is imported here."""
+    from vmlab.report.page.content import COURSES
+    from vmlab.report.page.html import html_report
+
+    runs = _gathered(sides, COURSES)
+    return html_report(list(runs.values()), _sides(sides, runs))
+
+
+def _markdown(sides: Sequence[NamedSide]) -> bytes:
+    from vmlab.report.page.markdown import markdown_report
+
+    runs = _gathered(sides, ())
+    return markdown_report(list(runs.values()), _sides(sides, runs))
+
+
+def _gathered(sides: Sequence[NamedSide], courses: tuple[str, ...]) -> dict[Path, Gathered]:
+    """Each run once, by its store."""
+    found: dict[Path, Gathered] = {}
+    for run in (run for side in sides for run in side.runs):
+        if run.store not in found:
+            with RunReader(run.store) as reader:
+                found[run.store] = gather(run.name, reader, courses)
+    return found
+
+
+def _sides(sides: Sequence[NamedSide], runs: Mapping[Path, Gathered]) -> list[Side]:
+    """The sides to be compared; none for one whole run, whose page has its own differences."""
+    if len(sides) == len(sides[0].runs) == 1 and sides[0].runs[0].cell is None:
+        return []
+    return [
+        Side.of_runs(
+            visible_line(side.label),
+            [Side.of(visible_line(run.name), runs[run.store].document, run.cell) for run in side.runs],
+        )
+        for side in sides
+    ]
