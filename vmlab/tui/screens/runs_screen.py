@@ -301,12 +301,9 @@ class RunsScreen(ConsoleScreen):
 
     def action_open(self) -> None:
         """Watch a run that lives, replay one that is over."""
-        row = self._current()
-        if self.is_refused("open") or row is None:
-            return
-        folder = runs_folder() / row.run
-        live = any(run.id == row.run and run.outcome == RUNNING for run in self._runs)
-        self.console.open_run(folder, live=live)
+        run = self._run()
+        if not self.is_refused("open") and run is not None:
+            self.console.open_run(runs_folder() / run.id, live=run.outcome == RUNNING)
 
     def action_results(self) -> None:
         """The tables of the run under the cursor."""
@@ -338,12 +335,11 @@ class RunsScreen(ConsoleScreen):
         row = self._current()
         if self.is_refused("unfold") or row is None:
             return
-        if row.run in self._unfolded:
-            del self._unfolded[row.run]
+        if self._unfolded.pop(row.run, None) is None:
+            self._read_cells(row.run)
+        else:
             self.query_one(RowList).place(row.run)
             self._draw()
-        else:
-            self._read_cells(row.run)
 
     @work(thread=True, group="cells")
     def _read_cells(self, run: str) -> None:
@@ -371,12 +367,10 @@ class RunsScreen(ConsoleScreen):
 
     def action_clear(self) -> None:
         """Forget the filter, then the marks."""
-        if self.query_one(FilterLine).clear():
-            pass
-        elif self._marked:
+        if not self.query_one(FilterLine).clear():
+            if not self._marked:
+                self.notify("no filter is set, and no run is marked")
             self._marked.clear()
-        else:
-            self.notify("no filter is set, and no run is marked")
         self.query_one(RowList).focus()
         self._draw()
 
