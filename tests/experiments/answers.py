@@ -35,7 +35,7 @@ class Kept:
     @property
     def command(self) -> str:
         """What measures it again."""
-        repeats = f" --repeats {FOR_CLAIMS[len(self.record['looks']) == 1]}" if self.enough else ""
+        repeats = f" --repeats {FOR_CLAIMS[len(self.record.get('looks', ())) == 1]}" if self.enough else ""
         return f"vmlab run {self.run['scenario']} --size {self.run['size']}{repeats}"
 
     def body(self, claim: Claim) -> Mapping[str, Any] | None:

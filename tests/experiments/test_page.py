@@ -22,7 +22,7 @@ from tests.experiments.page import (
     published_names,
     results,
 )
-from tests.experiments.records import kept, of_claims, record_of
+from tests.experiments.records import CLAIMED, answers_in, archive_of, kept, of_claims, record_of
 from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import BesideReference, beside_reference
@@ -174,6 +174,20 @@ def test_rows_without_cells_have_the_reason_of_the_run_that_is_kept(name: str) -
     for row in (row for table in record["beside"]["tables"] for row in table["rows"] if row["absent"] is not None):
         (value,) = row["head"].values()
         assert re.search(rf"[ ,]{value}[ ,][^:]*absent: {re.escape(row['absent'])}", section)
+
+
+MOST_ARCHIVED = 2 * 2**20
+"""Bytes of one archive: twenty of them stay small beside the repository."""
+
+
+@pytest.mark.parametrize("name", sorted(claimed_results()))
+def test_each_run_behind_the_page_opens_and_answers_what_the_page_says(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    record, archive = kept(name, CLAIMED), archive_of(name)
+    assert record is not None and archive.stat().st_size <= MOST_ARCHIVED
+    assert answers_in(archive) == record["beside"]["claims"]
 
 
 @pytest.mark.parametrize("name", sorted(results()))
