@@ -39,8 +39,8 @@ def record_of(document: Mapping[str, Any], beside: Mapping[str, Any] | None) -> 
             "run": {key: run[key] for key in _RUN},
             "tables": document["tables"],
         }
-    looks = (run["until"] or {}).get("looks")
     axes = [cell["axes"] for cell in document["cells"] if not cell["provision"]["guests"]]
+    looks = (run["until"] or {}).get("looks")
     return {
         "machine": {key: run["host"][key] for key in _MACHINE if key in run["host"]},
         "host_cells": [one for place, one in enumerate(axes) if one not in axes[:place]],
