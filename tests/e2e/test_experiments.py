@@ -10,6 +10,7 @@ import pytest
 from tests.e2e.conftest import Home
 from tests.e2e.test_real_runs import ON_A_BUSY_MACHINE
 from tests.experiments.judged import faults_beside, faults_of_run
+from tests.experiments.run_claims import CONTROL
 from vmlab.plan.scenario_file.loading import load
 from vmlab.workloads.reports.fio_report import parse_fio
 from vmlab.workloads.reports.mbw_report import parse_mbw
@@ -99,3 +100,18 @@ def test_guests_reach_each_other_through_a_tunnel_or_translated_and_within_a_lim
     (back, there, _), (to, by, _) = ([proof["carried_bytes"] for proof in proofs[at : at + 3]] for at in (0, 3))
     assert min(there, to) > figures["bytes"] > max(back, by) > 0, "each packet is translated twice, and so are answers"
     assert 8 * figures["throughput"] < 1.1 * 30e6
+
+
+@pytest.mark.exhaustive
+def test_claims_whose_answers_are_known_beforehand_are_answered_so(home: Home) -> None:
+    """Twice the same, a disk that is slowed down, and memory: each claim says what it is by construction."""
+    ran = home.vmlab("run", str(CONTROL), "--size", "smoke", "--repeats", "claims-once", *ON_A_BUSY_MACHINE, "--json")
+    assert ran.returncode == 0, ran.stderr
+    document = json.loads(ran.stdout)
+    assert list(faults_of_run(document)) == []
+    claims = json.loads(home.vmlab("show", "last", "--reference", "--json").stdout)["claims"]
+    known = {"true by construction": "reproduced", "false by construction": "not"}
+    expected = [known[claim["there"].split(":")[0]] for claim in claims]
+    assert [claim["answer"] for claim in claims] == expected
+    assert {*expected} == {*known.values()}
+    assert home.leftovers() == []

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tests.experiments.would_take import would_take
 from vmlab.model.axes import absent_words
 from vmlab.model.run import EMULATED
 from vmlab.model.scenarios.reference import Claim
@@ -15,6 +16,7 @@ from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import FOR_CLAIMS
 from vmlab.report.reference_text import answer_words
 
+NOT_ASKED_YET = "not asked yet"
 _COUNTED = ("reproduced", "not reproduced", "cannot tell", "absent")
 _ABSENT = "absent"
 
@@ -35,7 +37,7 @@ class Kept:
     @property
     def command(self) -> str:
         """What measures it again."""
-        repeats = f" --repeats {FOR_CLAIMS[len(self.record['looks']) == 1]}" if self.enough else ""
+        repeats = f" --repeats {FOR_CLAIMS[len(self.record.get('looks', ())) == 1]}" if self.enough else ""
         return f"vmlab run {self.run['scenario']} --size {self.run['size']}{repeats}"
 
     def body(self, claim: Claim) -> Mapping[str, Any] | None:
@@ -55,7 +57,7 @@ def answers(publications: Mapping[str, Sequence[ScenarioFile]], found: Mapping[s
 
 
 def _counted(publications: Mapping[str, Sequence[ScenarioFile]], found: Mapping[str, Kept]) -> Iterator[str]:
-    yield f"| publication | claims | {' | '.join(_COUNTED)} | not asked yet |"
+    yield f"| publication | claims | {' | '.join(_COUNTED)} | {NOT_ASKED_YET} |"
     yield f"| --- |{' ---: |' * (len(_COUNTED) + 2)}"
     total: Counter[str] = Counter()
     for title, files in publications.items():
@@ -69,7 +71,7 @@ def _counted(publications: Mapping[str, Sequence[ScenarioFile]], found: Mapping[
 def _words(file: ScenarioFile, kept: Kept | None) -> Iterator[str]:
     for claim in file.scenario.claims:
         body = kept.body(claim) if kept else None
-        yield "" if body is None else answer_of(body)
+        yield NOT_ASKED_YET if body is None else answer_of(body)
 
 
 def answer_of(body: Mapping[str, Any]) -> str:
@@ -86,7 +88,7 @@ def _is_absent(evidence: Mapping[str, Any]) -> bool:
 
 
 def _counts(title: str, counts: Counter[str]) -> str:
-    words = [str(counts[word]) for word in (*_COUNTED, "")]
+    words = [str(counts[word]) for word in (*_COUNTED, NOT_ASKED_YET)]
     return f"| {title} | {counts.total()} | {' | '.join(words)} |"
 
 
@@ -107,6 +109,8 @@ def _row(claim: Claim, body: Mapping[str, Any], kept: Kept) -> str:
     deciding = next((one for one in body["comparisons"] if one["answer"] == body["answer"]), None)
     lacking = [one["reason"] for one in body["evidence"] if answer_of(body) == _ABSENT and _is_absent(one)]
     because = lacking[0] if lacking else deciding["because"] if deciding else "; ".join(body["because"])
+    if answer_of(body) == "cannot tell" and (words := would_take(claim, body)):
+        because = f"{because}; {words}"
     repeats = max((one["count"] for one in body["evidence"] if one["mean"] is not None), default=0)
     machine = kept.record["machine"]
     host = f"{machine['cpus']} x {machine['cpu']}, {format_bytes(machine['memory_bytes'])}"

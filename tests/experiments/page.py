@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.experiments.answers import Kept, answers
+from tests.experiments.answers import NOT_ASKED_YET, Kept, answer_of, answers
+from tests.experiments.believed import believed
 from tests.experiments.own_table import own_table
 from tests.experiments.records import CLAIMED, kept
 from vmlab.analysis.figures.figure import Figure
@@ -78,7 +79,7 @@ run, or that has none. A command without `--repeats claims` took fewer repeats t
 
 def page(results: Mapping[str, Mapping[str, Any]], claimed: Mapping[str, Mapping[str, Any]]) -> str:
     """The page, with the records of those scenarios that were run, and those of runs with repeats for claims."""
-    found = {name: Kept(record, name in claimed) for name, record in {**results, **claimed}.items()}
+    found = _found(results, claimed)
     lines = [_PREFACE, *_answers({name: one for name, one in found.items() if "claims" in one.record["beside"]})]
     for title, files in publications().items():
         lines += [f"## {title}", ""]
@@ -129,6 +130,19 @@ def claimed_results() -> dict[str, dict[str, Any]]:
     return {name: record for name in published_names() if (record := kept(name, CLAIMED)) is not None}
 
 
+def answer_of_claim(name: str, say: str) -> str:
+    """The word of the table of counts for a claim of a scenario, by the records that are kept today."""
+    found = _found(results(), claimed_results()).get(name)
+    claim = next(one for one in load(name).scenario.claims if one.say == say)
+    body = found.body(claim) if found else None
+    return NOT_ASKED_YET if body is None else answer_of(body)
+
+
+def _found(results: Mapping[str, Mapping[str, Any]], claimed: Mapping[str, Mapping[str, Any]]) -> dict[str, Kept]:
+    """The records that answer claims, by scenario: of a run with the repeats that they take, where there is one."""
+    return {name: Kept(record, name in claimed) for name, record in {**results, **claimed}.items()}
+
+
 def _reference(file: ScenarioFile) -> Reference:
     reference = file.scenario.reference
     assert reference is not None, f"{file.scenario.name} names no publication"
@@ -139,7 +153,15 @@ def _answers(found: Mapping[str, Kept]) -> Iterator[str]:
     if found:
         yield from ("## Every claim and its answer", "")
         yield from _paragraph(_COUNTED)
+        yield from _believed()
         yield from answers(publications(), found)
+
+
+def _believed() -> Iterator[str]:
+    """A paragraph of three sentences for each publication."""
+    sentences = believed()
+    for title in publications():
+        yield from _paragraph(f"**{title}.** {' '.join(one.say for one in sentences[title])}")
 
 
 def _experiment(

@@ -14,6 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vmlab.analysis.reference.published import beside_reference
+from vmlab.model.places import runs_folder
+from vmlab.store.archive import unpack
+from vmlab.store.reader import RunReader
+from vmlab.store.runs import STORE
+
 FOLDER = Path(__file__).parents[2] / "docs" / "evidence" / "experiments"
 CLAIMED = FOLDER / "claims"
 """Where the records are of runs with the repeats that claims take; they have no figures but those behind the claims."""
@@ -52,6 +58,18 @@ def keep(name: str, record: Mapping[str, Any], folder: Path = FOLDER) -> None:
     """Write a record in place of the one before."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(f"{_written(record, 0)}\n", encoding="utf-8")
+
+
+def archive_of(name: str, folder: Path = CLAIMED) -> Path:
+    """The archive (`vmlab export`) of the run that a record of claims is about."""
+    return folder / f"{name}.vmlab"
+
+
+def answers_in(archive: Path) -> list[dict[str, Any]]:
+    """What the run in an archive answers to its claims, which is added to the runs here."""
+    with RunReader(runs_folder() / unpack(archive) / STORE) as reader:
+        claims: list[dict[str, Any]] = json.loads(json.dumps(beside_reference(reader).to_json()))["claims"]
+    return claims
 
 
 def kept(name: str, folder: Path = FOLDER) -> dict[str, Any] | None:

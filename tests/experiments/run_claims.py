@@ -26,7 +26,7 @@ from tests.checklist import Checklist, say
 from tests.experiments import page
 from tests.experiments.judged import faults_of_run
 from tests.experiments.program import VMLAB, Ended, Program, TookTooLong
-from tests.experiments.records import CLAIMED, keep, kept, of_claims, record_of
+from tests.experiments.records import CLAIMED, archive_of, keep, kept, of_claims, record_of
 from tests.experiments.run_all import as_root, lacks_its_pool, ready
 from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.guests.cached import Lock
@@ -44,6 +44,8 @@ from vmlab.system.removal import remove_tree
 
 _MINUTE = 60.0
 MINUTES = 100
+CONTROL = Path(__file__).with_name("by-construction.yaml")
+"""Claims whose answers are known beforehand, which go the same way; by the name of its scenario."""
 _LOOK = 5.0
 _QUIET_LOOKS = 3
 """So many looks of `_LOOK` seconds each, one after another, have to find nothing else at work."""
@@ -91,12 +93,17 @@ class Experiment:
 
 def experiments(names: Sequence[str], size: str, repeats: ForClaims = "claims") -> list[Experiment]:
     """Those of the scenarios that have claims, the cheapest claims first."""
-    found = (_experiment(name, size, repeats) for name in names if load(name).scenario.claims)
+    found = (_experiment(name, size, repeats) for name in names if load(given(name)).scenario.claims)
     return sorted(found, key=lambda one: (one.price, one.name))
 
 
+def given(name: str) -> str:
+    """What stands for a scenario on the command line: its name, or the path of the one that is not shipped."""
+    return str(CONTROL) if name == CONTROL.stem else name
+
+
 def _experiment(name: str, size: str, repeats: ForClaims) -> Experiment:
-    file = load(name)
+    file = load(given(name))
     claims = file.scenario.claims
     try:
         plan, _ = prepare_run(file, with_enough_repeats(Overrides(size=size, repeats=repeats), file.scenario))
@@ -113,7 +120,7 @@ def _experiment(name: str, size: str, repeats: ForClaims) -> Experiment:
 def is_finished(name: str, size: str, folder: Path) -> bool:
     """Whether a record is kept that answers the claims as the scenario has them today."""
     record = kept(name, _records(folder, size))
-    asked = [claim.say for claim in load(name).scenario.claims]
+    asked = [claim.say for claim in load(given(name)).scenario.claims]
     return record is not None and [one["say"] for one in record["beside"]["claims"]] == asked
 
 
@@ -183,7 +190,7 @@ def _ran(name: str, asked: Asked, folder: Path, program: Program, end: float) ->
     """Run it, or take the run that an earlier start left; why there is no record of it, if there is none."""
     ended = _left_before(name, asked, folder, program, end)
     if ended is None:
-        command = ("run", name, "--size", asked.size, "--repeats", asked.repeats, _WAIT, "--json")
+        command = ("run", given(name), "--size", asked.size, "--repeats", asked.repeats, _WAIT, "--json")
         ended = program.call(*command, deadline=max(0.0, end - time.monotonic()))
     if not ended.stdout:
         return f"exit code {ended.code}, {ended.last_word}"
@@ -221,10 +228,22 @@ def _left_before(name: str, asked: Asked, folder: Path, program: Program, end: f
     return None
 
 
-def keep_answers(names: Sequence[str], size: str, folder: Path, place: Path = CLAIMED) -> None:
-    """Copy what the records of a size answer to where the page finds it."""
+def keep_answers(
+    names: Sequence[str], size: str, folder: Path, place: Path = CLAIMED, command: Sequence[str] = VMLAB
+) -> None:
+    """Copy what the records of a size answer to where the page finds it, each with the archive of its run.
+
+    Raises RefusedError where a run cannot be exported.
+    """
+    place.mkdir(parents=True, exist_ok=True)
+    program = Program(folder / "state", folder / "record.log", command)
     for name in names:
         if record := kept(name, _records(folder, size)):
+            run, archive = record["beside"]["run"]["id"], archive_of(name, place)
+            archive.unlink(missing_ok=True)
+            exported = program.call("export", run, "-o", str(archive), deadline=_SHOW)
+            if exported.code:
+                raise RefusedError(f"{name}: {exported.last_word}")
             keep(name, of_claims(record), place)
 
 
@@ -246,11 +265,17 @@ def _run(names: Sequence[str], asked: Asked, folder: Path) -> ExitCode:
     return ExitCode.FAILED if report.failed else ExitCode.PASSED
 
 
+def _record(names: Sequence[str], size: str, folder: Path) -> ExitCode:
+    keep_answers(names, size, folder)
+    page.main()
+    return ExitCode.PASSED
+
+
 def main() -> int:
     """Entry point; the exit code."""
     known = page.published_names()
     parser = argparse.ArgumentParser(prog="make experiments", description=__doc__.split("\n\n")[0] if __doc__ else None)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these: {', '.join(known)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these: {', '.join((*known, CONTROL.stem))}")
     parser.add_argument("--size", choices=SIZES, default="smoke", help="smoke by default")
     parser.add_argument("--minutes", type=float, default=MINUTES, help=f"for all together; {MINUTES} by default")
     parser.add_argument("--once", action="store_true", help="look at the claims once, after the fewest repeats")
@@ -261,14 +286,12 @@ def main() -> int:
         help="only copy the records into docs/evidence, and write the page again",
     )
     arguments = parser.parse_args()
-    if unknown := [name for name in arguments.names if name not in known]:
+    if unknown := [name for name in arguments.names if name not in (*known, CONTROL.stem)]:
         parser.error(f"no scenario {unknown[0]!r} with claims; there are {', '.join(known)}")
     names, folder = arguments.names or known, cache_folder() / "experiments"
     repeats: ForClaims = "claims-once" if arguments.once else "claims"
     if arguments.record:
-        keep_answers(names, arguments.size, folder)
-        page.main()
-        return ExitCode.PASSED
+        return as_root("experiments", lambda: _record(names, arguments.size, folder))
     if arguments.plan:
         for line in table(experiments(names, arguments.size, repeats), arguments.size, folder):
             say(line)

@@ -10,19 +10,22 @@ from typing import Any
 import pytest
 
 from tests.experiments.answers import answer_of
+from tests.experiments.believed import SENTENCES, believed
 from tests.experiments.page import (
     LIST,
     NOT_ASKED,
     NOT_RUN,
     PAGE,
+    answer_of_claim,
     answered,
     claimed_results,
     listed,
     page,
+    publications,
     published_names,
     results,
 )
-from tests.experiments.records import kept, of_claims, record_of
+from tests.experiments.records import CLAIMED, answers_in, archive_of, kept, of_claims, record_of
 from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import BesideReference, beside_reference
@@ -174,6 +177,33 @@ def test_rows_without_cells_have_the_reason_of_the_run_that_is_kept(name: str) -
     for row in (row for table in record["beside"]["tables"] for row in table["rows"] if row["absent"] is not None):
         (value,) = row["head"].values()
         assert re.search(rf"[ ,]{value}[ ,][^:]*absent: {re.escape(row['absent'])}", section)
+
+
+def test_each_publication_has_three_sentences_whose_answers_are_those_of_today() -> None:
+    """A sentence whose claim has another answer by now is to be written anew, and so is one on a claim that is gone."""
+    sentences = believed()
+    assert {*sentences} == {*publications()}
+    for title, those in sentences.items():
+        assert len(those) == SENTENCES and all(one.say.endswith(".") for one in those), title
+        assert any(one.rests_on for one in those), title
+        for ground in (ground for one in those for ground in one.rests_on):
+            assert ground.scenario in [one.scenario.name for one in publications()[title]]
+            assert ground.claim in [claim.say for claim in load(ground.scenario).scenario.claims], ground
+            assert answer_of_claim(ground.scenario, ground.claim) == ground.answer, ground
+
+
+MOST_ARCHIVED = 2 * 2**20
+"""Bytes of one archive: twenty of them stay small beside the repository."""
+
+
+@pytest.mark.parametrize("name", sorted(claimed_results()))
+def test_each_run_behind_the_page_opens_and_answers_what_the_page_says(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    record, archive = kept(name, CLAIMED), archive_of(name)
+    assert record is not None and archive.stat().st_size <= MOST_ARCHIVED
+    assert answers_in(archive) == record["beside"]["claims"]
 
 
 @pytest.mark.parametrize("name", sorted(results()))

@@ -12,8 +12,17 @@ import pytest
 
 from tests.checklist import Checklist
 from tests.experiments import run_all
-from tests.experiments.records import kept
-from tests.experiments.run_claims import Asked, Experiment, experiments, go_on, is_finished, keep_answers, table
+from tests.experiments.records import answers_in, archive_of, kept
+from tests.experiments.run_claims import (
+    CONTROL,
+    Asked,
+    Experiment,
+    experiments,
+    go_on,
+    is_finished,
+    keep_answers,
+    table,
+)
 from tests.experiments.told import tell
 from vmlab.model.errors import RefusedError
 from vmlab.model.places import runs_folder
@@ -103,7 +112,9 @@ def test_one_look_in_place_of_three_is_run_and_kept_so(folder: Path, capsys: Pri
     assert once.least == once.most < thrice.most / 2
 
 
-def test_a_run_that_passed_without_a_record_is_taken_and_not_repeated(folder: Path, capsys: Printed) -> None:
+def test_a_run_that_passed_without_a_record_is_taken_and_not_repeated(
+    folder: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tell("memcpy-overhead", claims="claims")
     before = len([*runs_folder().iterdir()])
     go_on(FOUND[:1], Asked(command=TOLD, busy=_quiet), folder, Checklist(folder / "output"))
@@ -112,11 +123,16 @@ def test_a_run_that_passed_without_a_record_is_taken_and_not_repeated(folder: Pa
     assert is_finished("memcpy-overhead", "smoke", folder)
     assert len([*runs_folder().iterdir()]) == before
 
-    keep_answers(NAMES, "smoke", folder, folder / "docs")
-    assert [path.name for path in (folder / "docs").iterdir()] == ["memcpy-overhead.json"]
+    keep_answers(NAMES, "smoke", folder, folder / "docs", TOLD)
+    assert sorted(path.name for path in (folder / "docs").iterdir()) == [
+        "memcpy-overhead.json",
+        "memcpy-overhead.vmlab",
+    ]
     record, whole = (kept("memcpy-overhead", folder / one) for one in ("docs", "records/smoke"))
     assert record and whole and record["beside"]["claims"] == whole["beside"]["claims"]
     assert record["machine"] == whole["machine"] and "figures" not in record["beside"]
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "elsewhere"))
+    assert answers_in(archive_of("memcpy-overhead", folder / "docs")) == record["beside"]["claims"]
 
 
 def test_a_record_whose_claims_changed_since_is_not_taken_for_an_answer(folder: Path, capsys: Printed) -> None:
@@ -164,6 +180,13 @@ def test_it_waits_until_the_machine_does_nothing_else(folder: Path, capsys: Prin
 
     lines = _gone_on(folder, capsys, Asked(seconds=10.5, command=TOLD, busy=never), "busy")
     assert [" ".join(line) for line in lines] == ["left network-vpc: the machine did other work for too long"]
+
+
+def test_claims_with_known_answers_can_be_run_the_same_way() -> None:
+    (found,) = experiments([CONTROL.stem], "smoke", "claims-once")
+    assert (found.claims, found.here, found.absent) == (5, 5, "")
+    # Three sides, with as many repeats as one comparison takes.
+    assert found.cells == 3 * 6
 
 
 def test_the_plan_sets_claims_against_minutes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,8 +247,7 @@ def _guests_differ(plan: Plan) -> bool:
 
 
 def _time(plan: Plan) -> str:
-    most = about_seconds(plan.seconds)
-    return most if plan.scenario.until is None else f"{about_seconds(_least_seconds(plan))} to {most}"
+    return " to ".join(dict.fromkeys((about_seconds(_least_seconds(plan)), about_seconds(plan.seconds))))
 
 
 def _least_seconds(plan: Plan) -> float:

@@ -236,8 +236,8 @@ def _answered_level(claim: Claim, one: Evidence, asked: int) -> Comparison:
     return Comparison(_lying(*level.interval, bounds) or "cannot tell", words, level=level)
 
 
-def _bounds(claim: Claim) -> tuple[float, float]:
-    """Between which differences of the first place, in percent of the second, the claim is true."""
+def bounds_of(claim: Claim) -> tuple[float, float]:
+    """Between which differences of the first place, in percent of the second, the claim is true; not of levels."""
     if claim.less is not None:
         return -math.inf, -(claim.by or _BARELY)
     if claim.greater is not None:
@@ -260,9 +260,9 @@ def _answered(claim: Claim, one: Evidence, other: Evidence, found: Difference) -
     between = "against" if ordered else "over"
     words = f"{_told(one)} {between} {_told(other)}{_differing(found, ordered=ordered)}"
     if found.interval is None:
-        pointed = _lying(found.percent, found.percent, _bounds(claim))
+        pointed = _lying(found.percent, found.percent, bounds_of(claim))
         return Comparison("cannot tell", f"{words}, {found.obstacle}", pointed, found)
-    return Comparison(_lying(*found.interval, _bounds(claim)) or "cannot tell", words, None, found)
+    return Comparison(_lying(*found.interval, bounds_of(claim)) or "cannot tell", words, None, found)
 
 
 def _differing(found: Difference, *, ordered: bool) -> str:
