@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import psutil
@@ -186,12 +188,19 @@ async def test_a_console_that_does_not_leave_is_ended(monkeypatch: pytest.Monkey
     server = ConsoleServer((sys.executable, "-c", stubborn), "x")
     runner, port = await listen(server, 0)
     origin = f"http://{ADDRESS}:{port}"
-    mine = psutil.Process()
+
+    def living() -> list[psutil.Process]:
+        # Without a command line it has ended, and is not yet waited for.
+        return [one for one in psutil.process_iter(["ppid", "cmdline"]) if is_stubborn(one.info)]
+
+    def is_stubborn(told: dict[str, Any]) -> bool:
+        return told["ppid"] == os.getpid() and stubborn in (told["cmdline"] or [])
+
     try:
         async with aiohttp.ClientSession() as session:
             async with session.ws_connect(f"{origin}/{server.token}/socket", headers={"Origin": origin}):
-                await until(lambda: [one for one in mine.children() if stubborn in one.cmdline()], "it runs")
-            await until(lambda: not [one for one in mine.children() if stubborn in one.cmdline()], "it is gone")
+                await until(living, "it runs")
+            await until(lambda: not living(), "it is gone")
     finally:
         await runner.cleanup()
 

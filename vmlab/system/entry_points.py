@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from vmlab.model.errors import RefusedError, in_one_line
 
@@ -20,8 +19,7 @@ _LONGEST = 300
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry point: its group and name, and the package that has it. `place` is ``MODULE:NAME``."""
 
     group: str
@@ -41,8 +39,7 @@ class Entry:
         return f"{GROUPS[self.group]} {self.name} of {self.package} {self.version}"
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(NamedTuple):
     """An entry point of another package that is left out, and why, in one line."""
 
     entry: Entry

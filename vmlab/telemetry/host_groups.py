@@ -69,7 +69,7 @@ def host_groups(
     one. `outside` gives the lab's processes outside of its PID namespace.
     Many hosts have no power figures, so only `vmlab doctor` reports that.
     """
-    watched = Watched(roots, lab_folders, network, scope, notify, apart, ordered, outside)
+    watched = Watched(roots, lab_folders, network, scope, notify, apart, ordered, outside, [])
     for entry, source in figure_sources().items():
         for maker in source.groups:
             _add(watched, entry, maker)

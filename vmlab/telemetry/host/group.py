@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import Roots
@@ -46,8 +45,7 @@ class Group(Protocol):
 G = TypeVar("G")
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(NamedTuple):
     """The host that is recorded, and what is known of the lab on it.
 
     `lab_folders` hold the lab's disks, `network` is the lab's bridge, if there is one. The process `apart` is counted
@@ -61,18 +59,17 @@ class Watched:
     network: str | None
     scope: Scope
     notify: Notify
-    apart: int | None = None
-    ordered: GroupFiles | None = None
-    outside: Callable[[], Iterable[int]] = tuple
-    made: list[Group] = field(default_factory=list)
+    apart: int | None
+    ordered: GroupFiles | None
+    outside: Callable[[], Iterable[int]]
+    made: list[Group]
 
     def find(self, kind: type[G]) -> G | None:
         """The group of this type, if it was made before."""
         return next((one for one in self.made if isinstance(one, kind)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMaker:
+class GroupMaker(NamedTuple):
     """What makes a group: None where there is nothing to read, OSError or ValueError where the files are missing.
 
     Many hosts lack the files of one that is not `usual`, and only `vmlab doctor` reports that.
@@ -83,8 +80,7 @@ class GroupMaker:
     usual: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class FigureSource:
+class FigureSource(NamedTuple):
     """Groups of figures, made and read in this order, and those of their figures that people are shown.
 
     Sources are read, and stand in tables, in the order of `place`; other packages leave that as it is.
