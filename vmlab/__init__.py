@@ -29,9 +29,9 @@ def __getattr__(name: str) -> object:
     """The names of `vmlab.api`, which is loaded when the first of them is used: the program itself needs none."""
     if name not in _OF_API:
         raise AttributeError(f"module 'vmlab' has no attribute {name!r}")
-    from vmlab import api
+    from importlib import import_module
 
-    return getattr(api, name)
+    return getattr(import_module("vmlab.api"), name)
 
 
 def __dir__() -> list[str]:

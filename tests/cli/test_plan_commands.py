@@ -253,10 +253,12 @@ def test_every_command_of_the_table_is_the_one_that_is_loaded(name: str) -> None
 
 
 def test_no_module_is_named_in_a_string_alone() -> None:
-    """mypy and import-linter see an import, and nothing in a string."""
+    """mypy and import-linter see an import, and nothing in a string. The package itself is below all others, and loads
+    its API for programs alone; `__init__.pyi` tells mypy of it.
+    """
     root = Path(vmlab.__file__).parent
     named = [str(path.relative_to(root)) for path in root.rglob("*.py") if 'import_module("' in path.read_text()]
-    assert named == []
+    assert named == ["__init__.py"]
 
 
 def test_the_console_without_a_terminal_is_one_clear_line() -> None:
