@@ -1,34 +1,37 @@
-"""vmlab's own export formats. The library of a format is loaded when it is written."""
+"""vmlab's own export formats."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from vmlab.report.exports.export_format import ExportFormat, Write
+from vmlab.report.exports.fio_folder import write_fio
+from vmlab.report.exports.junit import write_junit
+from vmlab.report.exports.openmetrics import write_measurements, write_samples
+from vmlab.report.exports.perfkit import write_perfkit
 from vmlab.report.exports.tidy import Exported, Tidy, measurements, sampled
+from vmlab.report.exports.tidy_tables import write_csv
 from vmlab.store.archive import pack
 
 
-def _late(module: str, name: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = getattr(import_module(f"vmlab.report.exports.{module}"), name)
-    return found
-
-
-def _by_runs(module: str, name: str) -> Write:
+def _of_table(table: Callable[..., Tidy], write_table: Callable[..., None]) -> Write:
     def write(runs: Sequence[Exported], file: BinaryIO, **options: bool) -> None:
-        _late(module, name)(runs, file, **options)
+        write_table(table(*runs), file, **options)
 
     return write
 
 
-def _by_table(table: Callable[..., Tidy], module: str, name: str) -> Write:
-    def write(runs: Sequence[Exported], file: BinaryIO, **options: bool) -> None:
-        _late(module, name)(table(*runs), file, **options)
+def _write_parquet(table: Tidy, file: BinaryIO) -> None:
+    # Its library is large, and may be missing.
+    from vmlab.report.exports.parquet import write_parquet
 
-    return write
+    write_parquet(table, file)
+
+
+def _write_fio(run: Exported, folder: Path) -> int:
+    return write_fio(run.reader, folder)
 
 
 def _pack(runs: Sequence[Exported], file: BinaryIO) -> None:
@@ -36,31 +39,14 @@ def _pack(runs: Sequence[Exported], file: BinaryIO) -> None:
     pack(run.reader, run.document()["run"]["id"], file)
 
 
-def _fio(run: Exported, folder: Path) -> int:
-    files: int = _late("fio_folder", "write_fio")(run.reader, folder)
-    return files
-
-
 CSV = ExportFormat(
-    (".csv",),
-    _by_table(measurements, "tidy_tables", "write_csv"),
-    _by_table(sampled, "tidy_tables", "write_csv"),
-    options=frozenset({"guarded"}),
+    (".csv",), _of_table(measurements, write_csv), _of_table(sampled, write_csv), options=frozenset({"guarded"})
 )
-PARQUET = ExportFormat(
-    (".parquet",),
-    _by_table(measurements, "parquet", "write_parquet"),
-    _by_table(sampled, "parquet", "write_parquet"),
-)
-PERFKIT = ExportFormat((".jsonl", ".ndjson"), _by_runs("perfkit", "write_perfkit"))
-OPENMETRICS = ExportFormat(
-    (".prom",),
-    _by_runs("openmetrics", "write_measurements"),
-    _by_runs("openmetrics", "write_samples"),
-    options=frozenset({"run_label"}),
-)
-JUNIT = ExportFormat((".xml",), _by_runs("junit", "write_junit"))
-FIO = ExportFormat((), write_folder=_fio, one_run=True)
+PARQUET = ExportFormat((".parquet",), _of_table(measurements, _write_parquet), _of_table(sampled, _write_parquet))
+PERFKIT = ExportFormat((".jsonl", ".ndjson"), write_perfkit)
+OPENMETRICS = ExportFormat((".prom",), write_measurements, write_samples, options=frozenset({"run_label"}))
+JUNIT = ExportFormat((".xml",), write_junit)
+FIO = ExportFormat((), write_folder=_write_fio, one_run=True)
 """A folder for fio-plot."""
 ARCHIVE = ExportFormat((".vmlab",), _pack, one_run=True)
 """A whole run, for `vmlab import`."""
