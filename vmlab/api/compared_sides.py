@@ -12,7 +12,7 @@ from vmlab.analysis.comparison.comparison import Comparison as Compared
 from vmlab.analysis.comparison.comparison import Row
 from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.judging import gate_code, judge
-from vmlab.api.opened_run import Run
+from vmlab.api.opened_run import Run, named
 from vmlab.api.polars_frames import frame_of
 from vmlab.model.errors import UsageError
 from vmlab.report.exports.tidy import AXIS, Cell, Kind, Tidy, axis_values, kinds_of
@@ -130,8 +130,8 @@ def compare(
     if strict and lenient:
         raise UsageError("strict and lenient exclude each other")
     conditions = [Condition.parse(text) for text in fail_if]
-    noise = noise_of_run(None if control is None else _name(control))
-    found = judge(compare_sides(sides_to_compare([_name(run) for run in runs]), noise), conditions, strict=strict)
+    noise = noise_of_run(None if control is None else named(control))
+    found = judge(compare_sides(sides_to_compare([named(run) for run in runs]), noise), conditions, strict=strict)
     baseline, *candidates = found.labels
     differences = tuple(one for row in (*found.rows, *found.fixed) for one in _differences(found, row))
     code = int(gate_code(found, lenient=lenient))
@@ -145,10 +145,6 @@ def compare(
         exit_code=code,
         _document=found.to_json(),
     )
-
-
-def _name(run: str | Run) -> str:
-    return str(run.path) if isinstance(run, Run) else run
 
 
 def _differences(found: Compared, row: Row) -> Iterator[Difference]:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from vmlab.api.opened_run import Run, open_run
+from vmlab.api.opened_run import Run, named, open_run
 from vmlab.lab.process.naming_runs import demand_free, give_name
 from vmlab.lab.process.removed_runs import removable, remove_for_good
 from vmlab.lab.process.reparse import reparse
@@ -101,8 +101,3 @@ def reparse_run(run: str | Run, *, dry_run: bool = False) -> dict[str, Any]:
     Raises VmlabError, with one line, for a run that is under way, and for a store that is damaged or not writable.
     """
     return reparse(resolve_run(named(run)), dry_run=dry_run).to_json(dry_run=dry_run)
-
-
-def named(run: str | Run) -> str:
-    """The name by which the command line would have a run."""
-    return str(run.path) if isinstance(run, Run) else run

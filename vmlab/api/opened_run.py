@@ -106,3 +106,8 @@ def open_run(name: str | os.PathLike[str] = "last") -> Run:
 def runs() -> list[str]:
     """The ids of all recorded runs, the newest first. Raises VmlabError where this user may not read them."""
     return run_names()
+
+
+def named(run: str | Run) -> str:
+    """The name by which the command line would have a run."""
+    return str(run.path) if isinstance(run, Run) else run

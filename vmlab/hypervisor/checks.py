@@ -136,8 +136,9 @@ def _plugins() -> Iterator[Check]:
     """What other packages add; nothing where none does."""
     if not (packages := other_packages()):
         return
-    # Each is loaded by that.
-    _ = list(kinds()), figure_sources()
+    # What is broken is known once it was loaded.
+    list(kinds())
+    figure_sources()
     wrong = [one.line for one in broken()]
     added = ", ".join(f"{name} {version}" for name, version in packages.items())
     yield Check("plugins", not wrong, "; ".join(wrong) or added, "update or remove the package", required=False)

@@ -27,7 +27,7 @@ def write_report(runs: Sequence[str], output: Path, name: str | None = None) -> 
     """
     name = name or _ENDINGS.get(output.suffix.lower())
     if name is None:
-        raise UsageError(f"cannot infer the format from {output}; use --format html, md")
+        raise UsageError(f"cannot infer the format from {output}; use --format {', '.join(FORMATS)}")
     if name not in FORMATS:
         raise UsageError(f"a report has no format {name[:64]!r}; use {', '.join(FORMATS)}")
     sides = named_sides(runs)
