@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from vmlab.guests.cached import Lock
+from vmlab.model.errors import RefusedError
+from vmlab.system.removal import remove_tree
 
 
 def say(text: str) -> None:
@@ -43,3 +49,19 @@ class Checklist:
         """The last line: whether all passed, and how long it took."""
         minutes = (time.monotonic() - self._began) / 60
         say(f"{'passed' if not self.failed else f'{self.failed} FAILED'} in {minutes:.0f} min")
+
+
+@contextmanager
+def alone(folder: Path, what: str) -> Iterator[Checklist]:
+    """A new report in the folder `output` of `folder`, while no other one is made there. Raises RefusedError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = Lock.try_exclusive(folder / "lock")
+    if lock is None:
+        raise RefusedError(f"{what} under way already; the lock is {folder / 'lock'}")
+    try:
+        remove_tree(folder / "output")
+        report = Checklist(folder / "output")
+        yield report
+        report.total()
+    finally:
+        lock.release()

@@ -18,13 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.checklist import Checklist, say
+from tests.checklist import Checklist, alone, say
 from tests.experiments import page
 from tests.experiments.judged import faults_beside, faults_of_run
 from tests.experiments.program import VMLAB, Program, TookTooLong
 from tests.experiments.records import keep, record_of
 from vmlab.cli.interrupts import Terminated
-from vmlab.guests.cached import Lock
 from vmlab.hypervisor.ceph.rbd import require_pool
 from vmlab.model.errors import ExitCode, RefusedError, VmlabError
 from vmlab.model.places import cache_folder, runs_folder
@@ -113,20 +112,11 @@ def _faults(file: ScenarioFile, asked: Asked, program: Program, deadline: float)
 
 def _run(names: Sequence[str], asked: Asked) -> ExitCode:
     folder = cache_folder() / "test-experiments"
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = Lock.try_exclusive(folder / "lock")
-    if lock is None:
-        raise RefusedError(f"another test of the experiments is under way; it holds {folder / 'lock'}")
-    try:
-        remove_tree(folder / "output")
-        report = Checklist(folder / "output")
+    with alone(folder, "a test of the experiments is") as report:
         if ready(folder / "state", report):
             check_all(names, asked, folder / "state", report)
         if asked.record:
             page.main()
-        report.total()
-    finally:
-        lock.release()
     return ExitCode.FAILED if report.failed else ExitCode.PASSED
 
 

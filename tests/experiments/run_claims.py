@@ -22,14 +22,13 @@ from typing import Any
 
 import psutil
 
-from tests.checklist import Checklist, say
+from tests.checklist import Checklist, alone, say
 from tests.experiments import page
 from tests.experiments.judged import faults_of_run
 from tests.experiments.program import VMLAB, Ended, Program, TookTooLong
 from tests.experiments.records import CLAIMED, archive_of, keep, kept, of_claims, record_of
 from tests.experiments.run_all import as_root, lacks_its_pool, ready
 from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
-from vmlab.guests.cached import Lock
 from vmlab.lab.cell.disturbance import TOLD_OTHER_PERCENT
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import ExitCode, RefusedError, VmlabError
@@ -40,7 +39,6 @@ from vmlab.model.scenarios.scenario import SIZES
 from vmlab.plan.planning import Overrides
 from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.terms import ForClaims
-from vmlab.system.removal import remove_tree
 
 _MINUTE = 60.0
 MINUTES = 100
@@ -248,20 +246,11 @@ def keep_answers(
 
 
 def _run(names: Sequence[str], asked: Asked, folder: Path) -> ExitCode:
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = Lock.try_exclusive(folder / "lock")
-    if lock is None:
-        raise RefusedError(f"other experiments are under way; they hold {folder / 'lock'}")
-    try:
-        remove_tree(folder / "output")
-        report = Checklist(folder / "output")
+    with alone(folder, "experiments are") as report:
         began = time.monotonic()
         if ready(folder / "state", report, forgets=False):
             left = max(0.0, asked.seconds - (time.monotonic() - began))
             go_on(experiments(names, asked.size, asked.repeats), replace(asked, seconds=left), folder, report)
-        report.total()
-    finally:
-        lock.release()
     return ExitCode.FAILED if report.failed else ExitCode.PASSED
 
 

@@ -17,14 +17,13 @@ from pathlib import Path
 
 import asyncssh
 
-from tests.checklist import Checklist, say
+from tests.checklist import Checklist, alone, say
 from tests.host import recipe
 from tests.host.checks import CHECKS, Check
 from tests.host.disks import data_disk, root_disk, scratch_folder
 from tests.host.machine import DidNotBoot, Machine
-from vmlab.guests.cached import Lock
 from vmlab.guests.image.steps import stoppable
-from vmlab.model.errors import ExitCode, RefusedError, VmlabError
+from vmlab.model.errors import ExitCode, VmlabError
 from vmlab.model.places import cache_folder
 from vmlab.system.removal import remove_tree
 
@@ -94,28 +93,21 @@ async def _with_machine(machine: Machine, checks: Sequence[Check], report: Check
 
 def _run(names: Sequence[str]) -> int:
     cache = cache_folder() / "test-host"
-    cache.mkdir(parents=True, exist_ok=True)
-    lock = Lock.try_exclusive(cache / "lock")
-    if lock is None:
-        raise RefusedError(f"another test-host is under way; it holds {cache / 'lock'}")
-    remove_tree(cache / "output")
-    report = Checklist(cache / "output")
-    scratch = scratch_folder(cache)
-    try:
-        key = asyncssh.generate_private_key("ssh-ed25519")
-        with stoppable() as stop:
-            root = root_disk(cache, scratch, stop)
-            data = data_disk(scratch, key.export_public_key(), stop)
-        checks = [check for check in CHECKS if not names or check.name in names]
-        asyncio.run(_with_machine(Machine(root, data, key, scratch), checks, report))
-    finally:
-        if (console := scratch / "console.log").exists():
-            console.rename(report.output("console-of-the-host"))
-        if (log := scratch / "build.log").exists():
-            log.rename(report.output("build"))
-        remove_tree(scratch)
-        lock.release()
-    report.total()
+    with alone(cache, "a test-host is") as report:
+        scratch = scratch_folder(cache)
+        try:
+            key = asyncssh.generate_private_key("ssh-ed25519")
+            with stoppable() as stop:
+                root = root_disk(cache, scratch, stop)
+                data = data_disk(scratch, key.export_public_key(), stop)
+            checks = [check for check in CHECKS if not names or check.name in names]
+            asyncio.run(_with_machine(Machine(root, data, key, scratch), checks, report))
+        finally:
+            if (console := scratch / "console.log").exists():
+                console.rename(report.output("console-of-the-host"))
+            if (log := scratch / "build.log").exists():
+                log.rename(report.output("build"))
+            remove_tree(scratch)
     return ExitCode.FAILED if report.failed else ExitCode.PASSED
 
 

@@ -13,6 +13,8 @@ from tests.host.inside.lab import command, require, tell, wait_until
 _FOLDER = Path("/var/lib/libvirt/images/own")
 _IMAGES = Path("/root/.cache/vmlab/images")
 _DATA_BYTES = 64 * 2**20
+_AT_WORK_BYTES = 4 * 2**20
+"""From this much on, a guest has booted and is at work."""
 _BOOT_SECONDS = 900.0
 _ONE_COMMAND = (
     "vmlab.boot=normal systemd.unit=kernel-command-line.target"
@@ -92,7 +94,7 @@ def end() -> None:
 
 def _moved(guest: OwnGuest) -> bool:
     told = dict(re.findall(r"vdb (\w+) (\d+)", command("virsh", "domblkstat", guest.name, "vdb")))
-    return int(told["rd_bytes"]) + int(told["wr_bytes"]) > 4 * _DATA_BYTES // 64
+    return int(told["rd_bytes"]) + int(told["wr_bytes"]) > _AT_WORK_BYTES
 
 
 def process(guest: OwnGuest) -> Path:
