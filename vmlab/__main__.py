@@ -17,6 +17,8 @@ COMPLETION = "_VMLAB_COMPLETE"
 
 def main() -> None:
     """The program ``vmlab``."""
+    # What start-up makes is no garbage, and looking for some after each 700 objects costs a tenth of its time.
+    gc.set_threshold(50_000)
     open_streams()
     # What is loaded now takes a while.
     leave_at_once()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from vmlab.model.errors import RefusedError, in_one_line
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint, SelectableGroups
+    from importlib.metadata import Distribution, SelectableGroups
 
 WORKLOADS, EXPORTS, HOST_FIGURES = "vmlab.workloads", "vmlab.exports", "vmlab.host_figures"
 GROUPS = {WORKLOADS: "workload", EXPORTS: "export format", HOST_FIGURES: "host figures"}
@@ -78,12 +78,12 @@ def _all() -> SelectableGroups:
 
 def _found(group: str) -> Iterator[Entry]:
     for point in _all().select(group=group):
-        package, version = _package(point)
-        yield Entry(group, point.name, point.value, package, version)
+        yield Entry(group, point.name, point.value, *_package(point.dist))
 
 
-def _package(point: EntryPoint) -> tuple[str, str]:
-    dist = point.dist
+@cache
+def _package(dist: Distribution | None) -> tuple[str, str]:
+    """Name and version; cached, as each question reads the package's metadata anew."""
     return ("an unnamed package", "?") if dist is None else (dist.name, dist.version)
 
 

@@ -24,11 +24,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from vmlab.model.asset import Asset, AssetForm
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
+from vmlab.model.scenarios.scenario_part import Described
 from vmlab.workloads.metrics import Metric, Reading
 
 
@@ -198,10 +199,10 @@ class Stored:
     folder: str = "/"
 
 
-class WorkloadParams(BaseModel):
+class WorkloadParams(Described):
     """Base of every workload's parameters: frozen, unknown keys refused, each field with a docstring."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 P = TypeVar("P", bound=WorkloadParams)

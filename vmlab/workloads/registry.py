@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import cache
 
 from vmlab.model.run import RUN_TIME
-from vmlab.model.scenarios.scenario import WorkloadEntry
 from vmlab.system.entry_points import WORKLOADS, Entry, Loaded
 from vmlab.workloads.contract import AnyWorkload, Workload, WorkloadParams
 from vmlab.workloads.guarded import guarded
@@ -41,6 +40,9 @@ def _demand_complete(kind: type[AnyWorkload]) -> None:
         raise ValueError(f"sides is {kind.sides!r}, not 1 or 2")
     if not issubclass(kind.Params, WorkloadParams):
         raise TypeError("Params is no WorkloadParams")
+    # Imported late: models of scenarios take a while, and vmlab's own kinds are not asked.
+    from vmlab.model.scenarios.scenario import WorkloadEntry
+
     own = {field.alias or name for name, field in WorkloadEntry.model_fields.items()}
     if taken := sorted({field.alias or name for name, field in kind.Params.model_fields.items()} & own):
         raise ValueError(f"every workload has the key {taken[0]} already")
