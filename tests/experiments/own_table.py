@@ -9,7 +9,7 @@ from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.statistics.descriptive import Spread
 from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.run import EMULATED
-from vmlab.model.scenarios.table import METRICS, PARTS
+from vmlab.model.scenarios.table_words import METRICS, PARTS
 from vmlab.report.figures import figure_text, with_unit
 from vmlab.report.grid import Column, grid
 from vmlab.report.run.table_heads import metric_words

@@ -23,7 +23,7 @@ from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.model.printed import printed_number
 from vmlab.model.run import EMULATED
 from vmlab.model.scenarios.reference import PublishedFigure, Reference
-from vmlab.model.scenarios.table import PARTS
+from vmlab.model.scenarios.table_words import PARTS
 from vmlab.model.units import format_bytes
 from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
 from vmlab.report.grid import paragraph

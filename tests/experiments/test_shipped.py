@@ -14,7 +14,7 @@ from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.analysis.document import run_document
 from vmlab.analysis.figures.table_layout import layout_of
 from vmlab.model.scenarios.reference import Reference, place_axes, unmet_place
-from vmlab.model.scenarios.table import METRICS
+from vmlab.model.scenarios.table_words import METRICS
 from vmlab.plan.estimate import freezing_seconds
 from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
 from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names

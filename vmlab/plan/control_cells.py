@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from vmlab.model.run import RANDOM, AxisValue
 from vmlab.model.scenarios.axis import Axis
 from vmlab.model.scenarios.scenario import Scenario
-from vmlab.model.scenarios.table import METRICS, WORKLOADS, Relative, Table
+from vmlab.model.scenarios.table import Table
+from vmlab.model.scenarios.table_words import METRICS, WORKLOADS, Relative
 from vmlab.plan.placed_axes import PlacedAxis, PlacedValue
 from vmlab.plan.scenario_file.problems import Problem
 from vmlab.plan.scenario_file.scenario_document import Document

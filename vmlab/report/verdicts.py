@@ -13,7 +13,7 @@ from vmlab.report.words import NOT_MEASURED, plural, relative_number
 
 if TYPE_CHECKING:
     # It brings pydantic, which would delay the console's first picture.
-    from vmlab.model.scenarios.table import Relative
+    from vmlab.model.scenarios.table_words import Relative
 
 UNPROVEN = "~"
 """Marks a difference that the test found no proof of."""

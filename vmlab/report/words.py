@@ -12,7 +12,7 @@ from vmlab.model.run import AS_WRITTEN
 
 if TYPE_CHECKING:
     # It brings pydantic, which would delay the console's first picture.
-    from vmlab.model.scenarios.table import Relative
+    from vmlab.model.scenarios.table_words import Relative
 
 NOT_MEASURED = "-"
 MARK = "!"

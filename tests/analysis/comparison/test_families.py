@@ -25,7 +25,7 @@ from vmlab.analysis.figures.figure import Figure, OneReading
 from vmlab.analysis.statistics.descriptive import spread
 from vmlab.analysis.statistics.rank_test import signed_rank
 from vmlab.analysis.statistics.sample_size import detectable, detectable_percent, readings_needed, readings_to_find
-from vmlab.model.scenarios.table import Relative
+from vmlab.model.scenarios.table_words import Relative
 
 SLOWNESS, OWN = 0.10, 0.03
 """How a host's speed moves from repeat to repeat, which all cells of it share, and how each cell does besides."""

@@ -18,7 +18,7 @@ from vmlab.analysis.statistics.sample_size import ALPHA, detectable, readings_ne
 
 if TYPE_CHECKING:
     # It brings pydantic, which would delay the console's first picture.
-    from vmlab.model.scenarios.table import Relative
+    from vmlab.model.scenarios.table_words import Relative
 
 
 class Verdict(StrEnum):

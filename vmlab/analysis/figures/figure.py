@@ -14,7 +14,7 @@ from vmlab.model.run import RUN_TIME, WARM_UP, Outcome
 
 if TYPE_CHECKING:
     # It brings pydantic, which would delay the console's first picture.
-    from vmlab.model.scenarios.table import Statistic
+    from vmlab.model.scenarios.table_words import Statistic
 
 MISSING = "missing"
 """The state of a figure without a cell, or that its cells did not measure."""

@@ -1,4 +1,4 @@
-"""The axes, the layout of results and the published figures of the stored scenario."""
+"""The axes and the layout of results of the stored scenario."""
 
 from __future__ import annotations
 
@@ -6,30 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import ValidationError
-
 from vmlab.analysis.shape import AbsentDocument, AxisDocument, TableDocument, UntilDocument
 from vmlab.model.checked import Condition, Keys, check_of
 from vmlab.model.errors import StoreError
 from vmlab.model.event import RepeatsEnded
 from vmlab.model.run import AxisValue
-from vmlab.model.scenarios.reference import Reference
-from vmlab.model.scenarios.table import METRICS, STATISTICS, WORKLOADS
-
-__all__ = [
-    "METRICS",
-    "STATISTICS",
-    "WORKLOADS",
-    "absent_of",
-    "axes_of",
-    "kinds_of",
-    "reference_of",
-    "summary_of",
-    "table_document",
-    "table_of",
-    "targets_said",
-    "until_of",
-]
+from vmlab.model.scenarios.table_words import WORKLOADS
 
 _Point = Annotated[dict[str, Any], Keys({"absent": str | None})]
 _are_axes = check_of(
@@ -83,7 +65,7 @@ def absent_of(texts: Mapping[str, str]) -> list[AbsentDocument]:
 
 
 def _axes(texts: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    said = _scenario(texts).get("axes") or {}
+    said = stored_scenario(texts).get("axes") or {}
     if not _are_axes(said):
         raise StoreError("the stored scenario has axes of an unknown form")
     found: dict[str, dict[str, Any]] = said
@@ -95,7 +77,7 @@ def table_of(texts: Mapping[str, str]) -> TableDocument | None:
 
     Raises StoreError where it is not what the lab writes.
     """
-    said = _scenario(texts).get("table")
+    said = stored_scenario(texts).get("table")
     if said is None:
         return None
     if not _is_table(said):
@@ -138,7 +120,7 @@ def until_of(texts: Mapping[str, str], ended: RepeatsEnded | None) -> UntilDocum
 
     Raises StoreError where it is not what the lab writes.
     """
-    said = _scenario(texts).get("until")
+    said = stored_scenario(texts).get("until")
     if said is None:
         return None
     if not _is_until(said):
@@ -160,13 +142,13 @@ def _words(said: Any) -> list[str]:
 
 def summary_of(texts: Mapping[str, str]) -> str:
     """The scenario's own sentence about itself; empty where the stored scenario has none."""
-    said = _scenario(texts).get("summary")
+    said = stored_scenario(texts).get("summary")
     return said if isinstance(said, str) else ""
 
 
 def kinds_of(texts: Mapping[str, str]) -> dict[str, str]:
     """The kind of every workload by its name; {} where the stored scenario does not have it."""
-    said = _scenario(texts).get("workloads")
+    said = stored_scenario(texts).get("workloads")
     entries = said.items() if isinstance(said, dict) else ()
     return {name: str(entry.get("kind", "")) for name, entry in entries if isinstance(entry, dict)}
 
@@ -179,45 +161,15 @@ def targets_said(texts: Mapping[str, str]) -> dict[str, dict[str, str | int | fl
 
     Raises StoreError where they are not what the lab writes.
     """
-    said = _scenario(texts).get("targets") or {}
+    said = stored_scenario(texts).get("targets") or {}
     if not _are_targets(said):
         raise StoreError("the stored scenario has targets of an unknown form")
     found: dict[str, dict[str, str | int | float]] = said
     return found
 
 
-def reference_of(texts: Mapping[str, str]) -> Reference | None:
-    """What was published, as the stored scenario has it; None where it names no publication.
-
-    Raises StoreError where it is not what the lab writes.
-    """
-    said = _scenario(texts).get("reference")
-    if said is None:
-        return None
-    try:
-        return Reference.model_validate_json(json.dumps(_percents(said)))
-    except (ValidationError, ValueError) as error:
-        raise StoreError("the stored scenario has a reference of an unknown form") from error
-
-
-def _percents(said: Any) -> Any:
-    """Percent as the language writes them: a scenario is stored with plain numbers."""
-    if not isinstance(said, dict):
-        return said
-    claims = said.get("claims")
-    named = [
-        {
-            key: f"{value:.10g} %" if key in ("tolerance", "by") and isinstance(value, int | float) else value
-            for key, value in claim.items()
-            if value is not None
-        }
-        for claim in (claims if isinstance(claims, list) else [])
-        if isinstance(claim, dict)
-    ]
-    return {**said, "claims": named}
-
-
-def _scenario(texts: Mapping[str, str]) -> dict[str, Any]:
+def stored_scenario(texts: Mapping[str, str]) -> dict[str, Any]:
+    """The document ``scenario``; {} where there is none. Raises StoreError where it is not JSON."""
     try:
         body = json.loads(texts.get("scenario", "{}"))
     except (ValueError, RecursionError) as error:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from vmlab.analysis.figures.figure import MISSING, workloads_of
-from vmlab.analysis.figures.intent import METRICS, STATISTICS, WORKLOADS
 from vmlab.analysis.figures.reading import NO_READING, Asked, Reading, of_cells_alone, read
 from vmlab.analysis.figures.table_layout import absent_reason, cells_at
 from vmlab.analysis.shape import CellDocument, RunDocument
 from vmlab.model.axes import absent_words, axes_words
 from vmlab.model.run import AxisValue
-from vmlab.model.scenarios.table import PARTS, Statistic
+from vmlab.model.scenarios.table_words import METRICS, PARTS, STATISTICS, WORKLOADS, Statistic
 
 Place = Mapping[str, AxisValue]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.shape import MeasurementDocument, OverTilesDocument, WorkloadDocument
 from vmlab.analysis.statistics.descriptive import jain, mean, standard_deviation, total, variation
-from vmlab.model.scenarios.table import Statistic
+from vmlab.model.scenarios.table_words import Statistic
 
 
 def statistic_of(values: Sequence[float], statistic: Statistic, more_is_better: bool | None) -> float | None:

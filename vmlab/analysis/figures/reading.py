@@ -21,7 +21,7 @@ from vmlab.analysis.figures.figure import (
 from vmlab.analysis.figures.over_tiles import statistic_of
 from vmlab.analysis.figures.workload_outcome import as_of
 from vmlab.analysis.shape import CellDocument, OverTilesDocument
-from vmlab.model.scenarios.table import Statistic
+from vmlab.model.scenarios.table_words import Statistic
 from vmlab.telemetry.host.host_figures import host_figures
 
 TOGETHER = 0.95

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from vmlab.analysis.figures.intent import METRICS, STATISTICS, WORKLOADS
 from vmlab.analysis.shape import CellDocument, RunDocument, TableDocument
 from vmlab.model.axes import axis_word
 from vmlab.model.run import RUN_TIME, AxisValue
-from vmlab.model.scenarios.table import PARTS, Relative, Statistic
+from vmlab.model.scenarios.table_words import METRICS, PARTS, STATISTICS, WORKLOADS, Relative, Statistic
 
 Place = Mapping[str, AxisValue]
 """Values by part of a table: axes, ``workloads``, ``metrics``, ``statistics``."""

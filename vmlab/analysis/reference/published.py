@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+from pydantic import ValidationError
 
 from vmlab.analysis.comparison.difference import in_form
 from vmlab.analysis.document import run_document, unrun_document
 from vmlab.analysis.figures.figure import Figure
-from vmlab.analysis.figures.intent import reference_of
+from vmlab.analysis.figures.intent import stored_scenario
 from vmlab.analysis.figures.lookup import Found, Lookup
 from vmlab.analysis.figures.table_layout import layout_of
 from vmlab.analysis.record.accelerators import accelerator_of
@@ -16,7 +20,7 @@ from vmlab.analysis.reference.claims import AnsweredClaim, answer_claim
 from vmlab.analysis.reference.departures import departures_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.analysis.statistics.descriptive import Spread
-from vmlab.model.errors import UsageError
+from vmlab.model.errors import StoreError, UsageError
 from vmlab.model.ordered import ordered_words
 from vmlab.model.printed import PrintedNumber, printed_number, unit_factor
 from vmlab.model.scenarios.reference import Place, PublishedFigure, Reference
@@ -118,10 +122,41 @@ def beside_reference(reader: RunReader) -> BesideReference:
     Raises UsageError where the scenario names no publication, StoreError for a damaged store.
     """
     document, texts = run_document(reader), reader.documents()
-    reference = reference_of(texts)
+    reference = _reference_of(texts)
     if reference is None:
         raise UsageError(f"run {document['run']['id']}: its scenario names no publication")
     return _beside(document, reference, tuple(departures_of(texts, document["run"]["size"])))
+
+
+def _reference_of(texts: Mapping[str, str]) -> Reference | None:
+    """What was published, as the stored scenario has it; None where it names no publication.
+
+    Raises StoreError where it is not what the lab writes.
+    """
+    said = stored_scenario(texts).get("reference")
+    if said is None:
+        return None
+    try:
+        return Reference.model_validate_json(json.dumps(_percents(said)))
+    except (ValidationError, ValueError) as error:
+        raise StoreError("the stored scenario has a reference of an unknown form") from error
+
+
+def _percents(said: Any) -> Any:
+    """Percent as the language writes them: a scenario is stored with plain numbers."""
+    if not isinstance(said, dict):
+        return said
+    claims = said.get("claims")
+    named = [
+        {
+            key: f"{value:.10g} %" if key in ("tolerance", "by") and isinstance(value, int | float) else value
+            for key, value in claim.items()
+            if value is not None
+        }
+        for claim in (claims if isinstance(claims, list) else [])
+        if isinstance(claim, dict)
+    ]
+    return {**said, "claims": named}
 
 
 def published_alone(scenario: Scenario) -> BesideReference:

@@ -14,7 +14,7 @@ from vmlab.model.printed import printed_number
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.scenarios.axis import Scalar
 from vmlab.model.scenarios.scenario_part import ScenarioPart
-from vmlab.model.scenarios.table import PARTS, Relative, Statistic
+from vmlab.model.scenarios.table_words import PARTS, Relative, Statistic
 from vmlab.model.units import Percent
 
 _TITLE = re.compile(r'"(?P<title>[^"]+)"')

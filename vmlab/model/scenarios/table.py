@@ -9,15 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.axis import Scalar
 from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple
-
-WORKLOADS = "workloads"
-METRICS = "metrics"
-STATISTICS = "statistics"
-PARTS = (WORKLOADS, METRICS, STATISTICS)
-"""What a side of a table may have besides axes."""
-
-Statistic = Literal["mean", "sd", "cv", "sum", "jain", "best", "worst"]
-Relative = Literal["difference", "percent", "ratio", "overhead", "slowdown"]
+from vmlab.model.scenarios.table_words import WORKLOADS, Relative, Statistic
 
 _WORDS_SCHEMA = WithJsonSchema(
     {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "uniqueItems": True}]}

@@ -10,7 +10,8 @@ from vmlab.model.axes import axis_word
 from vmlab.model.scenarios.axis import Scalar
 from vmlab.model.scenarios.reference import TILE, Reference, place_axes
 from vmlab.model.scenarios.scenario import Scenario
-from vmlab.model.scenarios.table import METRICS, STATISTICS, WORKLOADS, Statistic, Table
+from vmlab.model.scenarios.table import Table
+from vmlab.model.scenarios.table_words import METRICS, STATISTICS, WORKLOADS, Statistic
 from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
 from vmlab.plan.scenario_file.scenario_document import Document
 

@@ -9,11 +9,11 @@ from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.difference import Difference, Verdict
 from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable, result_tables
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
-from vmlab.analysis.figures.intent import METRICS, WORKLOADS
 from vmlab.analysis.record.bound import idle_disk_words
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
 from vmlab.model.run import RUN_TIME, WARM_UP, Outcome
+from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.report.bound_text import resource_word
 from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.figures import figure_text, form_of

@@ -11,7 +11,6 @@ from lxml import etree
 from vmlab.analysis.comparison.comparison import Comparison, Row
 from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable, result_tables
 from vmlab.analysis.figures.figure import MISSING, WALL_CLOCK, WALL_SECONDS, Figure, figure_of, host_mean, workloads_of
-from vmlab.analysis.figures.intent import METRICS, WORKLOADS
 from vmlab.analysis.figures.reading import Asked, of_cells_alone, read
 from vmlab.analysis.figures.table_layout import axis_title, axis_values, cells_at, in_written_order, layout_of
 from vmlab.analysis.shape import CellDocument, RunDocument
@@ -19,6 +18,7 @@ from vmlab.analysis.tiles.target_results import first_metric, timed_of
 from vmlab.model.axes import axes_words, axis_word, places_words
 from vmlab.model.ordered import ORDERED_HOST
 from vmlab.model.run import RUN_TIME, AxisValue, Outcome
+from vmlab.model.scenarios.table_words import METRICS, WORKLOADS
 from vmlab.model.written import Written
 from vmlab.report.compared_rows import row_name
 from vmlab.report.figures import form_of, with_unit

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable, tables_of
 from vmlab.analysis.figures.figure import workloads_of
-from vmlab.analysis.figures.intent import METRICS, STATISTICS, WORKLOADS
 from vmlab.analysis.figures.table_layout import Block, TableLayout, axis_title, axis_values
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import axes_words
+from vmlab.model.scenarios.table_words import METRICS, STATISTICS, WORKLOADS
 from vmlab.report.grid import Column, grid, paragraph
 from vmlab.report.run.shares import share_columns
 from vmlab.report.run.table_heads import TableHeads

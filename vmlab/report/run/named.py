@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.comparison.result_table import Entry, Head, ResultTable
 from vmlab.analysis.figures.figure import Figure
-from vmlab.analysis.figures.intent import METRICS
 from vmlab.model.axes import axes_words, axis_word
+from vmlab.model.scenarios.table_words import METRICS
 from vmlab.report.run.table_heads import metric_words
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from vmlab.analysis.comparison.compare import compare, sides_by_axis
 from vmlab.analysis.comparison.result_table import ResultTable, result_tables
-from vmlab.analysis.figures.intent import WORKLOADS
 from vmlab.analysis.figures.table_layout import TableLayout, layout_of
 from vmlab.analysis.shape import RunDocument
 from vmlab.model.axes import absent_words, axes_words, axis_word
 from vmlab.model.run import OF_HOST, WARM_UP, AxisValue
+from vmlab.model.scenarios.table_words import WORKLOADS
 from vmlab.model.visible import visible_values
 from vmlab.report.bound_text import limits_lines, unpassed_lines
 from vmlab.report.grid import WIDTH, paragraph
