@@ -92,13 +92,19 @@ for _seed in (301, 302):
     )(_ends_the_run(lambda world: world.runner["launcher_pid"], _seed))
 
 
+def _at_work(world: World, seed: int) -> float:
+    """Wait for the moment that the seed gives while the second cell's workload runs; seconds from its start."""
+    began = world.wait_for("PhaseStarted", cell=STRUCK, phase="execute")["mono"]
+    span = world.wait_for("PhaseEnded", cell=1, phase="execute")["seconds"]
+    moment = random.Random(seed).uniform(0.0, _PART * span)
+    time.sleep(max(0.0, began + moment - time.monotonic()))
+    return moment
+
+
 def _qemu(seed: int) -> Act:
     def act(world: World) -> str:
         running = world.run()
-        began = world.wait_for("PhaseStarted", cell=STRUCK, phase="execute")["mono"]
-        span = world.wait_for("PhaseEnded", cell=1, phase="execute")["seconds"]
-        moment = random.Random(seed).uniform(0.0, _PART * span)
-        time.sleep(max(0.0, began + moment - time.monotonic()))
+        moment = _at_work(world, seed)
         pid = world.qemu
         world.strike()
         os.kill(pid, signal.SIGKILL)
@@ -183,13 +189,13 @@ def kill_helper(world: World) -> str:
 
 @ROWS.add(
     "kill-disk",
-    "kill -9 of the emulated disk's process while the guest works on it",
+    "kill -9 of the emulated disk's process at a random moment while the guest works on it (seed 701)",
     "the run fails at once and names the disk",
     90,
 )
 def kill_disk(world: World) -> str:
     running = world.run(READING_EMULATED)
-    world.wait_for("WorkloadStarted", cell=STRUCK)
+    moment = _at_work(world, 701)
     world.strike()
     os.kill(disk_server(), signal.SIGKILL)
     words = world.end_of(running, 150)
@@ -199,7 +205,7 @@ def kill_disk(world: World) -> str:
     assert end["outcome"] == "failed", f"the run is {end['outcome']}"
     said = end.get("reason") or words.strip().splitlines()[-1]
     assert "disk" in said, said
-    return f"exit code 1, run failed: {said}"
+    return f"{moment:.1f} s into phase execute of cell 2: exit code 1, run failed: {said}"
 
 
 def disk_server() -> int:

@@ -103,37 +103,53 @@ def never_boots(world: World) -> str:
     return world.reason(1)
 
 
-def _silent(seconds: float) -> Act:
-    """The cable of the only guest is pulled for some seconds; as it was booted, it is reached by SSH."""
-
-    def act(world: World) -> str:
-        running = world.run(SCENARIO.replace("repeats: 2", "repeats: 1"), "--cold")
-        world.wait_for("PhaseStarted", cell=1, phase="prepare")
-        inside = ["nsenter", "-t", str(world.runner["runner_pid"]), "-n"]
-        links = subprocess.run([*inside, "ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
-        taps = [line.split(": ")[1].split("@")[0] for line in links.splitlines() if ": vnet" in line]
-        assert taps, links
-        world.strike()
-        for tap in taps:
-            subprocess.run([*inside, "ip", "link", "set", tap, "down"], check=True)
+def _cable_pulled(world: World, seconds: float | None) -> subprocess.Popen[str]:
+    """A run whose only guest loses its cable in phase prepare, for some seconds or for good; it is reached by SSH."""
+    running = world.run(SCENARIO.replace("repeats: 2", "repeats: 1"), "--cold")
+    world.wait_for("PhaseStarted", cell=1, phase="prepare")
+    inside = ["nsenter", "-t", str(world.runner["runner_pid"]), "-n"]
+    links = subprocess.run([*inside, "ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
+    taps = [line.split(": ")[1].split("@")[0] for line in links.splitlines() if ": vnet" in line]
+    assert taps, links
+    world.strike()
+    for tap in taps:
+        subprocess.run([*inside, "ip", "link", "set", tap, "down"], check=True)
+    if seconds is not None:
         time.sleep(seconds)
         for tap in taps:
             subprocess.run([*inside, "ip", "link", "set", tap, "up"], check=True)
-        world.end_of(running, 200)
-        world.is_over()
-        end = world.ended(1)
-        assert (end["outcome"], running.returncode) == ("passed", 0), (end["reasons"], running.returncode)
-        return "exit code 0, cell 1 passed"
-
-    return act
+    return running
 
 
-ROWS.add(
+@ROWS.add(
     "silent-20-s",
     "the guest's cable is pulled for 20 s while its workload is prepared over SSH",
     "the preparation waits for the guest, and the cell passes",
     120,
-)(_silent(20.0))
+)
+def silent_for_a_while(world: World) -> str:
+    running = _cable_pulled(world, 20.0)
+    world.end_of(running, 200)
+    world.is_over()
+    end = world.ended(1)
+    assert (end["outcome"], running.returncode) == ("passed", 0), (end["reasons"], running.returncode)
+    return "exit code 0, cell 1 passed"
+
+
+@ROWS.add(
+    "silent-for-good",
+    "the guest's cable is pulled for good while its workload is prepared over SSH",
+    "cell 1 failed at a deadline, with the guest's name; the guest is removed",
+    270,
+)
+def silent_for_good(world: World) -> str:
+    running = _cable_pulled(world, None)
+    words = world.end_of(running, 290)
+    world.is_over()
+    said = world.reason(1)
+    assert "vm" in said, said
+    assert running.returncode == 1, (running.returncode, words)
+    return said
 
 
 @ROWS.add(
