@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from vmlab.analysis.advice.advice import Advised
 from vmlab.report.grid import paragraph
+from vmlab.report.run.recording_text import NO_ADVICE
 
 
 def advice_text(advised: Advised, width: int) -> str:
@@ -16,7 +17,7 @@ def advice_text(advised: Advised, width: int) -> str:
         lines += [line for why in one.why for line in paragraph(f"- {why}", width, "  ")]
         lines += [f"  measure it: {one.run}", ""]
     if not advised.advice:
-        lines += ["no advice: the figures of this recording carry none", ""]
+        lines += [NO_ADVICE, ""]
     return "\n".join([*lines, *_none(advised, width)]).rstrip() + "\n"
 
 

@@ -210,6 +210,12 @@ def test_recordings_are_set_side_by_side_and_reported(tmp_path: Path, capsys: py
     assert "The host's own guests" in text and "<td>none</td>" in text
     assert "less than a minute says nothing" in text
     assert "guests' CPU %" in text
+    for_a_wiki = tmp_path / "page.md"
+    assert ended("report", str(stores[0]), "-o", str(for_a_wiki)) == 0
+    text = for_a_wiki.read_text()
+    assert "| db | 52.0 |" in text and "| db vda | none | raw |" in text
+    assert "less than a minute says nothing" in text
+    assert "Figures" not in text and "run time" not in text
 
 
 def test_what_a_recording_says_while_it_is_followed() -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from vmlab.analysis.advice.advice import advise
 from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.analysis.comparison.result_table import Entry, ResultTable, result_tables
 from vmlab.analysis.figures.table_layout import in_written_order
@@ -27,6 +28,18 @@ from vmlab.report.page.answer import (
 from vmlab.report.page.gathered import Gathered, each_a_side
 from vmlab.report.run.cell_text import cell_lines, order_sentence
 from vmlab.report.run.notice_text import at_best_notes, short_notices
+from vmlab.report.run.recording_text import (
+    ADVICE_TITLE,
+    GUESTS_TITLE,
+    NO_ADVICE,
+    NO_GUEST,
+    Grid,
+    disk_grid,
+    domain_grid,
+    domains_of,
+    host_grid,
+    limits_of,
+)
 from vmlab.report.run.score_rows import score_notes, score_tables
 from vmlab.report.run.table_heads import TableHeads
 from vmlab.report.run.target_text import target_table
@@ -73,10 +86,11 @@ def _run(run: Gathered) -> Iterator[str]:
         yield from (escaped(what), "")
     for line in rest:
         yield from (escaped(line), "")
-    first, *others = answers(document)
-    yield from (f"**{_marked(first)}**", "")
-    yield from (f"- {_marked(text)}" for text in others)
-    yield ""
+    if document["recording"] is None:
+        first, *others = answers(document)
+        yield from (f"**{_marked(first)}**", "")
+        yield from (f"- {_marked(text)}" for text in others)
+        yield ""
     notices = document["run"]["notices"]
     for notice in short_notices(notices):
         yield f"> {escaped(notice)}"
@@ -85,11 +99,23 @@ def _run(run: Gathered) -> Iterator[str]:
         yield from ("", "## Targets", "")
         yield from (_row(["what each tile must deliver", *places]), _row(["---"] * (len(places) + 1), plain=True))
         yield from map(_row, rows)
-    yield from ("", "## Figures", "")
-    for table in result_tables(document):
-        yield from _table(table)
+    yield ""
+    if document["recording"] is None:
+        yield from ("## Figures", "")
+        for table in result_tables(document):
+            yield from _table(table)
+    else:
+        yield from _recorded(document)
     yield from _together(document)
     yield from _scores(run)
+    if document["recording"] is None:
+        yield from _cells(document)
+    if short_notices(notices) != notices:
+        yield from ("", "All notices:", "", *(f"- {escaped(one)}" for one in notices))
+    yield ""
+
+
+def _cells(document: RunDocument) -> Iterator[str]:
     yield from ("## Cells", "")
     if document["cells"]:
         yield from (escaped(order_sentence(document)), "")
@@ -97,8 +123,37 @@ def _run(run: Gathered) -> Iterator[str]:
         reasons = f": {'; '.join(cell['reasons'])}" if cell["reasons"] else ""
         yield f"- {escaped(f'{cell_words(cell)}: ')}{cell['outcome']}{escaped(reasons)}"
         yield from (f"  - {escaped(line)}" for line in cell_lines(cell))
-    if short_notices(notices) != notices:
-        yield from ("", "All notices:", "", *(f"- {escaped(one)}" for one in notices))
+
+
+def _recorded(document: RunDocument) -> Iterator[str]:
+    """The host's means, its own guests, their disks, and advice."""
+    for cell in document["cells"]:
+        yield from ("## The host", "", *_grid(host_grid(cell)))
+        yield from (*(f"- {escaped(text)}" for text in (*limits_of(cell["bound_by"]), *cell["reasons"])), "")
+    domains = domains_of(document)
+    yield from (f"## {GUESTS_TITLE}", "")
+    if not domains:
+        yield from (NO_GUEST, "")
+        return
+    yield from (*_grid(domain_grid(domains)), *_grid(disk_grid(domains)), f"## {ADVICE_TITLE}", "")
+    advised = advise(document)
+    for one in advised.advice:
+        yield from (f"{escaped(f'{one.subject}: {one.matters}')}", "")
+        yield from (f"- {escaped(why)}" for why in one.why)
+        yield from (f"- measure it: {escaped(one.run)}", "")
+    if not advised.advice:
+        yield from (NO_ADVICE, "")
+    yield from (f"- no advice for {escaped(f'{one.subject}: {one.matters}')}" for one in advised.none)
+    yield ""
+
+
+def _grid(grid: Grid) -> Iterator[str]:
+    if not grid.names:
+        return
+    heads = [grid.head, *(column.heading for column in grid.columns)]
+    yield from (_row(heads), _row(["---", *(["---:"] * len(grid.columns))], plain=True))
+    for place, name in enumerate(grid.names):
+        yield _row([name, *(column.texts[place] for column in grid.columns)])
     yield ""
 
 

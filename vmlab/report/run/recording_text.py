@@ -22,6 +22,11 @@ from vmlab.telemetry.host.host_figures import headlines
 
 Figures = Mapping[str, AggregateDocument]
 
+GUESTS_TITLE = "The host's own guests"
+ADVICE_TITLE = "Advice on cache modes"
+NO_GUEST = "no guest of the host's own was seen"
+NO_ADVICE = "no advice: the figures of this recording carry none"
+
 
 class Grid(NamedTuple):
     """A table: what its rows are, their names, and its columns."""
@@ -43,7 +48,7 @@ def recording_lines(document: RunDocument, width: int) -> list[str]:
         return lines
     lines += ["", f"recorded: {format_seconds(recording['seconds'])}"]
     if not recording["domains"]:
-        return [*lines, "no guest of the host's own was seen"]
+        return [*lines, NO_GUEST]
     domains = domains_of(document)
     return [*lines, "", *domain_grid(domains).lines(width), "", *disk_grid(domains).lines(width)]
 
@@ -97,16 +102,20 @@ def cache_of(disk: DomainDiskDocument) -> str:
 
 
 def _host(cell: CellDocument, width: int) -> list[str]:
+    lines = host_grid(cell).lines(width)
+    limits = [line for text in limits_of(cell["bound_by"]) for line in paragraph(text, width, "  ")]
+    return ["", *lines, *limits] if lines else []
+
+
+def host_grid(cell: CellDocument) -> Grid:
+    """The host's figures over a cell, as means and at their most."""
     known = [figure for figure in headlines() if figure.name in cell["host"]]
-    if not known:
-        return []
     means = [mean_text(figure, cell["host"][figure.name]["mean"]) for figure in known]
     most = [mean_text(figure, cell["host"][figure.name]["max"]) for figure in known]
-    lines = ["", *grid("host", [*map(row_label, known)], [Column("mean", means), Column("max", most)], width)]
-    return [*lines, *(line for text in _limits(cell["bound_by"]) for line in paragraph(text, width, "  "))]
+    return Grid("host", [*map(row_label, known)], [Column("mean", means), Column("max", most)])
 
 
-def _limits(bound: BoundDocument | None) -> Iterator[str]:
+def limits_of(bound: BoundDocument | None) -> Iterator[str]:
     """For how much of the time CPUs, disk and memory were at their limits."""
     if bound is None:
         return
