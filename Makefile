@@ -56,7 +56,7 @@ anomalies: setup  ## every call of a run fails, hangs or is stopped at once, ove
 	@VMLAB_ANOMALIES=$${VMLAB_ANOMALIES:-all} $(TESTS) tests/anomaly -x
 
 mutants: setup  ## the share of small changes to ten modules that the tests notice, in namespaces of their own; an hour or more
-	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutants]'
+	@packaging/setup add mutants
 	@.venv/bin/python -m tests.mutants $(MODULES)
 
 walk: setup  ## every key of every screen on a real terminal, over real guests; some minutes, on a machine that does little else
@@ -70,7 +70,7 @@ deb: setup  ## packages for Debian 12 and 13, in dist/
 
 # uv builds with the versions of constraints-hashed.txt, checked by their digests.
 release: setup  ## wheel, sdist, Debian packages, SBOM and digests of this commit, twice to the same bytes, in dist/; tags nothing
-	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hashes]'
+	@packaging/setup add hashes
 	@packaging/release $(SUITES)
 
 check: setup  ## style, types and import contracts
@@ -80,13 +80,13 @@ check: setup  ## style, types and import contracts
 	@.venv/bin/lint-imports
 
 sbom: setup  ## what the program's environment consists of, as CycloneDX, in build/sbom.json
-	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[sbom]'
+	@packaging/setup add sbom
 	@mkdir -p build && .venv/bin/cyclonedx-py environment --pyproject pyproject.toml --of JSON -o build/sbom.json .venv/bin/python
 
 # The version is that of Debian 12; what only newer ones need has a marker.
 hashes: setup  ## constraints-hashed.txt: the versions of constraints.txt, with the digest of each file that an index has of them
-	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hashes]'
-	@echo hatchling | .venv/bin/uv pip compile --quiet pyproject.toml - --all-extras -c constraints.txt --universal \
+	@packaging/setup add hashes
+	@printf '%s\n' hatchling editables | .venv/bin/uv pip compile --quiet pyproject.toml - --all-extras --no-strip-extras -c constraints.txt --universal \
 	  --python-version 3.11.2 --generate-hashes --annotation-style line --custom-compile-command 'make hashes' \
 	  -o constraints-hashed.txt >/dev/null
 

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[1]
-_ENTRY = re.compile(r"^(?P<lines>(?P<name>[A-Za-z0-9._-]+)==.*(?:\n +--hash=.*)+)\n +# via (?P<via>.*)$", re.MULTILINE)
+_ENTRY = re.compile(
+    r"^(?P<lines>(?P<name>[A-Za-z0-9._-]+)(?:\[[a-z,-]+\])?==.*(?:\n +--hash=.*)+)\n +# via (?P<via>.*)$", re.MULTILINE
+)
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 

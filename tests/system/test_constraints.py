@@ -29,14 +29,18 @@ def _printed(*extras: str) -> subprocess.CompletedProcess[str]:
 
 
 def _names(text: str) -> set[str]:
-    return set(re.findall(r"^([a-z0-9-]+)==", text, re.MULTILINE))
+    return set(_versions(text))
+
+
+def _versions(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^([a-z0-9-]+)(?:\[[a-z,-]+\])?==(\S+)", text, re.MULTILINE))
 
 
 def test_both_files_have_the_same_versions() -> None:
     normal = _program().normal
     plain = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     versions = {normal(name): version for name, version in (line.split("==") for line in plain)}
-    assert versions == dict(re.findall(r"^([a-z0-9-]+)==(\S+)", HASHED, re.MULTILINE)), "run `make hashes`"
+    assert versions == _versions(HASHED), "run `make hashes`"
 
 
 def test_every_package_has_a_digest_and_no_line_has_an_address() -> None:
