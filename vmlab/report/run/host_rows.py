@@ -12,7 +12,7 @@ from vmlab.model.units import format_bytes
 from vmlab.model.written import written
 from vmlab.report.bound_text import ROWS, traffic_row
 from vmlab.report.grid import Column, grid
-from vmlab.report.words import NOT_MEASURED, host_number, number
+from vmlab.report.words import NOT_MEASURED, host_number
 from vmlab.telemetry.host.host_figures import headlines
 from vmlab.telemetry.host.shown_figure import HostFigure
 
@@ -27,7 +27,7 @@ def mean_text(figure: HostFigure, mean: float) -> str:
     """A mean as text in such a row."""
     if figure.unit == "B":
         return format_bytes(mean)
-    return host_number(mean) if figure.unit in ("%", "ms") else number(mean * written(figure.unit).factor)
+    return host_number(mean if figure.unit in ("%", "ms") else mean * written(figure.unit).factor)
 
 
 def host_lines(document: RunDocument, layout: TableLayout, block: Block, width: int) -> list[str]:

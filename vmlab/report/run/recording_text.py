@@ -17,7 +17,7 @@ from vmlab.model.domain import DomainDisk
 from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.report.grid import Column, grid, paragraph
 from vmlab.report.run.host_rows import mean_text, row_label
-from vmlab.report.words import NOT_MEASURED, host_number, number
+from vmlab.report.words import NOT_MEASURED, host_number
 from vmlab.telemetry.host.host_figures import headlines
 
 Figures = Mapping[str, AggregateDocument]
@@ -172,4 +172,4 @@ def disk_grid(domains: Sequence[DomainDocument]) -> Grid:
 def _text(value: float, *, of_bytes: bool = False) -> str:
     if value != value:
         return NOT_MEASURED
-    return format_bytes(value) if of_bytes else host_number(value) if value >= 1 else number(value)
+    return format_bytes(value) if of_bytes else host_number(value)
