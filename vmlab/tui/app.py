@@ -29,6 +29,7 @@ from vmlab.tui.console_options import ConsoleOptions, has_terminal, no_terminal
 from vmlab.tui.contract import CHANGING, WATCHES, Proposal, Said, Tabular
 from vmlab.tui.driver import WaitingDriver
 from vmlab.tui.screens.live_screen import LiveScreen
+from vmlab.tui.stylesheet import ParsedOnce
 from vmlab.tui.widgets.glyphs import glyphs_for
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Console(App[int], inherit_bindings=False):
         self, options: ConsoleOptions | None = None, recording: Path | None = None, demo: Demo | None = None
     ) -> None:
         super().__init__()
+        self.stylesheet = ParsedOnce(self.get_css_variables())
         self.options = options or ConsoleOptions()
         self.recording = recording
         """The store of a run to play back at once."""

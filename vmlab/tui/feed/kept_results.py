@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vmlab.model.errors import VmlabError
-from vmlab.tui.feed.run_tables import ResultText, results_of
+
+if TYPE_CHECKING:
+    from vmlab.tui.feed.run_tables import ResultText
 
 _MOST = 32
 
@@ -20,6 +23,9 @@ class KeptResults:
         """The texts of the run at `store`, or one line with the reason why there are none. May take a moment."""
         if store in self._kept:
             return self._kept[store]
+        # Imported late: it takes three quarters of the time to load the screen, which shows its runs without it.
+        from vmlab.tui.feed.run_tables import ResultText, results_of
+
         try:
             found = results_of(store)
         except VmlabError as error:

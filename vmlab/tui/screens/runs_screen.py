@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -28,7 +28,6 @@ from vmlab.tui.contract import ConsoleCommands
 from vmlab.tui.feed.kept_results import KeptResults
 from vmlab.tui.feed.picks import Pick
 from vmlab.tui.feed.run_facts import EarlierRuns, RunFacts, RunFactsList
-from vmlab.tui.feed.run_tables import ResultText
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.state.run_rows import SORTS, RunRow, kept_marks, rows_of
 from vmlab.tui.state.run_state import cell_view
@@ -40,15 +39,18 @@ from vmlab.tui.widgets.painted import cut
 from vmlab.tui.widgets.row_list import Line, Piece, RowList
 from vmlab.tui.widgets.tables.result_board import ResultBoard
 
+if TYPE_CHECKING:
+    from vmlab.tui.feed.run_tables import ResultText
+
 _REFRESH_SECONDS = 2.0
 _STAYS_SECONDS = 0.15
 """A cursor that goes on within this time asks for no result."""
 _WIDE = 130
 """Columns from which on a run's line tells more than its summary."""
 _NAME, _TOOK, _CELL, _TO_BEFORE = 24, 11, 11, 15
+"""Times have room for ``24 min 28 s``."""
 _BEFORE = 20
 """With so many earlier runs a run is compared, by their median."""
-"""Times have room for ``24 min 28 s``."""
 _BEHIND = 4
 """Columns for the word behind a time of emulated guests."""
 _FIXED = 63
