@@ -12,12 +12,15 @@ import pytest
 
 import vmlab
 import vmlab.api
+from tests.promises import hold, promised_of
 from tests.store.stories import Story
 from tests.tui.conftest import RECORDED
 from vmlab.cli.main import command_line
 from vmlab.model.places import runs_folder
 
 RUN = "20261121-143000-tile-aaaa"
+PROMISED = Path(__file__).with_name("promised_v1.txt")
+NOT_PROMISED = {"VmlabError": {"lines"}}
 
 
 @pytest.fixture(autouse=True)
@@ -51,10 +54,19 @@ def test_the_package_has_the_names_of_the_api_and_no_others() -> None:
         _ = vmlab.open_runs  # type: ignore[attr-defined]
 
 
+def test_nothing_that_was_promised_has_changed() -> None:
+    now = [
+        line
+        for name in vmlab.api.__all__
+        for line in promised_of(name, getattr(vmlab, name), NOT_PROMISED.get(name, ()), attribute_types=True)
+    ]
+    hold(now, PROMISED, 80, "this would break programs: with it, API_VERSION grows")
+
+
 def test_the_page_lists_each_name_of_the_api() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/api.md").read_text(encoding="utf-8")
     assert [name for name in vmlab.api.__all__ if f"`{name}" not in page] == []
-    for kind in (vmlab.Run, vmlab.Comparison, vmlab.Difference):
+    for kind in (vmlab.Run, vmlab.AttachedRun, vmlab.RunEvent, vmlab.Change, vmlab.Comparison, vmlab.Difference):
         names = [name for name in dir(kind) if not name.startswith("_")]
         assert [name for name in names if f"`{name}" not in page] == [], kind
 
@@ -113,6 +125,29 @@ def test_a_comparison_is_that_of_the_command_line(cached: vmlab.Run, capsys: pyt
 def test_a_condition_gives_the_exit_code_of_the_command_line(cached: vmlab.Run, condition: str, code: int) -> None:
     assert vmlab.compare(cached, fail_if=[condition]).exit_code == code
     assert command_line(["compare", "last", "--fail-if", condition]) == code
+
+
+def test_conditions_are_a_file_for_ci_and_differences_are_explained(
+    cached: vmlab.Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    found = vmlab.compare(cached, fail_if=["web < -10 %"], explain=True)
+    file = tmp_path / "gate.xml"
+    assert command_line(["compare", "last", "--fail-if", "web < -10 %", "--explain", "--junit", str(file)]) == 1
+    assert found.junit() == file.read_bytes()
+    told = " ".join(capsys.readouterr().out.split())
+    assert found.explanation and [one for one in found.explanation if " ".join(one.split()) not in told] == []
+    plain = vmlab.compare(cached)
+    assert plain.explanation == ()
+    with pytest.raises(vmlab.VmlabError, match="fail_if names no condition"):
+        plain.junit()
+
+
+def test_the_knee_is_looked_for_by_a_share_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    run = vmlab.open_run(RECORDED)
+    assert command_line(["show", str(RECORDED), "--knee", "70", "--json"]) == 0
+    found = run.document(knee=70)
+    assert found == json.loads(capsys.readouterr().out)
+    assert found["scores"]["share_percent"] == 70 != run.document()["scores"]["share_percent"]
 
 
 def test_two_cells_are_compared_by_name(cached: vmlab.Run) -> None:

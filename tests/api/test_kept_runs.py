@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.store.stories import Story
 from tests.tui.conftest import RECORDED
 from vmlab.cli.main import command_line
 from vmlab.model.places import runs_folder
+from vmlab.system.marks import mark
 from vmlab.system.removal import remove_tree
 
 RUN, OTHER = "20261121-143000-tile-aaaa", "20261121-153000-tile-bbbb"
@@ -105,6 +107,19 @@ def test_a_run_is_removed_for_good_with_its_names(tmp_path: Path) -> None:
     assert vmlab.remove_runs(run, tagged=True) == [run.id]
     assert not run.path.parent.exists()
     assert (vmlab.tags(), vmlab.remove_runs()) == ({}, [])
+
+
+def test_old_runs_are_removed_but_for_those_with_a_name() -> None:
+    vmlab.tag_run(OTHER, "baseline")
+    assert vmlab.remove_runs(older=timedelta(days=36500)) == []
+    with pytest.raises(vmlab.VmlabError, match="by their names or by their age"):
+        vmlab.remove_runs(RUN, older=timedelta(0))
+    assert vmlab.runs() == [OTHER, RUN]
+    for run in (RUN, OTHER):
+        mark(runs_folder() / run, run)
+    assert vmlab.remove_runs(older=timedelta(seconds=1)) == [RUN]
+    assert vmlab.remove_runs(older=timedelta(seconds=1), tagged=True) == [OTHER]
+    assert (vmlab.runs(), vmlab.tags()) == ([], {})
 
 
 @pytest.mark.parametrize("options", [("--phases",), ("--phases", "--cell", "1"), ("--raw",)])

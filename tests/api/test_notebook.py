@@ -1,9 +1,13 @@
-"""The notebook of the docs, outside of the checkout: its code is run and its types are checked over the built wheel."""
+"""The notebook of the docs, outside of the checkout: its code is run over the built wheel.
+
+The types of it and of the API's page are checked over that, too.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -74,26 +78,36 @@ def test_its_code_draws_a_comparison(python: str, program: Path, tmp_path: Path)
     assert "run time against cache none, in percent (tcg)" in picture
 
 
-def test_its_types_hold_from_outside(python: str, program: Path, tmp_path: Path) -> None:
-    check = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--python-executable",
-        python,
-        "--cache-dir",
-        str(tmp_path / "c"),
-    ]
-    assert "no issues" in _said(*check, str(program), folder=tmp_path, PYTHONPATH="", MYPYPATH="")
-    program.write_text(f"{program.read_text()}wrong: int = run.scenario\n")
-    found = subprocess.run(
-        [*check, str(program)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": ""},
+def _checked(python: str, program: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What `mypy --strict` says of a program that has the built wheel."""
+    check = ["mypy", "--strict", "--python-executable", python, "--cache-dir", str(folder / "cache")]
+    return subprocess.run(
+        [sys.executable, "-m", *check, str(program)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": "", "MYPYPATH": ""},
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
-    assert 'expression has type "str", variable has type "int"' in found.stdout
+
+
+def test_its_types_hold_from_outside(python: str, program: Path, tmp_path: Path) -> None:
+    assert "no issues" in _checked(python, program, tmp_path).stdout
+    program.write_text(f"{program.read_text()}wrong: int = run.scenario\n")
+    assert 'expression has type "str", variable has type "int"' in _checked(python, program, tmp_path).stdout
+
+
+def test_the_types_of_the_pages_examples_hold_from_outside(python: str, tmp_path: Path) -> None:
+    page = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")
+    reading, following = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    for name, example, wrong in (
+        ("reading", reading, "comparison.differences[0].percent + 1"),
+        ("following", following, "run.cell + 1"),
+    ):
+        program = tmp_path / f"{name}.py"
+        program.write_text(example)
+        done = _checked(python, program, tmp_path)
+        assert "no issues" in done.stdout, done.stdout
+        program.write_text(f"{example}{wrong}\n")
+        assert 'Left operand is of type "' in _checked(python, program, tmp_path).stdout

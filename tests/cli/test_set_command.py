@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import fcntl
 import json
-import os
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.lab.answering_run import Answering, answering
 from tests.store.stories import Story
 from vmlab.cli.main import command_line
-from vmlab.lab.commands.command_server import Command, ControlServer
-from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import CommandFailed, RefusedError, UsageError, VmlabError
 from vmlab.model.places import runs_folder
-from vmlab.store.life import LOCK
 
 RUN = "20261121-143000-tile-aaaa"
 SWITCHED = {
@@ -48,45 +42,13 @@ CELL  AXES                      REPEAT    AS PLANNED
 """
 
 
-class Answering:
-    """A living run that gives `answer`, or refuses with it; `asked` is what it was sent."""
-
-    def __init__(self) -> None:
-        self.answer: dict[str, Any] | VmlabError = SWITCHED
-        self.asked: list[tuple[str, dict[str, Any]]] = []
-
-    async def obey(self, command: Command) -> dict[str, Any]:
-        sent = command.model_dump(exclude_unset=True)
-        self.asked.append((sent.pop("command"), sent))
-        if isinstance(self.answer, VmlabError):
-            raise self.answer
-        return self.answer
-
-
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Answering]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("VMLAB_RUNTIME_DIR", str(tmp_path / "r"))
     Story(runs_folder() / RUN / "run.sqlite", run=RUN).begin({"cache": ["none", "writeback"]}).close()
-    folder, answering = RunFolder.of(RUN), Answering()
-    lock = os.open(folder.path / LOCK, os.O_RDWR | os.O_CREAT)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    served, over = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        server = ControlServer(folder.control, answering.obey)
-        await server.open()
-        served.set()
-        await asyncio.to_thread(over.wait)
-        await server.close()
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    assert served.wait(60)
-    yield answering
-    over.set()
-    thread.join(60)
-    os.close(lock)
+    with answering(RUN, SWITCHED) as living:
+        yield living
 
 
 Said = Callable[..., tuple[int, str, str]]

@@ -55,8 +55,11 @@ vmlab.remove_tag("ours")
 run.path.parent.rename("elsewhere")
 again = vmlab.import_run("api.vmlab")
 assert again.document() == run.document()
+followed = vmlab.attach_run(again.id)
+assert [event.kind for event in followed][-1] == "RunEnded" and followed.outcome == again.outcome
 vmlab.tag_run(again, "carried")
 assert vmlab.remove_runs(again, tagged=True) == [run.id] and vmlab.runs() == []
+assert vmlab.clean_runs()["runs"] == []
 print([vmlab.import_run("api.vmlab").id])
 """
 REFUSED = (

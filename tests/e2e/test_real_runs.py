@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import vmlab
 from tests.e2e.conftest import Home, wait_until
 
 pytestmark = [pytest.mark.guests, pytest.mark.xdist_group("runs"), pytest.mark.timeout(1200)]
@@ -20,6 +21,13 @@ guests: {vm: {memory: 256 MiB, data: 64 MiB, cache: none}}
 workloads:
   blocks: {kind: fio, on: vm, rw: randread, block: 4 KiB, size: 32 MiB, time: 3 s, engine: psync, direct: true}
 host: {disk: hdd-7200}
+"""
+FOLLOWED = """
+name: followed
+guests: {vm: {memory: 256 MiB, cache: none}}
+workloads:
+  blocks: {kind: fio, on: vm, rw: randrw, block: 4 KiB, size: 32 MiB, time: 90 s, engine: psync, direct: true}
+repeats: 3
 """
 RPM_7200 = 7200
 WORKLOADS = ["filecopy", "database", "web", "mail"]
@@ -185,3 +193,30 @@ def test_a_detached_run_is_found_and_stopped_again(home: Home) -> None:
     assert home.processes() == []
     assert home.runs()[0]["outcome"] == "aborted"
     assert home.vmlab("stop", run).returncode == 2
+
+
+@pytest.mark.exhaustive
+def test_a_program_follows_a_run_switches_its_guest_and_stops_it(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_STATE_HOME", "VMLAB_RUNTIME_DIR"):
+        monkeypatch.setenv(name, home.environment[name])
+    (tmp_path / "followed.yaml").write_text(FOLLOWED)
+    started = home.vmlab("run", str(tmp_path / "followed.yaml"), "--detach", *ON_A_BUSY_MACHINE)
+    assert started.returncode == 0, started.stderr
+    attached, changes, stopped = vmlab.attach_run(), [], []
+    for event in attached:
+        if event.kind == "WorkloadStarted":
+            assert (attached.cell, attached.phase, attached.outcome) == (1, "execute", "running")
+            changes.append(vmlab.set_running_cell(cache="writeback"))
+        if event.kind == "CacheSwitched":
+            assert [one["cell"] for one in vmlab.coming_cells()["cells"]] == [2, 3]
+            stopped.append(vmlab.stop_run())
+    (change,) = changes
+    assert (change.cell, change.what, change.before, change.after) == (1, "cache", "none", "writeback")
+    assert change.pauses_ms and all(pause >= 0 for pause in change.pauses_ms.values())
+    assert (attached.id, attached.outcome, attached.exit_code) == (started.stdout.strip(), "aborted", 130)
+    assert [run.outcome for run in stopped] == ["aborted"]
+    (cell,) = stopped[0].document()["cells"]
+    assert [one["origin"] for one in cell["switches"]] == ["vmlab.set_running_cell"]
+    assert not home.processes() and not home.leftovers()

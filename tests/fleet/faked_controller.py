@@ -12,19 +12,26 @@ from tests.fleet.local_hosts import LocalFleet
 from vmlab.fleet import controller
 
 FLEET = "FAKED_FLEET"
-"""JSON: the `place` of the hosts, the `load` of some of them, and what is `hidden` from some, as in `LocalHost`."""
+"""JSON: the `place` of the hosts; of some the `load`, what is `hidden` and the `packages`, as in `LocalHost`."""
+
+
+def named_fleet() -> LocalFleet:
+    """The hosts that the environment names."""
+    said = json.loads(os.environ[FLEET])
+    fleet = LocalFleet.at(Path(said["place"]))
+    for name, load in said.get("load", {}).items():
+        fleet.hosts[name].load = json.dumps(load)
+    for name, folder in said.get("hidden", {}).items():
+        fleet.hosts[name].hidden = Path(folder)
+    for name, folder in said.get("packages", {}).items():
+        fleet.hosts[name].packages = Path(folder)
+    return fleet
 
 
 def main() -> None:
     """Carry out the run that was prepared."""
-    said = json.loads(os.environ[FLEET])
-    fleet = LocalFleet.at(Path(said["place"]))
-    for name, load in said["load"].items():
-        fleet.hosts[name].load = json.dumps(load)
-    for name, folder in said["hidden"].items():
-        fleet.hosts[name].hidden = Path(folder)
     faked: Any = controller
-    faked.Controller = partial(controller.Controller, connect=fleet.connect)
+    faked.Controller = partial(controller.Controller, connect=named_fleet().connect)
     controller.main()
 
 

@@ -132,6 +132,8 @@ class LocalHost(Home):
     off: bool = False
     hidden: Path | None = None
     """A folder of the controller that this host does not have."""
+    packages: Path | None = None
+    """A folder of packages that add to its vmlab."""
     spoil: list[Callable[[bytes], bytes]] = field(default_factory=list)
     """What becomes of files on their way to it, the last one first."""
     lines: list[_Pipe] = field(default_factory=list)
@@ -149,6 +151,8 @@ class LocalHost(Home):
         """Its vmlab with these words, in mounts of its own where something is hidden from it."""
         covered = () if self.hidden is None else (*_COVERED, str(self.hidden))
         said = {CELL_SECONDS: str(self.seconds), CLOCK: str(self.clock), LOAD: self.load}
+        if self.packages is not None:
+            said["PYTHONPATH"] = f"{ROOT}{os.pathsep}{self.packages}"
         end = asyncio.subprocess.PIPE
         return await asyncio.create_subprocess_exec(
             *(*covered, *VMLAB, *words), env=self.environment(**said), cwd=ROOT, stdin=end, stdout=end, stderr=end

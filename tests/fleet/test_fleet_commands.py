@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,9 +12,10 @@ from tempfile import TemporaryDirectory
 import pytest
 from click.testing import CliRunner
 
+import vmlab
 from tests.fakes.suites import unixbench_at
 from tests.fleet.faked_controller import FLEET
-from tests.fleet.local_hosts import SUITE, LocalFleet
+from tests.fleet.local_hosts import SCENARIO, SUITE, LocalFleet
 from tests.fleet.test_together import LOADED
 from tests.lab.faked import ROOT
 from vmlab.analysis.document import run_document
@@ -20,6 +23,7 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.cli import fleet_start
 from vmlab.cli.main import cli
 from vmlab.fleet import starting
+from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.places import runs_folder
 from vmlab.store.reader import RunReader
 
@@ -79,6 +83,28 @@ def test_a_run_over_a_fleet_has_the_users_own_suite(fleet: LocalFleet) -> None:
     (folder,) = runs_folder().iterdir()
     assert not (folder / "disks").exists()
     assert len(document_of(folder)["run"]["assets"]["unixbench"]) == 64
+
+
+def test_a_program_has_a_run_go_on_whose_controller_was_killed(fleet: LocalFleet) -> None:
+    (fleet.folder.parent / "probe.yaml").write_text(SCENARIO)
+    words = ["run", str(fleet.folder.parent / "probe.yaml"), "--repeats", "8", "--hosts", "hv1,hv2", "--detach"]
+    started = CliRunner().invoke(cli, words)
+    assert started.exit_code == 0, started.stderr
+    killed = vmlab.attach_run()
+    for event in killed:
+        if event.kind == "CellEnded" and killed.cells_ended == 1:
+            with pytest.raises(vmlab.VmlabError, match="is under way"):
+                vmlab.resume_run(killed.id)
+            controller = RunFolder.of(killed.id).process("launcher_pid")
+            assert controller is not None
+            os.kill(controller, signal.SIGKILL)
+    assert killed.outcome == "aborted" and killed.cells_ended < killed.cells_planned == 32
+    assert vmlab.resume_run(killed.id) == killed.id == started.stdout.strip()
+    resumed = vmlab.attach_run()
+    assert [event.kind for event in resumed][-1] == "RunEnded"
+    assert (resumed.outcome, resumed.cells_ended) == ("passed", 32)
+    with pytest.raises(vmlab.VmlabError, match="has ended"):
+        vmlab.resume_run(killed.id)
 
 
 def document_of(folder: Path) -> RunDocument:

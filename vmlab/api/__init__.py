@@ -1,7 +1,17 @@
 """What notebooks and programs may use of vmlab, under the name `vmlab` itself: docs/reference/api.md promises it."""
 
+from vmlab.api.begun_runs import record_host, resume_run
+from vmlab.api.changed_run import (
+    Change,
+    coming_cells,
+    set_coming_cells,
+    set_running_cell,
+    stop_run,
+)
 from vmlab.api.compared_sides import Comparison, Difference, compare
+from vmlab.api.followed_run import AttachedRun, RunEvent, attach_run
 from vmlab.api.kept_runs import (
+    clean_runs,
     export_runs,
     import_run,
     listing,
@@ -20,20 +30,31 @@ API_VERSION = 1
 
 __all__ = [
     "API_VERSION",
+    "AttachedRun",
+    "Change",
     "Comparison",
     "Difference",
     "Run",
+    "RunEvent",
     "VmlabError",
+    "attach_run",
+    "clean_runs",
+    "coming_cells",
     "compare",
     "export_runs",
     "import_run",
     "listing",
     "open_run",
+    "record_host",
     "remove_runs",
     "remove_tag",
     "reparse_run",
     "report_runs",
+    "resume_run",
     "runs",
+    "set_coming_cells",
+    "set_running_cell",
+    "stop_run",
     "tag_run",
     "tags",
 ]

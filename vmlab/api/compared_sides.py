@@ -15,7 +15,9 @@ from vmlab.analysis.comparison.judging import gate_code, judge
 from vmlab.api.opened_run import Run, named
 from vmlab.api.polars_frames import frame_of
 from vmlab.model.errors import UsageError
+from vmlab.model.visible import visible_values
 from vmlab.report.exports.tidy import AXIS, Cell, Kind, Tidy, axis_values, kinds_of
+from vmlab.report.headline import explanation
 from vmlab.report.verdicts import sentence
 
 if TYPE_CHECKING:
@@ -67,11 +69,22 @@ class Comparison:
     ordered: tuple[str, ...]
     warnings: tuple[str, ...]
     exit_code: int
-    _document: dict[str, Any]
+    explanation: tuple[str, ...]
+    """The paragraphs of ``vmlab compare --explain``, where it was asked for."""
+    _found: Compared
 
     def document(self) -> dict[str, Any]:
         """What ``vmlab compare --json`` prints: the document ``vmlab.compare`` of docs/reference/json.md."""
-        return self._document
+        return self._found.to_json()
+
+    def junit(self) -> bytes:
+        """The answers of its conditions as ``vmlab compare --junit`` writes them. Raises VmlabError without any."""
+        if not self._found.gate:
+            raise UsageError("fail_if names no condition, and JUnit XML has a case for each")
+        # Imported late, as on the command line: no other comparison writes XML.
+        from vmlab.report.exports.junit_gate import junit_gate
+
+        return junit_gate(self._found)
 
     def frame(self) -> polars.DataFrame:
         """A row for each difference, with a column for each axis, and one for each end of the interval."""
@@ -114,12 +127,14 @@ def compare(
     fail_if: Sequence[str] = (),
     strict: bool = False,
     lenient: bool = False,
+    explain: bool = False,
 ) -> Comparison:
     """Compare runs as ``vmlab compare`` does: with the first of them, or one run by the values of the axis it varies.
 
     Each is a `Run`, or a name as the command line takes it: also ``RUN:CELL``, and ``A,B`` for one side of two runs.
     `control` is a control run, whose noise no proven difference is within. `fail_if` are conditions such as
     ``web.latency_p95 > +20 %``; what is undecided counts as met when `strict`, and as not met when `lenient`.
+    With `explain` it has an `explanation`.
 
     Raises VmlabError, with one line, for what names no run, for runs without a common cell, and for a bad condition.
     """
@@ -131,7 +146,8 @@ def compare(
         raise UsageError("strict and lenient exclude each other")
     conditions = [Condition.parse(text) for text in fail_if]
     noise = noise_of_run(None if control is None else named(control))
-    found = judge(compare_sides(sides_to_compare([named(run) for run in runs]), noise), conditions, strict=strict)
+    sides = sides_to_compare([named(run) for run in runs], whole=explain)
+    found = judge(compare_sides(sides, noise), conditions, strict=strict)
     baseline, *candidates = found.labels
     differences = tuple(one for row in (*found.rows, *found.fixed) for one in _differences(found, row))
     code = int(gate_code(found, lenient=lenient))
@@ -143,7 +159,8 @@ def compare(
         ordered=found.ordered,
         warnings=found.warnings,
         exit_code=code,
-        _document=found.to_json(),
+        explanation=tuple(explanation(visible_values(found))) if explain else (),
+        _found=found,
     )
 
 

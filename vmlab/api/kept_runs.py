@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from vmlab.api.opened_run import Run, named, open_run
+from vmlab.lab.process.dead_runs import clean, clean_document, demand_sight
 from vmlab.lab.process.naming_runs import demand_free, give_name
-from vmlab.lab.process.removed_runs import removable, remove_for_good
+from vmlab.lab.process.removed_runs import older_runs, removable, remove_for_good
 from vmlab.lab.process.reparse import reparse
 from vmlab.model.errors import UsageError
 from vmlab.report.exports.exporting import export_runs as write_export
@@ -83,16 +85,31 @@ def remove_tag(name: str) -> None:
         raise UsageError(f"there is no name {name[:64]!r}")
 
 
-def remove_runs(*runs: str | Run, tagged: bool = False) -> list[str]:
+def remove_runs(*runs: str | Run, older: timedelta | None = None, tagged: bool = False) -> list[str]:
     """Remove runs that are over, with their records and names, for good and without a question; their ids.
 
+    In place of `runs` it may be those that began longer ago than `older`, with a name only if `tagged`.
     Raises VmlabError, and removes none, for what names no run in the folder of runs, and unless `tagged` for a run
     that has a name; also for one that is under way or left something on the host, where those before it have gone.
     """
-    ids = removable([named(run) for run in runs], named_too=tagged)
+    if older is not None and runs:
+        raise UsageError("runs are removed by their names or by their age")
+    if older is None:
+        ids = removable([named(run) for run in runs], named_too=tagged)
+    else:
+        ids = older_runs(older.total_seconds(), named_too=tagged)
     for run in ids:
         remove_for_good(run)
     return ids
+
+
+def clean_runs() -> dict[str, Any]:
+    """Clean up after runs that crashed or were killed, as ``vmlab clean --json``: the document ``vmlab.clean``.
+
+    What could not be removed is `left` in it, and no error. Raises VmlabError where this user may not see all runs.
+    """
+    demand_sight()
+    return clean_document(clean())
 
 
 def reparse_run(run: str | Run, *, dry_run: bool = False) -> dict[str, Any]:

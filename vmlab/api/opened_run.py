@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vmlab.analysis.advice.advice import advice_document
 from vmlab.analysis.compared_runs import beside_published
-from vmlab.analysis.document import compared_document, demand_cell, only_cell, raw_document, run_document
+from vmlab.analysis.document import compared_document, demand_cell, laid_out, only_cell, raw_document, run_document
 from vmlab.analysis.record.phases import of_cell, run_time
 from vmlab.api.polars_frames import frame_of
 from vmlab.report.exports.tidy import Exported, Tidy, measurements, per_cell, sampled
@@ -51,10 +51,15 @@ class Run:
         """A row for each value that the recorder read, with its time, cell and phase. Of a long run it is large."""
         return self._frame(sampled, cell)
 
-    def document(self, cell: int | None = None) -> dict[str, Any]:
-        """What ``vmlab show --json`` prints: the document ``vmlab.run`` of docs/reference/json.md."""
+    def document(self, cell: int | None = None, *, knee: int | None = None) -> dict[str, Any]:
+        """What ``vmlab show --json`` prints: the document ``vmlab.run`` of docs/reference/json.md.
+
+        `knee` is the share in percent of ``--knee``, by which its scores find the knee.
+        """
         with RunReader(self.path) as reader:
             whole = run_document(reader)
+        if knee is not None:
+            whole = laid_out(whole, knee)
         return dict(whole if cell is None else only_cell(whole, cell))
 
     def raw(self, cell: int | None = None) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from vmlab.model.names import HOST_PLACE
 from vmlab.plan.other_host import demand_two_hosts
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.terms import Overrides
+from vmlab.system.entry_points import WORKLOADS, others_of
 
 
 def names_of(asked: tuple[str, ...]) -> tuple[str, ...]:
@@ -58,7 +59,8 @@ def started_on_fleet(
     if linked:
         demand_two_hosts(plan, len(hosts))
     image = find()
-    asyncio.run(demand_ready(hosts, None if image is None else image.id, say))
+    used = {one.kind for one in plan.scenario.workloads.values()}
+    asyncio.run(demand_ready(hosts, None if image is None else image.id, say, others_of(WORKLOADS, used)))
     waiting = read_hosts().waiting
     request = FleetRequest(
         hosts=hosts,

@@ -9,7 +9,7 @@ from pathlib import Path
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.progress import RunProgress
-from vmlab.lab.commands.forced_end import kill_run
+from vmlab.lab.commands.forced_end import kill_because, killed_because
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, stop_run
 from vmlab.lab.process.event_feed import watch
 from vmlab.lab.process.launch import start_run
@@ -18,7 +18,8 @@ from vmlab.lab.process.preflight import check_ready
 from vmlab.lab.process.prepared import plan_of
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
-from vmlab.model.errors import CleanupIncomplete, CommandFailed, ExitCode, UsageError, VmlabError, in_one_line
+from vmlab.model.errors import CommandFailed, ExitCode, UsageError, VmlabError, in_one_line
+from vmlab.model.event import RunEnded
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.words import plural
@@ -117,11 +118,14 @@ def _ask_to_stop(folder: RunFolder, interrupted: InterruptedLater) -> float:
 
 def kill(folder: RunFolder, code: ExitCode, why: str) -> ExitCode:
     """Kill the run, clear up behind it and show how it ended. Raises CleanupIncomplete where something is left."""
-    ended = kill_run(folder, code, f"killed: {why}")
-    if ended.exit_code == ExitCode.CLEANUP_INCOMPLETE:
-        raise CleanupIncomplete(f"run {folder.id} is {ended.outcome}, {ended.reason}; `vmlab clean` finishes")
-    if ended.reason.startswith("killed: "):
-        say(f"run {folder.id} was killed ({why}); what it left is cleared away, what it measured is kept")
-    else:
+    ended = kill_because(folder, code, why)
+    if not say_killed(folder, ended):
         say(f"run {folder.id} has ended: {ended.outcome}" + (f", {ended.reason}" if ended.reason else ""))
     return ExitCode(ended.exit_code)
+
+
+def say_killed(folder: RunFolder, ended: RunEnded | None) -> bool:
+    """Say that the run was killed, if it was."""
+    if why := killed_because(ended):
+        say(f"run {folder.id} was killed ({why}); what it left is cleared away, what it measured is kept")
+    return bool(why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from vmlab.fleet.clock import ClockOffset
@@ -378,6 +378,6 @@ async def _rows(link: HostLink, run: str, taking: Taking, *, events: int | None 
     )
 
 
-async def condition_of(link: HostLink) -> Condition:
-    """What a host has; doctor's checks take some seconds."""
-    return await link.ask(Condition, "condition", deadline=180.0)
+async def condition_of(link: HostLink, kinds: Sequence[str] = ()) -> Condition:
+    """What a host has, and which of these kinds of workloads it lacks; doctor's checks take some seconds."""
+    return await link.ask(Condition, "condition", deadline=180.0, kinds=list(kinds))

@@ -63,12 +63,16 @@ class Verdict(_Answer):
 
 
 class Condition(_Answer):
-    """What a host has: doctor's checks, the image that its runs start from, its snapshots, and who measures there."""
+    """What a host has: doctor's checks, the image that its runs start from, its snapshots, and who measures there.
+
+    `unknown_kinds` are those of workloads that were asked about and that it does not have.
+    """
 
     checks: list[Verdict]
     image: _Word | None
     snapshots: int
     measuring: list[_Word]
+    unknown_kinds: list[_Word] = Field(default=[], max_length=100)
 
 
 class Lacking(_Answer):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +15,7 @@ from vmlab.fleet.hosts_file import HostEntry
 from vmlab.fleet.link import HostLink
 from vmlab.model.errors import RefusedError, VmlabError, in_one_line
 from vmlab.model.places import cache_folder
+from vmlab.system.entry_points import Entry
 
 Notice = Callable[[str], object]
 _CLEAN_SECONDS = 300.0
@@ -28,6 +29,8 @@ class HostCheck:
     problem: str = ""
     condition: Condition | None = None
     offset: ClockOffset | None = None
+    plugins: tuple[str, ...] = ()
+    """What it lacks of other packages, each with its package."""
 
     @property
     def lacks(self) -> list[str]:
@@ -35,21 +38,26 @@ class HostCheck:
         if self.condition is None:
             return [self.problem]
         wrong = [f"{one.name}: {one.detail}" for one in self.condition.checks if one.required and not one.ok]
-        return [*wrong, *(f"{run} measures there" for run in self.condition.measuring)]
+        busy = [f"{run} measures there" for run in self.condition.measuring]
+        return [*(f"lacks {one}, which the scenario uses" for one in self.plugins), *wrong, *busy]
 
 
-async def check_hosts(hosts: Mapping[str, HostEntry], connect: Connect = HostLink.open) -> list[HostCheck]:
-    """Ask all hosts at once."""
-    return list(await asyncio.gather(*(_checked(name, entry, connect) for name, entry in hosts.items())))
+async def check_hosts(
+    hosts: Mapping[str, HostEntry], connect: Connect = HostLink.open, plugins: Sequence[Entry] = ()
+) -> list[HostCheck]:
+    """Ask all hosts at once, also whether they have these workloads of other packages."""
+    return list(await asyncio.gather(*(_checked(name, entry, connect, plugins) for name, entry in hosts.items())))
 
 
-async def _checked(name: str, entry: HostEntry, connect: Connect) -> HostCheck:
+async def _checked(name: str, entry: HostEntry, connect: Connect, plugins: Sequence[Entry]) -> HostCheck:
     try:
         link = await connect(name, entry)
         try:
             # The clocks first: the checks load the host.
             offset = await link.offset()
-            return HostCheck(name, "", await condition_of(link), offset)
+            condition = await condition_of(link, [one.name for one in plugins])
+            lacking = tuple(one.words for one in plugins if one.name in condition.unknown_kinds)
+            return HostCheck(name, "", condition, offset, lacking)
         finally:
             await link.close()
     except (VmlabError, OSError) as error:
@@ -57,13 +65,21 @@ async def _checked(name: str, entry: HostEntry, connect: Connect) -> HostCheck:
 
 
 async def demand_ready(
-    hosts: Mapping[str, HostEntry], image: str | None, notice: Notice, connect: Connect = HostLink.open
+    hosts: Mapping[str, HostEntry],
+    image: str | None,
+    notice: Notice,
+    plugins: Sequence[Entry] = (),
+    connect: Connect = HostLink.open,
 ) -> None:
-    """Raise RefusedError unless every host can run now; send the image `image` of this host to those that lack it."""
-    found = await check_hosts(hosts, connect)
+    """Raise RefusedError unless every host can run now; send the image `image` of this host to those that lack it.
+
+    `plugins` are workloads of other packages that the run uses.
+    """
+    found = await check_hosts(hosts, connect, plugins)
     wrong = [f"host {one.name}: {one.lacks[0]}" if one.condition else one.problem for one in found if one.lacks]
     if wrong:
-        raise RefusedError("; ".join(wrong), remedy="vmlab hosts check")
+        of_plugins = all(one.plugins for one in found if one.lacks)
+        raise RefusedError("; ".join(wrong), remedy="install it there" if of_plugins else "vmlab hosts check")
     lacking = [one.name for one in found if one.condition is not None and one.condition.image != image]
     if image is not None and lacking:
         await send_image({name: hosts[name] for name in lacking}, image, notice, connect)

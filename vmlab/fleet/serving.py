@@ -94,7 +94,7 @@ class Serving:
         return {"wall": time.time(), "mono": time.monotonic()}
 
     async def _condition(self, question: Answer) -> Answer:
-        return await asyncio.to_thread(_condition)
+        return await asyncio.to_thread(_condition, question)
 
     async def _lacking(self, question: Answer) -> Answer:
         return await asyncio.to_thread(_lacked, question)
@@ -174,11 +174,12 @@ def _folder(run: str) -> RunFolder:
     return folder
 
 
-def _condition() -> Answer:
+def _condition(question: Answer) -> Answer:
     from vmlab.guests.image import find
     from vmlab.guests.snapshots import list_snapshots
     from vmlab.hypervisor.checks import checks
     from vmlab.lab.process.measuring_runs import measuring_place, others_measuring
+    from vmlab.workloads.registry import kinds
 
     image = find()
     place = measuring_place()
@@ -191,6 +192,7 @@ def _condition() -> Answer:
         "image": None if image is None else image.id,
         "snapshots": len(list_snapshots()),
         "measuring": measuring,
+        "unknown_kinds": [str(kind) for kind in question.get("kinds", ()) if kind not in kinds()],
     }
 
 

@@ -159,6 +159,11 @@ def switch_words(one: Mapping[str, Any]) -> str:
     return f"{one['what']} {one['before']} to {one['after']}{longest}{drained}"
 
 
+def switched_now_words(one: Mapping[str, Any]) -> str:
+    """What whoever switched something under running guests hears of it."""
+    return f"cell {one['cell']}: {switch_words(one)}; invalidates the cell"
+
+
 def tiles_words(before: int, after: int) -> str:
     """``tile 3 was added``, or ``tile 3 was retired``."""
     return f"tile {max(before, after)} was {'added' if after > before else 'retired'}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from vmlab.model.errors import UsageError
 from vmlab.system.given_file import read_given
+from vmlab.system.processes import command_line
 
 LOCK = "lock"
 PROCESSES = "runner.json"
@@ -23,6 +24,10 @@ def is_alive(folder: Path) -> bool:
     """Whether any process of the run in `folder` still holds its lock."""
     try:
         descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except PermissionError:
+        # The lock is its user's alone: whoever else reads the run goes by its processes, which bear its name.
+        name = os.fsencode(folder.name)
+        return any(name in command_line(process).split(b"\0") for process in process_ids(folder).values())
     except OSError:
         return False
     try:

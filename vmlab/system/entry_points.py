@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -157,6 +157,14 @@ def said(error: BaseException) -> str:
 def broken() -> tuple[Broken, ...]:
     """The entry points that were left out so far, of the groups that were loaded."""
     return tuple(_broken.values())
+
+
+def others_of(group: str, names: Collection[str]) -> list[Entry]:
+    """The entry points of other packages that have one of these names, the first of each name."""
+    first: dict[str, Entry] = {}
+    for one in entries(group):
+        first.setdefault(one.name, one)
+    return [one for name, one in first.items() if name in names and not one.is_own]
 
 
 def other_packages() -> dict[str, str]:

@@ -20,9 +20,8 @@ from vmlab.fleet.serving import serve_run_link
 from vmlab.fleet.serving import take_asset as keep_asset
 from vmlab.fleet.serving import take_image as keep_image
 from vmlab.fleet.starting import resume_fleet_run
-from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.commands.stopping import run_meant
 from vmlab.model.errors import ExitCode
-from vmlab.store.runs import resolve_run
 
 
 @click.group()
@@ -47,8 +46,7 @@ def check(hosts: tuple[str, ...] | None, as_json: bool) -> None:
 @click.argument("run")
 def resume(run: str) -> None:
     """Have RUN go on, whose controller was killed or lost its machine."""
-    path = resolve_run(run).parent
-    folder = RunFolder(path.name, path)
+    folder = run_meant(run)
     with InterruptedLater() as interrupted:
         resume_fleet_run(folder)
         code = follow(folder, interrupted)

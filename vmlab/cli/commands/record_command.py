@@ -12,7 +12,13 @@ from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.output import page_width, write_figures, write_json, write_text
 from vmlab.lab.commands.stopping import stop_run
-from vmlab.lab.process.host_recording import RecordingRequest, start_recording
+from vmlab.lab.process.host_recording import (
+    LEAST_BYTES,
+    LEAST_INTERVAL,
+    MOST_INTERVAL,
+    RecordingRequest,
+    start_recording,
+)
 from vmlab.lab.process.run_ending import ended
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode, StoreError, UsageError
@@ -21,8 +27,6 @@ from vmlab.report.run.tables import run_table
 from vmlab.store.reader import RunReader
 
 _LOOK_SECONDS = 0.2
-_LEAST_INTERVAL = 0.02
-_LEAST_BYTES = 10**6
 
 
 def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -33,7 +37,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> f
         seconds = parse_seconds(value)
     except ValueError as error:
         raise click.BadParameter(f"{value[:40]!r} {error}", ctx, param) from None
-    if seconds < _LEAST_INTERVAL:
+    if seconds < LEAST_INTERVAL:
         raise click.BadParameter(f"{value[:40]!r} is less than 20 ms", ctx, param)
     return seconds
 
@@ -44,7 +48,7 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str) -> int:
         size = parse_bytes(value)
     except ValueError as error:
         raise click.BadParameter(f"{value[:40]!r} {error}", ctx, param) from None
-    if size < _LEAST_BYTES:
+    if size < LEAST_BYTES:
         raise click.BadParameter(f"{value[:40]!r} is less than 1 MB", ctx, param)
     return size
 
@@ -61,7 +65,7 @@ def record(duration: float | None, detach: bool, interval: float, keep: float, m
 
     `show`, `replay`, `report`, `export`, `compare` and `advise` read it.
     """
-    if interval > 3600:
+    if interval > MOST_INTERVAL:
         raise UsageError("--interval: at most one hour")
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():

@@ -12,14 +12,14 @@ from vmlab.analysis.tiles.target_results import delivered
 from vmlab.cli.commands.tag_command import give
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
-from vmlab.cli.one_run import follow, kill, started
+from vmlab.cli.one_run import follow, say_killed, started
 from vmlab.cli.options import hosts_option, overrides_options
 from vmlab.cli.output import OutputLost, page_width, write_figures, write_json, write_text
-from vmlab.lab.commands.stopping import is_over, living_run, stop_run
+from vmlab.lab.commands.forced_end import end_run
+from vmlab.lab.commands.stopping import run_meant
 from vmlab.lab.process.naming_runs import demand_free
-from vmlab.lab.process.run_ending import ended as last_word_of
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.model.errors import CleanupIncomplete, ExitCode, UsageError, VmlabError
+from vmlab.model.errors import ExitCode, UsageError, VmlabError
 from vmlab.model.names import HOST_PLACE
 from vmlab.plan.planning import Overrides
 from vmlab.plan.scenario_file.loading import ScenarioFile
@@ -27,7 +27,6 @@ from vmlab.plan.validating import load_valid
 from vmlab.report.run.tables import run_table
 from vmlab.report.run.target_text import missed_sentence
 from vmlab.store.reader import RunReader
-from vmlab.store.runs import resolve_run
 
 
 @click.command()
@@ -112,7 +111,7 @@ def _started_on_fleet(
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
 def attach(run: str | None, as_json: bool) -> None:
     """Follow RUN, or the one under way, else show how the newest one ended. Ctrl-C leaves; the run goes on."""
-    folder = living_run(or_newest=True) if run is None else _folder(run)
+    folder = run_meant(run, or_newest=True)
     try:
         code = follow(folder, None)
     except KeyboardInterrupt:
@@ -125,15 +124,9 @@ def attach(run: str | None, as_json: bool) -> None:
 @click.argument("run", required=False)
 def stop(run: str | None) -> None:
     """Stop RUN, or the one that is under way; returns after its clean-up. What was measured is kept, marked aborted."""
-    folder = living_run() if run is None else _folder(run)
-    patience = stop_run(folder, origin="vmlab stop")
-    if is_over(folder, patience):
-        end = last_word_of(folder)
-        if end is not None and end.exit_code == ExitCode.CLEANUP_INCOMPLETE:
-            raise CleanupIncomplete(f"run {folder.id} has stopped: {end.reason}; `vmlab clean` finishes")
+    folder = run_meant(run)
+    if not say_killed(folder, end_run(folder, origin="vmlab stop")):
         say(f"run {folder.id} has stopped")
-    else:
-        kill(folder, ExitCode.INTERRUPTED, f"it did not stop within {patience:.0f} s of `vmlab stop`")
 
 
 def _name(folder: RunFolder, name: str) -> None:
@@ -142,11 +135,6 @@ def _name(folder: RunFolder, name: str) -> None:
         give(folder.id, name)
     except (VmlabError, OSError) as error:
         say(f"run {folder.id} goes on without the name {name}: {error}")
-
-
-def _folder(reference: str) -> RunFolder:
-    path = resolve_run(reference).parent
-    return RunFolder(path.name, path)
 
 
 def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:

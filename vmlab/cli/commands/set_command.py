@@ -12,17 +12,17 @@ from vmlab.lab.commands.asking import (
     OF_RUNNING_GUESTS,
     ask_for,
     change_tiles_now,
+    coming_document,
     coming_of,
     end_loop_now,
     switch_now,
 )
-from vmlab.lab.commands.stopping import living_run
+from vmlab.lab.commands.stopping import run_meant
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
 from vmlab.report.coming_text import changed_words, coming_text
 from vmlab.report.run.loop_text import loop_ended_words, tile_asked_words
-from vmlab.report.words import switch_words
-from vmlab.store.runs import resolve_run
+from vmlab.report.words import switched_now_words
 
 _ORIGIN = "vmlab set"
 _MOST_DIGITS = 9
@@ -52,7 +52,7 @@ def set_command(words: tuple[str, ...], cell: int | None, as_list: bool, as_json
     if as_json and not as_list:
         raise UsageError("--json is for the list of the cells to come; say --list --json")
     wanted = {} if as_list else _wanted(changes, cell, now=now)
-    folder = living_run() if run is None else _folder(run)
+    folder = run_meant(run)
     if as_list:
         _list(folder, as_json=as_json)
     else:
@@ -64,11 +64,6 @@ def _split(words: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
     if not words or words[0] in _WORDS or "=" in words[0]:
         return None, words
     return words[0], words[1:]
-
-
-def _folder(run: str) -> RunFolder:
-    path = resolve_run(run).parent
-    return RunFolder(path.name, path)
 
 
 def _wanted(changes: tuple[str, ...], cell: int | None, *, now: bool) -> dict[str, Any]:
@@ -114,7 +109,7 @@ def _to_come(folder: RunFolder, wanted: dict[str, Any]) -> str:
 def _list(folder: RunFolder, *, as_json: bool) -> None:
     cells = coming_of(folder)["coming"]
     if as_json:
-        write_json({"schema": "vmlab.coming/1", "run": folder.id, "cells": cells})
+        write_json(coming_document(folder, cells))
     else:
         write_text(coming_text(cells))
 
@@ -126,5 +121,4 @@ def _now(folder: RunFolder, wanted: dict[str, Any]) -> str:
         tiles = change_tiles_now(folder, _ORIGIN, wanted["tiles"])
         return tile_asked_words(tiles["cell"], tiles["before"], tiles["after"])
     ((what, state),) = wanted.items()
-    done = switch_now(folder, _ORIGIN, what, state)
-    return f"cell {done['cell']}: {switch_words(done)}; invalidates the cell"
+    return switched_now_words(switch_now(folder, _ORIGIN, what, state))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import click
 
@@ -15,16 +13,12 @@ from vmlab.cli.diagnostics import say
 from vmlab.cli.options import hosts_option
 from vmlab.cli.output import write_json
 from vmlab.lab.process.dead_runs import clean as sweep_all
-from vmlab.lab.process.removed_runs import removable, remove_for_good
-from vmlab.model.errors import ExitCode, RefusedError, UsageError
-from vmlab.model.places import runtime_folder
-from vmlab.model.run import RUNNING
+from vmlab.lab.process.dead_runs import clean_document, demand_sight
+from vmlab.lab.process.removed_runs import older_runs, removable, remove_for_good
+from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.units import format_bytes
 from vmlab.report.words import plural
-from vmlab.store.run_list import list_runs
 from vmlab.store.run_sizes import bytes_of
-from vmlab.store.runs import run_folders
-from vmlab.store.tags import names_of_runs
 
 
 @click.command()
@@ -37,11 +31,11 @@ def clean(hosts: tuple[str, ...] | None, as_json: bool) -> None:
     """
     if hosts is not None:
         sys.exit(_clean_hosts(hosts, as_json))
-    _check_sight()
+    demand_sight()
     swept = sweep_all()
     left = [place for one in swept for place in one.left]
     if as_json:
-        write_json({"schema": "vmlab.clean/1", "runs": [asdict(one) for one in swept]})
+        write_json(clean_document(swept))
     elif not swept:
         say("nothing to clean")
     for one in swept:
@@ -85,17 +79,6 @@ def _by_kind(removed: Sequence[str]) -> str:
     return ", ".join(plural(count, _NOUNS.get(kind, kind)) for kind, count in kinds.items()) or "nothing"
 
 
-def _check_sight() -> None:
-    """Raises RefusedError where there may be runs that this user cannot see: "nothing to clean" might be wrong."""
-    run_folders()
-    try:
-        next(runtime_folder().iterdir(), None)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise RefusedError(f"cannot read {runtime_folder()}: {error.strerror}") from error
-
-
 @click.command()
 @click.argument("runs", nargs=-1)
 @click.option("--older", metavar="AGE", help="All runs that began longer ago than AGE, such as 30d, 12h or 4w.")
@@ -105,11 +88,7 @@ def rm(runs: tuple[str, ...], older: str | None, tagged: bool, yes: bool) -> Non
     """Remove RUNS with their records, for good. A run that has a name (`vmlab tag`) stays unless --tagged is given."""
     if bool(runs) == (older is not None):
         raise UsageError("say which runs: `vmlab rm RUN…`, or `vmlab rm --older 30d`")
-    if older is None:
-        chosen = removable(runs, named_too=tagged)
-    else:
-        names = names_of_runs()
-        chosen = [run for run in _older(_age(older)) if tagged or run not in names]
+    chosen = removable(runs, named_too=tagged) if older is None else older_runs(_age(older), named_too=tagged)
     if not chosen:
         say("nothing to remove")
         return
@@ -118,13 +97,6 @@ def rm(runs: tuple[str, ...], older: str | None, tagged: bool, yes: bool) -> Non
     for run in chosen:
         remove_for_good(run)
         say(f"removed run {run}")
-
-
-def _older(seconds: float) -> list[str]:
-    """The ids of runs that are over and began longer ago; those whose beginning is not known stay."""
-    now = time.time()
-    over = (run for run in list_runs() if run.outcome != RUNNING and run.runner_pid is None)
-    return [run.id for run in over if run.started is not None and now - run.started > seconds]
 
 
 def _age(text: str) -> float:

@@ -11,6 +11,7 @@ from vmlab.lab.commands.command_socket import send_command
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.answers import ComingAnswer, LoopEndAnswer, SwitchAnswer, TilesAnswer
 from vmlab.model.errors import UsageError
+from vmlab.model.event import CellToCome
 
 OF_COMING_CELLS = ("cache", "tiles")
 OF_RUNNING_GUESTS = ("cache", "ksm", "tiles")
@@ -32,6 +33,11 @@ def coming_of(folder: RunFolder) -> ComingAnswer:
     return answer
 
 
+def coming_document(folder: RunFolder, cells: list[CellToCome]) -> dict[str, Any]:
+    """The cells to come of a run, as the document ``vmlab.coming/1``."""
+    return {"schema": "vmlab.coming/1", "run": folder.id, "cells": cells}
+
+
 def switch_now(folder: RunFolder, origin: str, what: str, state: str) -> SwitchAnswer:
     """Switch ``cache`` or ``ksm`` under the guests that run. Raises CommandFailed when it did not work."""
     answer: SwitchAnswer = _asked(folder, "set", _NOW_SECONDS, origin=origin, now=True, **{what: state})
@@ -51,8 +57,7 @@ def end_loop_now(folder: RunFolder, origin: str) -> LoopEndAnswer:
 
 
 def _asked(folder: RunFolder, command: str, deadline: float, **arguments: Any) -> Any:
-    if not folder.alive():
-        raise UsageError(f"run {folder.id} is not running")
+    folder.demand_commandable()
     if not folder.control.exists():
         raise UsageError(f"run {folder.id} takes no commands: it is starting or ending")
     return send_command(folder.control, command, deadline=deadline, **arguments)

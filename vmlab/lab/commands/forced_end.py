@@ -1,4 +1,4 @@
-"""Ends a run that does not end by itself: kills it, clears up, and writes its last event."""
+"""Ends a run: by asking it to stop, and one that does not by a kill, which clears up and writes its last event."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import signal
 import time
 
-from vmlab.lab.commands.stopping import send_signal
+from vmlab.lab.commands.stopping import is_over, send_signal, stop_run
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.measuring_runs import leave
 from vmlab.lab.process.run_ending import ended, verdict, write_run_end
@@ -16,6 +16,34 @@ from vmlab.model.event import RunEnded
 from vmlab.model.run import Outcome
 
 KILL_SECONDS = 20.0
+_KILLED = "killed: "
+
+
+def end_run(folder: RunFolder, *, origin: str) -> RunEnded | None:
+    """Ask the run to stop, wait for its clean-up, and kill it where that takes too long; its last event.
+
+    Raises what `stop_run` raises, and CleanupIncomplete where something is left.
+    """
+    patience = stop_run(folder, origin=origin)
+    if not is_over(folder, patience):
+        return kill_because(folder, ExitCode.INTERRUPTED, f"it did not stop within {patience:.0f} s of `{origin}`")
+    end = ended(folder)
+    if end is not None and end.exit_code == ExitCode.CLEANUP_INCOMPLETE:
+        raise CleanupIncomplete(f"run {folder.id} has stopped: {end.reason}; `vmlab clean` finishes")
+    return end
+
+
+def kill_because(folder: RunFolder, code: ExitCode, why: str) -> RunEnded:
+    """Kill the run as `kill_run` does. Raises CleanupIncomplete where something is left."""
+    end = kill_run(folder, code, f"{_KILLED}{why}")
+    if end.exit_code == ExitCode.CLEANUP_INCOMPLETE:
+        raise CleanupIncomplete(f"run {folder.id} is {end.outcome}, {end.reason}; `vmlab clean` finishes")
+    return end
+
+
+def killed_because(end: RunEnded | None) -> str:
+    """Why a run was killed; empty for one that was not."""
+    return end.reason.removeprefix(_KILLED) if end is not None and end.reason.startswith(_KILLED) else ""
 
 
 def kill_run(folder: RunFolder, exit_code: ExitCode, reason: str) -> RunEnded:

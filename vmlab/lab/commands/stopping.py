@@ -15,7 +15,7 @@ from vmlab.lab.commands.command_socket import NotAnswering, NotListening, send_c
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
 from vmlab.store.life import is_alive, is_recording
-from vmlab.store.runs import run_folders
+from vmlab.store.runs import resolve_run, run_folders
 from vmlab.system.processes import command_line, signal_process
 
 STOP_SECONDS = 180.0
@@ -42,14 +42,21 @@ def living_run(*, or_newest: bool = False) -> RunFolder:
     return RunFolder(living[0].name, living[0])
 
 
+def run_meant(reference: str | None, *, or_newest: bool = False) -> RunFolder:
+    """The run of that name; for None that of `living_run`. Raises UsageError for what names none."""
+    if reference is None:
+        return living_run(or_newest=or_newest)
+    path = resolve_run(reference).parent
+    return RunFolder(path.name, path)
+
+
 def stop_run(folder: RunFolder, *, origin: str, number: signal.Signals = signal.SIGINT) -> float:
     """Ask the run to stop; returns at once, with the seconds that it may now take until it is over.
 
     Where no runner listens, the signal `number` is sent to the launcher, which forwards it to a runner that starts.
-    Raises UsageError when the run is over.
+    Raises UsageError when the run is over, and RefusedError for one of another user.
     """
-    if not folder.alive():
-        raise UsageError(f"run {folder.id} is not running")
+    folder.demand_commandable()
     _wake(folder)
     try:
         send_command(folder.control, "stop", deadline=ANSWER_SECONDS, origin=origin, signal=number.name)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from vmlab.guests import image as images
 from vmlab.guests import sent_assets, snapshots
@@ -26,6 +27,7 @@ from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.model.errors import CleanupIncomplete, RefusedError, StoreError, in_one_line
 from vmlab.model.event import Notice
 from vmlab.model.places import runs_folder, runtime_folder
+from vmlab.store.runs import run_names
 from vmlab.store.writer import RunWriter, fold_in_dead
 from vmlab.system.removal import remove_empty_folder, remove_tree
 from vmlab.system.terminal import say
@@ -203,6 +205,22 @@ def remove_run(folder: RunFolder) -> None:
         if folder.remains():
             raise RefusedError(f"run {folder.id} left something on this host; `vmlab clean` removes that first")
         remove_tree(folder.path)
+
+
+def demand_sight() -> None:
+    """Raises RefusedError where there may be runs that this user cannot see: "nothing to clean" might be wrong."""
+    run_names()
+    try:
+        next(runtime_folder().iterdir(), None)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RefusedError(f"cannot read {runtime_folder()}: {error.strerror}") from error
+
+
+def clean_document(swept: Sequence[CleanResult]) -> dict[str, Any]:
+    """The document ``vmlab.clean/1``."""
+    return {"schema": "vmlab.clean/1", "runs": [asdict(one) for one in swept]}
 
 
 def clean(roots: Roots = THE_HOST) -> list[CleanResult]:

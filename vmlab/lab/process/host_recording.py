@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 
 from vmlab.lab.process.launch import spawn_detached
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.model.errors import RefusedError, in_one_line
+from vmlab.model.errors import RefusedError, UsageError, in_one_line
+from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.store.life import RECORDER
 from vmlab.store.runs import new_run_id
 from vmlab.system.marks import make_marked
@@ -17,6 +18,10 @@ from vmlab.system.removal import remove_tree
 NAME = "recording"
 """What a recording is called in place of a scenario."""
 _PROGRAM = "vmlab.lab.run.host_recorder"
+
+
+LEAST_INTERVAL, MOST_INTERVAL = 0.02, 3600.0
+LEAST_BYTES = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +44,13 @@ class RecordingRequest:
 
 
 def start_recording(request: RecordingRequest) -> RunFolder:
-    """Start it; returns as soon as its process runs. Raises RefusedError where the state folder cannot be written.
+    """Start it; returns as soon as its process runs.
+
+    Raises UsageError for a request that makes no sense, and RefusedError where the state folder cannot be written.
 
     It holds no place among the runs that measure on this host: it starts no guest and loads no disk.
     """
+    _demand_sense(request)
     folder = RunFolder.of(new_run_id(NAME))
     try:
         make_marked(folder.path, folder.id)
@@ -59,3 +67,13 @@ def start_recording(request: RecordingRequest) -> RunFolder:
     finally:
         os.close(lock)
     return folder
+
+
+def _demand_sense(request: RecordingRequest) -> None:
+    least = f"{1000 * LEAST_INTERVAL:g} ms"
+    if not LEAST_INTERVAL <= request.interval <= MOST_INTERVAL:
+        raise UsageError(f"a recording takes a sample every {least} to {format_seconds(MOST_INTERVAL)}")
+    if not all(span >= LEAST_INTERVAL for span in (request.keep_seconds, request.seconds) if span is not None):
+        raise UsageError(f"a recording lasts {least} or more, and keeps as much")
+    if not request.keep_bytes >= LEAST_BYTES:
+        raise UsageError(f"a recording keeps {format_bytes(LEAST_BYTES)} or more")

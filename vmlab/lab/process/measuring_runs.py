@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import json
 import os
-import pwd
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -21,6 +20,7 @@ from vmlab.model.errors import RefusedError, in_one_line
 from vmlab.model.quantities import about_seconds
 from vmlab.system.naming import named
 from vmlab.system.removal import remove_empty_folder, remove_file
+from vmlab.system.user_names import user_name
 
 # The folder must be the same one for all, so no variable moves it. By way of PID 1 it is found from mount namespaces
 # that have a /run of their own too.
@@ -254,9 +254,4 @@ def _read(entry: int, name: str) -> MeasuringRun:
 
 def _user() -> str:
     """Who started the run: all run as root, so this is the name before sudo."""
-    by_sudo = os.environ.get("SUDO_USER")
-    if by_sudo:
-        return by_sudo
-    with contextlib.suppress(KeyError):
-        return pwd.getpwuid(os.getuid()).pw_name
-    return str(os.getuid())
+    return os.environ.get("SUDO_USER") or user_name(os.getuid())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from vmlab.lab.process.dead_runs import remove_run
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
+from vmlab.model.run import RUNNING
 from vmlab.store.named_runs import named_sides
+from vmlab.store.run_list import list_runs
 from vmlab.store.tags import names_of_runs, take_name
 
 
@@ -30,6 +33,17 @@ def removable(references: Sequence[str], *, named_too: bool) -> list[str]:
     if kept:
         raise UsageError(f"run {kept[0]} has the name {names[kept[0]][0]}; --tagged removes it, too")
     return list(found)
+
+
+def older_runs(seconds: float, *, named_too: bool) -> list[str]:
+    """The ids of runs that are over and began longer ago, those with a name only if `named_too`.
+
+    Those whose beginning is not known stay.
+    """
+    now, names = time.time(), names_of_runs()
+    over = (run for run in list_runs() if run.outcome != RUNNING and run.runner_pid is None)
+    old = (run.id for run in over if run.started is not None and now - run.started > seconds)
+    return [run for run in old if named_too or run not in names]
 
 
 def remove_for_good(run: str) -> None:

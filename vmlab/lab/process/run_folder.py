@@ -10,13 +10,14 @@ from pathlib import Path
 
 from vmlab.hypervisor.journal import Journal
 from vmlab.lab.process.runtime_folder import RuntimeFolder
-from vmlab.model.errors import RefusedError, in_one_line
+from vmlab.model.errors import RefusedError, UsageError, in_one_line
 from vmlab.model.places import runs_folder
 from vmlab.store.life import LOCK, LOG, PROCESSES, is_alive, process_ids
 from vmlab.store.runs import STORE
 from vmlab.system.marks import make_marked, owner_of
 from vmlab.system.naming import named
 from vmlab.system.removal import remove_tree
+from vmlab.system.user_names import user_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,14 @@ class RunFolder:
     def alive(self) -> bool:
         """Whether any process of the run still holds its lock."""
         return is_alive(self.path)
+
+    def demand_commandable(self) -> None:
+        """Raises UsageError for a run that is over, and RefusedError unless it is this user's, or this is root."""
+        if not self.alive():
+            raise UsageError(f"run {self.id} is not running")
+        owner = self.path.stat().st_uid
+        if os.geteuid() not in (0, owner):
+            raise RefusedError(f"run {self.id} is one of {user_name(owner)}; it obeys that user and root alone")
 
     def note_processes(self, **pids: int) -> None:
         """Add process ids to `runner.json`, atomically."""

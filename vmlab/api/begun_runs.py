@@ -1,0 +1,39 @@
+"""What programs begin without root: a recording of the host, and the rest of a fleet's run whose controller died."""
+
+from __future__ import annotations
+
+from vmlab.api.opened_run import Run, named
+from vmlab.lab.commands.stopping import run_meant
+from vmlab.lab.process.host_recording import RecordingRequest, start_recording
+
+_AS_USUAL = RecordingRequest(None)
+
+
+def record_host(
+    seconds: float | None = None,
+    *,
+    interval: float = _AS_USUAL.interval,
+    keep_seconds: float = _AS_USUAL.keep_seconds,
+    keep_bytes: int = _AS_USUAL.keep_bytes,
+) -> str:
+    """Begin to record this host and its own guests, as ``vmlab record --detach`` does; the run's id.
+
+    It ends after `seconds`, or with `stop_run`. A sample is taken every `interval` seconds; the newest `keep_seconds`
+    are kept, of at most `keep_bytes` on the disk. Raises VmlabError, with one line, for what makes no sense, and where
+    the state folder cannot be written.
+    """
+    return start_recording(RecordingRequest(seconds, interval, keep_seconds, keep_bytes)).id
+
+
+def resume_run(run: str | Run) -> str:
+    """Have a fleet's run go on whose controller was killed, as ``vmlab hosts resume`` does; its id.
+
+    It goes on in the background. Raises VmlabError, with one line, for a run that has ended or is under way, and for
+    one that is none of a fleet that began here.
+    """
+    # Imported late: it loads SSH, which nothing else here needs.
+    from vmlab.fleet.starting import resume_fleet_run
+
+    folder = run_meant(named(run))
+    resume_fleet_run(folder)
+    return folder.id

@@ -1,0 +1,130 @@
+"""What programs change of a run that goes on: as the command line does, over the run's socket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from vmlab.api.opened_run import Run, named, open_run
+from vmlab.lab.commands.asking import (
+    ask_for,
+    change_tiles_now,
+    coming_document,
+    coming_of,
+    end_loop_now,
+    switch_now,
+)
+from vmlab.lab.commands.forced_end import end_run
+from vmlab.lab.commands.stopping import run_meant
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import UsageError
+from vmlab.report.run.loop_text import loop_ended_words, tile_asked_words
+from vmlab.report.words import switched_now_words
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What was changed under running guests, which invalidates the cell; the end of a loop does not.
+
+    `what` is ``cache``, ``ksm``, ``tiles`` or ``end``, which has neither `before` nor `after`. `pauses_ms` are by a
+    guest's key how long it may have stood still. Before a switch of the cache mode the host wrote dirty pages of its
+    disks for `drained_seconds`, in all `drained_bytes`; None for other changes, and where its kernel does not tell.
+    `sentence` has that in words.
+    """
+
+    cell: int
+    what: str
+    before: str | int | None
+    after: str | int | None
+    sentence: str
+    pauses_ms: Mapping[str, float] = field(default_factory=dict)
+    drained_seconds: float | None = None
+    drained_bytes: int | None = None
+
+
+def stop_run(run: str | Run | None = None) -> Run:
+    """Stop a run, or the one under way, as ``vmlab stop`` does: returns after its clean-up, within some minutes.
+
+    What was measured is kept. A run that does not stop in time is killed. Raises VmlabError, with one line, for a run
+    that is over, for one of another user, and where something of it is left on the host.
+    """
+    folder = _meant(run)
+    end_run(folder, origin="vmlab.stop_run")
+    return open_run(folder.path)
+
+
+def coming_cells(run: str | Run | None = None) -> dict[str, Any]:
+    """What ``vmlab set --list --json`` prints: the document ``vmlab.coming`` of docs/reference/json.md.
+
+    Raises VmlabError as `set_coming_cells`.
+    """
+    folder = _meant(run)
+    return coming_document(folder, coming_of(folder)["coming"])
+
+
+def set_coming_cells(
+    run: str | Run | None = None,
+    *,
+    cell: int | None = None,
+    cache: str | None = None,
+    tiles: int | None = None,
+    skip: bool = False,
+    planned: bool = False,
+) -> dict[str, Any]:
+    """Change the cells to come of a run, or of the one under way, as ``vmlab set`` does; what is to come then.
+
+    With `cell` it is the one with that number, which can also be left out (`skip`). `planned` puts them back as they
+    were planned. The result is that of `coming_cells`.
+
+    Raises VmlabError, with one line, and changes nothing, for what the run cannot do, for a run that is over or does
+    not answer, and for one of another user.
+    """
+    folder = _meant(run)
+    wanted = {"cell": cell, "cache": cache, "tiles": tiles, "skip": skip or None, "as_planned": planned or None}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    return coming_document(folder, ask_for(folder, "vmlab.set_coming_cells", given)["coming"])
+
+
+def set_running_cell(
+    run: str | Run | None = None,
+    *,
+    cache: Literal["none", "writeback"] | None = None,
+    ksm: Literal["on", "off"] | None = None,
+    tiles: int | None = None,
+    end: bool = False,
+) -> Change:
+    """Change one thing under the guests that run, as ``vmlab set --now`` does; returns when it is done.
+
+    It is the cache mode of their disks, the host's KSM, or in a loop the number of tiles, one more or fewer, whose
+    change begins. `end` ends the loop.
+
+    Raises VmlabError, with one line, for what cannot be changed now, for a switch that did not work, for a run that is
+    over or does not answer, and for one of another user.
+    """
+    if sum((cache is not None, ksm is not None, tiles is not None, end)) != 1:
+        raise UsageError("of the cell that runs one thing is changed at a time: cache, ksm, tiles, or its end")
+    folder, origin = _meant(run), "vmlab.set_running_cell"
+    if end:
+        cell = end_loop_now(folder, origin)["cell"]
+        return Change(cell, "end", None, None, loop_ended_words(cell))
+    if tiles is not None:
+        asked = change_tiles_now(folder, origin, tiles)
+        cell, before, after = asked["cell"], asked["before"], asked["after"]
+        return Change(cell, "tiles", before, after, tile_asked_words(cell, before, after))
+    what, state = ("ksm", ksm) if cache is None else ("cache", cache)
+    done = switch_now(folder, origin, what, str(state))
+    return Change(
+        cell=done["cell"],
+        what=done["what"],
+        before=done["before"],
+        after=done["after"],
+        sentence=switched_now_words(done),
+        pauses_ms=done.get("pauses_ms", {}),
+        drained_seconds=done.get("drained_seconds"),
+        drained_bytes=done.get("drained_bytes"),
+    )
+
+
+def _meant(run: str | Run | None) -> RunFolder:
+    return run_meant(None if run is None else named(run))
