@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -11,7 +12,7 @@ from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_json, write_text
 from vmlab.guests.image import build as build_image
 from vmlab.guests.image import find, list_images, remove
-from vmlab.guests.image.added import AddedSummary, list_added
+from vmlab.guests.image.added import AddedSummary, System, list_added
 from vmlab.guests.image.added import remove as remove_added
 from vmlab.guests.image.adding import NewImage, add
 from vmlab.guests.image.licences import packages_of
@@ -39,16 +40,24 @@ def build(force: bool) -> None:
 @image.command("add")
 @click.argument("name")
 @click.option("--disk", type=_FILE, required=True, help="Disk image, raw or qcow2; it is copied.")
-@click.option("--user", required=True, help="SSH user: root, or a user with sudo.")
+@click.option("--user", required=True, help="SSH user: root, a user with sudo, or an administrator.")
 @click.option("--key", type=_FILE, required=True, help="Private SSH key of that user; it is copied.")
 @click.option("--kernel", type=_FILE, help="Kernel to boot [default: the disk's boot loader].")
 @click.option("--initrd", type=_FILE, help="Initial RAM disk of that kernel.")
 @click.option("--append", "command_line", metavar="WORDS", help="Kernel command line, such as root=/dev/vda2.")
+@click.option("--system", type=click.Choice(get_args(System)), default="linux", show_default=True, help="What it runs.")
 def add_command(
-    name: str, disk: Path, user: str, key: Path, kernel: Path | None, initrd: Path | None, command_line: str | None
+    name: str,
+    disk: Path,
+    user: str,
+    key: Path,
+    kernel: Path | None,
+    initrd: Path | None,
+    command_line: str | None,
+    system: System,
 ) -> None:
     """Add your own disk as the image NAME; guests in scenarios use it with `image: NAME`."""
-    new = NewImage(name, disk, user, key, kernel=kernel, initrd=initrd, command_line=command_line)
+    new = NewImage(name, disk, user, key, kernel=kernel, initrd=initrd, command_line=command_line, system=system)
     write_text(add(new, say).id)
 
 
