@@ -28,6 +28,7 @@ ALLOWED = {
         "guests/image/adding.py",
         "guests/image/disk_programs.py",
         "guests/image/steps.py",
+        "guests/image/windows_answers.py",
         "hypervisor/bare_metal/bare_place.py",
         "hypervisor/network/dhcp.py",
         "hypervisor/emulated_disk/disk_process.py",
