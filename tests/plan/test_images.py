@@ -101,6 +101,23 @@ def test_fio_for_windows_runs_on_windows_and_no_other_workload_does() -> None:
     assert planned(WINDOWS, replace(HOST, windows_images=None)).added_images == ("mine",), "what it has is not known"
 
 
+def test_one_guest_has_linux_and_windows_in_turn() -> None:
+    points = """\
+axes:
+  system:
+    points:
+      linux:   {guests.win.image: debian, workloads.disk.engine: libaio}
+      windows: {guests.win.image: mine, workloads.disk.engine: windowsaio}
+order: as written
+"""
+    assert [cell.added_images for cell in planned(WINDOWS + points, OF_WINDOWS).cells] == [(), ("mine",)]
+    with pytest.raises(ScenarioError, match=r"x\.yaml:[0-9]+:[0-9]+: .*win has Linux"):
+        planned(
+            WINDOWS + points.replace("windows: {guests.win.image: mine", "windows: {guests.win.image: small"),
+            OF_WINDOWS,
+        )
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
