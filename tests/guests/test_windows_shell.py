@@ -173,7 +173,8 @@ async def test_what_windows_cannot_run_is_refused(shell: WindowsShell) -> None:
     [
         (b"\r\nMicrosoft Windows [Version 10.0.20348.587]\r\n", 0, []),
         (b"\r\nMicrosoft Windows [Version 10.0.20348.587]\r\n", 1, ["fio for Windows on its PATH"]),
-        (b"", 127, ["Windows: it was added with --system windows"]),
+        (b"", 137, ["Windows, with which it was added: cmd.exe said nothing, and exited with 137"]),
+        (b"sh: cmd.exe: not found\n", 127, ["Windows, with which it was added: cmd.exe said sh: cmd.exe: not found"]),
     ],
 )
 async def test_what_it_lacks_is_one_list(
