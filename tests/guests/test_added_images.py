@@ -284,9 +284,10 @@ def test_a_disk_that_cannot_be_looked_at_is_added_with_one_line(
 def test_one_that_was_added_before_lacks_nothing_that_is_known(tmp_path: Path, key: Path) -> None:
     made, _ = _added_with(_mbr(_root(tmp_path)), tmp_path, key)
     manifest = unseal((made.folder / "manifest.json").read_bytes())
-    del manifest["programs"]
+    del manifest["programs"], manifest["system"]
     (made.folder / "manifest.json").write_text(seal(manifest))
     assert added.require("own").programs == {} and added.lacked_programs() == {}
+    assert added.require("own").system == "linux" and added.windows_images() == ()
 
 
 def test_a_scenario_that_needs_a_program_which_the_image_lacks_is_refused(
@@ -303,6 +304,17 @@ def test_a_scenario_that_needs_a_program_which_the_image_lacks_is_refused(
         assert command_line([command, str(tmp_path / "cpu.yaml")]) == ExitCode.USAGE
         assert capsys.readouterr().err.splitlines()[-1].endswith(wanted)
     assert command_line(["validate", str(tmp_path / "fio.yaml")]) == 0
+
+
+def test_an_image_with_windows_is_known_as_one_and_its_programs_are_not_looked_for(tmp_path: Path, key: Path) -> None:
+    said: list[str] = []
+    made = add(_new(_disk(tmp_path), key, user="Administrator", system="windows"), said.append)
+    assert (made.system, made.user, made.programs) == ("windows", "Administrator", {})
+    assert added.windows_images() == ("own",) and not any("could not be checked" in line for line in said)
+    with pytest.raises(UsageError, match="--kernel is for Linux"):
+        add(_new(_disk(tmp_path), key, name="other", system="windows", kernel=tmp_path / "id"), _quiet)
+    with pytest.raises(UsageError, match="is no name of a user"):
+        add(_new(_disk(tmp_path), key, name="other", user="Administrator"), _quiet)
 
 
 def test_what_was_interrupted_leaves_nothing(

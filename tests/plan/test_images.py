@@ -85,6 +85,64 @@ def test_programs_that_an_image_is_known_to_lack_are_refused_for_those_who_need_
     assert planned(host=replace(host, lacked_programs={"mine": ["mount.cifs"]})).added_images == ("mine",)
 
 
+WINDOWS = """\
+name: trial
+guests:
+  win: {memory: 4 GiB, disk: 10 GiB, image: mine}
+  lin: {memory: 512 MiB}
+workloads:
+  disk: {kind: fio, on: win, rw: read, size: 1 MiB, engine: windowsaio}
+"""
+OF_WINDOWS = replace(HOST, windows_images=("mine",))
+
+
+def test_fio_for_windows_runs_on_windows_and_no_other_workload_does() -> None:
+    assert planned(WINDOWS, OF_WINDOWS).added_images == ("mine",)
+    assert planned(WINDOWS, replace(HOST, windows_images=None)).added_images == ("mine",), "what it has is not known"
+
+
+def test_one_guest_has_linux_and_windows_in_turn() -> None:
+    points = """\
+axes:
+  system:
+    points:
+      linux:   {guests.win.image: debian, workloads.disk.engine: libaio}
+      windows: {guests.win.image: mine, workloads.disk.engine: windowsaio}
+order: as written
+"""
+    assert [cell.added_images for cell in planned(WINDOWS + points, OF_WINDOWS).cells] == [(), ("mine",)]
+    with pytest.raises(ScenarioError, match=r"x\.yaml:[0-9]+:[0-9]+: .*win has Linux"):
+        planned(
+            WINDOWS + points.replace("windows: {guests.win.image: mine", "windows: {guests.win.image: small"),
+            OF_WINDOWS,
+        )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        (", engine: windowsaio", "", "x.yaml:6:25: guest win has Windows (image mine), where fio with engine"),
+        ("on: win", "on: lin", "x.yaml:6:25: workloads.disk needs a guest with Windows, of an image"),
+        ("on: win", "on: host", "x.yaml:6:25: workloads.disk needs a guest with Windows, of an"),
+        ("memory: 4 GiB", "data: 1 GiB, memory: 4 GiB", "x.yaml:3:15: guest win has Windows (image mine), where vmlab"),
+        ("memory: 4 GiB", "role: fileserver, memory: 4 GiB", "x.yaml:3:15: guest win has Windows (image mine), where"),
+        ("size: 1 MiB", "size: 1 MiB, direct: false", "x.yaml:6:9: workloads.disk: direct must be true with"),
+        ("size: 1 MiB", "size: 1 MiB, folder: /srv", "x.yaml:6:9: workloads.disk: folder does not go with windowsaio"),
+    ],
+)  # fmt: skip
+def test_what_windows_cannot_have_is_refused_at_its_place(old: str, new: str, line: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        planned(WINDOWS.replace(old, new), OF_WINDOWS)
+    assert str(caught.value).startswith(line)
+
+
+def test_an_image_that_is_known_to_have_linux_runs_no_workload_of_windows() -> None:
+    with pytest.raises(ScenarioError, match="win has Linux"):
+        planned(WINDOWS, replace(HOST, windows_images=()))
+    with pytest.raises(ScenarioError, match=r"x\.yaml:6:38: guest win has Windows"):
+        planned(WINDOWS[: WINDOWS.index("  disk")] + "  net: {kind: iperf3, from: lin, to: win}\n", OF_WINDOWS)
+
+
 def test_an_option_that_names_none_is_named() -> None:
     with pytest.raises(UsageError, match=r"guests\.a\.image=none: there is no image 'none'"):
         planned(sets=("guests.a.image=none",))

@@ -23,7 +23,7 @@ NOT_PROMISED = {
     "host_figure.FigureSource": {"place"},
     "host_figure.HostFigure": {"chart", "tone", "minor", "drawn", "idle", "added", "area", "of_stages"},
     "host_figure.Watched": {"scope", "apart", "ordered", "outside", "made", "find"},
-    "workload.Workload": {"asset"},
+    "workload.Workload": {"asset", "needs_windows"},
 }
 """What is there for vmlab's own alone."""
 POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]

@@ -9,9 +9,14 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+import asyncssh
+
 from vmlab.guests.channel import Channel, GuestShell
 from vmlab.guests.guest_clock import ClockReading, settle_clock
+from vmlab.guests.image.added import System
 from vmlab.guests.image.recipe import PAYLOAD, setup_environment
+from vmlab.guests.ssh import SshShell
+from vmlab.guests.windows_shell import WindowsShell
 from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.names import DATA_FOLDER
 from vmlab.model.roles import ROLES
@@ -28,6 +33,14 @@ echo "$1" >/etc/hostname
 id {LAB_USER} >/dev/null 2>&1 || useradd --create-home --shell /usr/sbin/nologin {LAB_USER}
 mkdir -p {DATA_FOLDER}
 """
+
+
+async def log_in(
+    name: str, address: str, *, system: System, user: str, key: asyncssh.SSHKey, deadline: float
+) -> SshShell:
+    """The shell of a guest in which `system` runs. Raises as `SshShell.log_in`."""
+    shell = WindowsShell if system == "windows" else SshShell
+    return await shell.log_in(name, address, user=user, key=key, deadline=deadline)
 
 
 async def wait_until_booted(shell: Shell) -> None:

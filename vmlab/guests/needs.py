@@ -51,6 +51,16 @@ async def missing_in(shell: Shell, needs: GuestNeeds) -> list[str]:
     return [_words(one) for one in looked.stdout.splitlines() if one]
 
 
+async def missing_on_windows(shell: Shell, tools: Iterable[str]) -> list[str]:
+    """What a guest that should run Windows lacks of these programs. Raises GuestError and DeadlineExceeded."""
+    said = await shell.run(["cmd.exe", "/d", "/c", "ver"], check=False)
+    if "Windows" not in said.stdout:
+        words = (said.stderr.strip() or said.stdout.strip() or f"nothing, and exited with {said.status}").splitlines()
+        return [f"Windows, with which it was added: cmd.exe said {words[-1][:120]}"]
+    looked = [(one, await shell.run([one, "--version"], check=False)) for one in dict.fromkeys(tools)]
+    return [f"{one} for Windows on its PATH" for one, found in looked if found.status != 0]
+
+
 def _words(one: str) -> str:
     if one == "root":
         return "root's rights for the user"

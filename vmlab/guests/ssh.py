@@ -114,7 +114,7 @@ class SshShell:
         """
         pinned = asyncssh.import_public_key(host_key.export_public_key("openssh"))
         options = {"known_hosts": ([pinned], [], []), **_ALGORITHMS}
-        return cls(name, address, await _opened(name, address, "root", key, options, deadline))
+        return cls(name, address, await opened_connection(name, address, "root", key, options, deadline))
 
     @classmethod
     async def log_in(cls, name: str, address: str, *, user: str, key: asyncssh.SSHKey, deadline: float) -> SshShell:
@@ -124,8 +124,12 @@ class SshShell:
         Retries until `deadline` seconds are over. Raises DeadlineExceeded, and GuestError where it lets nobody in with
         this key until then.
         """
-        connection = await _opened(name, address, user, key, {"known_hosts": None}, deadline)
+        connection = await opened_connection(name, address, user, key, {"known_hosts": None}, deadline)
         return cls(name, address, connection, () if user == "root" else _SUDO)
+
+    def command_line(self, argv: Sequence[str]) -> str:
+        """The words as the guest's own shell reads them."""
+        return shlex.join([*self._as_root, *argv])
 
     async def run(
         self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
@@ -134,7 +138,7 @@ class SshShell:
         try:
             async with asyncio.timeout(deadline):
                 process = await self._connection.create_process(
-                    shlex.join([*self._as_root, *argv]), encoding="utf-8", errors="replace"
+                    self.command_line(argv), encoding="utf-8", errors="replace"
                 )
                 async with process:
                     out, err = await self._communicated(process, stdin or "", argv[0])
@@ -191,7 +195,7 @@ class SshShell:
         try:
             async with asyncio.timeout(_LAUNCH_SECONDS):
                 process = await self._connection.create_process(
-                    shlex.join([*self._as_root, *argv]), encoding="utf-8", errors="replace", stderr=asyncssh.DEVNULL
+                    self.command_line(argv), encoding="utf-8", errors="replace", stderr=asyncssh.DEVNULL
                 )
         except TimeoutError as error:
             raise DeadlineExceeded(f"{self._name}: {argv[0]} did not start within {_LAUNCH_SECONDS:g} s") from error
@@ -204,7 +208,7 @@ class SshShell:
         self._connection.abort()
 
 
-async def _opened(
+async def opened_connection(
     name: str, address: str, user: str, key: asyncssh.SSHKey, options: Mapping[str, Any], deadline: float
 ) -> asyncssh.SSHClientConnection:
     """A connection, tried again until there is one. Raises DeadlineExceeded and GuestError."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from vmlab.model.roles import ADDED_ROLES
 from vmlab.model.scenarios.guest import LAB_IMAGE
-from vmlab.model.scenarios.scenario import Guest, Scenario
+from vmlab.model.scenarios.scenario import Guest, Scenario, WorkloadEntry
 from vmlab.model.units import format_bytes
 from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
+from vmlab.workloads.contract import WorkloadParams
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.services import needed_programs, program_words
 
@@ -68,6 +69,43 @@ def of_lacked_programs(scenario: Scenario, lacked: Mapping[str, Sequence[str]]) 
         if lines := [f"{program_words(one)} for {user}" for one, user in needed.items() if one in missing]:
             message = f"guest {name} needs what its image {guest.image} lacks: {', '.join(lines)}"
             yield Problem(("guests", name, "image"), message)
+
+
+def of_windows(
+    scenario: Scenario, params: Mapping[str, WorkloadParams], images: Collection[str] | None
+) -> Iterator[Problem]:
+    """What guests with Windows cannot have, and workloads for Windows on others; `images` as in `HostFacts`."""
+    windows = [name for name, guest in scenario.guests.items() if guest.image in (images or ())]
+    for name in windows:
+        guest = scenario.guests[name]
+        if guest.data_bytes is not None:
+            yield Problem(("guests", name, "data"), f"{_has_windows(scenario, name)}, where vmlab makes no data disk")
+        if guest.role:
+            yield Problem(("guests", name, "role"), f"{_has_windows(scenario, name)}, where vmlab sets up no role")
+    for workload, given in params.items():
+        entry = scenario.workloads[workload]
+        needs = kinds()[entry.kind].needs_windows(given.model_dump())
+        for key, place in _sides(entry):
+            if place in windows and not needs:
+                message = f"{_has_windows(scenario, place)}, where fio with engine: windowsaio runs and nothing else"
+                yield Problem(("workloads", workload, key), message)
+            elif needs and place not in windows and not (images is None and _is_added(scenario, place)):
+                message = f"workloads.{workload} needs a guest with Windows, of an image of your own; {place} has Linux"
+                yield Problem(("workloads", workload, key), message)
+
+
+def _sides(entry: WorkloadEntry) -> Iterator[tuple[str, str]]:
+    for key, place in (("on", entry.on), ("from", entry.source), ("to", entry.target)):
+        if place is not None:
+            yield key, place
+
+
+def _is_added(scenario: Scenario, place: str) -> bool:
+    return place in scenario.guests and not scenario.guests[place].is_labs
+
+
+def _has_windows(scenario: Scenario, guest: str) -> str:
+    return f"guest {guest} has Windows (image {scenario.guests[guest].image})"
 
 
 def _of_disk(name: str, guest: Guest) -> Place:

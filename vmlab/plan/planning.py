@@ -20,7 +20,7 @@ from vmlab.plan.control_cells import controlled
 from vmlab.plan.estimate import cell_disk, cell_seconds, footprint
 from vmlab.plan.host_lacks import without_lacking
 from vmlab.plan.hosting import check_fit, read_host_facts
-from vmlab.plan.images import of_lacked_programs, on_this_host
+from vmlab.plan.images import of_lacked_programs, of_windows, on_this_host
 from vmlab.plan.left_to_others import neighbour_words
 from vmlab.plan.looping import looped
 from vmlab.plan.memory_needed import memory_needed
@@ -172,6 +172,7 @@ def _cell(point: Point, host: HostFacts, *, cold: bool) -> CellPlan:
         [
             *on_this_host(checked.scenario, host.images),
             *of_lacked_programs(checked.scenario, host.lacked_programs),
+            *of_windows(checked.scenario, checked.params, host.windows_images),
         ]
     )
     tiles = point.tiles

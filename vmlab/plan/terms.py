@@ -85,12 +85,12 @@ class HostFacts:
 
     `unsettable` has, for each host setting that cannot be changed here, the reason. `in_memory` is the file system of
     the guests' disks where that is in memory, such as ``tmpfs``; `no_overlay` the same where guests on the host cannot
-    have their files there. `images` has the bytes of each added image's disk, by
-    its name; `assets` the user's own copies of suites, by theirs. None where they are not known, and then every name
-    passes. `lacked_programs` has what each added image is known to lack. `lacking` has the reason for what guests'
-    networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``. `neighbours` are the guests that run here already.
-    `cores` has the CPUs of each core; None where they are not known, and then any number is there. `kvm_refuses` where
-    KVM's device opens and KVM is known not to work.
+    have their files there. `images` has the bytes of each added image's disk, by its name; `windows_images` names those
+    with Windows; `assets` has the user's own copies of suites, by their names. None where they are not known, and then
+    every name passes. `lacked_programs` has what each added image is known to lack. `lacking` has the reason for what
+    guests' networks cannot have here: ``vxlan``, ``nat``, ``bandwidth``. `neighbours` are the guests that run here
+    already. `cores` has the CPUs of each core; None where they are not known, and then any number is there.
+    `kvm_refuses` where KVM's device opens and KVM is known not to work.
     """
 
     memory_available_bytes: int
@@ -105,6 +105,7 @@ class HostFacts:
     assets: Mapping[str, Asset] | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
     lacked_programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    windows_images: tuple[str, ...] | None = None
     neighbours: tuple[Neighbour, ...] = ()
     cores: Cores | None = None
     kvm_refuses: bool = False

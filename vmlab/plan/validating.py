@@ -25,12 +25,16 @@ class Valid:
     cells: dict[str, int]
 
 
-def validate_all(file: ScenarioFile, lacked_programs: Mapping[str, Sequence[str]] | None = None) -> Valid:
+def validate_all(
+    file: ScenarioFile,
+    lacked_programs: Mapping[str, Sequence[str]] | None = None,
+    windows_images: tuple[str, ...] | None = None,
+) -> Valid:
     """Plan every size for a host that holds anything. Raises ScenarioError for the first that fails.
 
-    `lacked_programs` has what added images are known to lack, as in `HostFacts`.
+    `lacked_programs` and `windows_images` are what is known of added images, as in `HostFacts`.
     """
-    host = replace(_ANY_HOST, lacked_programs=lacked_programs or {})
+    host = replace(_ANY_HOST, lacked_programs=lacked_programs or {}, windows_images=windows_images)
     sizes = [size for size in reversed(SIZES) if size == "full" or size in file.scenario.sizes]
     cells = {size: len(make_plan(file, Overrides(size=size), host).cells) for size in sizes}
     return Valid(file.path, file.scenario.name, cells)

@@ -41,6 +41,7 @@ _OTHER_NAMES = {
     "sysstat": ("sysstat", "sysstat"),
     "tmux": ("tmux", "tmux"),
     "util-linux": ("util-linux", "util-linux"),
+    "xorriso": ("xorriso", "libisoburn"),
 }
 """By Debian's name, which stands for a package in the program: the names of Fedora and of Arch Linux."""
 _TO_COMPILE = {

@@ -277,6 +277,14 @@ class Workload(ABC, Generic[P]):
         """
         return False
 
+    @classmethod
+    def needs_windows(cls, params: Mapping[str, Any]) -> bool:
+        """Whether with these parameters it runs in guests with Windows, and nowhere else; `params` as in `is_timed`.
+
+        Its source is a `windows.WindowsPlace` then.
+        """
+        return False
+
     @abstractmethod
     def footprint(self, accelerator: str) -> Footprint:
         """What this instance costs; `accelerator` is ``kvm`` or ``tcg``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import asyncssh
@@ -51,28 +51,38 @@ class OwnGuest(ScriptedGuest):
     """A guest of an added image. It says `lacks` when it is asked what it lacks."""
 
     lacks: str = ""
+    asked: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
 
     async def run(
         self, argv: Sequence[str], *, stdin: str | None = None, deadline: float = RUN_DEADLINE, check: bool = True
     ) -> Completed:
         done = await super().run(argv, stdin=stdin, deadline=deadline, check=check)
+        self.asked.append(" ".join(argv))
+        if argv[-1] == "ver":
+            return Completed(0, "Microsoft Windows [Version 10.0.20348.587]\r\n", "")
         return Completed(0, self.lacks, "") if "look" in argv else done
+
+    async def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        self.written.append(path)
 
 
 class LogIns:
-    """`SshShell.log_in` to guests in memory."""
+    """`added_guest.log_in` to guests in memory."""
 
     def __init__(self, image: AddedImage, lacks: str = "") -> None:
+        self.guests: list[OwnGuest] = []
         self._key = asyncssh.import_private_key(image.key.read_bytes())
         self._lacks = lacks
         self.seen: list[tuple[str, str, str]] = []
 
     async def __call__(
-        self, name: str, address: str, *, user: str, key: asyncssh.SSHKey, deadline: float
+        self, name: str, address: str, *, system: str, user: str, key: asyncssh.SSHKey, deadline: float
     ) -> ScriptedGuest:
         assert key.export_private_key() == self._key.export_private_key() or key == self._key
         self.seen.append((name, address, user))
-        return OwnGuest(name, address, Script(REPORT), lacks=self._lacks)
+        self.guests.append(OwnGuest(name, address, Script(REPORT), lacks=self._lacks))
+        return self.guests[-1]
 
 
 def _run(log_in: LogIns) -> tuple[MemoryRun, dict[str, DomainSpec]]:
@@ -97,6 +107,19 @@ async def test_a_guest_boots_from_the_image_that_it_names_and_is_reached_with_it
     assert (own.image.disk, own.image.kernel, own.image.command_line) == (image.disk, None, "")
     assert log_in.seen == [("quick", own.address, "debian")] and own.address is not None
     assert [guest.name for guest in run.guests] == ["slow"]
+
+
+async def test_a_guest_with_windows_is_asked_for_nothing_that_needs_linux(tmp_path: Path, image: AddedImage) -> None:
+    added.remove("own")
+    key, disk = tmp_path / "id", tmp_path / "disk"
+    windows = add(NewImage("own", disk, "Administrator", key, system="windows"), lambda _text: None)
+    log_in = LogIns(windows)
+    run, _ = _run(log_in)
+    assert (await run.run()).exit_code == ExitCode.PASSED and run.outcomes() == [PASSED]
+    (guest,) = log_in.guests
+    assert guest.asked[:2] == ["cmd.exe /d /c ver", "sysbench --version"] and guest.written == []
+    assert all(words.startswith("sysbench ") for words in guest.asked[1:]), "the workload's own alone"
+    assert [name for _, _, name in log_in.seen] == ["Administrator"]
 
 
 async def test_its_cell_boots_all_guests_and_freezes_none(image: AddedImage) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 import vmlab
 from tests.fakes.hypervisor import FakeHypervisor
+from vmlab.guests.added_guest import log_in
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.snapshots import SnapshotRecipe
-from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.freezing.frozen_files import layout
 from vmlab.lab.provision.added_guests import AddedGuests
@@ -70,7 +70,7 @@ async def snapshot_id(folder: Path, attributes: dict[str, str]) -> str:
     added = {
         name: AddedImage(name, name, folder, disk, None, None, "", "root", key, 2**20, {}) for name in ("mine", "other")
     }
-    guests_of_added = AddedGuests(cell, added, SshShell.log_in, USUAL)
+    guests_of_added = AddedGuests(cell, added, log_in, USUAL)
     (spec,) = GuestSet("run", cell, hypervisor, image, lambda _guest, _state: None, added=guests_of_added).specs
     machine = layout(spec, image, await hypervisor.facts())
     return SnapshotRecipe(image="1" * 64, machine=machine, roles=(), preparation={}).id

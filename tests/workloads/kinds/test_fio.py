@@ -1,7 +1,7 @@
 """fio against a scripted guest."""
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +173,64 @@ def test_progress_is_the_last_percentage_of_a_line(captured: Path) -> None:
 def test_amounts_that_make_no_sense(wrong: dict[str, object], reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
         FioParams.model_validate({"rw": "read", "size": 4096, **wrong})
+
+
+@dataclass
+class WindowsShell(FakeShell):
+    """A guest with Windows whose files are in memory: `folders` has the sizes in each."""
+
+    folders: dict[str, dict[str, int]] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)
+
+    async def make_folder(self, path: str) -> None:
+        self.folders.setdefault(path, {})
+
+    async def sizes(self, path: str) -> dict[str, int]:
+        return self.folders[path]
+
+    async def read(self, path: str) -> str:
+        return self.files[path].decode()
+
+    async def remove_folder(self, path: str) -> None:
+        self.removed.append(path)
+
+
+ON_WINDOWS = FioParams.model_validate(
+    {"engine": "windowsaio", "rw": "randread", "size": 16 * MIB, "bytes": 16 * MIB, "jobs": 2, "depth": 8}
+)
+OWN = "C:/vmlab/vmlab-disk"
+
+
+@pytest.fixture
+def windows() -> WindowsShell:
+    return WindowsShell("win", "10.0.0.2")
+
+
+async def test_on_windows_files_are_laid_out_by_its_engine_and_their_sizes_are_looked_at(windows: WindowsShell) -> None:
+    context = WorkloadContext(workload="disk", tile=1, cell=1, seed=1, source=windows)
+    windows.folders[OWN] = {"file.0": 16 * MIB, "file.1": 16 * MIB}
+    await Fio(ON_WINDOWS).prepare(context)
+    (layout,) = windows.commands
+    assert {"--ioengine=windowsaio", "--thread", "--directory=C\\:/vmlab/vmlab-disk"} <= set(layout.split())
+    windows.folders[OWN]["file.1"] -= 1
+    with pytest.raises(WorkloadError, match="bytes of a file that was laid out: 16777215, but 16777216"):
+        await Fio(ON_WINDOWS).prepare(context)
+    del windows.folders[OWN]["file.1"]
+    with pytest.raises(WorkloadError, match="files laid out: 1, but 2"):
+        await Fio(ON_WINDOWS).prepare(context)
+
+
+async def test_on_windows_fio_runs_without_a_program_beside_it_and_its_report_is_read(
+    windows: WindowsShell, captured: Path
+) -> None:
+    context = WorkloadContext(workload="disk", tile=1, cell=1, seed=1, source=windows)
+    argv = Fio(ON_WINDOWS).client(context).argv
+    assert argv[0] == "fio" and "--output=C:/vmlab/disk.report" in argv and "--thread" in argv
+    report = (captured / "fio-windows.json").read_text()
+    windows.files["C:/vmlab/disk.report"] = report.encode()
+    values = (await Fio(ON_WINDOWS).collect(context, Finished(0, 3.0, "", ""))).values
+    assert values["bytes"] == 32 * MIB == values["blocks"] * 4096
+    assert values["iops"] == values["blocks"] / values["run_time"] and windows.removed == [OWN]
+    windows.files["C:/vmlab/disk.report"] = report.replace('"windowsaio"', '"sync"').encode()
+    with pytest.raises(WorkloadError, match="ioengine=sync, not with windowsaio"):
+        await Fio(ON_WINDOWS).collect(context, Finished(0, 3.0, "", ""))

@@ -1,9 +1,10 @@
-"""`vmlab image build|add|export|import|licences|ls|rm`: the disks of guests, our own and those of users."""
+"""`vmlab image build|add|answers|export|import|licences|ls|rm`: the disks of guests, our own and those of users."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -11,12 +12,13 @@ from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_json, write_text
 from vmlab.guests.image import build as build_image
 from vmlab.guests.image import find, list_images, remove
-from vmlab.guests.image.added import AddedSummary, list_added
+from vmlab.guests.image.added import AddedSummary, System, list_added
 from vmlab.guests.image.added import remove as remove_added
 from vmlab.guests.image.adding import NewImage, add
 from vmlab.guests.image.licences import packages_of
 from vmlab.guests.image.moving import pack, unpack
-from vmlab.model.errors import RefusedError
+from vmlab.guests.image.windows_answers import Answers, make_answers
+from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible_line
 
@@ -39,17 +41,49 @@ def build(force: bool) -> None:
 @image.command("add")
 @click.argument("name")
 @click.option("--disk", type=_FILE, required=True, help="Disk image, raw or qcow2; it is copied.")
-@click.option("--user", required=True, help="SSH user: root, or a user with sudo.")
+@click.option("--user", required=True, help="SSH user: root, a user with sudo, or an administrator.")
 @click.option("--key", type=_FILE, required=True, help="Private SSH key of that user; it is copied.")
 @click.option("--kernel", type=_FILE, help="Kernel to boot [default: the disk's boot loader].")
 @click.option("--initrd", type=_FILE, help="Initial RAM disk of that kernel.")
 @click.option("--append", "command_line", metavar="WORDS", help="Kernel command line, such as root=/dev/vda2.")
+@click.option("--system", type=click.Choice(get_args(System)), default="linux", show_default=True, help="What it runs.")
 def add_command(
-    name: str, disk: Path, user: str, key: Path, kernel: Path | None, initrd: Path | None, command_line: str | None
+    name: str,
+    disk: Path,
+    user: str,
+    key: Path,
+    kernel: Path | None,
+    initrd: Path | None,
+    command_line: str | None,
+    system: System,
 ) -> None:
     """Add your own disk as the image NAME; guests in scenarios use it with `image: NAME`."""
-    new = NewImage(name, disk, user, key, kernel=kernel, initrd=initrd, command_line=command_line)
+    new = NewImage(name, disk, user, key, kernel=kernel, initrd=initrd, command_line=command_line, system=system)
     write_text(add(new, say).id)
+
+
+@image.command("answers")
+@click.option("-o", "--output", type=_FILE, required=True, help="Image of a CD to write; an existing one is replaced.")
+@click.option("--drivers", type=_FILE, required=True, help="ISO of virtio-win.")
+@click.option("--release", required=True, help="Folder of virtio-win for this release of Windows, such as 2k22.")
+@click.option("--key", type=_FILE, required=True, help="Private SSH key; its public half is put on the CD.")
+@click.option("--edition", type=click.IntRange(1, 99), default=1, show_default=True, help="Index of the edition.")
+@click.option("--msi", "installers", type=_FILE, multiple=True, help="Installer to run, such as fio's; repeatable.")
+@click.option("--accept-licence", is_flag=True, help="You accept the licence terms of Windows.")
+def answers_command(
+    output: Path,
+    drivers: Path,
+    release: str,
+    key: Path,
+    edition: int,
+    installers: tuple[Path, ...],
+    accept_licence: bool,
+) -> None:
+    """Write a CD with which Windows Server installs itself without questions, as a disk for `image add`."""
+    if not accept_licence:
+        raise UsageError("the answer file accepts the licence terms of Windows; say with --accept-licence that you do")
+    make_answers(Answers(drivers, release, key, edition, installers), output)
+    say(f"{output}: {format_bytes(output.stat().st_size)}; it has the administrator's password, which is a new one")
 
 
 @image.command("export")

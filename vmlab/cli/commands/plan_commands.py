@@ -12,7 +12,7 @@ from vmlab.cli.gate_options import conditions_option
 from vmlab.cli.options import overrides_options
 from vmlab.cli.output import write_json, write_text
 from vmlab.cli.plan_text import plan_document, plan_text
-from vmlab.guests.image.added import lacked_programs
+from vmlab.guests.image.added import lacked_programs, windows_images
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import RefusedError, VmlabError
 from vmlab.model.places import runs_folder
@@ -78,8 +78,8 @@ def _detectable(planned: Plan) -> Detectable | None:
 @click.option("--json", "as_json", is_flag=True, help="Print what is valid as JSON.")
 def validate(scenarios: tuple[str, ...], as_json: bool) -> None:
     """Check every cell of every size of each SCENARIO and start nothing; each problem is one line."""
-    lacked = lacked_programs()
-    found = [validate_all(load(scenario), lacked) for scenario in scenarios]
+    known = lacked_programs(), windows_images()
+    found = [validate_all(load(scenario), *known) for scenario in scenarios]
     for one in found:
         counts = ", ".join(f"{plural(count, 'cell')} at {size}" for size, count in one.cells.items())
         say(f"{one.path}: valid; {counts}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 from vmlab.guests.cached import Collection, Entry, digests_in, require_sizes
 from vmlab.integrity import FileDigests, verify
@@ -21,6 +21,9 @@ KERNEL = "vmlinuz"
 INITRD = "initrd.img"
 KEY = "key"
 """The private key, readable for its owner alone."""
+
+System = Literal["linux", "windows"]
+"""What runs in an image's guests."""
 
 _DIGITS = 12
 _BUILT = re.compile(r"vmlab-[0-9a-f]{12}")
@@ -48,6 +51,7 @@ class AddedImage:
     size: int
     files: Mapping[str, FileDigests]
     programs: Mapping[str, bool] = field(default_factory=dict)
+    system: System = "linux"
 
     def damaged(self, fault: str) -> ImageError:
         """The error for a fault of its files; it names the command that mends it."""
@@ -146,6 +150,7 @@ def load(folder: Path) -> AddedImage:
         size=files[DISK].size,
         files=files,
         programs=_programs_in(manifest),
+        system=_system_in(manifest),
     )
 
 
@@ -189,6 +194,17 @@ def lacked_programs() -> dict[str, list[str]]:
 def _programs_in(manifest: Mapping[str, Any]) -> dict[str, bool]:
     """Images that were added before programs were looked for have none in their manifest."""
     return dict(manifest.get("programs") or {})
+
+
+def windows_images() -> tuple[str, ...]:
+    """The names of the whole images whose guests run Windows."""
+    manifests = [one.manifest for one in ADDED.entries() if one.manifest is not None]
+    return tuple(str(one["name"]) for one in manifests if _system_in(one) == "windows")
+
+
+def _system_in(manifest: Mapping[str, Any]) -> System:
+    """Images that were added before there was a choice have Linux."""
+    return cast(System, manifest.get("system", "linux"))
 
 
 def remove(name: str) -> bool:

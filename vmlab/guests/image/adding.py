@@ -11,7 +11,7 @@ from typing import Any
 
 from vmlab.guests.cached import Notice, wait_for
 from vmlab.guests.image import added
-from vmlab.guests.image.added import ADDED, DISK, INITRD, KERNEL, KEY, AddedImage, id_of
+from vmlab.guests.image.added import ADDED, DISK, INITRD, KERNEL, KEY, AddedImage, System, id_of
 from vmlab.guests.image.disk_programs import NotReadable, programs_on
 from vmlab.guests.image.steps import Stop, run_step, stoppable
 from vmlab.guests.needs import all_programs
@@ -33,7 +33,10 @@ _MOST_DISK = 8 * 2**40
 _MOST_BESIDE = 2**29
 _BOOT_SIGNATURE = b"\x55\xaa"
 """The last two bytes of the first sector of a disk that a BIOS boots from, or that has partitions."""
-_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}", re.ASCII)
+_USER = {
+    "linux": re.compile(r"[a-z_][a-z0-9_-]{0,31}", re.ASCII),
+    "windows": re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,19}", re.ASCII),
+}
 _LOG = "add.log"
 _CONSOLE = "rw console=ttyS0"
 
@@ -51,6 +54,7 @@ class NewImage:
     kernel: Path | None = None
     initrd: Path | None = None
     command_line: str | None = None
+    system: System = "linux"
 
 
 def add(new: NewImage, progress: Notice) -> AddedImage:
@@ -83,10 +87,12 @@ def add(new: NewImage, progress: Notice) -> AddedImage:
 
 def _check_words(new: NewImage) -> None:
     added.check_new_name(new.name)
-    if not _USER.fullmatch(new.user):
+    if not _USER[new.system].fullmatch(new.user):
         raise UsageError(f"{new.user[:40]!r} is no name of a user")
     if new.kernel is None and (new.initrd is not None or new.command_line is not None):
         raise UsageError("--initrd and --append belong to a kernel; give --kernel, too")
+    if new.kernel is not None and new.system == "windows":
+        raise UsageError("--kernel is for Linux; Windows boots from its disk")
 
 
 def _format_of(disk: Path) -> str:
@@ -132,13 +138,14 @@ def _added(new: NewImage, key: bytes, kind: str, stop: Stop, progress: Notice) -
         names = [name for name in (DISK, KERNEL, INITRD, KEY) if (folder / name).exists()]
         files = {name: describe(folder / name, stop.check) for name in names}
         id = id_of(new.name, files[DISK])
-        programs = _programs(new.name, folder / DISK, progress)
+        programs = {} if new.system == "windows" else _programs(new.name, folder / DISK, progress)
         said = {
             "name": new.name,
             "user": new.user,
             "command_line": command_line,
             "format": kind,
             "programs": programs,
+            "system": new.system,
         }
         mark(folder, id)
         ADDED.seal(folder, id, files, said)

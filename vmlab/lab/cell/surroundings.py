@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from vmlab.guests.added_guest import log_in
 from vmlab.guests.image.added import AddedImage
 from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage, Hypervisor
@@ -57,7 +58,7 @@ class GuestOrigins:
 
     image: BootImage
     connect: Connect = SshShell.connect
-    log_in: LogIn = SshShell.log_in
+    log_in: LogIn = log_in
     added: Mapping[str, AddedImage] = field(default_factory=dict)
     snapshot_provider: SnapshotProvider | None = None
     integrity: Integrity | None = None

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import asyncssh
 
+from vmlab.guests.added_guest import log_in
 from vmlab.guests.boot_state import look_at_boot, wait_for_boot
 from vmlab.guests.channel import GuestShell
 from vmlab.guests.data_disk import set_up_data_disk
@@ -85,7 +86,7 @@ class GuestSet:
         self._on_seen = on_seen
         self._on_notice = on_notice
         self._helper = helper
-        self._added = added or AddedGuests(cell, {}, SshShell.log_in, timing)
+        self._added = added or AddedGuests(cell, {}, log_in, timing)
         self._far = far
         self._keys = RunKeys.generate(()) if far is None else RunKeys.of_secret(far.secret)
         self._addresses: dict[str, str] = {}
@@ -154,7 +155,8 @@ class GuestSet:
         await run_all(wait_for_boot(self.shells[guest.key], guest.resources.boot) for guest in labs)
         await self._added.make_ready(self.shells, self._hosts())
         await self._add_data_disks(self.guests, self.specs)
-        await run_all(install_start_line(shell) for shell in self.shells.values())
+        kept_there = [guest.key for guest in self.guests if not self._added.has_windows(guest)]
+        await run_all(install_start_line(self.shells[key]) for key in kept_there)
         await run_all(self._start_role(guest) for guest in self.guests)
 
     async def restore(self, frozen: Mapping[str, SavedGuest]) -> None:
@@ -273,6 +275,8 @@ class GuestSet:
         return [fault for fault in await run_all(looks) if fault is not None]
 
     async def _boot_fault(self, guest: GuestPlan) -> str | None:
+        if self._added.has_windows(guest):
+            return None
         if not guest.resources.is_labs:
             self._on_seen(guest, {"boot": await self._added.look_at_boot(self.shells[guest.key])})
             return None
@@ -300,7 +304,12 @@ class GuestSet:
         return await self._hypervisor.make_mergeable([spec.name for spec in self.specs], mergeable)
 
     async def drop_caches(self, guest: GuestPlan) -> None:
-        """Empty a guest's page cache, and its caches of names and inodes."""
+        """Empty a guest's page cache, and its caches of names and inodes.
+
+        That of Windows is left as it is: workloads read and write past it there.
+        """
+        if self._added.has_windows(guest):
+            return
         await self.shells[guest.key].run(["sh", "-c", "sync; echo 3 > /proc/sys/vm/drop_caches"], deadline=300)
 
     async def disconnect(self, keys: Iterable[str] | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vmlab.guests.image.added import disk_sizes, lacked_programs
+from vmlab.guests.image.added import disk_sizes, lacked_programs, windows_images
 from vmlab.lab.provision.host_networks import LACKING
 from vmlab.model.places import runs_folder
 from vmlab.plan.planning import make_plan, read_host_facts
@@ -23,6 +23,7 @@ def prepare_run(file: ScenarioFile, overrides: Overrides) -> tuple[Plan, HostFac
         read_host_facts(runs_folder()),
         images=disk_sizes(),
         lacked_programs=lacked_programs(),
+        windows_images=windows_images(),
         assets=read_assets(overrides.assets),
         lacking=LACKING,
     )

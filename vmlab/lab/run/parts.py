@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from vmlab.guests.added_guest import log_in
 from vmlab.guests.channel import START_LINE
 from vmlab.guests.held_client import start_line_program
 from vmlab.guests.host_shell import HostShell
@@ -169,7 +170,7 @@ class RunnerParts:
     )
     ordered_host: Callable[[RunFolder, Plan], OrderedHost | None] = ordered_host
     connect: Connect = SshShell.connect
-    log_in: LogIn = SshShell.log_in
+    log_in: LogIn = log_in
     host_place: Callable[[RunFolder, BootImage], AbstractContextManager[Shell]] = host_place
     host_tiles: Callable[[RunFolder, Shell, Sequence[int]], AbstractContextManager[HostTiles]] = host_tiles
     far_host_place: Callable[[], AbstractContextManager[Callable[[Shell], Shell]]] = far_host_place

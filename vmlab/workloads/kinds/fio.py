@@ -37,8 +37,9 @@ from vmlab.workloads.contract import (
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.programs import install
 from vmlab.workloads.reports.fio_report import PERCENTILES, FioReport, parse_fio
-from vmlab.workloads.reports.fio_verdict import Asked, demand_access, demand_layout, demand_work
+from vmlab.workloads.reports.fio_verdict import Asked, demand_access, demand_layout, demand_sizes, demand_work
 from vmlab.workloads.verification import demand_success
+from vmlab.workloads.windows import windows_folder, windows_place, windows_report
 
 _BLOCK_SECONDS = {"kvm": 0.0001, "tcg": 0.001}
 _BYTES_PER_SECOND = {"kvm": 300e6, "tcg": 80e6}
@@ -46,6 +47,8 @@ _BYTES_PER_SECOND = {"kvm": 300e6, "tcg": 80e6}
 _LAYOUT_BLOCK = 2**20
 _DONE = re.compile(r"\[ ?([0-9]+(?:\.[0-9])?)%\]")
 _MIXES = ("rw", "randrw")
+_WINDOWS = "windowsaio"
+"""The engine of guests with Windows, and of no other place."""
 _NO_QUEUE = ("psync", "sync", "pvsync2", "mmap")
 
 
@@ -66,8 +69,8 @@ class FioParams(WorkloadParams):
     """How long to read and write; 0: until `bytes` are done."""
     bytes: Bytes = Field(default=0, ge=0, le=2**50)
     """How much each job reads and writes; 0: as much as its file is large. Not together with `time`."""
-    engine: Literal["posixaio", "libaio", "io_uring", "psync", "sync", "pvsync2", "mmap"] = "libaio"
-    """fio's ioengine. With the default, and direct, the depth reaches the disk."""
+    engine: Literal["posixaio", "libaio", "io_uring", "psync", "sync", "pvsync2", "mmap", "windowsaio"] = "libaio"
+    """fio's ioengine. With the default, and direct, the depth reaches the disk; windowsaio is that of Windows."""
     direct: bool = True
     """Whether files are opened with O_DIRECT, past the page cache of the place where fio runs."""
     end_fsync: bool = False
@@ -97,9 +100,18 @@ class FioParams(WorkloadParams):
             raise ValueError("verify does not go with a mix of reads and writes")
         if self.verify and self.writes and (self.time or self.bytes > self.size):
             raise ValueError("verify of writes needs bytes, not time, and no more of them than size")
+        if self.on_windows and not self.direct:
+            raise ValueError("direct must be true with windowsaio: the lab cannot empty the file cache of Windows")
+        if self.on_windows and self.folder != DATA_FOLDER:
+            raise ValueError("folder does not go with windowsaio: its files lie below C:\\vmlab")
         if self.contents and (self.verify or self.mixed or self.writes):
             raise ValueError("contents needs reads, without verify: fio has its own for blocks that it writes or marks")
         return self
+
+    @property
+    def on_windows(self) -> bool:
+        """Whether it runs in a guest with Windows."""
+        return self.engine == _WINDOWS
 
     @property
     def mixed(self) -> bool:
@@ -158,6 +170,11 @@ class Fio(Workload[FioParams]):
         """With `time`."""
         return bool(params.get("time"))
 
+    @classmethod
+    def needs_windows(cls, params: Mapping[str, Any]) -> bool:
+        """With the engine of Windows."""
+        return params.get("engine") == _WINDOWS
+
     def footprint(self, accelerator: str) -> Footprint:
         """The files are laid out once; what is written later takes their place."""
         params = self.params
@@ -174,32 +191,52 @@ class Fio(Workload[FioParams]):
 
     async def stage(self, context: StagingContext) -> None:
         """Put the program in place that watches fio; files are made later, as none belongs into a snapshot."""
-        await install(context.shell, "accounted")
+        if not self.params.on_windows:
+            await install(context.shell, "accounted")
 
     async def prepare(self, context: WorkloadContext) -> None:
         """Write each job's file in full, and sync it. The engine empties the caches afterwards."""
         params, shell = self.params, context.source
-        own = await make_own_folder(shell, params.folder, context.workload)
-        if params.direct:
-            await demand_disk(shell, own)
+        own = await self._make_folder(context)
         block = params.block if params.verify else min(_LAYOUT_BLOCK, params.size)
         argv = [
-            *("fio", "--name=layout", "--rw=write", "--ioengine=psync", "--end_fsync=1", "--fallocate=none"),
-            *(f"--bs={block}", *self._files(own), "--output-format=json", f"--output={_report(context)}"),
+            *("fio", "--name=layout", "--rw=write", f"--ioengine={_WINDOWS if params.on_windows else 'psync'}"),
+            *("--end_fsync=1", "--fallocate=none", f"--bs={block}", *self._files(own)),
+            *("--output-format=json", f"--output={self._report(context)}"),
             *(("--verify=crc32c", "--do_verify=0") if params.verify else ()),
             *((f"--randseed={file_seed(params.contents, context)}", "--refill_buffers=1") if params.contents else ()),
         ]
         patience = 300 + 60 * self.footprint("tcg").seconds
         await shell.run(argv, deadline=patience)
+        if params.on_windows:
+            demand_sizes(await windows_place(shell).sizes(own), params.size, params.jobs)
+            return
         sizes = await shell.run(["stat", "-c", "%s %b %B", *self._paths(own)])
         demand_layout(sizes.stdout, params.size, params.jobs)
 
+    async def _make_folder(self, context: WorkloadContext) -> str:
+        params, shell = self.params, context.source
+        if params.on_windows:
+            own = windows_folder(context.workload)
+            await windows_place(shell).make_folder(own)
+            return own
+        own = await make_own_folder(shell, params.folder, context.workload)
+        if params.direct:
+            await demand_disk(shell, own)
+        return own
+
     def _files(self, own: str) -> tuple[str, ...]:
         params = self.params
+        # fio takes a colon for the end of a folder's name unless a backslash is before it, and Windows has no fork.
         return (
-            *(f"--directory={own}", "--filename_format=file.$jobnum"),
+            *("--directory=" + own.replace(":", "\\:"), "--filename_format=file.$jobnum"),
             *(f"--size={params.size}", f"--numjobs={params.jobs}", "--group_reporting"),
+            *(("--thread",) if params.on_windows else ()),
         )
+
+    def _report(self, context: WorkloadContext) -> str:
+        windows = self.params.on_windows
+        return windows_report(context.workload) if windows else f"{WORKLOADS_FOLDER}/{context.workload}.fio"
 
     def _paths(self, own: str) -> list[str]:
         return [f"{own}/file.{number}" for number in range(self.params.jobs)]
@@ -207,7 +244,8 @@ class Fio(Workload[FioParams]):
     def client(self, context: WorkloadContext) -> Client:
         """fio, beside a program that looks at the files which it has open, and then waits."""
         params = self.params
-        own = own_folder(params.folder, context.workload)
+        windows = params.on_windows
+        own = windows_folder(context.workload) if windows else own_folder(params.folder, context.workload)
         argv = (
             *("fio", "--name=job", f"--rw={params.rw}", f"--bs={params.block}", *self._files(own)),
             *(f"--iodepth={params.depth}", f"--ioengine={params.engine}", f"--direct={int(params.direct)}"),
@@ -217,10 +255,10 @@ class Fio(Workload[FioParams]):
             *(("--verify=crc32c", "--verify_fatal=1") if params.verify else ()),
             *(f"--randseed={draw(context)}", "--lat_percentiles=1", "--clat_percentiles=0"),
             f"--percentile_list={':'.join(map(str, PERCENTILES))}",
-            *("--output-format=json", f"--output={_report(context)}", "--eta=always", "--eta-newline=1"),
+            *("--output-format=json", f"--output={self._report(context)}", "--eta=always", "--eta-newline=1"),
         )
         deadline = 300 + 60 * self.footprint("tcg").seconds if not params.time else 600 + 3 * params.time
-        return Client(accounted(argv, own, params.jobs), deadline)
+        return Client(argv if windows else accounted(argv, own, params.jobs), deadline)
 
     def progress(self, line: str) -> Progress | None:
         """The percentage in fio's own line of each second."""
@@ -228,16 +266,23 @@ class Fio(Workload[FioParams]):
         return Progress(float(found[-1]), 100.0, "%") if found else None
 
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
-        """fio met no error, did all that was asked and as it was asked, and the kernel saw it do so."""
+        """fio met no error, did all that was asked and as it was asked, and a Linux kernel saw it do so."""
         demand_success(finished, "fio")
-        shell = context.source
-        texts = {"fio": (await shell.run(["cat", _report(context)])).stdout, "client": finished.stdout}
+        shell, report = context.source, self._report(context)
+        if self.params.on_windows:
+            text = await windows_place(shell).read(report)
+        else:
+            text = (await shell.run(["cat", report])).stdout
+        texts = {"fio": text, "client": finished.stdout}
         values = self.figures(texts, finished.seconds)
-        await remove_own_folder(shell, self.params.folder, context.workload)
+        if self.params.on_windows:
+            await windows_place(shell).remove_folder(windows_folder(context.workload))
+        else:
+            await remove_own_folder(shell, self.params.folder, context.workload)
         return Collected(values, {**texts, "stderr": finished.stderr})
 
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
-        """From fio's report, which the account of the kernel beside it bears out."""
+        """From fio's report, which the account of a Linux kernel beside it bears out."""
         params = self.params
         report = parse_fio(texts["fio"])
         asked = Asked(
@@ -247,7 +292,8 @@ class Fio(Workload[FioParams]):
             bytes=params.each * params.jobs,
         )
         demand_work(report, asked)
-        demand_access(parse_account(texts["client"]), report, asked)
+        if not params.on_windows:
+            demand_access(parse_account(texts["client"]), report, asked)
         return self._values(report)
 
     def _values(self, report: FioReport) -> dict[str, float]:
@@ -264,7 +310,3 @@ class Fio(Workload[FioParams]):
             values[f"{prefix}latency_mean"] = one.latency_mean
             values |= {f"{prefix}latency_p{percent}": value for percent, value in one.percentiles.items()}
         return {**values, "blocks": blocks, "bytes": moved}
-
-
-def _report(context: WorkloadContext) -> str:
-    return f"{WORKLOADS_FOLDER}/{context.workload}.fio"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
@@ -42,6 +43,13 @@ def demand_layout(listed: str, size: int, jobs: int) -> None:
         demand_equal("bytes of a file that was laid out", int(length), size)
         if int(blocks) * int(unit) < size:
             raise WorkloadError(f"a file of {size} bytes has only {int(blocks) * int(unit)} on the disk: it has holes")
+
+
+def demand_sizes(found: Mapping[str, int], size: int, jobs: int) -> None:
+    """As `demand_layout`, of `found` bytes by a file's name: whether a file has holes cannot be seen by that."""
+    demand_equal("files laid out", len(found), jobs)
+    for length in found.values():
+        demand_equal("bytes of a file that was laid out", length, size)
 
 
 def demand_work(report: FioReport, asked: Asked) -> None:
