@@ -26,8 +26,10 @@ def connection() -> Iterator[Any]:
     yield opened
     for made in (*opened.listAllDomains(), *opened.listAllNetworks()):
         if made.name() not in were:
+            # A transient one is gone once it is destroyed, and cannot be asked.
+            stays = made.isPersistent()
             made.destroy()
-            if made.isPersistent():
+            if stays:
                 made.undefine()
     opened.close()
 
