@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 import asyncssh
 
@@ -113,10 +113,7 @@ class WindowsShell(SshShell):
         except TimeoutError as error:
             raise DeadlineExceeded(f"{self.name}: {what} within {_FILE_SECONDS:g} s") from error
         except (OSError, asyncssh.Error) as error:
-            self._refuse(what, error)
-
-    def _refuse(self, what: str, error: Exception) -> NoReturn:
-        raise GuestError(f"{self.name}: {what}: {error}") from error
+            raise GuestError(f"{self.name}: {what}: {error}") from error
 
 
 def _remote(path: str) -> str:

@@ -123,7 +123,8 @@ def test_a_run_whose_processes_are_gone_ends_as_aborted(mine: Home) -> None:
     attached, kinds = vmlab.attach_run(), []
     for event in attached:
         kinds.append(event.kind)
-        if event.kind == "CellStarted":
+        # Under load a second cell may have begun before the first one's event is taken, and both are dead by then.
+        if event.kind == "CellStarted" and kinds.count("CellStarted") == 1:
             for name in ("launcher_pid", "runner_pid"):
                 os.kill(mine.pid(name), signal.SIGKILL)
     assert (attached.outcome, attached.exit_code, "RunEnded" in kinds) == ("aborted", None, False)
