@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from vmlab.system import kernel
 from vmlab.system.naming import named
 
 MARK_FILE = "vmlab.mark"
@@ -95,9 +94,16 @@ def remove_cgroup(group: Path) -> bool:
             return False
 
 
+def _folder_beneath(folder: int, name: str) -> int:
+    # Late: ctypes, on which this stands, takes 10 ms, and most commands remove nothing.
+    from vmlab.system.kernel import open_folder_beneath
+
+    return open_folder_beneath(folder, name)
+
+
 def _remove_folder(parent: int, name: str, path: Path, *, files: bool = True) -> bool:
     try:
-        inner = kernel.open_folder_beneath(parent, name)
+        inner = _folder_beneath(parent, name)
     except OSError as error:
         if error.errno == errno.EXDEV:
             raise MountInTheWay(path) from error
@@ -141,7 +147,7 @@ def remove_file_beneath(folder: int, within: str, name: str) -> bool:
     Raises OSError where a mount or a link stands between `folder` and the file.
     """
     try:
-        inner = kernel.open_folder_beneath(folder, within)
+        inner = _folder_beneath(folder, within)
     except FileNotFoundError:
         return False
     try:
