@@ -91,7 +91,7 @@ class RunsScreen(ConsoleScreen):
         self._facts: dict[str, RunFacts] = {}
         self._by_id: dict[str, RunSummary] = {}
         self._earlier = EarlierRuns([], {})
-        self._loaded = False
+        self._loaded = self._reading = False
         self._results = KeptResults()
         self._previewed = ""
         self._problem = ""
@@ -109,11 +109,10 @@ class RunsScreen(ConsoleScreen):
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:
-        """Read the list, and again while the screen is shown."""
+        """Read the list again while the screen is shown; being shown reads it first."""
         # The whole of it is a key away, on a screen of its own that scrolls.
         self.query_one(ResultBoard).can_focus = False
         self.query_one(RowList).focus()
-        self._read()
         self.set_interval(_REFRESH_SECONDS, self._read_again)
 
     def on_screen_resume(self) -> None:
@@ -124,18 +123,24 @@ class RunsScreen(ConsoleScreen):
         if self.is_current:
             self._read()
 
-    @work(thread=True, exclusive=True, group="runs")
     def _read(self) -> None:
+        # A screen is told twice that it is shown, and two reads at once take three times as long.
+        if not self._reading:
+            self._reading = True
+            self._read_now()
+
+    @work(thread=True, group="runs")
+    def _read_now(self) -> None:
         try:
             runs = self._run_list.read()
         except VmlabError as error:
             self.hand_over(self._refused, str(error))
             return
+        finally:
+            self._reading = False
         self._problem = ""
         if not get_current_worker().is_cancelled:
             self.hand_over(self._runs_received, runs)
-        if not get_current_worker().is_cancelled:
-            self.hand_over(self._facts_received, self._facts_list.of(runs, runs_folder()))
 
     def _runs_received(self, runs: list[RunSummary]) -> None:
         self._runs, self._loaded = runs, True
@@ -143,6 +148,14 @@ class RunsScreen(ConsoleScreen):
         self._marked = kept_marks(self._marked, runs)
         self._draw()
         self.refresh_bindings()
+        # Reading while the list is drawn would hold up both.
+        self.call_after_refresh(self._read_facts)
+
+    @work(thread=True, exclusive=True, group="facts")
+    def _read_facts(self) -> None:
+        facts = self._facts_list.of(self._runs, runs_folder())
+        if not get_current_worker().is_cancelled:
+            self.hand_over(self._facts_received, facts)
 
     def _facts_received(self, facts: dict[str, RunFacts]) -> None:
         self._facts = facts
