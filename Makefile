@@ -30,7 +30,7 @@ test-all: setup  ## every test; at most 35 minutes with `make check` on two CPUs
 coverage: setup  ## the lines that no test reached; twice as long as the tests
 	@$(TESTS) --ignore=tests/anomaly --cov --cov-report=term $(PYTEST)
 
-test-host: setup  ## the program on a Debian host with systemd, cgroup v2, libvirtd and KVM, all of it emulated; more than an hour
+test-host: setup  ## the program on a Debian host with systemd, cgroup v2, libvirtd and KVM, all of it emulated; up to 100 minutes
 	@.venv/bin/python -m tests.host $(CHECKS)
 
 test-fleet: setup  ## three hypervisors in namespaces of this machine, over SSH, on real guests at smoke size; needs openssh-server; some 10 minutes
