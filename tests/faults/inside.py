@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import sysconfig
 import time
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,16 @@ from tests.faults.row import all_rows
 from tests.faults.world import CHECKOUT, World
 from vmlab.system import kernel
 
-KINDS = CHECKOUT / "vmlab/workloads/kinds"
+PACKAGES = sysconfig.get_path("purelib")
+MISDEED = CHECKOUT / "tests/faults/kinds"
+"""A package with a workload of this matrix alone."""
 
 
 def main(name: str, folder: Path, snapshots: Path) -> None:
     """Try the row called `name`."""
     assert os.getpid() == 1, "a row kills and mounts: it is tried in namespaces of its own alone"
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    kernel.mount("overlay", str(KINDS), "overlay", kernel.MS_RDONLY, f"lowerdir={CHECKOUT}/tests/faults/kinds:{KINDS}")
+    kernel.mount("overlay", PACKAGES, "overlay", kernel.MS_RDONLY, f"lowerdir={MISDEED}:{PACKAGES}")
     row = all_rows()[name]
     world = World(folder, snapshots)
     said: dict[str, Any] = {"happened": "", "problems": []}

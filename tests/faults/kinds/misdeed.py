@@ -1,4 +1,4 @@
-"""A workload that does harm where it runs; only the matrix of faults has it, by a mount over the folder of kinds."""
+"""A workload that does harm where it runs; only the matrix of faults has it, by a mount over the folder of packages."""
 
 from __future__ import annotations
 
