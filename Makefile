@@ -37,7 +37,7 @@ test-fleet: setup  ## three hypervisors in namespaces of this machine, over SSH,
 	@[ -x /usr/sbin/sshd ] || { echo "test-fleet: install openssh-server (its service need not run)" >&2; exit 3; }
 	@VMLAB_FLEET=1 .venv/bin/python -m pytest tests/fleet --timeout=900
 
-test-faults: setup  ## every fault of docs/faults.md, for real, and the page written again; as root, some 45 minutes
+test-faults: setup  ## every fault of docs/faults.md, for real, and the page written again; as root, half an hour or more
 	@.venv/bin/python -m tests.faults $(FAULTS)
 
 test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most 80 minutes
