@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -282,7 +281,7 @@ async def _commits(server: Shell) -> int:
         answer = await _sql(server, "postgres", _SESSIONS, _COMMITS, deadline=600)
         if answer[:1] == ["0"]:
             return _whole("xact_commit", answer[-1])
-        await asyncio.sleep(_PAUSE)
+        await _pause()
     raise _still_open()
 
 
@@ -310,8 +309,15 @@ async def _served(server: Shell, commits_file: str, tables: Sequence[str]) -> _S
         if sessions == "0":
             known = _whole("xact_commit before the start", before)
             return _Served(known, _whole("xact_commit", commits), rows[:-3])
-        await asyncio.sleep(_PAUSE)
+        await _pause()
     raise _still_open()
+
+
+async def _pause() -> None:
+    # Late, as in `model.concurrency`.
+    import asyncio
+
+    await asyncio.sleep(_PAUSE)
 
 
 def _still_open() -> WorkloadError:
