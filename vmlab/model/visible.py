@@ -49,14 +49,10 @@ def visible_json(text: str) -> str:
 
 def visible_values(value: Any) -> Any:
     """A copy of a document, or of a frozen dataclass, in which every text is a `visible_line`, keys included."""
-    kind = type(value)
-    if kind is str:
+    if type(value) is str:
         return visible_line(value)
-    # Most of a document are these, and a union is made anew for each question.
-    if kind is float or kind is int or value is None:
-        return value
     # Values of enumerations are the program's own and stay enumerations.
-    if isinstance(value, str | int | float):
+    if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, dict):
         return {visible_values(key): visible_values(inner) for key, inner in value.items()}
