@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from tests.tui.screens.test_screens import ROOMY, StillConsole
 from tests.tui.states import Place, runs
 from tests.waiting import until
 from vmlab.model.places import runs_folder
+from vmlab.store.run_list import RunList
+from vmlab.store.runs import RunSummary
 from vmlab.tui.feed.kept_results import KeptResults
 from vmlab.tui.screens.runs_screen import RunsScreen
 from vmlab.tui.screens.scenarios_screen import ScenariosScreen
@@ -100,6 +103,26 @@ async def test_a_run_beside_those_before_is_a_difference_in_words_and_no_bar(
         heading, later, first, *_ = listed.text().splitlines()
         assert "to those before" in heading and "+0 % of 1" in later and " % of " not in first
         assert not set("▁▂▃▄▅▆▇█") & set(listed.text())
+
+
+async def test_runs_reads_its_list_in_one_thread_at_a_time(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(recorded, runs_folder() / OTHER)
+    read, under_way, most = RunList.read, 0, 0
+
+    def slowly(runs: RunList) -> list[RunSummary]:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        time.sleep(0.2)
+        under_way -= 1
+        return read(runs)
+
+    monkeypatch.setattr(RunList, "read", slowly)
+    app = StillConsole()
+    async with app.run_test(size=(160, 48)):
+        await runs(Place(app, monkeypatch))
+        await until(lambda: "+0 % of 1" in app.screen.query_one(RowList).text(), "the list, and how the runs went")
+    assert most == 1, "two reads at once take three times as long"
 
 
 async def test_runs_has_the_result_of_the_run_under_the_cursor_in_its_lower_half(
