@@ -33,7 +33,7 @@ coverage: setup  ## the lines that no test reached; twice as long as the tests
 test-host: setup  ## the program on a Debian host with systemd, cgroup v2, libvirtd and KVM, all of it emulated; up to 100 minutes
 	@.venv/bin/python -m tests.host $(CHECKS)
 
-test-fleet: setup  ## three hypervisors in namespaces of this machine, over SSH, on real guests at smoke size; needs openssh-server; some 10 minutes
+test-fleet: setup  ## three hypervisors in namespaces of this machine, over SSH, on real guests at smoke size; needs openssh-server; 15 to 25 minutes
 	@[ -x /usr/sbin/sshd ] || { echo "test-fleet: install openssh-server (its service need not run)" >&2; exit 3; }
 	@VMLAB_FLEET=1 .venv/bin/python -m pytest tests/fleet --timeout=900
 

@@ -195,7 +195,7 @@ def runs(say: Say) -> None:
         commands = {"ls": [*PROGRAM, "ls"], "compare": [*PROGRAM, "compare", names[-2], names[-1]]}
         in_turn(commands, 1)
         say(heading())
-        for name, timed in in_turn(commands, 7).items():
+        for name, timed in in_turn(commands, 15).items():
             say(f"| vmlab {name}, {RUNS} runs | {timed} |")
         seconds = asyncio.run(_open_runs())
         say(f"| the screen Runs, from the key to its rows | {1e3 * sorted(seconds)[len(seconds) // 2]:.0f} ms | | |")
