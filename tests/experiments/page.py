@@ -51,9 +51,10 @@ Each scenario here, but for those at the end, reproduces an experiment of a publ
 `vmlab show last --reference` sets the published figures beside yours, in the shape in which they were printed, and
 answers the claims.
 `full` has the amounts of the publication as far as it prints them, `published` has them on an ordered host like its
-own, and *Here* says what differs. `demo` takes minutes, `smoke` shows that it works: its figures compare with
-nothing. Figures that are wrong in a publication stand as they are printed, marked with `!`, with what its own figures
-give and why. A figure from guests that were emulated has `tcg` behind it: it describes emulation.
+own, and *Here* says what differs. Cells of `demo` take tens of seconds and those of `smoke` a few: such amounts
+compare with one another, not with what was published. Figures that are wrong in a publication stand as they are
+printed, marked with `!`, with what its own figures give and why. A figure from guests that were emulated has `tcg`
+behind it: it describes emulation.
 
 Beside each claim stands where the publication makes it and what it says there, in other words than its own. Where it
 prints no bound, the bound is ours, and the claim says so. *Ours* are claims that it does not make, and `!` marks what
@@ -74,7 +75,8 @@ of runs with the repeats that they take by `make experiments EXPERIMENTS=--recor
 _COUNTED = """\
 Counted by publication, and then each by itself with the comparison that decides it, whose interval stands in brackets.
 Absent is a claim on something that the machine of the run has not; not asked yet is one that is newer than the kept
-run, or that has none. A command without `--repeats claims` took fewer repeats than an answer needs."""
+run, or that has none. An answer holds for the machine and the size beside it; a command without `--repeats claims` or
+`--repeats claims-once` took fewer repeats than one needs."""
 
 
 def page(results: Mapping[str, Mapping[str, Any]], claimed: Mapping[str, Mapping[str, Any]]) -> str:
