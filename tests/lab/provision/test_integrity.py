@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.hypervisor import obliging_agent
 from tests.fakes.image import small_image
 from tests.integrity.damage import flip
 from tests.lab.one_cell import REPORT, Lab, scenario_plan
@@ -21,6 +22,7 @@ from vmlab.integrity import Findings
 from vmlab.lab.provision import disk_integrity
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
+from vmlab.model.errors import DeadlineExceeded, GuestError
 from vmlab.model.event import Notice
 from vmlab.model.run import Outcome
 
@@ -107,6 +109,43 @@ async def test_a_snapshot_that_does_not_load_is_made_again_and_the_cell_passes(
     assert await lab.cell().run() is Outcome.PASSED, lab.ended().reasons
     assert len(lab.made) == 3 and len(lab.told()) == 1
     assert "does not load" in lab.told()[0]
+
+
+@pytest.mark.parametrize(("times", "outcome"), [(1, Outcome.PASSED), (2, Outcome.FAILED)])
+async def test_guests_of_which_one_does_not_answer_are_restored_once_more(
+    tmp_path: Path, built: Image, captured_events: int, times: int, outcome: Outcome
+) -> None:
+    lab, left = FrozenLab(tmp_path, captured_events, built), [times]
+
+    def answer(name: str, command: str, arguments: dict[str, Any]) -> Any:
+        if name.endswith("slow") and command == "guest-exec" and left[0]:
+            left[0] -= 1
+            raise DeadlineExceeded("slow: it is silent")
+        return obliging_agent(name, command, arguments)
+
+    lab.hypervisor.agent_answer = answer
+    assert await lab.cell().run() is outcome, lab.ended().reasons
+    assert lab.hypervisor.calls.count("restore") == 2 and sorted(lab.made) == ["quick", "slow"]
+    assert lab.told() == ["cell 1: its guests are restored once more: slow: it is silent"]
+    assert lab.ended().reasons == ([] if outcome is Outcome.PASSED else ["slow: it is silent"])
+    assert lab.hypervisor.running == {}
+
+
+async def test_a_guest_that_dies_while_it_is_restored_fails_the_cell_at_once(
+    tmp_path: Path, built: Image, captured_events: int
+) -> None:
+    lab = FrozenLab(tmp_path, captured_events, built)
+
+    def answer(name: str, command: str, arguments: dict[str, Any]) -> Any:
+        if command == "guest-exec" and name.endswith("slow") and name in lab.hypervisor.running:
+            lab.hypervisor.lose(name)
+            raise GuestError("slow: its agent has gone")
+        return obliging_agent(name, command, arguments)
+
+    lab.hypervisor.agent_answer = answer
+    assert await lab.cell().run() is Outcome.FAILED
+    assert lab.hypervisor.calls.count("restore") == 1 and lab.told() == []
+    assert "its QEMU died" in " ".join(lab.ended().reasons)
 
 
 @pytest.mark.parametrize("name", catalog.FILES)

@@ -28,7 +28,15 @@ from vmlab.lab.provision.guest_set import FarGuests, GuestSet
 from vmlab.lab.provision.host_side import HostSide
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.model.concurrency import run_all, run_with_alarm, shielded
-from vmlab.model.errors import GuestLost, HypervisorError, SnapshotError, VmlabError, in_one_line
+from vmlab.model.errors import (
+    DeadlineExceeded,
+    GuestError,
+    GuestLost,
+    HypervisorError,
+    SnapshotError,
+    VmlabError,
+    in_one_line,
+)
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.results import CacheProof
 from vmlab.model.run import Outcome, Part, Phase
@@ -185,8 +193,21 @@ class CellRun:
             await self._disown([self._around.guests.image.disk, *files])
             self._began = time.monotonic()
             with self._events.phase(Phase.PROVISION):
-                await self._guests.restore(self._snapshots)
+                await self._restore()
             await self._prepare_and_execute(staged=True)
+
+    async def _restore(self) -> None:
+        """Restore the guests; once more where one of them lives and does not answer, which seldom happens under TCG."""
+        try:
+            await self._guests.restore(self._snapshots)
+        except GuestLost:
+            raise
+        except (GuestError, DeadlineExceeded) as error:
+            # Where its death is the cause, the alarm ends this wait: who died must not be forgotten.
+            await asyncio.sleep(self._timing.cause)
+            self._events.doubt(f"its guests are restored once more: {in_one_line(error)}")
+            await self._guests.destroy()
+            await self._guests.restore(self._snapshots)
 
     async def _disown(self, files: list[Path]) -> None:
         if self._around.plan.scenario.host.size is not None:
