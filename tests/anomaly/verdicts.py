@@ -160,7 +160,7 @@ def _began(seen: Seen) -> bool:
 
 
 def _of_a_call(seen: Seen, fault: Fault) -> set[int]:
-    if fault.point in _FORGIVEN:
+    if fault.point in _FORGIVEN or any("are restored once more" in one.text for one in seen.of(Notice)):
         return {0}
     # Caches that were not emptied spoil what is measured afterwards, and nothing else.
     warm = any("caches could not be emptied" in reason for ended in seen.of(CellEnded) for reason in ended.reasons)
