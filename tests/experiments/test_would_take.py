@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.experiments.would_take import would_take
+from vmlab.analysis.figures.pairing import ONE_SNAPSHOT
 from vmlab.model.scenarios.reference import Claim
 from vmlab.plan.scenario_file.loading import load
 
@@ -54,3 +55,9 @@ def test_where_one_of_several_comparisons_has_no_figures_repeats_do_not_help() -
     body = _body((-10.0, [-20.0, 1.25]))
     body["comparisons"] += _body((None, None))["comparisons"]
     assert would_take(_claim("less"), body) == ""
+
+
+def test_repeats_from_one_snapshot_a_side_take_guests_that_boot() -> None:
+    body = _body((40.5, None))
+    body["comparisons"][0]["difference"]["because"] = ONE_SNAPSHOT
+    assert would_take(_claim("less"), body) == "guests that boot for each repeat (`--cold`) would be needed"
