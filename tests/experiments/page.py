@@ -51,10 +51,10 @@ Each scenario here, but for those at the end, reproduces an experiment of a publ
 `vmlab show last --reference` sets the published figures beside yours, in the shape in which they were printed, and
 answers the claims.
 `full` has the amounts of the publication as far as it prints them, `published` has them on an ordered host like its
-own, and *Here* says what differs. Cells of `demo` take tens of seconds and those of `smoke` a few: such amounts
-compare with one another, not with what was published. Figures that are wrong in a publication stand as they are
-printed, marked with `!`, with what its own figures give and why. A figure from guests that were emulated has `tcg`
-behind it: it describes emulation.
+own, and *Here* says what differs. `demo` has smaller amounts, and `smoke` the smallest: their figures compare with one
+another, not with what was published. Figures that are wrong in a publication stand as they are printed, marked with
+`!`, with what its own figures give and why. A figure from guests that were emulated has `tcg` behind it: it describes
+emulation.
 
 Beside each claim stands where the publication makes it and what it says there, in other words than its own. Where it
 prints no bound, the bound is ours, and the claim says so. *Ours* are claims that it does not make, and `!` marks what

@@ -21,7 +21,7 @@ def _claim(kind: str) -> Claim:
 
 def _body(difference: tuple[float | None, list[float] | None], readings: int = 6) -> dict[str, Any]:
     percent, interval = difference
-    found = {"percent": percent, "interval_percent": interval, "readings": readings}
+    found = {"because": "", "percent": percent, "interval_percent": interval, "readings": readings}
     comparison = {"answer": "cannot tell", "level": None, "difference": found}
     return {"comparisons": [comparison], "readings_needed": 6}
 
@@ -57,7 +57,7 @@ def test_where_one_of_several_comparisons_has_no_figures_repeats_do_not_help() -
     assert would_take(_claim("less"), body) == ""
 
 
-def test_repeats_from_one_snapshot_a_side_take_guests_that_boot() -> None:
+def test_repeats_from_one_snapshot_a_side_do_not_help() -> None:
     body = _body((40.5, None))
     body["comparisons"][0]["difference"]["because"] = ONE_SNAPSHOT
-    assert would_take(_claim("less"), body) == "guests that boot for each repeat (`--cold`) would be needed"
+    assert would_take(_claim("less"), body) == "guests booted for each repeat (`--cold`) would be needed"

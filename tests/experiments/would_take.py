@@ -21,8 +21,8 @@ def would_take(claim: Claim, body: Mapping[str, Any]) -> str:
     it is as wide to either side as it is now, and has to end before the bound that lies in it.
     """
     open_ones = [one for one in body["comparisons"] if one["answer"] == "cannot tell"]
-    if any(one["difference"].get("because") == ONE_SNAPSHOT for one in open_ones if one["level"] is None):
-        return "guests that boot for each repeat (`--cold`) would be needed"
+    if any(one["difference"]["because"] == ONE_SNAPSHOT for one in open_ones if one["level"] is None):
+        return "guests booted for each repeat (`--cold`) would be needed"
     found = [repeats for one in open_ones if (repeats := _repeats(claim, one, body["readings_needed"])) is not None]
     if len(found) < len(open_ones) or not found:
         return ""
