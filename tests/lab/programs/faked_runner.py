@@ -129,15 +129,15 @@ class Cell:
             cell=cell.index, axes=dict(cell.axes), repeat=cell.repeat, guests=0, settings=settings_of(cell)
         )
         self._around.emit(start)
+        if os.environ.get(DEAF) == HUNG:
+            # The event loop stands as soon as the cell is seen to have begun: no signal is heeded, no command answered.
+            time.sleep(600)
         child = await asyncio.create_subprocess_exec("cat", "/proc/self/status", stdout=asyncio.subprocess.PIPE)
         status = (await child.communicate())[0].decode()
         masks = [line for line in status.splitlines() if line.startswith(("SigBlk", "SigIgn"))]
         self._around.emit(Notice(level="info", text=" ".join(masks)))
         lies = "lies" if on_a_loop_device(self._around.guests.image.disk) else "does not lie"
         self._around.emit(Notice(level="info", text=f"the image {lies} on a loop device"))
-        if os.environ.get(DEAF) == HUNG:
-            # The event loop stands: no signal is heeded, no command answered.
-            time.sleep(600)
         if CELL_FILE in os.environ:
             await until(Path(os.environ[CELL_FILE]).exists, "the file that ends cells", deadline=3600)
         if self._hosts_start is not None:
