@@ -43,8 +43,8 @@ test-faults: setup  ## every fault of docs/faults.md, for real, and the page wri
 test-experiments: setup  ## every shipped scenario at size smoke on real guests, its published figures beside yours; at most 80 minutes
 	@.venv/bin/python -m tests.experiments.run_all $(EXPERIMENTS)
 
-experiments: setup  ## claims of shipped scenarios with the repeats that they take, on a quiet machine; goes on where it ended; PLAN=1 tells how long
-	@.venv/bin/python -m tests.experiments.run_claims --minutes $(or $(MINUTES),100) --size $(or $(SIZE),smoke) $(if $(ONCE),--once) $(if $(PLAN),--plan) $(EXPERIMENTS)
+experiments: setup  ## claims of shipped scenarios with the repeats that they take, on a quiet machine; goes on where it ended; PLAN=1 tells how long, AGAIN=1 asks the same on another day
+	@.venv/bin/python -m tests.experiments.run_claims --minutes $(or $(MINUTES),100) --size $(or $(SIZE),smoke) $(if $(ONCE),--once) $(if $(AGAIN),--again) $(if $(PLAN),--plan) $(EXPERIMENTS)
 
 test-install: setup  ## each way to install, in fresh roots of Debian 12 and 13, by the commands of docs/install.md
 	@.venv/bin/python -m tests.install $(CHECKS)

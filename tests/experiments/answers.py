@@ -7,26 +7,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tests.experiments.records import day_of, repeats_of
 from tests.experiments.would_take import would_take
 from vmlab.model.axes import absent_words
 from vmlab.model.run import EMULATED
 from vmlab.model.scenarios.reference import Claim
 from vmlab.model.units import format_bytes
 from vmlab.plan.scenario_file.loading import ScenarioFile
-from vmlab.plan.terms import FOR_CLAIMS
 from vmlab.report.reference_text import answer_words
 
 NOT_ASKED_YET = "not asked yet"
 _COUNTED = ("reproduced", "not reproduced", "cannot tell", "absent")
+_ANSWERS = _COUNTED[:2]
 _ABSENT = "absent"
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The record that answers a scenario's claims, and whether it is of a run with the repeats that they take."""
+    """The record that answers a scenario's claims, and whether it is of a run with the repeats that they take.
+
+    `again` is that of another day, on which the same was asked.
+    """
 
     record: Mapping[str, Any]
     enough: bool
+    again: Mapping[str, Any] | None = None
 
     @property
     def run(self) -> Mapping[str, Any]:
@@ -37,22 +42,31 @@ class Kept:
     @property
     def command(self) -> str:
         """What measures it again."""
-        repeats = f" --repeats {FOR_CLAIMS[len(self.record.get('looks', ())) == 1]}" if self.enough else ""
+        repeats = f" --repeats {repeats_of(self.record)}" if self.enough else ""
         return f"vmlab run {self.run['scenario']} --size {self.run['size']}{repeats}"
 
     def body(self, claim: Claim) -> Mapping[str, Any] | None:
         """The claim as the record answers it; None for one that is newer than the run."""
-        return next((one for one in self.record["beside"]["claims"] if one["say"] == claim.say), None)
+        return _body(self.record, claim)
+
+    def body_again(self, claim: Claim) -> Mapping[str, Any] | None:
+        """The claim as it was answered on another day; None where it was not asked."""
+        return _body(self.again, claim) if self.again else None
+
+
+def _body(record: Mapping[str, Any], claim: Claim) -> Mapping[str, Any] | None:
+    return next((one for one in record["beside"]["claims"] if one["say"] == claim.say), None)
 
 
 def answers(publications: Mapping[str, Sequence[ScenarioFile]], found: Mapping[str, Kept]) -> Iterator[str]:
-    """The lines of both tables for each accelerator, those of KVM first; then what no run was asked yet."""
+    """The lines of both tables for each accelerator, those of KVM first, and how many were asked on another day too."""
     for accelerator in sorted(
         {one.run["accelerator"] for one in found.values()}, key=lambda one: (one == EMULATED, one)
     ):
         here = {name: one for name, one in found.items() if one.run["accelerator"] == accelerator}
         yield from (f"### {'Emulated guests (tcg)' if accelerator == EMULATED else accelerator.upper()}", "")
         yield from _counted(publications, here)
+        yield from _asked_again(publications, here)
         yield from _each(publications, here)
 
 
@@ -66,6 +80,20 @@ def _counted(publications: Mapping[str, Sequence[ScenarioFile]], found: Mapping[
         yield _counts(title, counts)
     yield _counts("all", total)
     yield ""
+
+
+def _asked_again(publications: Mapping[str, Sequence[ScenarioFile]], found: Mapping[str, Kept]) -> Iterator[str]:
+    """How many of the claims that have an answer were asked again on another day, and in how many both agree."""
+    pairs = [
+        (answer_of(first), answer_of(again))
+        for file in (one for files in publications.values() for one in files)
+        for claim in file.scenario.claims
+        if (kept := found.get(file.scenario.name)) and (first := kept.body(claim)) and (again := kept.body_again(claim))
+    ]
+    answered = [first == again for first, again in pairs if first in _ANSWERS]
+    if answered:
+        yield f"{len(answered)} claims that have an answer were asked again on another day; {sum(answered)} had the same."
+        yield ""
 
 
 def _words(file: ScenarioFile, kept: Kept | None) -> Iterator[str]:
@@ -114,5 +142,8 @@ def _row(claim: Claim, body: Mapping[str, Any], kept: Kept) -> str:
     repeats = max((one["count"] for one in body["evidence"] if one["mean"] is not None), default=0)
     machine = kept.record["machine"]
     host = f"{machine['cpus']} x {machine['cpu']}, {format_bytes(machine['memory_bytes'])}"
-    measured = f"{str(kept.run['started'])[:10]}, {host}"
+    measured = f"{day_of(kept.record)}, {host}"
+    if kept.again and (again := kept.body_again(claim)):
+        same = answer_of(again) == answer_of(body)
+        measured = f"{measured}; on {day_of(kept.again)} {'the same' if same else answer_of(again)}"
     return f"| {claim.say} | {answer_of(body)} | {because} | {repeats} | {measured} | `{kept.command}` |"

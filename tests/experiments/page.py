@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.experiments.answers import NOT_ASKED_YET, Kept, answer_of, answers
 from tests.experiments.believed import believed
 from tests.experiments.own_table import own_table
-from tests.experiments.records import CLAIMED, kept
+from tests.experiments.records import AGAIN, CLAIMED, kept
 from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.lookup import NO_CELL
 from vmlab.analysis.reference.published import AnsweredFigure, published_alone
@@ -68,7 +69,8 @@ lab's guests have less memory than the published ones where their workloads do n
 
 This page is written by `python -m tests.experiments.page` from the scenarios, and from the results in
 `docs/evidence/experiments/`: those of one repeat are kept by `make test-experiments EXPERIMENTS=--record`, and answers
-of runs with the repeats that they take by `make experiments EXPERIMENTS=--record`.
+of runs with the repeats that they take by `make experiments EXPERIMENTS=--record`; with `EXPERIMENTS="--again --record"`
+those of the same command on another day.
 """
 
 
@@ -79,9 +81,15 @@ run, or that has none. An answer holds for the machine and the size beside it; a
 `--repeats claims-once` took fewer repeats than one needs."""
 
 
-def page(results: Mapping[str, Mapping[str, Any]], claimed: Mapping[str, Mapping[str, Any]]) -> str:
-    """The page, with the records of those scenarios that were run, and those of runs with repeats for claims."""
-    found = _found(results, claimed)
+Records = Mapping[str, Mapping[str, Any]]
+"""Records of runs by the name of their scenario."""
+
+
+def page(results: Records, claimed: Records, again: Records = MappingProxyType({})) -> str:
+    """The page, with the records of those scenarios that were run, those of runs with repeats for claims, and those of
+    runs that were asked the same on another day.
+    """
+    found = _found(results, claimed, again)
     lines = [_PREFACE, *_answers({name: one for name, one in found.items() if "claims" in one.record["beside"]})]
     for title, files in publications().items():
         lines += [f"## {title}", ""]
@@ -129,20 +137,29 @@ def results() -> dict[str, dict[str, Any]]:
 
 def claimed_results() -> dict[str, dict[str, Any]]:
     """The kept records of runs with the repeats that claims take, by scenario."""
-    return {name: record for name in published_names() if (record := kept(name, CLAIMED)) is not None}
+    return _claimed(CLAIMED)
+
+
+def asked_again() -> dict[str, dict[str, Any]]:
+    """Those that were asked the same on another day."""
+    return _claimed(AGAIN)
+
+
+def _claimed(folder: Path) -> dict[str, dict[str, Any]]:
+    return {name: record for name in published_names() if (record := kept(name, folder)) is not None}
 
 
 def answer_of_claim(name: str, say: str) -> str:
     """The word of the table of counts for a claim of a scenario, by the records that are kept today."""
-    found = _found(results(), claimed_results()).get(name)
+    found = _found(results(), claimed_results(), {}).get(name)
     claim = next(one for one in load(name).scenario.claims if one.say == say)
     body = found.body(claim) if found else None
     return NOT_ASKED_YET if body is None else answer_of(body)
 
 
-def _found(results: Mapping[str, Mapping[str, Any]], claimed: Mapping[str, Mapping[str, Any]]) -> dict[str, Kept]:
+def _found(results: Records, claimed: Records, again: Records) -> dict[str, Kept]:
     """The records that answer claims, by scenario: of a run with the repeats that they take, where there is one."""
-    return {name: Kept(record, name in claimed) for name, record in {**results, **claimed}.items()}
+    return {name: Kept(record, name in claimed, again.get(name)) for name, record in {**results, **claimed}.items()}
 
 
 def _reference(file: ScenarioFile) -> Reference:
@@ -324,7 +341,7 @@ def _answer(record: Mapping[str, Any] | None, body: Mapping[str, Any]) -> str:
 
 def main() -> None:
     """Write both pages."""
-    PAGE.write_text(page(results(), claimed_results()), encoding="utf-8")
+    PAGE.write_text(page(results(), claimed_results(), asked_again()), encoding="utf-8")
     LIST.write_text(listed(LIST.read_text(encoding="utf-8")), encoding="utf-8")
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from vmlab.analysis.reference.published import beside_reference
 from vmlab.model.places import runs_folder
+from vmlab.plan.terms import FOR_CLAIMS, ForClaims
 from vmlab.store.archive import unpack
 from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE
@@ -23,6 +24,8 @@ from vmlab.store.runs import STORE
 FOLDER = Path(__file__).parents[2] / "docs" / "evidence" / "experiments"
 CLAIMED = FOLDER / "claims"
 """Where the records are of runs with the repeats that claims take; they have no figures but those behind the claims."""
+AGAIN = CLAIMED / "again"
+"""Where those are that were asked the same on another day."""
 _MACHINE = ("cpu", "cpus", "memory_bytes", "kernel", "qemu", "libvirt", "disk")
 """What figures depend on; the name of a host is nobody's business."""
 _RUN = ("id", "scenario", "size", "outcome", "started", "accelerator")
@@ -63,6 +66,16 @@ def keep(name: str, record: Mapping[str, Any], folder: Path = FOLDER) -> None:
 def archive_of(name: str, folder: Path = CLAIMED) -> Path:
     """The archive (`vmlab export`) of the run that a record of claims is about."""
     return folder / f"{name}.vmlab"
+
+
+def repeats_of(record: Mapping[str, Any]) -> ForClaims:
+    """What `--repeats` was given for the run of a record of claims."""
+    return FOR_CLAIMS[len(record.get("looks", ())) == 1]
+
+
+def day_of(record: Mapping[str, Any]) -> str:
+    """The day on which the run of a record began, in UTC, as 2026-11-26."""
+    return str(record["beside"]["run"]["started"])[:10]
 
 
 def answers_in(archive: Path) -> list[dict[str, Any]]:

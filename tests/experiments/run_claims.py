@@ -3,8 +3,9 @@
 Those with the fewest minutes for each claim come first. Each is run whole while the machine does nothing else, and its
 record is kept in the cache folder; started again, it goes on with the scenarios that have none. A run that went on
 without this program is waited for, one that ended is taken as it is, and one that was cut off is done anew. What does
-not fit into the minutes is left for another time. Only `--record` changes the repository, and runs nothing. It needs
-root, as all runs do. Exit code 0 means that nothing failed, whether or not something is left; 1 that a run failed; 3
+not fit into the minutes is left for another time. With `--again` claims that the page has are asked again on another
+day, each by the command beside it. Only `--record` changes the repository, and runs nothing. It needs root, as all runs
+do. Exit code 0 means that nothing failed, whether or not something is left; 1 that a run failed; 3
 that none could start.
 """
 
@@ -14,8 +15,9 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from tests.checklist import Checklist, alone, say
 from tests.experiments import page
 from tests.experiments.judged import faults_of_run
 from tests.experiments.program import VMLAB, Ended, Program, TookTooLong
-from tests.experiments.records import CLAIMED, archive_of, keep, kept, of_claims, record_of
+from tests.experiments.records import AGAIN, CLAIMED, archive_of, day_of, keep, kept, of_claims, record_of, repeats_of
 from tests.experiments.run_all import as_root, lacks_its_pool, ready
 from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.lab.cell.disturbance import TOLD_OTHER_PERCENT
@@ -245,17 +247,35 @@ def keep_answers(
             keep(name, of_claims(record), place)
 
 
-def _run(names: Sequence[str], asked: Asked, folder: Path) -> ExitCode:
+def as_before(names: Sequence[str], asked: Asked, today: str, place: Path = CLAIMED) -> dict[str, Asked]:
+    """How to run each of the scenarios as it was run for the page on an earlier day; one that was not is left, and said."""
+    found = {}
+    for name in names:
+        record = kept(name, place)
+        if record is None:
+            say(f"left           {name}: the page has no answers of it")
+        elif day_of(record) >= today:
+            say(f"left           {name}: it was asked on {day_of(record)}, and is to be asked again on another day")
+        else:
+            found[name] = replace(asked, size=record["beside"]["run"]["size"], repeats=repeats_of(record))
+    return found
+
+
+def _run(each: Mapping[str, Asked], minutes: float, folder: Path) -> ExitCode:
+    """Run the scenarios, those together that are run in the same way."""
     with alone(folder, "experiments are") as report:
-        began = time.monotonic()
-        if ready(folder / "state", report, forgets=False):
-            left = max(0.0, asked.seconds - (time.monotonic() - began))
-            go_on(experiments(names, asked.size, asked.repeats), replace(asked, seconds=left), folder, report)
+        end = time.monotonic() + minutes * _MINUTE
+        if each and ready(folder / "state", report, forgets=False):
+            for asked in dict.fromkeys(each.values()):
+                names = [name for name, way in each.items() if way == asked]
+                left = max(0.0, end - time.monotonic())
+                go_on(experiments(names, asked.size, asked.repeats), replace(asked, seconds=left), folder, report)
     return ExitCode.FAILED if report.failed else ExitCode.PASSED
 
 
-def _record(names: Sequence[str], size: str, folder: Path) -> ExitCode:
-    keep_answers(names, size, folder)
+def _record(each: Mapping[str, Asked], folder: Path, place: Path) -> ExitCode:
+    for asked in dict.fromkeys(each.values()):
+        keep_answers([name for name, way in each.items() if way == asked], asked.size, folder, place)
     page.main()
     return ExitCode.PASSED
 
@@ -270,6 +290,9 @@ def main() -> int:
     parser.add_argument("--once", action="store_true", help="look at the claims once, after the fewest repeats")
     parser.add_argument("--plan", action="store_true", help="only print how long the claims of each take here")
     parser.add_argument(
+        "--again", action="store_true", help="those that the page answers, as they were run, if on an earlier day"
+    )
+    parser.add_argument(
         "--record",
         action="store_true",
         help="only copy the records into docs/evidence, and write the page again",
@@ -278,15 +301,20 @@ def main() -> int:
     if unknown := [name for name in arguments.names if name not in (*known, CONTROL.stem)]:
         parser.error(f"no scenario {unknown[0]!r} with claims; there are {', '.join(known)}")
     names, folder = arguments.names or known, cache_folder() / "experiments"
-    repeats: ForClaims = "claims-once" if arguments.once else "claims"
+    each = dict.fromkeys(names, Asked(arguments.size, "claims-once" if arguments.once else "claims"))
+    place = CLAIMED
+    if arguments.again:
+        folder, place = folder / "again", AGAIN
+        each = as_before(names, each[names[0]], datetime.now(UTC).date().isoformat())
     if arguments.record:
-        return as_root("experiments", lambda: _record(names, arguments.size, folder))
+        return as_root("experiments", lambda: _record(each, folder, place))
     if arguments.plan:
-        for line in table(experiments(names, arguments.size, repeats), arguments.size, folder):
-            say(line)
+        for asked in dict.fromkeys(each.values()):
+            chosen = [name for name, way in each.items() if way == asked]
+            for line in table(experiments(chosen, asked.size, asked.repeats), asked.size, folder):
+                say(line)
         return ExitCode.PASSED
-    asked = Asked(arguments.size, repeats, arguments.minutes * _MINUTE)
-    return as_root("experiments", lambda: _run(names, asked, folder))
+    return as_root("experiments", lambda: _run(each, arguments.minutes, folder))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from tests.experiments.page import (
     PAGE,
     answer_of_claim,
     answered,
+    asked_again,
     claimed_results,
     listed,
     page,
@@ -25,7 +26,7 @@ from tests.experiments.page import (
     published_names,
     results,
 )
-from tests.experiments.records import CLAIMED, answers_in, archive_of, kept, of_claims, record_of
+from tests.experiments.records import AGAIN, CLAIMED, answers_in, archive_of, day_of, kept, of_claims, record_of, repeats_of
 from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import BesideReference, beside_reference
@@ -34,7 +35,7 @@ from vmlab.plan.scenario_file.loading import load, shipped_names
 from vmlab.plan.terms import ForClaims
 from vmlab.store.reader import RunReader
 
-AGAIN = "run `python -m tests.experiments.page`"
+WRITE = "run `python -m tests.experiments.page`"
 
 
 def _recorded(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Any], BesideReference]:
@@ -51,12 +52,12 @@ def _section(text: str, name: str) -> str:
 
 
 def test_the_page_is_what_its_generator_makes() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(results(), claimed_results()), AGAIN
+    assert PAGE.read_text(encoding="utf-8") == page(results(), claimed_results(), asked_again()), WRITE
 
 
 def test_the_list_has_the_scenarios_as_they_describe_themselves() -> None:
     text = LIST.read_text(encoding="utf-8")
-    assert text == listed(text), AGAIN
+    assert text == listed(text), WRITE
     for name in shipped_names():
         assert f"| `{name}` | {load(name).scenario.summary} |" in text
 
@@ -136,6 +137,25 @@ def test_the_page_begins_with_the_answers_counted_by_publication_for_each_accele
     assert f"| {first['comparisons'][0]['because']} | 14 | 2026-11-21, " in tcg
 
 
+def test_what_was_asked_on_another_day_too_says_whether_it_had_the_same_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with RunReader(tell("memcpy-overhead", claims="claims")) as reader:
+        record = record_of(run_document(reader), beside_reference(reader).to_json())
+    record["machine"]["memory_bytes"] = 2**33
+    first = json.loads(json.dumps(of_claims(record)))
+    again = json.loads(json.dumps(first))
+    again["beside"]["run"]["started"] = "2026-11-23T09:00:00.000+00:00"
+    again["beside"]["claims"][1]["answer"] = "cannot tell"
+    assert [one["answer"] for one in first["beside"]["claims"]] == ["not", "not"]
+    top = page({}, {"memcpy-overhead": first}, {"memcpy-overhead": again}).split("\n## ")[1]
+    assert "2 claims that have an answer were asked again on another day; 1 had the same." in top
+    host = "2026-11-21, 2 x AMD EPYC 7302P 16-Core Processor, 8 GiB"
+    assert top.count(f"{host}; on 2026-11-23 the same |") == top.count(f"{host}; on 2026-11-23 cannot tell |") == 1
+    assert "asked again" not in page({}, {"memcpy-overhead": first})
+
+
 def test_figures_from_emulated_guests_say_so_and_those_of_the_host_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,12 +216,21 @@ MOST_ARCHIVED = 4 * 2**20
 """Bytes of one archive: twenty of them stay small beside the repository."""
 
 
-@pytest.mark.parametrize("name", sorted(claimed_results()))
+@pytest.mark.parametrize("name", sorted(asked_again()))
+def test_what_was_asked_on_another_day_was_asked_the_same(name: str) -> None:
+    first, again = kept(name, CLAIMED), kept(name, AGAIN)
+    assert first and again and day_of(first) != day_of(again)
+    assert (first["beside"]["run"]["size"], repeats_of(first)) == (again["beside"]["run"]["size"], repeats_of(again))
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [(CLAIMED, name) for name in claimed_results()] + [(AGAIN, name) for name in asked_again()]
+)
 def test_each_run_behind_the_page_opens_and_answers_what_the_page_says(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    record, archive = kept(name, CLAIMED), archive_of(name)
+    record, archive = kept(name, folder), archive_of(name, folder)
     assert record is not None and archive.stat().st_size <= MOST_ARCHIVED
     assert answers_in(archive) == record["beside"]["claims"]
 

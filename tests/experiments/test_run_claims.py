@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -17,6 +18,7 @@ from tests.experiments.run_claims import (
     CONTROL,
     Asked,
     Experiment,
+    as_before,
     experiments,
     go_on,
     is_finished,
@@ -144,6 +146,23 @@ def test_a_record_whose_claims_changed_since_is_not_taken_for_an_answer(folder: 
     go_on(FOUND[:1], asked, folder, Checklist(folder / "second"))
     assert _commands(folder, "second", "memcpy-overhead") == ["ls", "run", "show"]
     assert is_finished("memcpy-overhead", "smoke", folder)
+
+
+def test_on_another_day_each_is_asked_as_it_was_and_on_the_same_day_not_at_all(folder: Path, capsys: Printed) -> None:
+    ways = {"memcpy-overhead": Asked(repeats="claims-once", command=TOLD, busy=_quiet), NAMES[1]: Asked(command=TOLD)}
+    for name, asked in ways.items():
+        tell(name, claims=asked.repeats)
+        go_on([replace(FOUND[0], name=name)], replace(asked, busy=_quiet), folder, Checklist(folder / "output"))
+    keep_answers(NAMES, "smoke", folder, folder / "docs", TOLD)
+    capsys.readouterr()
+    default = Asked(size="demo", command=TOLD, busy=_quiet)
+    # The told runs began on 2026-11-21.
+    assert as_before([*NAMES, "tile"], default, "2026-11-21", folder / "docs") == {}
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["memcpy-overhead:", f"{NAMES[1]}:", "tile:"]
+    assert as_before(NAMES, default, "2026-11-22", folder / "docs") == {
+        "memcpy-overhead": replace(default, size="smoke", repeats="claims-once"),
+        NAMES[1]: replace(default, size="smoke", repeats="claims"),
+    }
 
 
 def test_a_failed_run_has_no_record(folder: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
