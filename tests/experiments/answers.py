@@ -92,8 +92,8 @@ def _asked_again(publications: Mapping[str, Sequence[ScenarioFile]], found: Mapp
     ]
     answered = [first == again for first, again in pairs if first in _ANSWERS]
     if answered:
-        yield f"{len(answered)} claims that have an answer were asked again on another day; {sum(answered)} had the same."
-        yield ""
+        asked = f"{len(answered)} claims that have an answer were asked again on another day"
+        yield from (f"{asked}; {sum(answered)} had the same.", "")
 
 
 def _words(file: ScenarioFile, kept: Kept | None) -> Iterator[str]:

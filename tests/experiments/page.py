@@ -69,8 +69,8 @@ lab's guests have less memory than the published ones where their workloads do n
 
 This page is written by `python -m tests.experiments.page` from the scenarios, and from the results in
 `docs/evidence/experiments/`: those of one repeat are kept by `make test-experiments EXPERIMENTS=--record`, and answers
-of runs with the repeats that they take by `make experiments EXPERIMENTS=--record`; with `EXPERIMENTS="--again --record"`
-those of the same command on another day.
+of runs with the repeats that they take by `make experiments EXPERIMENTS=--record`; those of the same command on another
+day are kept with `EXPERIMENTS="--again --record"`.
 """
 
 

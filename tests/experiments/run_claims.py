@@ -248,7 +248,7 @@ def keep_answers(
 
 
 def as_before(names: Sequence[str], asked: Asked, today: str, place: Path = CLAIMED) -> dict[str, Asked]:
-    """How to run each of the scenarios as it was run for the page on an earlier day; one that was not is left, and said."""
+    """How to run each of the scenarios as it was run for the page on an earlier day; others are left, and said."""
     found = {}
     for name in names:
         record = kept(name, place)

@@ -26,7 +26,17 @@ from tests.experiments.page import (
     published_names,
     results,
 )
-from tests.experiments.records import AGAIN, CLAIMED, answers_in, archive_of, day_of, kept, of_claims, record_of, repeats_of
+from tests.experiments.records import (
+    AGAIN,
+    CLAIMED,
+    answers_in,
+    archive_of,
+    day_of,
+    kept,
+    of_claims,
+    record_of,
+    repeats_of,
+)
 from tests.experiments.told import tell
 from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import BesideReference, beside_reference

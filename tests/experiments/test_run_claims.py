@@ -158,7 +158,11 @@ def test_on_another_day_each_is_asked_as_it_was_and_on_the_same_day_not_at_all(f
     default = Asked(size="demo", command=TOLD, busy=_quiet)
     # The told runs began on 2026-11-21.
     assert as_before([*NAMES, "tile"], default, "2026-11-21", folder / "docs") == {}
-    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["memcpy-overhead:", f"{NAMES[1]}:", "tile:"]
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == [
+        "memcpy-overhead:",
+        f"{NAMES[1]}:",
+        "tile:",
+    ]
     assert as_before(NAMES, default, "2026-11-22", folder / "docs") == {
         "memcpy-overhead": replace(default, size="smoke", repeats="claims-once"),
         NAMES[1]: replace(default, size="smoke", repeats="claims"),
