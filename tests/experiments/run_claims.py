@@ -261,21 +261,27 @@ def as_before(names: Sequence[str], asked: Asked, today: str, place: Path = CLAI
     return found
 
 
+def _together(each: Mapping[str, Asked]) -> dict[Asked, list[str]]:
+    """The scenarios that are run in the same way, by that way."""
+    found: dict[Asked, list[str]] = {}
+    for name, asked in each.items():
+        found.setdefault(asked, []).append(name)
+    return found
+
+
 def _run(each: Mapping[str, Asked], minutes: float, folder: Path) -> ExitCode:
-    """Run the scenarios, those together that are run in the same way."""
     with alone(folder, "experiments are") as report:
         end = time.monotonic() + minutes * _MINUTE
         if each and ready(folder / "state", report, forgets=False):
-            for asked in dict.fromkeys(each.values()):
-                names = [name for name, way in each.items() if way == asked]
+            for asked, names in _together(each).items():
                 left = max(0.0, end - time.monotonic())
                 go_on(experiments(names, asked.size, asked.repeats), replace(asked, seconds=left), folder, report)
     return ExitCode.FAILED if report.failed else ExitCode.PASSED
 
 
 def _record(each: Mapping[str, Asked], folder: Path, place: Path) -> ExitCode:
-    for asked in dict.fromkeys(each.values()):
-        keep_answers([name for name, way in each.items() if way == asked], asked.size, folder, place)
+    for asked, names in _together(each).items():
+        keep_answers(names, asked.size, folder, place)
     page.main()
     return ExitCode.PASSED
 
@@ -301,16 +307,15 @@ def main() -> int:
     if unknown := [name for name in arguments.names if name not in (*known, CONTROL.stem)]:
         parser.error(f"no scenario {unknown[0]!r} with claims; there are {', '.join(known)}")
     names, folder = arguments.names or known, cache_folder() / "experiments"
-    each = dict.fromkeys(names, Asked(arguments.size, "claims-once" if arguments.once else "claims"))
-    place = CLAIMED
+    asked = Asked(arguments.size, "claims-once" if arguments.once else "claims")
+    each, place = dict.fromkeys(names, asked), CLAIMED
     if arguments.again:
         folder, place = folder / "again", AGAIN
-        each = as_before(names, each[names[0]], datetime.now(UTC).date().isoformat())
+        each = as_before(names, asked, datetime.now(UTC).date().isoformat())
     if arguments.record:
         return as_root("experiments", lambda: _record(each, folder, place))
     if arguments.plan:
-        for asked in dict.fromkeys(each.values()):
-            chosen = [name for name, way in each.items() if way == asked]
+        for asked, chosen in _together(each).items():
             for line in table(experiments(chosen, asked.size, asked.repeats), asked.size, folder):
                 say(line)
         return ExitCode.PASSED

@@ -57,6 +57,16 @@ def _recorded(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
     return record, beside
 
 
+def _claimed(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, repeats: ForClaims) -> dict[str, Any]:
+    """The record of a told run with the repeats that claims take."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    with RunReader(tell(name, claims=repeats)) as reader:
+        record = record_of(run_document(reader), beside_reference(reader).to_json())
+    record["machine"]["memory_bytes"] = 2**33
+    found: dict[str, Any] = json.loads(json.dumps(of_claims(record)))
+    return found
+
+
 def _section(text: str, name: str) -> str:
     return text.split(f"\n### {name}\n")[1].split("\n### ")[0].split("\n## ")[0]
 
@@ -112,18 +122,12 @@ def test_the_page_begins_with_the_answers_counted_by_publication_for_each_accele
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of runs with enough repeats, the answers are those of `vmlab show`, with their intervals."""
-    records: dict[str, dict[str, Any]] = {}
     repeats: dict[str, ForClaims] = {
         "memcpy-overhead": "claims",
         "tile-backing": "claims-once",
         "query-replay": "claims",
     }
-    for name in repeats:
-        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-        with RunReader(tell(name, claims=repeats[name])) as reader:
-            record = record_of(run_document(reader), beside_reference(reader).to_json())
-        record["machine"]["memory_bytes"] = 2**33
-        records[name] = json.loads(json.dumps(of_claims(record)))
+    records = {name: _claimed(name, tmp_path, monkeypatch, word) for name, word in repeats.items()}
     records["tile-backing"]["beside"]["run"]["accelerator"] = "kvm"
     top = page({}, records).split("\n## ")[1]
     assert top.startswith("Every claim and its answer")
@@ -150,11 +154,7 @@ def test_the_page_begins_with_the_answers_counted_by_publication_for_each_accele
 def test_what_was_asked_on_another_day_too_says_whether_it_had_the_same_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with RunReader(tell("memcpy-overhead", claims="claims")) as reader:
-        record = record_of(run_document(reader), beside_reference(reader).to_json())
-    record["machine"]["memory_bytes"] = 2**33
-    first = json.loads(json.dumps(of_claims(record)))
+    first = _claimed("memcpy-overhead", tmp_path, monkeypatch, "claims")
     again = json.loads(json.dumps(first))
     again["beside"]["run"]["started"] = "2026-11-23T09:00:00.000+00:00"
     again["beside"]["claims"][1]["answer"] = "cannot tell"
