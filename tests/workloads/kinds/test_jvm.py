@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, modes
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from pydantic import ValidationError
 
-from tests.fakes.shell import FakeShell
+from tests.fakes.shell import FakeShell, says
 from tests.workloads.spoiling import Change, put, spoil
 from vmlab.guests.image.recipe import PAYLOAD
 from vmlab.model.errors import WorkloadError
@@ -81,6 +81,18 @@ async def test_a_member_that_failed_is_named(source: FakeShell) -> None:
     said = "member serial: java.lang.OutOfMemoryError: Java heap space\n"
     with pytest.raises(WorkloadError, match=r"^java exited with 1: member serial: java\.lang\.OutOfMemoryError: Java"):
         await Jvm(ASKED).collect(alone, Finished(1, 3.0, "", said))
+
+
+@pytest.mark.parametrize(("machine", "settings"), [("qemu", "-XX:TieredStopAtLevel=1\n"), ("kvm", ""), ("none", "")])
+async def test_java_compiles_code_once_where_the_machine_is_emulated(
+    source: FakeShell, machine: str, settings: str
+) -> None:
+    source.answers["systemd-detect-virt"] = says(f"{machine}\n", status=1 if machine == "none" else 0)
+    alone = WorkloadContext(workload="suite", tile=1, cell=1, seed=1, source=source)
+    await Jvm(ASKED).prepare(alone)
+    assert source.files == {"/run/vmlab-java": settings.encode()}
+    assert source.commands[-1] == "java @/run/vmlab-java -version"
+    assert Jvm(ASKED).client(alone).argv[:2] == ("java", "@/run/vmlab-java")
 
 
 def test_progress_is_told_by_operation(text: str) -> None:

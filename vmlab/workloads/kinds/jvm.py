@@ -21,6 +21,7 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
+from vmlab.workloads.java import SETTINGS, prepare_java
 from vmlab.workloads.listed_names import EACH_ONCE
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.programs import line_object
@@ -125,8 +126,8 @@ class Jvm(Workload[JvmParams]):
         return Footprint(disk_bytes=0, seconds=(_START_SECONDS + work) * (_EMULATED if accelerator == "tcg" else 1.0))
 
     async def prepare(self, context: WorkloadContext) -> None:
-        """Start Java once, so that the first cell does not pay for reading it."""
-        await context.source.run(["java", "-version"])
+        """Settle how Java compiles, and start it once."""
+        await prepare_java(context.source)
 
     def client(self, context: WorkloadContext) -> Client:
         """Java itself, with nothing around it, and with a heap that neither grows nor shrinks."""
@@ -135,7 +136,8 @@ class Jvm(Workload[JvmParams]):
         path = ":".join([f"{FOLDER}/classes", *(f"/usr/share/java/{name}.jar" for name in _LIBRARIES)])
         return Client(
             argv=(
-                *("java", *_SETTINGS, f"-Xms{heap}m", f"-Xmx{heap}m", f"-Dmembers.source={FOLDER}/source", "-cp", path),
+                *("java", SETTINGS, *_SETTINGS, f"-Xms{heap}m", f"-Xmx{heap}m"),
+                *(f"-Dmembers.source={FOLDER}/source", "-cp", path),
                 *("members.Suite", str(params.threads), str(params.warmup)),
                 *(f"{name}:{params.operations}" for name in params.members),
             ),

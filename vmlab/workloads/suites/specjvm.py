@@ -25,6 +25,7 @@ from vmlab.workloads.contract import (
     WorkloadContext,
     WorkloadParams,
 )
+from vmlab.workloads.java import SETTINGS, prepare_java
 from vmlab.workloads.listed_names import EACH_ONCE
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.reports.jvm_report import score_name
@@ -126,8 +127,8 @@ class Specjvm(Workload[SpecjvmParams]):
             raise WorkloadError("the setup of SPECjvm2008 ended, and has not installed SPECjvm2008.jar")
 
     async def prepare(self, context: WorkloadContext) -> None:
-        """Start Java once, so that the first cell does not pay for reading it."""
-        await context.source.run(["java", "-version"])
+        """Settle how Java compiles, and start it once."""
+        await prepare_java(context.source)
 
     def client(self, context: WorkloadContext) -> Client:
         """Java itself. The suite's own check of its files (`-ikv` leaves it out) is what the asset's digest is for."""
@@ -136,7 +137,8 @@ class Specjvm(Workload[SpecjvmParams]):
         return Client(
             argv=(
                 *("env", "-C", f"{asset_folder(context.source, context.workload)}/specjvm2008"),
-                *("java", "-Djava.awt.headless=true", f"-Xms{heap}m", f"-Xmx{heap}m", "-jar", "SPECjvm2008.jar"),
+                *("java", SETTINGS, "-Djava.awt.headless=true", f"-Xms{heap}m", f"-Xmx{heap}m"),
+                *("-jar", "SPECjvm2008.jar"),
                 *("-ikv", "-wt", f"{params.warmup:.0f}s", "-it", f"{params.time:.0f}s", "-i", str(params.iterations)),
                 *("-bt", str(params.threads), *params.benchmarks),
             ),
