@@ -150,9 +150,41 @@ def test_claims_that_are_true_are_seldom_answered_with_not() -> None:
     assert 20 < wrong < 75
 
 
-def _evidence(values: Sequence[float]) -> Evidence:
-    readings = tuple(OneReading(value, repeat) for repeat, value in enumerate(values, 1))
-    return Evidence({}, Found(Reading(Figure("passed", spread(values), 0, readings), "s"), (1,)))
+def _figure(values: Sequence[float]) -> Figure:
+    return Figure(
+        "passed", spread(values), 0, tuple(OneReading(value, repeat) for repeat, value in enumerate(values, 1))
+    )
+
+
+def _evidence(values: Sequence[float], unit: str = "s") -> Evidence:
+    return Evidence({}, Found(Reading(_figure(values), unit), (1,)))
+
+
+@pytest.mark.parametrize(
+    ("share", "said", "answer", "words"),
+    [
+        # 18 to 20 of three tiles against 10 of one, and 13.5 to 20.
+        (0.9, {"greater": [WRITEBACK, NONE], "by": "50 %"}, "reproduced", r"18.* to 20.*, \+80\.\d to \+100\.\d % \("),
+        (0.675, {"greater": [WRITEBACK, NONE], "by": "50 %"}, "cannot tell", "run at the same time, so their rates"),
+        (0.675, {"greater": [WRITEBACK, NONE], "by": "110 %"}, "not", r"13\.5 1/s to 20"),
+        (0.9, {"ratio": [WRITEBACK, NONE], "value": "2", "tolerance": "25 %"}, "reproduced", r"is 1\.80\d to 2\.00\d"),
+        (0.9, {"less": [NONE, WRITEBACK], "by": "40 %"}, "reproduced", r", -50\.\d to -44\.\d %"),
+        (0.9, {"less": [NONE, WRITEBACK], "by": "47 %"}, "cannot tell", "run at the same time, so their rates"),
+        (None, {"greater": [WRITEBACK, NONE]}, "cannot tell", "run at the same time, so their rates"),
+    ],
+)
+def test_a_sum_of_tiles_that_ran_together_for_a_part_lies_between_two_bounds(
+    share: float | None, said: dict[str, Any], answer: str, words: str
+) -> None:
+    alone, sums = _around(10), _around(20)
+    least = None if share is None else _figure([share * one for one in sums])
+    together = Evidence(WRITEBACK, Found(Reading(_figure(sums), "1/s", apart=True, overlap=share, least=least)))
+    sides = {"none": _evidence(alone, "1/s"), "writeback": together}
+    claim = _claim(metric="iops", **said)
+    found = answered(claim, [[sides[str(place["cache"])] for place in claim.places]])
+    assert found.answer == answer, found.because
+    assert re.search(words, found.because[0]), found.because
+    assert found.open is False
 
 
 def test_what_is_invalid_tells_nothing(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ import pytest
 from tests.report.told import TOLD
 from tests.store.stories import HOST, Story
 from vmlab.analysis.document import run_document
-from vmlab.analysis.shape import RunDocument
+from vmlab.analysis.figures.directions import Directions
+from vmlab.analysis.figures.over_tiles import over_tiles
+from vmlab.analysis.shape import MeasurementDocument, RunDocument, WorkloadDocument
 from vmlab.model.errors import StoreError
 from vmlab.report.run.cell_text import cell_text
 from vmlab.store.reader import RunReader
@@ -194,3 +196,30 @@ def test_a_run_names_the_throughput_of_its_workloads(tmp_path: Path) -> None:
     kinds = {"database": {"kind": "oltp"}, "mail": {"kind": "smtp"}, "odd": {"kind": "unheard-of"}}
     story = Story(tmp_path / "run.sqlite").begin({"tiles": [1]}, said={"workloads": kinds})
     assert _document(story.end())["run"]["throughput"] == {"database": "transactions_per_second", "mail": "run_time"}
+
+
+def test_rates_of_one_part_of_a_run_are_not_known_to_have_been_measured_together() -> None:
+    measured: list[MeasurementDocument] = [
+        {"workload": name, "tile": tile, "guest": "vm", "metric": metric, "value": 5.0, "unit": unit}
+        for name, metric, unit in (("files", "put_block", "B/s"), ("files", "run_time", "s"), ("disk", "iops", "1/s"))
+        for tile in (1, 2)
+    ]
+    ended: list[WorkloadDocument] = [
+        {
+            "workload": name,
+            "tile": tile,
+            "guest": "vm",
+            "outcome": "passed",
+            "reason": "",
+            "began": 0.0,
+            "ended": 8.0 + tile,
+            "speed_percent": None,
+        }
+        for name in ("files", "disk")
+        for tile in (1, 2)
+    ]
+    directions = Directions({"files": "bonnie", "disk": "fio"})
+    found = {one["metric"]: one["overlap"] for one in over_tiles(measured, ended, directions)}
+    assert found == {"put_block": None, "run_time": 0.9, "iops": 0.9}
+    alone = over_tiles(measured[:1], ended[:1], directions)
+    assert alone[0]["overlap"] == 1.0

@@ -36,7 +36,12 @@ def would_take(claim: Claim, body: Mapping[str, Any]) -> str:
 
 def _repeats(claim: Claim, comparison: Mapping[str, Any], least: int) -> float | None:
     """How many repeats decide a comparison; None where its figures are missing."""
-    level, difference = comparison["level"], comparison["difference"]
+    level, difference, lowest = comparison["level"], comparison["difference"], comparison.get("least")
+    if lowest is not None:
+        each = [
+            _repeats(claim, {**comparison, "difference": one, "least": None}, least) for one in (lowest, difference)
+        ]
+        return max((one for one in each if one is not None), default=None)
     if level is not None:
         estimate, interval = level["estimate"], level["interval"]
         bounds: tuple[float, ...] = (level["bound"],)

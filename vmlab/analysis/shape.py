@@ -184,7 +184,8 @@ class OverTilesDocument(TypedDict):
 
     `sd` is of a sample (n - 1) and None for one tile, `cv` is `sd` in percent of the mean, `jain` Jain's index of
     fairness. `best` and `worst` are None for a metric of which neither end is better. `overlap` is the span in which
-    the workload ran in all tiles, as a share of the span in which it ran in any; None where that is not known.
+    the workload ran in all tiles, as a share of the span in which it ran in any; None where that is not known, as of
+    several tiles' figures of one part of a run.
     """
 
     workload: str

@@ -26,11 +26,15 @@ class Metric:
     ``value / baseline`` for ``more`` and ``baseline / value`` for ``less``, and the worst of several is the smallest or
     the largest. It is None for an amount that was asked for or only describes the work, such as a number of files:
     such a metric has no best and no worst. `label` names it for people, in lower case, without the unit.
+
+    `of_stage` says that it is measured in a part of the run alone: guests that run together may be in different parts,
+    so that rates of them do not add up.
     """
 
     unit: Unit
     better: Better | None
     label: str
+    of_stage: bool = False
 
 
 def with_run_time(**others: Metric) -> Mapping[str, Metric]:

@@ -1,10 +1,11 @@
-"""Whether more of a metric is better: as declared by its kind of workload, or else by its unit."""
+"""What a kind of workload declares of its metrics: whether more is better, and whether they are of a part of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from vmlab.workloads.metrics import Metric
 from vmlab.workloads.registry import kinds
 
 
@@ -16,11 +17,19 @@ class Directions:
 
     def more_is_better(self, workload: str, metric: str, unit: str) -> bool | None:
         """True where more is better, False where less is, None where neither is."""
-        kind = kinds().get(self.kinds.get(workload, ""))
-        declared = kind.metrics.get(metric) if kind is not None else None
+        declared = self._declared(workload, metric)
         if declared is None:
             return unit_direction(unit)
         return None if declared.better is None else declared.better == "more"
+
+    def of_stage(self, workload: str, metric: str) -> bool:
+        """Whether it is measured in a part of the workload's run alone."""
+        declared = self._declared(workload, metric)
+        return declared is not None and declared.of_stage
+
+    def _declared(self, workload: str, metric: str) -> Metric | None:
+        kind = kinds().get(self.kinds.get(workload, ""))
+        return None if kind is None else kind.metrics.get(metric)
 
 
 def unit_direction(unit: str) -> bool | None:

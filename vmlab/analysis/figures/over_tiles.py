@@ -41,7 +41,13 @@ def over_tiles(
         if taken["value"] is not None:
             groups.setdefault((taken["workload"], taken["metric"], taken["unit"]), []).append(taken["value"])
     return [
-        _document(*key, values, directions.more_is_better(*key), overlap_of(workloads, key[0]))
+        _document(
+            *key,
+            values,
+            directions.more_is_better(*key),
+            # When each tile was in a stage is not recorded.
+            None if len(values) > 1 and directions.of_stage(*key[:2]) else overlap_of(workloads, key[0]),
+        )
         for key, values in groups.items()
     ]
 

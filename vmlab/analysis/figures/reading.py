@@ -53,7 +53,8 @@ class Reading:
     """A figure in `unit`. `more_is_better` is None where neither is.
 
     `apart` is true if rates were added up, or their fairness calculated, over different spans; `overlap` is then the
-    share of the whole span in which all tiles ran, None where that is not known.
+    share of the whole span in which all tiles ran, None where that is not known. `least` is the sum as if nobody had
+    worked while not all tiles ran: the rate of all tiles over the whole span lies between it and `figure`.
     """
 
     figure: Figure
@@ -61,6 +62,7 @@ class Reading:
     more_is_better: bool | None = None
     apart: bool = False
     overlap: float | None = None
+    least: Figure | None = None
 
 
 NO_READING = Reading(Figure(MISSING))
@@ -96,7 +98,10 @@ def read(cells: Sequence[CellDocument], asked: Asked) -> Reading:
     unit = found[0]["unit"] if found else ""
     overlap = _overlap(found) if asked.over == "tiles" and asked.statistic in _FOR_ONE_SPAN else 1.0
     apart = unit.endswith("/s") and ran_apart(overlap)
-    return Reading(figure, *_after(asked.statistic, unit, more), apart, overlap)
+    least = None
+    if apart and overlap is not None and asked.statistic == "sum":
+        least = figure_of(own, _least_sum(asked), _reduced(asked, more))
+    return Reading(figure, *_after(asked.statistic, unit, more), apart, overlap, least)
 
 
 def _is_of(over: OverTilesDocument, asked: Asked) -> bool:
@@ -127,6 +132,16 @@ def _reduced(asked: Asked, more: bool | None) -> Reduced | None:
     if asked.best_of is not None:
         return lambda values: statistic_of(values, "best", more)
     return None
+
+
+def _least_sum(asked: Asked) -> Value:
+    """What all tiles do together while they all run, over the whole span in which any does."""
+
+    def value(cell: CellDocument) -> float | None:
+        found = next((over for over in cell["over_tiles"] if _is_of(over, asked)), None)
+        return None if found is None or found["overlap"] is None else found["sum"] * found["overlap"]
+
+    return value
 
 
 def _overlap(found: Sequence[OverTilesDocument]) -> float | None:

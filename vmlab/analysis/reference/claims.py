@@ -10,6 +10,9 @@ A claim of several comparisons, such as for each of three values, is corrected b
 bounds are seldom at no difference, on which Holm's steps decide, and the same interval may be read in three ways;
 Bonferroni's intervals hold all at once, however they are read. All comparisons that the claim names are counted, also
 those that were not run, and each once for every time at which the run's claims are looked at (`looks` of `until`).
+
+A sum of rates of tiles that did not all run at the same time is known between two bounds (`Reading.least`). The
+interval is then from the one that the least possible difference has to the one that the greatest has.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from typing import Any, Literal, cast
 from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Difference, Sides, Verdict, corrected_for, differences
 from vmlab.analysis.comparison.gate import Level
 from vmlab.analysis.comparison.judging import level_of
+from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.lookup import Found, Lookup
 from vmlab.analysis.figures.reading import NOT_TOGETHER
 from vmlab.analysis.shape import RunDocument
@@ -66,7 +70,8 @@ class Comparison:
 
     `points_to` is what the estimate alone would answer, where the readings are too few for an interval; it is no
     answer. None where nothing can be compared, and where there is an interval. `level` is in place of the `difference`
-    where one figure is held against a bound.
+    where one figure is held against a bound. Where a figure is known between two bounds alone, `difference` is the
+    greatest that there may be, and `least` the least.
     """
 
     answer: Answer
@@ -74,6 +79,7 @@ class Comparison:
     points_to: Known | None = None
     difference: Difference = NO_DIFFERENCE
     level: Level | None = None
+    least: Difference | None = None
 
     @property
     def has_figures(self) -> bool:
@@ -95,6 +101,7 @@ class Comparison:
             "points_to": self.points_to,
             "because": self.because,
             "difference": self.difference.to_json(),
+            "least": None if self.least is None else self.least.to_json(),
             "level": None if self.level is None else asdict(self.level),
         }
 
@@ -184,16 +191,36 @@ def answered(claim: Claim, evidence: Sequence[Sequence[Evidence]], looks: int = 
         return AnsweredClaim(claim, tuple(_answered_level(claim, one, asked) for one in every), every, looks)
     pairs = [pair for found in evidence for pair in _pairs(claim, found)]
     doubts = [_doubt(one, other) for one, other in pairs]
-    certain = [_sides(*pair) for pair, doubt in zip(pairs, doubts, strict=True) if doubt is None]
-    found = (
-        corrected_for(asked, sides.baseline, sides.candidate, one)
-        for sides, one in zip(certain, differences(certain), strict=True)
-    )
+    certain = [pair for pair, doubt in zip(pairs, doubts, strict=True) if doubt is None]
+    least = _corrected(asked, [Sides(_highest(other), _lowest(one), None) for one, other in certain])
+    most = least
+    if any(map(_bounded, itertools.chain.from_iterable(certain))):
+        most = _corrected(asked, [Sides(_lowest(other), _highest(one), None) for one, other in certain])
+    found = zip(least, most, strict=True)
     comparisons = tuple(
-        _answered(claim, one, other, next(found)) if doubt is None else Comparison("cannot tell", doubt)
+        _answered(claim, one, other, *next(found)) if doubt is None else Comparison("cannot tell", doubt)
         for (one, other), doubt in zip(pairs, doubts, strict=True)
     )
     return AnsweredClaim(claim, comparisons, every, looks)
+
+
+def _corrected(asked: int, sides: Sequence[Sides]) -> list[Difference]:
+    """The difference of each pair, one of so many that are asked about."""
+    found = zip(sides, differences(sides), strict=True)
+    return [corrected_for(asked, one.baseline, one.candidate, difference) for one, difference in found]
+
+
+def _bounded(side: Evidence) -> bool:
+    """Whether the figure is known between two bounds alone."""
+    return side.found.reading.least is not None
+
+
+def _highest(side: Evidence) -> Figure:
+    return side.found.reading.figure
+
+
+def _lowest(side: Evidence) -> Figure:
+    return side.found.reading.least or side.found.reading.figure
 
 
 def _evidence(document: RunDocument, claim: Claim, place: Place) -> Evidence:
@@ -204,20 +231,18 @@ def _evidence(document: RunDocument, claim: Claim, place: Place) -> Evidence:
 
 
 def _pairs(claim: Claim, found: Sequence[Evidence]) -> Iterator[tuple[Evidence, Evidence]]:
-    """The pairs to compare: neighbours in a chain, or each with the first where all should be equal."""
+    """The pairs to compare: neighbours in a chain, or each with the first where all should be equal.
+
+    The claim's percentages are of the second of a pair.
+    """
     if claim.equal_within is not None:
         return ((found[0], other) for other in found[1:])
     return itertools.pairwise(found)
 
 
-def _sides(one: Evidence, other: Evidence) -> Sides:
-    """The first place against the second, which is what the claim's percentages are of."""
-    return Sides(other.found.reading.figure, one.found.reading.figure, None)
-
-
 def _answered_level(claim: Claim, one: Evidence, asked: int) -> Comparison:
     """The answer for a figure by itself, one of so many that are asked about."""
-    if (doubt := _doubt_of(one)) is not None:
+    if (doubt := _doubt_of(one, bounded=False)) is not None:
         return Comparison("cannot tell", doubt)
     unit = one.found.reading.unit
     factor = unit_factor(claim.unit or unit, unit)
@@ -253,24 +278,32 @@ def _lying(low: float, high: float, bounds: tuple[float, float]) -> Known | None
     return "not" if high < bounds[0] or low > bounds[1] else None
 
 
-def _answered(claim: Claim, one: Evidence, other: Evidence, found: Difference) -> Comparison:
-    if found.percent is None:
-        return Comparison("cannot tell", f"{_told(other)}, of which there is no percentage", None, found)
+def _answered(claim: Claim, one: Evidence, other: Evidence, least: Difference, most: Difference) -> Comparison:
+    """The answer by the least and the greatest difference that there may be, which are the same one mostly."""
+    if least.percent is None or most.percent is None:
+        return Comparison("cannot tell", f"{_told(other)}, of which there is no percentage", None, most)
+    bounds = bounds_of(claim)
     ordered = claim.less is not None or claim.greater is not None
     between = "against" if ordered else "over"
-    words = f"{_told(one)} {between} {_told(other)}{_differing(found, ordered=ordered)}"
-    if found.interval is None:
-        pointed = _lying(found.percent, found.percent, bounds_of(claim))
-        return Comparison("cannot tell", f"{words}, {found.obstacle}", pointed, found)
-    return Comparison(_lying(*found.interval, bounds_of(claim)) or "cannot tell", words, None, found)
+    words = f"{_told(one)} {between} {_told(other)}{_differing(least, most, ordered=ordered)}"
+    bounded = least if _bounded(one) or _bounded(other) else None
+    pointed = _lying(least.percent, most.percent, bounds)
+    if bounded is not None and pointed is None:
+        # However many repeats there were, the interval would lie across a bound.
+        return Comparison("cannot tell", f"{words}: {NOT_TOGETHER}")
+    if least.interval is None or most.interval is None:
+        return Comparison("cannot tell", f"{words}, {most.obstacle}", pointed, most, least=bounded)
+    answer = _lying(least.interval[0], most.interval[1], bounds)
+    return Comparison(answer or "cannot tell", words, None, most, least=bounded)
 
 
-def _differing(found: Difference, *, ordered: bool) -> str:
+def _differing(least: Difference, most: Difference, *, ordered: bool) -> str:
     """The difference, as a percentage or as a ratio, with its interval as far as there is one."""
-    ends = [found.percent, *(found.interval or ())]
-    estimate, *interval = (f"{end:+.1f}" if ordered else f"{1 + end / 100:.3f}" for end in ends if end is not None)
+    ends = [least.percent, most.percent, *(least.interval or ())[:1], *(most.interval or ())[1:]]
+    low, high, *interval = (f"{end:+.1f}" if ordered else f"{1 + end / 100:.3f}" for end in ends if end is not None)
+    estimate = low if low == high else f"{low} to {high}"
     text = f", {estimate} %" if ordered else f" is {estimate}"
-    return f"{text} ({' to '.join(interval)} at {found.confidence:.4g} % confidence)" if interval else text
+    return f"{text} ({' to '.join(interval)} at {most.confidence:.4g} % confidence)" if interval else text
 
 
 def _doubt(one: Evidence, other: Evidence) -> str | None:
@@ -281,13 +314,14 @@ def _doubt(one: Evidence, other: Evidence) -> str | None:
     return doubts[0] if doubts else None
 
 
-def _doubt_of(side: Evidence) -> str | None:
+def _doubt_of(side: Evidence, *, bounded: bool = True) -> str | None:
+    """Why a figure says nothing. `bounded`: a sum between two bounds says something."""
     if side.found.reason:
         return side.found.reason
     reading = side.found.reading
     if reading.figure.comparable is None:
         return f"{axes_words(side.place)}: the figure is {reading.figure.state}"
-    if reading.apart:
+    if reading.apart and not (bounded and _bounded(side)):
         return f"{axes_words(side.place)}: {NOT_TOGETHER}"
     return None
 
@@ -295,7 +329,10 @@ def _doubt_of(side: Evidence) -> str | None:
 def _told(side: Evidence) -> str:
     spread = cast(Spread, side.found.reading.figure.spread)
     cells = ", ".join(map(str, side.found.cells))
-    figure = _written(spread.mean, side.found.reading.unit)
+    reading = side.found.reading
+    figure = _written(spread.mean, reading.unit)
+    if reading.least is not None and reading.least.spread is not None:
+        figure = f"{_written(reading.least.spread.mean, reading.unit)} to {figure}"
     return (
         f"{axes_words(side.place)}: {figure} (n {spread.count}, cell{'s' if len(side.found.cells) > 1 else ''} {cells})"
     )

@@ -104,7 +104,10 @@ class Bonnie(Workload[BonnieParams]):
     texts = ("bonnie",)
     summary = "bonnie++ writes, rewrites and reads large files, and seeks in them."
     metrics = with_run_time(
-        **{name: Metric("1/s" if name == "seeks" else "B/s", "more", words) for name, words in _WORDS.items()},
+        **{
+            name: Metric("1/s" if name == "seeks" else "B/s", "more", words, of_stage=True)
+            for name, words in _WORDS.items()
+        },
         **{f"{name}_cpu": Metric("%", "less", f"CPU of {_WORDS[name]}") for name in _CPU_STAGES},
         bytes=Metric("B", None, "bytes"),
     )

@@ -65,9 +65,9 @@ class Memcpy(Workload[MemcpyParams]):
     texts = ("mbw",)
     summary = "mbw copies an array in memory with up to three methods."
     metrics = with_run_time(
-        memcpy_bandwidth=Metric("B/s", "more", "bandwidth of memcpy"),
-        dumb_bandwidth=Metric("B/s", "more", "bandwidth of a loop over words"),
-        mcblock_bandwidth=Metric("B/s", "more", "bandwidth of memcpy by blocks"),
+        memcpy_bandwidth=Metric("B/s", "more", "bandwidth of memcpy", of_stage=True),
+        dumb_bandwidth=Metric("B/s", "more", "bandwidth of a loop over words", of_stage=True),
+        mcblock_bandwidth=Metric("B/s", "more", "bandwidth of memcpy by blocks", of_stage=True),
         copies=Metric("1", None, "copies"),
         bytes=Metric("B", None, "bytes"),
     )

@@ -70,8 +70,14 @@ class Stream(Workload[StreamParams]):
     summary = "Four kernels (copy, scale, add, triad) run over arrays in memory, as in STREAM."
     metrics = with_run_time(
         **{f"{name}_bandwidth": Metric("B/s", "more", f"bandwidth of {name}") for name in KERNELS},
-        **{f"{name}_bandwidth_best": Metric("B/s", "more", f"best bandwidth of {name}") for name in KERNELS},
-        **{f"{name}_bandwidth_worst": Metric("B/s", "more", f"worst bandwidth of {name}") for name in KERNELS},
+        **{
+            f"{name}_bandwidth_best": Metric("B/s", "more", f"best bandwidth of {name}", of_stage=True)
+            for name in KERNELS
+        },
+        **{
+            f"{name}_bandwidth_worst": Metric("B/s", "more", f"worst bandwidth of {name}", of_stage=True)
+            for name in KERNELS
+        },
         bytes=Metric("B", None, "bytes"),
     )
 

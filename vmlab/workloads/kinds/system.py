@@ -79,9 +79,12 @@ class System(Workload[SystemParams]):
     texts = ("system",)
     summary = "The algorithms of Dhrystone and Whetstone, and files copied with buffers of 256, 1,024 and 4,096 B."
     metrics = with_run_time(
-        dhrystones_per_second=Metric("1/s", "more", "dhrystones per second"),
-        whetstones_per_second=Metric("1/s", "more", "whetstone instructions per second"),
-        **{f"copy_{size}_throughput": Metric("B/s", "more", f"throughput of copies by {size} B") for size in BUFFERS},
+        dhrystones_per_second=Metric("1/s", "more", "dhrystones per second", of_stage=True),
+        whetstones_per_second=Metric("1/s", "more", "whetstone instructions per second", of_stage=True),
+        **{
+            f"copy_{size}_throughput": Metric("B/s", "more", f"throughput of copies by {size} B", of_stage=True)
+            for size in BUFFERS
+        },
         dhrystones=Metric("1", None, "dhrystones"),
         whetstones=Metric("1", None, "whetstone instructions"),
         bytes=Metric("B", None, "bytes copied"),
