@@ -101,7 +101,7 @@ class Comparison:
             "points_to": self.points_to,
             "because": self.because,
             "difference": self.difference.to_json(),
-            "least": None if self.least is None else self.least.to_json(),
+            **({} if self.least is None else {"least": self.least.to_json()}),
             "level": None if self.level is None else asdict(self.level),
         }
 
