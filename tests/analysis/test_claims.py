@@ -178,7 +178,7 @@ def test_a_sum_of_tiles_that_ran_together_for_a_part_lies_between_two_bounds(
 ) -> None:
     alone, sums = _around(10), _around(20)
     least = None if share is None else _figure([share * one for one in sums])
-    together = Evidence(WRITEBACK, Found(Reading(_figure(sums), "1/s", apart=True, overlap=share, least=least)))
+    together = Evidence({**WRITEBACK}, Found(Reading(_figure(sums), "1/s", apart=True, overlap=share, least=least)))
     sides = {"none": _evidence(alone, "1/s"), "writeback": together}
     claim = _claim(metric="iops", **said)
     found = answered(claim, [[sides[str(place["cache"])] for place in claim.places]])
