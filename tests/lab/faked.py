@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,8 @@ class Home:
                 noted = json.loads((record / "runner.json").read_text()) if (record / "runner.json").exists() else {}
                 process = int(noted.get(name, 0))
                 if process and record.name.encode() in _words(process):
-                    os.kill(process, signal.SIGKILL)
+                    with suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
         for started in self.started:
             started.kill()
             started.communicate()
