@@ -233,12 +233,15 @@ def keep_answers(
 ) -> None:
     """Copy what the records of a size answer to where the page finds it, each with the archive of its run.
 
-    Raises RefusedError where a run cannot be exported.
+    Answers of a larger size stay. Raises RefusedError where a run cannot be exported.
     """
     place.mkdir(parents=True, exist_ok=True)
     program = Program(folder / "state", folder / "record.log", command)
     for name in names:
-        if record := kept(name, _records(folder, size)):
+        there = kept(name, place)
+        if there and SIZES.index(there["beside"]["run"]["size"]) > SIZES.index(size):
+            say(f"left           {name}: it has answers of size {there['beside']['run']['size']}")
+        elif record := kept(name, _records(folder, size)):
             run, archive = record["beside"]["run"]["id"], archive_of(name, place)
             archive.unlink(missing_ok=True)
             exported = program.call("export", run, "-o", str(archive), deadline=_SHOW)

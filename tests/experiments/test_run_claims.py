@@ -137,6 +137,20 @@ def test_a_run_that_passed_without_a_record_is_taken_and_not_repeated(
     assert answers_in(archive_of("memcpy-overhead", folder / "docs")) == record["beside"]["claims"]
 
 
+def test_answers_of_a_larger_size_stay_and_those_of_a_smaller_one_give_way(folder: Path, capsys: Printed) -> None:
+    for size in ("demo", "smoke"):
+        go_on(FOUND[:1], Asked(size=size, command=TOLD, busy=_quiet), folder, Checklist(folder / "output"))
+    capsys.readouterr()
+    found = []
+    for size in ("smoke", "demo", "smoke"):
+        keep_answers(NAMES[:1], size, folder, folder / "docs", TOLD)
+        record = kept(NAMES[0], folder / "docs")
+        assert record
+        found.append(record["beside"]["run"]["size"])
+    assert found == ["smoke", "demo", "demo"]
+    assert capsys.readouterr().out == f"left           {NAMES[0]}: it has answers of size demo\n"
+
+
 def test_a_record_whose_claims_changed_since_is_not_taken_for_an_answer(folder: Path, capsys: Printed) -> None:
     asked = Asked(command=TOLD, busy=_quiet)
     go_on(FOUND[:1], asked, folder, Checklist(folder / "first"))
