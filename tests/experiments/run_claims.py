@@ -195,20 +195,38 @@ def _ran(name: str, asked: Asked, folder: Path, program: Program, end: float) ->
     if not ended.stdout:
         return f"exit code {ended.code}, {ended.last_word}"
     document = json.loads(ended.stdout)
-    if document["run"]["outcome"] != Outcome.PASSED:
+    run = document["run"]
+    if not _has_answers(run, program):
         return "; ".join(faults_of_run(document))
-    beside = program.call("show", document["run"]["id"], "--reference", "--json", deadline=_SHOW)
-    if beside.code:
-        return f"show --reference: {beside.last_word}"
-    keep(name, record_of(document, json.loads(beside.stdout)), _records(folder, asked.size))
+    keep(name, record_of(document, _beside(run, program)), _records(folder, asked.size))
     return ""
 
 
-def _left_before(name: str, asked: Asked, folder: Path, program: Program, end: float) -> Ended | None:
-    """The newest run of it that passed, or that is still under way, once it has ended; None where there is none.
+def _has_answers(run: Mapping[str, Any], program: Program) -> bool:
+    """Whether a run that ended is kept: it passed, or has invalid cells, and no claim is open for lack of the others.
 
-    Only this program's runs are in its state. One that passed is never repeated, whatever its claims' answers are; a
-    run whose record is kept asked for other claims than the scenario has today.
+    Invalid cells are in no answer, and what makes one invalid is known before its figures are looked at.
+    """
+    if run["outcome"] != Outcome.INVALID:
+        return bool(run["outcome"] == Outcome.PASSED)
+    is_open = (one for one in _beside(run, program)["claims"] if one["answer"] == "cannot tell")
+    return all(side["count"] >= claim["readings_needed"] for claim in is_open for side in claim["evidence"])
+
+
+def _beside(run: Mapping[str, Any], program: Program) -> dict[str, Any]:
+    """``vmlab.reference/1`` of a run. Raises RefusedError where there is none."""
+    shown = program.call("show", run["id"], "--reference", "--json", deadline=_SHOW)
+    if shown.code:
+        raise RefusedError(f"show --reference: {shown.last_word}")
+    document: dict[str, Any] = json.loads(shown.stdout)
+    return document
+
+
+def _left_before(name: str, asked: Asked, folder: Path, program: Program, end: float) -> Ended | None:
+    """The newest run of it that has answers, or that is still under way, once it has ended; None where there is none.
+
+    Only this program's runs are in its state. One that has answers is never repeated, whatever they are; a run whose
+    record is kept asked for other claims than the scenario has today.
     """
     old = kept(name, _records(folder, asked.size))
     known = old["beside"]["run"]["id"] if old else None
@@ -223,7 +241,7 @@ def _left_before(name: str, asked: Asked, folder: Path, program: Program, end: f
                 # To leave is not to stop it, and the time is over.
                 program.call("stop", one["id"], deadline=_SHOW)
                 raise
-        if one["outcome"] == Outcome.PASSED:
+        if _has_answers(one, program):
             return program.call("show", one["id"], "--json", deadline=_SHOW)
     return None
 

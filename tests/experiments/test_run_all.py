@@ -136,7 +136,7 @@ def test_a_line_each_a_failure_does_not_end_it_and_what_passed_is_kept(
     state: Path, monkeypatch: pytest.MonkeyPatch, capsys: Printed
 ) -> None:
     monkeypatch.setattr(run_all, "keep", lambda name, record: keep(name, record, state / "kept"))
-    monkeypatch.setenv("TOLD", "fail=memcpy-overhead")
+    monkeypatch.setenv("TOLD", "failed=memcpy-overhead")
     lines = _checked(["memcpy-overhead", "tile", "disk-shared"], Asked(record=True, command=TOLD), state, capsys)
     assert lines[0].startswith("FAILED") and "memcpy-overhead: exit code 1" in lines[0]
     assert "cell 2 (setup vm) is failed: it ended with code 1" in lines[0]

@@ -28,6 +28,7 @@ from tests.experiments.run_claims import (
 from tests.experiments.told import tell
 from vmlab.model.errors import RefusedError
 from vmlab.model.places import runs_folder
+from vmlab.plan.terms import ForClaims
 from vmlab.store.run_list import list_runs
 
 TOLD = (sys.executable, "-m", "tests.experiments.told")
@@ -107,11 +108,11 @@ def test_killed_in_the_middle_it_goes_on(folder: Path, capsys: Printed, monkeypa
 def test_one_look_in_place_of_three_is_run_and_kept_so(folder: Path, capsys: Printed) -> None:
     go_on(FOUND[:1], Asked(repeats="claims-once", command=TOLD, busy=_quiet), folder, Checklist(folder / "output"))
     record = kept("memcpy-overhead", folder / "records/smoke")
-    # Two claims of one comparison each: 6 repeats that agree have a p of 2 / 2^6.
-    assert record and record["looks"] == [6]
+    # Two claims of one comparison each: 6 repeats that agree have a p of 2 / 2^6, and one is to spare.
+    assert record and record["looks"] == [7]
     assert "--repeats claims-once" in (folder / "output/memcpy-overhead.log").read_text()
     (once, *_), (thrice, *_) = (experiments(NAMES[:1], "smoke", word) for word in ("claims-once", "claims"))
-    assert once.least == once.most < thrice.most / 2
+    assert once.least == once.most < 0.7 * thrice.most
 
 
 def test_a_run_that_passed_without_a_record_is_taken_and_not_repeated(
@@ -135,6 +136,25 @@ def test_a_run_that_passed_without_a_record_is_taken_and_not_repeated(
     assert record["machine"] == whole["machine"] and "figures" not in record["beside"]
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "elsewhere"))
     assert answers_in(archive_of("memcpy-overhead", folder / "docs")) == record["beside"]["claims"]
+
+
+@pytest.mark.parametrize(("repeats", "has_answers"), [("claims", True), ("claims-once", False)])
+def test_a_run_with_invalid_cells_is_kept_if_its_claims_have_enough_others(
+    folder: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch, repeats: ForClaims, has_answers: bool
+) -> None:
+    """Six repeats answer both claims, and two are lost; three looks have twelve, and one look seven."""
+    monkeypatch.setenv("TOLD", "invalid=memcpy-overhead")
+    report = Checklist(folder / "output")
+    asked = Asked(repeats=repeats, command=TOLD, busy=_quiet)
+    go_on(FOUND[:1], asked, folder, report)
+    assert report.failed == (not has_answers)
+    assert ("is invalid: steal" in capsys.readouterr().out) != has_answers
+    assert is_finished("memcpy-overhead", "smoke", folder) == has_answers
+    # Started again, it takes such a run that has no record, if that has answers.
+    (folder / "records/smoke/memcpy-overhead.json").unlink(missing_ok=True)
+    go_on(FOUND[:1], asked, folder, Checklist(folder / "again"))
+    ran = "run" in _commands(folder, "again", "memcpy-overhead")
+    assert ran != has_answers
 
 
 def test_answers_of_a_larger_size_stay_and_those_of_a_smaller_one_give_way(folder: Path, capsys: Printed) -> None:
@@ -184,7 +204,7 @@ def test_on_another_day_each_is_asked_as_it_was_and_on_the_same_day_not_at_all(f
 
 
 def test_a_failed_run_has_no_record(folder: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOLD", "fail=memcpy-overhead")
+    monkeypatch.setenv("TOLD", "failed=memcpy-overhead")
     report = Checklist(folder / "output")
     go_on(FOUND[:1], Asked(command=TOLD, busy=_quiet), folder, report)
     assert report.failed == 1 and "is failed" in capsys.readouterr().out
@@ -222,8 +242,8 @@ def test_it_waits_until_the_machine_does_nothing_else(folder: Path, capsys: Prin
 def test_claims_with_known_answers_can_be_run_the_same_way() -> None:
     (found,) = experiments([CONTROL.stem], "smoke", "claims-once")
     assert (found.claims, found.here, found.absent) == (5, 5, "")
-    # Three sides, with as many repeats as one comparison takes.
-    assert found.cells == 3 * 6
+    # Three sides, with as many repeats as one comparison takes, and one to spare.
+    assert found.cells == 3 * 7
 
 
 def test_the_plan_sets_claims_against_minutes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """Runs of shipped scenarios as the lab stores them, with every figure that their workloads have, and no guest.
 
 ``python -m tests.experiments.told run NAME …`` stands for the program in tests of the driver: `run` tells such a run,
-and all other commands are the program's own. The words in ``TOLD`` spoil it: ``fail=NAME``, ``hang=NAME``.
+and all other commands are the program's own. The words in ``TOLD`` spoil it: ``failed=NAME``, ``invalid=NAME``,
+``hang=NAME``.
 """
 
 from __future__ import annotations
@@ -22,14 +23,18 @@ from vmlab.plan.terms import FOR_CLAIMS, CellPlan, ForClaims, Plan
 from vmlab.workloads.registry import kinds
 
 HOST = HostFacts(2**36, 2**36, 2**40, 4, "tcg")
+_WHY = {"passed": "", "failed": "it ended with code 1", "invalid": "steal: 30 % of the CPUs; the limit is 25 %"}
+_SPOILT = {"passed": 1, "failed": 1, "invalid": 3}
+_CODES = {"passed": ExitCode.PASSED, "failed": ExitCode.FAILED, "invalid": ExitCode.INVALID}
 
 
 def tell(
-    name: str, size: str = "smoke", *, spoilt: bool = False, claims: ForClaims | None = None, cut_off: bool = False
+    name: str, size: str = "smoke", *, last: str = "passed", claims: ForClaims | None = None, cut_off: bool = False
 ) -> Path:
     """The store of a run of a shipped scenario at a size, or with the repeats that its claims take.
 
-    Of a spoilt one the last cell failed; one that was cut off has the first cell alone, and no end.
+    `last` is the outcome of its last cell, or of its last three if that is invalid, and so its own; one that was cut
+    off has the first cell alone, and no end.
     """
     file = load(name)
     overrides = Overrides(size=size, sets=("order=as written",), repeats=claims)
@@ -39,21 +44,21 @@ def tell(
     story = Story(runs_folder() / run / "run.sqlite", name, run).begin_plan(plan)
     story.writer.document("scenario.yaml", file.text)
     for cell in plan.cells[:1] if cut_off else plan.cells:
-        _tell_cell(story, plan, cell, failed=spoilt and cell is plan.cells[-1])
+        _tell_cell(story, plan, cell, last if cell in plan.cells[-_SPOILT[last] :] else "passed")
     if cut_off:
         return story.close()
-    return story.end("failed", 1, "a workload failed") if spoilt else story.end()
+    return story.end(last, _CODES[last], _WHY[last])
 
 
-def _tell_cell(story: Story, plan: Plan, cell: CellPlan, *, failed: bool) -> None:
+def _tell_cell(story: Story, plan: Plan, cell: CellPlan, outcome: str) -> None:
     story.start_plan_cell(cell)
     story.execute(2.0, [dict.fromkeys(SAMPLED.names[2:], 7.0 + cell.index)])
     for workload in cell.workloads:
-        for metric, declared in kinds()[workload.kind].metrics.items() if not failed else ():
+        for metric, declared in kinds()[workload.kind].metrics.items() if outcome != "failed" else ():
             story.measure(workload.name, 5.0 + cell.index + workload.tile / 10, metric, declared.unit, workload.tile)
-    if failed:
-        story.fail(cell.workloads[0].name, "it ended with code 1")
-    story.end_cell("failed" if failed else "passed", ["it ended with code 1"] if failed else [], wall=20.0)
+    if outcome == "failed":
+        story.fail(cell.workloads[0].name, _WHY[outcome])
+    story.end_cell(outcome, [_WHY[outcome]] if _WHY[outcome] else [], wall=20.0)
 
 
 def main(arguments: list[str]) -> int:
@@ -65,9 +70,10 @@ def main(arguments: list[str]) -> int:
     if f"hang={arguments[1]}" in told:
         tell(arguments[1], size, claims=claims, cut_off=True)
         time.sleep(600)
-    store = tell(arguments[1], size, spoilt=f"fail={arguments[1]}" in told, claims=claims)
+    last = next((one for one in ("failed", "invalid") if f"{one}={arguments[1]}" in told), "passed")
+    store = tell(arguments[1], size, last=last, claims=claims)
     command_line(["show", store.parent.name, "--json"])
-    return ExitCode.FAILED if f"fail={arguments[1]}" in told else ExitCode.PASSED
+    return _CODES[last]
 
 
 if __name__ == "__main__":

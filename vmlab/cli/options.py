@@ -95,7 +95,7 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         type=_Repeats(1, 1000),
         metavar="N|claims|claims-once",
         help="Repeats of every cell; claims: as many as a publication's claims need, of the cells that they name; "
-        "claims-once: the fewest that can answer them.",
+        "claims-once: one more than the fewest that can answer them.",
     ),
     "--set": click.option(
         "--set", "sets", multiple=True, metavar="PATH=VALUE", help="Override a value: workloads.web.requests=500."

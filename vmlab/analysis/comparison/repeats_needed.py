@@ -61,13 +61,14 @@ def repeats_needed(scenario: Scenario) -> RepeatsNeeded:
 def looks_for(scenario: Scenario, word: ForClaims) -> tuple[int, ...]:
     """After how many repeats a scenario's claims are looked at. Raises UsageError for one that makes no claim.
 
-    With one look that is after the fewest that can answer every claim: differences that are large beside the spread are
-    found with them, for less than half of what three looks take at most.
+    With one look that is after one more than the fewest that can answer every claim, so that one invalid cell at each
+    place costs no answer: differences that are large beside the spread are found with them, for some half of what
+    three looks take at most.
     """
     if not scenario.claims:
         raise UsageError(f"--repeats {word}: {scenario.name} has no claims")
     comparisons = max(one.comparisons for one in scenario.claims)
-    return planned_looks(comparisons) if word == "claims" else (readings_needed(comparisons),)
+    return planned_looks(comparisons) if word == "claims" else (readings_needed(comparisons) + 1,)
 
 
 def with_enough_repeats(overrides: Overrides, scenario: Scenario) -> Overrides:
