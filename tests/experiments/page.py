@@ -62,8 +62,8 @@ prints no bound, the bound is ours, and the claim says so. *Ours* are claims tha
 its own figures contradict. Findings that cannot be asked here stand below with the reason.
 
 An answer to a claim is read from [the interval of the difference](../explanation/statistics.md#claims), which takes at
-least as many repeats as stand beside the claim (`--repeats`). What fewer readings point to is no answer. A scenario
-that left claims open at size `smoke` is asked once more at size `demo`, and then its answers are those of `demo`,
+least as many repeats as stand beside the claim (`--repeats`). What fewer readings point to is no answer. Where a
+scenario left claims open at size `smoke` and was asked once more at size `demo`, its answers are those of `demo`,
 whatever they are ([why](../decisions/0040-answers-to-claims.md)).
 
 Where a publication has a machine, a system or a cluster that is not here, its line stays and says why it is absent. The
