@@ -14,7 +14,7 @@ from typing import Any
 from tests.experiments.answers import NOT_ASKED_YET, Kept, answer_of, answers
 from tests.experiments.believed import believed
 from tests.experiments.own_table import own_table
-from tests.experiments.records import AGAIN, CLAIMED, kept
+from tests.experiments.records import AGAIN, CLAIMED, kept, shipped
 from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.lookup import NO_CELL
 from vmlab.analysis.reference.published import AnsweredFigure, published_alone
@@ -26,7 +26,7 @@ from vmlab.model.run import EMULATED
 from vmlab.model.scenarios.reference import PublishedFigure, Reference
 from vmlab.model.scenarios.table_words import PARTS
 from vmlab.model.units import format_bytes
-from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
+from vmlab.plan.scenario_file.loading import ScenarioFile, shipped_names
 from vmlab.report.grid import paragraph
 from vmlab.report.reference_text import (
     answer_words,
@@ -114,20 +114,20 @@ def listed(text: str) -> str:
 
 def published_names() -> list[str]:
     """The shipped scenarios that reproduce a publication, in alphabetical order; others ask something of this host."""
-    return [name for name in shipped_names() if load(name).scenario.reference is not None]
+    return [name for name in shipped_names() if shipped(name).scenario.reference is not None]
 
 
 def own() -> list[ScenarioFile]:
     """The shipped scenarios that no publication has, in alphabetical order."""
     published = set(published_names())
-    return [load(name) for name in shipped_names() if name not in published]
+    return [shipped(name) for name in shipped_names() if name not in published]
 
 
 def publications() -> dict[str, list[ScenarioFile]]:
     """The shipped scenarios by the title of their publication, both in alphabetical order of scenarios."""
     found: dict[str, list[ScenarioFile]] = {}
     for name in published_names():
-        file = load(name)
+        file = shipped(name)
         found.setdefault(_reference(file).title, []).append(file)
     return found
 
@@ -154,7 +154,7 @@ def _claimed(folder: Path) -> dict[str, dict[str, Any]]:
 def answer_of_claim(name: str, say: str) -> str:
     """The word of the table of counts for a claim of a scenario, by the records that are kept today."""
     found = _found(results(), claimed_results(), {}).get(name)
-    claim = next(one for one in load(name).scenario.claims if one.say == say)
+    claim = next(one for one in shipped(name).scenario.claims if one.say == say)
     body = found.body(claim) if found else None
     return NOT_ASKED_YET if body is None else answer_of(body)
 

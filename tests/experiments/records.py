@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from vmlab.analysis.reference.published import beside_reference
 from vmlab.model.places import runs_folder
+from vmlab.plan.scenario_file.loading import ScenarioFile, load
 from vmlab.plan.terms import FOR_CLAIMS, ForClaims
 from vmlab.store.archive import unpack
 from vmlab.store.reader import RunReader
@@ -31,6 +33,12 @@ _MACHINE = ("cpu", "cpus", "memory_bytes", "kernel", "qemu", "libvirt", "disk")
 _RUN = ("id", "scenario", "size", "outcome", "started", "accelerator")
 _LINES = 3
 """Down to this depth every value has a line of its own."""
+
+
+@cache
+def shipped(name: str) -> ScenarioFile:
+    """A shipped scenario. Each is read once, as the page asks for them some three hundred times."""
+    return load(name)
 
 
 def record_of(document: Mapping[str, Any], beside: Mapping[str, Any] | None) -> dict[str, Any]:

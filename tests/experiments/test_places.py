@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.page import published_names
+from tests.experiments.records import shipped
 from vmlab.model.printed import unit_factor
 from vmlab.model.scenarios.reference import Claim, Reference, Unasked
-from vmlab.plan.scenario_file.loading import load
 from vmlab.telemetry.host.host_figures import host_figures
 
 SECTIONS = Path(__file__).parent / "published" / "sections.txt"
@@ -33,7 +33,7 @@ def _sections() -> dict[str, list[str]]:
 
 
 def _reference(name: str) -> Reference:
-    reference = load(name).scenario.reference
+    reference = shipped(name).scenario.reference
     assert reference is not None
     return reference
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.experiments.records import shipped
 from vmlab.model.places import shipped_scenarios
 from vmlab.model.scenarios.reference import PublishedFigure
-from vmlab.plan.scenario_file.loading import load, shipped_names
+from vmlab.plan.scenario_file.loading import shipped_names
 
 PUBLISHED = Path(__file__).parent / "published"
 
@@ -23,7 +24,7 @@ def _second_reading(table: str) -> Second:
 
 
 def _figures() -> list[tuple[str, PublishedFigure]]:
-    references = ((name, load(name).scenario.reference) for name in shipped_names())
+    references = ((name, shipped(name).scenario.reference) for name in shipped_names())
     return [(name, figure) for name, reference in references if reference for figure in reference.figures]
 
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
+from tests.experiments.records import shipped
 from tests.experiments.would_take import would_take
 from vmlab.analysis.figures.pairing import ONE_SNAPSHOT
 from vmlab.model.scenarios.reference import Claim
-from vmlab.plan.scenario_file.loading import load
 
 
 def _claim(kind: str) -> Claim:
     """The first claim of a shipped scenario that is of a kind."""
     return next(
-        one for name in ("tile", "memory-overbooking") for one in load(name).scenario.claims if one.kind == kind
+        one for name in ("tile", "memory-overbooking") for one in shipped(name).scenario.claims if one.kind == kind
     )
 
 
@@ -39,7 +39,7 @@ def _body(difference: tuple[float | None, list[float] | None], readings: int = 6
     ],
 )
 def test_the_repeats_follow_from_the_interval(difference: tuple[float | None, list[float] | None], words: str) -> None:
-    claim = next(one for one in load("tile-disk").scenario.claims if one.kind == "less" and not one.by)
+    claim = next(one for one in shipped("tile-disk").scenario.claims if one.kind == "less" and not one.by)
     assert would_take(claim, _body(difference)) == words
 
 

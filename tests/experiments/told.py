@@ -12,13 +12,13 @@ import sys
 import time
 from pathlib import Path
 
+from tests.experiments.records import shipped
 from tests.store.stories import SAMPLED, Story
 from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
 from vmlab.cli.main import command_line
 from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder
 from vmlab.plan.planning import HostFacts, Overrides, make_plan
-from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.terms import FOR_CLAIMS, CellPlan, ForClaims, Plan
 from vmlab.workloads.registry import kinds
 
@@ -36,7 +36,7 @@ def tell(
     `last` is the outcome of its last cell, or of its last three if that is invalid, and so its own; one that was cut
     off has the first cell alone, and no end.
     """
-    file = load(name)
+    file = shipped(name)
     overrides = Overrides(size=size, sets=("order=as written",), repeats=claims)
     plan = make_plan(file, with_enough_repeats(overrides, file.scenario), HOST)
     number = len([*runs_folder().glob("*")])
