@@ -18,7 +18,7 @@ run:  ## a database and a mail server on two real guests, cache none against wri
 	  '  $(VMLAB) report last -o run.html   this run as a page' \
 	  '  $(VMLAB)                     the console: the host live, and this run played back'
 
-test: setup  ## the tests but the exhaustive ones, real guests included; at most 10 minutes on two CPUs
+test: setup  ## the tests but the exhaustive ones, real guests included; some 15 minutes on two CPUs
 	@$(TESTS) -m "not exhaustive" $(PYTEST)
 
 test-all: setup  ## every test; at most 35 minutes with `make check` on two CPUs

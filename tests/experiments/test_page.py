@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from tests.experiments.answers import answer_of
 from tests.experiments.believed import SENTENCES, believed
@@ -234,9 +236,14 @@ def test_what_was_asked_on_another_day_was_asked_the_same(name: str) -> None:
     assert (first["beside"]["run"]["size"], repeats_of(first)) == (again["beside"]["run"]["size"], repeats_of(again))
 
 
-@pytest.mark.parametrize(
-    ("folder", "name"), [(CLAIMED, name) for name in claimed_results()] + [(AGAIN, name) for name in asked_again()]
-)
+def _archived() -> Iterator[ParameterSet]:
+    for folder, names in ((CLAIMED, claimed_results()), (AGAIN, asked_again())):
+        for name in names:
+            is_large = archive_of(name, folder).stat().st_size > 2**20
+            yield pytest.param(folder, name, marks=pytest.mark.exhaustive if is_large else ())
+
+
+@pytest.mark.parametrize(("folder", "name"), [*_archived()])
 def test_each_run_behind_the_page_opens_and_answers_what_the_page_says(
     folder: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
