@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.page import published_names
+from tests.experiments.records import shipped
 from tests.experiments.run_all import ALTOGETHER, LONGEST
 from tests.store.stories import Story
 from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
@@ -17,7 +18,7 @@ from vmlab.model.scenarios.reference import Reference, place_axes, unmet_place
 from vmlab.model.scenarios.table_words import METRICS
 from vmlab.plan.estimate import freezing_seconds
 from vmlab.plan.planning import HostFacts, Overrides, Plan, make_plan
-from vmlab.plan.scenario_file.loading import ScenarioFile, load, shipped_names
+from vmlab.plan.scenario_file.loading import ScenarioFile, shipped_names
 from vmlab.plan.validating import validate_all
 from vmlab.store.reader import RunReader
 from vmlab.telemetry.host.host_figures import host_figures
@@ -30,12 +31,12 @@ SCENARIOS = shipped_names()
 
 @pytest.fixture(scope="module", params=SCENARIOS)
 def file(request: pytest.FixtureRequest) -> ScenarioFile:
-    return load(str(request.param))
+    return shipped(str(request.param))
 
 
 @pytest.fixture(scope="module", params=published_names())
 def published(request: pytest.FixtureRequest) -> ScenarioFile:
-    return load(str(request.param))
+    return shipped(str(request.param))
 
 
 def _reference(file: ScenarioFile) -> Reference:
@@ -75,7 +76,7 @@ def first_time(plan: Plan) -> float:
 
 def test_a_test_of_all_at_smoke_is_estimated_to_end_in_time() -> None:
     """Estimates are right within a factor of two. What needs a Ceph pool is run only where there is one."""
-    asked = [make_plan(load(name), Overrides(size="smoke"), HOST) for name in SCENARIOS]
+    asked = [make_plan(shipped(name), Overrides(size="smoke"), HOST) for name in SCENARIOS]
     plans = [plan for plan in asked if not plan.pools]
     seconds = [plan.seconds + first_time(plan) for plan in plans]
     assert sum(seconds) < 0.75 * ALTOGETHER
@@ -148,7 +149,7 @@ def test_repeats_for_claims_take_every_place_that_a_claim_compares(published: Sc
 
 
 def test_setups_of_a_shared_disk_are_compared_with_none_and_not_jobs_with_the_first(tmp_path: Path) -> None:
-    plan = make_plan(load("disk-shared"), Overrides(size="smoke"), HOST)
+    plan = make_plan(shipped("disk-shared"), Overrides(size="smoke"), HOST)
     with RunReader(Story(tmp_path / "run.sqlite").begin_plan(plan).end()) as reader:
         layout = layout_of(run_document(reader))
     assert (layout.baseline, layout.relative) == ({"setup": "none"}, "difference")

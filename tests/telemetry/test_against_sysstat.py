@@ -64,7 +64,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
         pytest.skip(f"{folder} is on no disk that the kernel counts")
     # The file is written beforehand, so that nothing but the load itself happens later.
     bounded_load.make(folder / "file")
-    # So are the programs read, whose own first reads they do not count themselves.
+    # sar and iostat are loaded from disk before their first count, which only our recorder would see.
     for tool in (("sar", "-u", "ALL", "1", "1"), ("iostat", "-o", "JSON", "-d", "-x", "-y", "1", "1")):
         start(*tool).communicate(timeout=120)
     os.sync()

@@ -93,7 +93,7 @@ async def test_beside_guests_that_booted_nothing_is_rehearsed(
 
 
 def cached(file: Path) -> bool:
-    """Whether any page of a file is in the page cache. A read with RWF_NOWAIT would start to read it."""
+    """Whether any page of a file is in the page cache. A read with RWF_NOWAIT starts readahead."""
     fincore = ["fincore", "--noheadings", "--output", "PAGES", str(file)]
     return int(subprocess.run(fincore, capture_output=True, text=True, check=True).stdout) > 0
 
