@@ -19,6 +19,7 @@ from vmlab.lab.selftest import bundle, trials
 from vmlab.lab.selftest.trials import FAILS, NOT_TRIED, TRIALS, WORKS, CounterTrace, Result, Trials, recorder_verdict
 from vmlab.model.errors import RefusedError
 from vmlab.model.event import Notice
+from vmlab.plan.planning import Overrides
 from vmlab.store.writer import RunWriter
 
 Captured = pytest.CaptureFixture[str]
@@ -86,6 +87,21 @@ def test_where_nothing_can_run_each_trial_says_why() -> None:
     assert {one.state for one in shown} == {NOT_TRIED}
     assert all("libvirt-python" in one.detail for one in shown)
     assert tried.folder is None
+
+
+def test_no_snapshot_that_is_kept_can_be_of_its_guest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time the guest is prepared with another seed, also within the same second."""
+    asked: list[Overrides] = []
+
+    def keep(file: object, overrides: Overrides) -> None:
+        asked.append(overrides)
+        refuse()
+
+    monkeypatch.setattr(trials, "check_ready", lambda: None)
+    monkeypatch.setattr(trials, "prepare_run", keep)
+    for _ in range(64):
+        Trials(lambda _: None).run()
+    assert len({one.seed for one in asked}) == 64
 
 
 @pytest.mark.usefixtures("nothing_runs")
