@@ -6,14 +6,23 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 
-async def until(holds: Callable[[], object], what: str, deadline: float = 120.0) -> None:
-    """Wait until `holds` does; it may assert, too. Raises AssertionError, with `what`, after `deadline` seconds."""
+async def until(
+    holds: Callable[[], object], what: str, deadline: float = 120.0, run: asyncio.Task[Any] | None = None
+) -> None:
+    """Wait until `holds` does; it may assert, too.
+
+    Raises AssertionError, with `what`, after `deadline` seconds, and as soon as `run` has ended without it.
+    """
     end = time.monotonic() + deadline
     while time.monotonic() < end:
+        ended = run is not None and run.done()
         with suppress(AssertionError):
             if holds():
                 return
+        if run is not None and ended:
+            raise AssertionError(f"never happened: {what}; the run ended before: {run.exception() or run.result()}")
         await asyncio.sleep(0.02)
     raise AssertionError(f"never happened: {what}")

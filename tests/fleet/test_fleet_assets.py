@@ -59,7 +59,7 @@ async def test_a_copy_goes_once_to_each_host_that_has_none(fleet: LocalFleet, su
     before = sorted(suite.rglob("*"))
     folder = _prepared(fleet, suite)
     async with fleet.under_way(folder) as run:
-        await until(fleet.hosts["hv2"].in_a_cell, "a cell on hv2")
+        await until(fleet.hosts["hv2"].in_a_cell, "a cell on hv2", run=run)
         assert _kept(fleet.hosts["hv2"]) == [f"unixbench-{sha256}"]
         (started,) = fleet.hosts["hv2"].events("RunStarted")
         assert started["assets"] == {"unixbench": sha256}
@@ -112,7 +112,7 @@ async def test_a_host_that_begins_anew_is_sent_it_again(fleet: LocalFleet, suite
     fleet.hosts["hv2"].seconds = 2.0
     folder = _prepared(fleet, suite)
     async with fleet.under_way(folder) as run:
-        await until(fleet.hosts["hv2"].in_a_cell, "a cell on hv2")
+        await until(fleet.hosts["hv2"].in_a_cell, "a cell on hv2", run=run)
         fleet.hosts["hv2"].kill_runner()
         verdict = await run
     assert verdict.outcome is Outcome.PASSED, verdict

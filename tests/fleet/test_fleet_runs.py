@@ -73,7 +73,7 @@ async def test_hosts_take_turns(fleet: LocalFleet) -> None:
     fleet.hosts["hv2"].seconds = 2.0
     folder = fleet.prepared(in_turn=True)
     async with fleet.under_way(folder) as run:
-        await until(fleet.hosts["hv2"].in_a_cell, "a cell on hv2")
+        await until(fleet.hosts["hv2"].in_a_cell, "a cell on hv2", run=run)
         fleet.hosts["hv2"].kill_runner()
         verdict = await run
     assert verdict.outcome is Outcome.PASSED, (verdict, _texts(folder))
@@ -105,7 +105,7 @@ async def test_a_killed_runner_has_its_cell_measured_anew(fleet: LocalFleet) -> 
     fleet.hosts["hv2"].seconds = 2.0
     folder = fleet.prepared()
     async with fleet.under_way(folder) as run:
-        await until(fleet.hosts["hv2"].in_a_cell, "a cell on hv2")
+        await until(fleet.hosts["hv2"].in_a_cell, "a cell on hv2", run=run)
         fleet.hosts["hv2"].kill_runner()
         verdict = await run
     assert verdict.outcome is Outcome.PASSED, (verdict, _texts(folder))
@@ -121,7 +121,7 @@ async def test_a_host_that_fails_twice_is_left_out(fleet: LocalFleet) -> None:
     fleet.hosts["hv3"].seconds = 60.0
     folder = fleet.prepared()
     async with fleet.under_way(folder) as run:
-        await until(fleet.hosts["hv3"].in_a_cell, "a cell on hv3")
+        await until(fleet.hosts["hv3"].in_a_cell, "a cell on hv3", run=run)
         fleet.hosts["hv3"].off = True
         fleet.hosts["hv3"].cut()
         verdict = await run
@@ -138,7 +138,7 @@ async def test_a_short_cut_costs_nothing(fleet: LocalFleet) -> None:
     fleet.hosts["hv1"].seconds = 1.5
     folder = fleet.prepared(reconnect=60.0)
     async with fleet.under_way(folder) as run:
-        await until(fleet.hosts["hv1"].in_a_cell, "a cell on hv1")
+        await until(fleet.hosts["hv1"].in_a_cell, "a cell on hv1", run=run)
         fleet.hosts["hv1"].cut()
         verdict = await run
     assert verdict.outcome is Outcome.PASSED
@@ -155,7 +155,7 @@ async def test_a_runner_that_is_too_busy_to_answer_is_not_lost(fleet: LocalFleet
     fleet.hosts["hv1"].seconds = 16.0
     folder = fleet.prepared(hold=12.0)
     async with fleet.under_way(folder) as run:
-        await until(fleet.hosts["hv1"].in_a_cell, "a cell on hv1")
+        await until(fleet.hosts["hv1"].in_a_cell, "a cell on hv1", run=run)
         runner = fleet.hosts["hv1"].pid("runner_pid")
         os.kill(runner, signal.SIGSTOP)
         try:
@@ -174,7 +174,7 @@ async def test_a_block_goes_whole_to_another_host(fleet: LocalFleet) -> None:
     folder = fleet.prepared(spread=True, repeats=3)
     async with fleet.under_way(folder) as run:
         host = fleet.hosts["hv1"]
-        await until(lambda: len(host.events("CellStarted")) == 2, "the second cell of a block on hv1")
+        await until(lambda: len(host.events("CellStarted")) == 2, "the second cell of a block on hv1", run=run)
         host.off = True
         host.cut()
         verdict = await run
@@ -194,7 +194,7 @@ async def test_a_stop_ends_the_runs_of_all_hosts(fleet: LocalFleet) -> None:
     folder = fleet.prepared()
     async with fleet.under_way(folder) as run:
         for host in fleet.hosts.values():
-            await until(host.in_a_cell, "a cell")
+            await until(host.in_a_cell, "a cell", run=run)
         assert fleet.controller is not None
         fleet.controller.stop(ExitCode.INTERRUPTED, "the test")
         verdict = await run

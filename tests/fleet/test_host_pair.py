@@ -71,7 +71,7 @@ async def test_a_link_that_is_cut_ends_both_halves_and_the_cell_is_placed_anew(f
         host.seconds = 4.0
     folder = fleet.prepared(linked=True)
     async with fleet.under_way(folder) as run:
-        await until(lambda: _pair(fleet)[0].events("WorkloadStarted"), "a start")
+        await until(lambda: _pair(fleet)[0].events("WorkloadStarted"), "a start", run=run)
         (end,) = _pair(fleet)[1].lines[-1].ends
         end.kill()
         verdict = await run
@@ -93,7 +93,7 @@ async def test_a_runner_that_is_killed_ends_the_other_half(fleet: LocalFleet, wh
         host.seconds = 4.0
     folder = fleet.prepared(linked=True)
     async with fleet.under_way(folder) as run:
-        await until(lambda: _pair(fleet)[0].events("WorkloadStarted"), "a start")
+        await until(lambda: _pair(fleet)[0].events("WorkloadStarted"), "a start", run=run)
         os.kill(_pair(fleet)[which].pid("runner_pid"), signal.SIGKILL)
         verdict = await run
     events = events_of(folder)
@@ -111,7 +111,9 @@ async def test_a_cell_that_broke_off_twice_is_recorded_with_the_reason(fleet: Lo
     folder = fleet.prepared(linked=True)
     async with fleet.under_way(folder) as run:
         for attempt in (1, 2):
-            await until(lambda attempt=attempt: len(_pair(fleet)[0].events("WorkloadStarted")) == attempt, "a start")  # type: ignore[misc]
+            await until(
+                lambda attempt=attempt: len(_pair(fleet)[0].events("WorkloadStarted")) == attempt, "a start", run=run
+            )  # type: ignore[misc]
             _pair(fleet)[0].lines[-1].ends[-1].kill()
         verdict = await run
     events = events_of(folder)

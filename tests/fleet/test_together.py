@@ -73,7 +73,7 @@ async def test_a_host_that_fails_fails_the_cell_on_all(fleet: LocalFleet) -> Non
     folder = fleet.prepared(together=True)
     async with fleet.under_way(folder) as run:
         for host in fleet.hosts.values():
-            await until(lambda host=host: host.events("WorkloadStarted"), "a start")  # type: ignore[misc]
+            await until(lambda host=host: host.events("WorkloadStarted"), "a start", run=run)  # type: ignore[misc]
         fleet.hosts["hv2"].kill_runner()
         verdict = await run
     assert (verdict.outcome, verdict.exit_code) == (Outcome.ABORTED, ExitCode.FAILED)
@@ -118,7 +118,7 @@ async def test_a_host_that_is_left_out_ends_the_measurement(fleet: LocalFleet) -
     folder = fleet.prepared(together=True)
     async with fleet.under_way(folder) as run:
         for host in fleet.hosts.values():
-            await until(lambda host=host: host.events("WorkloadStarted"), "a start")  # type: ignore[misc]
+            await until(lambda host=host: host.events("WorkloadStarted"), "a start", run=run)  # type: ignore[misc]
         fleet.hosts["hv3"].off = True
         fleet.hosts["hv3"].cut()
         verdict = await run
