@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -22,6 +23,10 @@ from vmlab.store.reader import RunReader
 
 def _pair(fleet: LocalFleet) -> tuple[LocalHost, LocalHost]:
     return fleet.hosts["hv1"], fleet.hosts["hv2"]
+
+
+def _has_starts(fleet: LocalFleet, count: int) -> bool:
+    return len(_pair(fleet)[0].events("WorkloadStarted")) == count
 
 
 async def test_both_halves_are_one_cell(fleet: LocalFleet) -> None:
@@ -111,9 +116,7 @@ async def test_a_cell_that_broke_off_twice_is_recorded_with_the_reason(fleet: Lo
     folder = fleet.prepared(linked=True)
     async with fleet.under_way(folder) as run:
         for attempt in (1, 2):
-            await until(
-                lambda attempt=attempt: len(_pair(fleet)[0].events("WorkloadStarted")) == attempt, "a start", run=run
-            )  # type: ignore[misc]
+            await until(partial(_has_starts, fleet, attempt), "a start", run=run)
             _pair(fleet)[0].lines[-1].ends[-1].kill()
         verdict = await run
     events = events_of(folder)
