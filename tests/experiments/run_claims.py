@@ -1,12 +1,13 @@
 """`make experiments`: the claims of shipped scenarios on real guests, each scenario with the repeats that they take.
 
-Those with the fewest minutes for each claim come first. Each is run whole while the machine does nothing else, and its
-record is kept in the cache folder; started again, it goes on with the scenarios that have none. A run that went on
-without this program is waited for, one that ended is taken as it is, and one that was cut off is done anew. What does
-not fit into the minutes is left for another time. With `--again` claims that the page has are asked again on another
-day, each by the command beside it. Only `--record` changes the repository, and runs nothing. It needs root, as all runs
-do. Exit code 0 means that nothing failed, whether or not something is left; 1 that a run failed; 3
-that none could start.
+Those with the fewest minutes for each claim come first. Each is run while the machine does nothing else, and its record
+is kept in the cache folder; started again, it goes on with the scenarios that have none. A run that went on without
+this program is waited for, one that ended is taken as it is, and one that was cut off goes on with the cells that are
+left (`vmlab resume`), or is done anew where the host is another by now. What does not fit into the minutes is left for
+another time; what is longer than all of them is begun, stopped when they are over, and gone on with the next time. With
+`--again` claims that the page has are asked again on another day, each by the command beside it. Only `--record`
+changes the repository, and runs nothing. It needs root, as all runs do. Exit code 0 means that nothing failed, whether
+or not something is left; 1 that a run failed; 3 that none could start.
 """
 
 from __future__ import annotations
@@ -157,16 +158,18 @@ def go_on(found: Sequence[Experiment], asked: Asked, folder: Path, report: Check
         if one.absent:
             say(f"absent         {one.name}: {one.absent}")
             continue
-        if one.most > end - began:
+        output = report.output(one.name)
+        program = Program(folder / "state", output, asked.command)
+        fits = one.most <= end - began
+        if not fits and one.most <= asked.seconds and not _is_begun(one.name, asked, folder, program):
             say(f"left           {one.name}: it takes {_minutes(one.most)}, and {_minutes(end - began)} are left")
             continue
-        if not _is_quiet(end - one.most, asked):
+        if not _is_quiet(end - one.most if fits else end, asked):
             say(f"left           {one.name}: the machine did other work for too long")
             continue
-        output = report.output(one.name)
         began = time.monotonic()
         try:
-            why = _ran(one.name, asked, folder, Program(folder / "state", output, asked.command), end)
+            why = _ran(one.name, asked, folder, program, end)
         except (TookTooLong, VmlabError, ValueError, KeyError) as error:
             why = str(error) or type(error).__name__
         report.line(began, one.name, output, why[:600])
@@ -187,7 +190,7 @@ def _is_quiet(until: float, asked: Asked) -> bool:
 
 
 def _ran(name: str, asked: Asked, folder: Path, program: Program, end: float) -> str:
-    """Run it, or take the run that an earlier start left; why there is no record of it, if there is none."""
+    """Run it, or have the run of an earlier start go on; why there is no record of it, if there is none."""
     ended = _left_before(name, asked, folder, program, end)
     if ended is None:
         command = ("run", given(name), "--size", asked.size, "--repeats", asked.repeats, _WAIT, "--json")
@@ -222,18 +225,29 @@ def _beside(run: Mapping[str, Any], program: Program) -> dict[str, Any]:
     return document
 
 
-def _left_before(name: str, asked: Asked, folder: Path, program: Program, end: float) -> Ended | None:
-    """The newest run of it that has answers, or that is still under way, once it has ended; None where there is none.
+def _runs_left(name: str, asked: Asked, folder: Path, program: Program) -> Iterator[dict[str, Any]]:
+    """Its runs of the size since the one whose record is kept, the newest first; only this program's are there.
 
-    Only this program's runs are in its state. One that has answers is never repeated, whatever they are; a run whose
-    record is kept asked for other claims than the scenario has today.
+    A run whose record is kept asked for other claims than the scenario has today.
     """
     old = kept(name, _records(folder, asked.size))
     known = old["beside"]["run"]["id"] if old else None
     listed: list[dict[str, Any]] = json.loads(program.call("ls", "--json", deadline=_SHOW).stdout)["runs"]
     for one in takewhile(lambda one: one["id"] != known, listed):
-        if (one["scenario"], one["size"]) != (name, asked.size):
-            continue
+        if (one["scenario"], one["size"]) == (name, asked.size):
+            yield one
+
+
+def _is_begun(name: str, asked: Asked, folder: Path, program: Program) -> bool:
+    """Whether it has a run that is under way or was cut off."""
+    return any(one["outcome"] in (RUNNING, Outcome.ABORTED) for one in _runs_left(name, asked, folder, program))
+
+
+def _left_before(name: str, asked: Asked, folder: Path, program: Program, end: float) -> Ended | None:
+    """The newest run of it that has answers, that is still under way, or that goes on, once it has ended; None where
+    there is none. One that has answers is never repeated, whatever they are.
+    """
+    for one in _runs_left(name, asked, folder, program):
         if one["outcome"] == RUNNING:
             try:
                 return program.call("attach", one["id"], "--json", deadline=max(0.0, end - time.monotonic()))
@@ -241,7 +255,11 @@ def _left_before(name: str, asked: Asked, folder: Path, program: Program, end: f
                 # To leave is not to stop it, and the time is over.
                 program.call("stop", one["id"], deadline=_SHOW)
                 raise
-        if _has_answers(one, program):
+        if one["outcome"] == Outcome.ABORTED:
+            ended = program.call("resume", one["id"], "--json", deadline=max(0.0, end - time.monotonic()))
+            if ended.code not in (ExitCode.USAGE, ExitCode.REFUSED):
+                return ended
+        elif _has_answers(one, program):
             return program.call("show", one["id"], "--json", deadline=_SHOW)
     return None
 

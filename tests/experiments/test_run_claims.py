@@ -67,8 +67,13 @@ def _wait_for_a_cell(name: str) -> None:
         time.sleep(0.2)
 
 
-def test_killed_in_the_middle_it_goes_on(folder: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has a record is not run again, and what was cut off is done anew, whole; after that nothing is left."""
+@pytest.mark.parametrize("resumes", [True, False])
+def test_killed_in_the_middle_it_goes_on(
+    folder: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch, resumes: bool
+) -> None:
+    """What has a record is not run again, and what was cut off goes on, or is done anew where it cannot; after that
+    nothing is left.
+    """
     program = (
         "from pathlib import Path\n"
         "from tests.checklist import Checklist\n"
@@ -89,19 +94,17 @@ def test_killed_in_the_middle_it_goes_on(folder: Path, capsys: Printed, monkeypa
     assert is_finished("memcpy-overhead", "smoke", folder) and not is_finished("network-vpc", "smoke", folder)
     first = kept("memcpy-overhead", folder / "records/smoke")
 
-    monkeypatch.setenv("TOLD", "")
+    monkeypatch.setenv("TOLD", "resumes" if resumes else "")
     asked = Asked(command=TOLD, busy=_quiet)
     lines = _gone_on(folder, capsys, asked, "second")
     assert [(line[0], line[-1]) for line in lines] == [("ok", "network-vpc")]
-    assert _commands(folder, "second", "network-vpc") == ["ls", "run", "show"]
+    anew = [] if resumes else ["run"]
+    assert _commands(folder, "second", "network-vpc") == ["ls", "resume", *anew, "show"]
     assert not (folder / "second/memcpy-overhead.log").exists()
     assert kept("memcpy-overhead", folder / "records/smoke") == first
     runs = sorted((run.scenario, run.outcome, run.cells_done == run.cells_planned) for run in list_runs())
-    assert runs == [
-        ("memcpy-overhead", "passed", True),
-        ("network-vpc", "aborted", False),
-        ("network-vpc", "passed", True),
-    ]
+    cut_off = [] if resumes else [("network-vpc", "aborted", False)]
+    assert runs == [("memcpy-overhead", "passed", True), *cut_off, ("network-vpc", "passed", True)]
     assert _gone_on(folder, capsys, asked, "third") == []
 
 
@@ -212,17 +215,21 @@ def test_a_failed_run_has_no_record(folder: Path, capsys: Printed, monkeypatch: 
 
 
 def test_the_bound_of_time_is_kept(folder: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is estimated to take longer is not begun, and what does take longer is stopped."""
-    lines = _gone_on(folder, capsys, Asked(seconds=9.0, command=TOLD, busy=_quiet), "short")
-    assert [line[:2] for line in lines] == [["left", f"{name}:"] for name in NAMES]
-    assert not runs_folder().exists()
-
+    """What is estimated to fit no more is not begun, and what takes longer is stopped, and goes on the next time."""
     monkeypatch.setenv("TOLD", "hang=memcpy-overhead")
     began = time.monotonic()
     lines = _gone_on(folder, capsys, Asked(seconds=12.0, command=TOLD, busy=_quiet), "long")
     assert time.monotonic() - began < 60
     assert lines[0][0] == "FAILED" and "took longer" in " ".join(lines[0])
     assert lines[1][:2] == ["left", "network-vpc:"]
+
+    # The rest of a run may need less than the whole, and what is longer than all of the time is begun as well.
+    monkeypatch.setenv("TOLD", "resumes")
+    asked = Asked(seconds=60.0, command=TOLD, busy=_quiet)
+    go_on([replace(one, most=600.0) for one in FOUND], asked, folder, Checklist(folder / "short"))
+    found = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [(line[0], line[-1]) for line in found] == [("ok", name) for name in NAMES]
+    assert [_commands(folder, "short", name)[-2] for name in NAMES] == ["resume", "run"]
 
 
 def test_it_waits_until_the_machine_does_nothing_else(folder: Path, capsys: Printed) -> None:

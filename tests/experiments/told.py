@@ -2,7 +2,7 @@
 
 ``python -m tests.experiments.told run NAME …`` stands for the program in tests of the driver: `run` tells such a run,
 and all other commands are the program's own. The words in ``TOLD`` spoil it: ``failed=NAME``, ``invalid=NAME``,
-``hang=NAME``.
+``hang=NAME``; and with ``resumes`` a run that was cut off goes on when it is asked to.
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ import os
 import sys
 import time
 from pathlib import Path
+from shutil import rmtree
 
 from tests.experiments.records import shipped
 from tests.store.stories import SAMPLED, Story
 from vmlab.analysis.comparison.repeats_needed import with_enough_repeats
+from vmlab.analysis.document import run_document
 from vmlab.cli.main import command_line
 from vmlab.model.errors import ExitCode
 from vmlab.model.places import runs_folder
 from vmlab.plan.planning import HostFacts, Overrides, make_plan
 from vmlab.plan.terms import FOR_CLAIMS, CellPlan, ForClaims, Plan
+from vmlab.store.reader import RunReader
+from vmlab.store.run_list import list_runs
 from vmlab.workloads.registry import kinds
 
 HOST = HostFacts(2**36, 2**36, 2**40, 4, "tcg")
@@ -61,11 +65,24 @@ def _tell_cell(story: Story, plan: Plan, cell: CellPlan, outcome: str) -> None:
     story.end_cell(outcome, [_WHY[outcome]] if _WHY[outcome] else [], wall=20.0)
 
 
+def _resume(run: str) -> int:
+    """Tell the whole run, which is the newest, in the place of what there is of it."""
+    with RunReader(runs_folder() / run / "run.sqlite") as reader:
+        until = run_document(reader)["run"]["until"]
+    (name,) = (one.scenario for one in list_runs() if one.id == run)
+    rmtree(runs_folder() / run)
+    looks = until["looks"] if until is not None else None
+    assert tell(name, claims=FOR_CLAIMS[looks is not None and len(looks) == 1]).parent.name == run
+    return command_line(["show", run, "--json"])
+
+
 def main(arguments: list[str]) -> int:
     """Stand for the program; the exit code."""
+    told = os.environ.get("TOLD", "").split()
+    if arguments[0] == "resume" and "resumes" in told:
+        return _resume(arguments[1])
     if arguments[0] != "run":
         return command_line(arguments)
-    told = os.environ.get("TOLD", "").split()
     size, claims = arguments[arguments.index("--size") + 1], next((one for one in FOR_CLAIMS if one in arguments), None)
     if f"hang={arguments[1]}" in told:
         tell(arguments[1], size, claims=claims, cut_off=True)
