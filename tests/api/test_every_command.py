@@ -73,6 +73,7 @@ ANSWERED = {
         "as_json": DOCUMENT,
     },
     "advise": {"run": "open_run.name", "as_json": "Run.advice"},
+    "resume": {"run": "resume_run.run", "detach": "", "as_json": "attach_run"},
     "hosts resume": {"run": "resume_run.run"},
     "rm": {"runs": "remove_runs.runs", "older": "remove_runs.older", "tagged": "remove_runs.tagged", "yes": ""},
     "clean": {"hosts": "", "as_json": "clean_runs"},

@@ -131,6 +131,8 @@ class MemoryRun:
     counters: list[HostCounters] = field(default_factory=lambda: [HostCounters(0.0)])
     on: list[Callable[[Event, MemoryRun], None]] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
+    recorded: list[Event] = field(default_factory=list)
+    """What a runner before it recorded, if the run goes on."""
 
     def __post_init__(self) -> None:
         self.folder = RunFolder.of("20261121-150000-two-0001")
@@ -166,7 +168,8 @@ class MemoryRun:
             host_counters=lambda: self.counters.pop(0) if len(self.counters) > 1 else self.counters[0],
             **self.parts,
         )
-        self.runner = Runner(self.folder, read_prepared(self.folder), outbox, self.hypervisor, parts)
+        prepared = read_prepared(self.folder)
+        self.runner = Runner(self.folder, prepared, outbox, self.hypervisor, parts, recorded=self.recorded)
         try:
             async with asyncio.timeout(SOON):
                 return await self.runner.run()

@@ -1,4 +1,4 @@
-"""What programs begin without root: a recording of the host, and the rest of a fleet's run whose controller died."""
+"""What programs begin: a recording of the host, which needs no root, and the rest of a run that was cut off."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def record_host(
 
 
 def resume_run(run: str | Run) -> str:
-    """Have a fleet's run go on whose controller was killed, as ``vmlab hosts resume`` does; its id.
+    """Have a run go on that was stopped or killed, or a fleet's whose controller was, as ``vmlab resume`` does; its id.
 
-    It goes on in the background. Raises VmlabError, with one line, for a run that has ended or is under way, and for
-    one that is none of a fleet that began here.
+    It goes on in the background; a run on this host needs root. Raises VmlabError, with one line, for a run that has
+    measured all cells or is under way, for one that did not begin here, and where the host is another by now.
     """
     # Imported late: it loads SSH, which nothing else here needs.
-    from vmlab.fleet.starting import resume_fleet_run
+    from vmlab.fleet.starting import resume
 
     folder = run_meant(named(run))
-    resume_fleet_run(folder)
+    resume(folder)
     return folder.id

@@ -10,6 +10,7 @@ from vmlab.fleet.placed_units import groups_of
 from vmlab.fleet.request import FleetRequest, is_fleet
 from vmlab.lab.process.launch import spawn_detached
 from vmlab.lab.process.prepared import write_request
+from vmlab.lab.process.resuming import resume_run
 from vmlab.lab.process.run_ending import ended
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.run_request import RunRequest
@@ -60,6 +61,16 @@ def start_fleet_run(
     finally:
         os.close(lock)
     return folder
+
+
+def resume(folder: RunFolder) -> None:
+    """Have a run go on that was cut off, of a fleet or of this host. Raises what `resume_fleet_run` or `resume_run`
+    raises.
+    """
+    if is_fleet(folder.path):
+        resume_fleet_run(folder)
+    else:
+        resume_run(folder)
 
 
 def resume_fleet_run(folder: RunFolder) -> None:

@@ -193,7 +193,9 @@ class CellPlaced(Event):
 
 @event
 class CellWithdrawn(Event):
-    """A cell broke off on the host `name`, and is placed anew: what is recorded of it so far does not count."""
+    """A cell broke off, and is measured anew: what is recorded of it so far does not count. `name` is its host in a
+    fleet, empty for a run of one host that was cut off and goes on.
+    """
 
     cell: int
     name: str
@@ -619,9 +621,12 @@ class AnotherRunSeen(Event):
     folder: str
 
 
+RESUME = "resume"
+
+
 @event
 class CommandReceived(Event):
-    """A viewer asked the runner for something: ``stop`` and what may come later."""
+    """A viewer asked the runner for something, such as ``stop``; or `RESUME`: the run was cut off, and goes on."""
 
     command: str
     origin: str

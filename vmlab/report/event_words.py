@@ -143,7 +143,8 @@ def _of_a_cell(event: Event, cells: int | None) -> Sentence | None:
         case HalfEnded():
             return _ended(event.outcome, f"cell {event.cell} {event.outcome} on {event.name}", "; ".join(event.reasons))
         case CellWithdrawn():
-            return Sentence("warning", f"cell {event.cell} broke off on {event.name}: {event.reason}")
+            where = f" on {event.name}" if event.name else ""
+            return Sentence("warning", f"cell {event.cell} broke off{where}: {event.reason}")
         case PhaseStarted():
             return _info(f"{event.phase} began")
         case PhaseEnded():

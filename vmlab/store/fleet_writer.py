@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.model.errors import StoreError
-from vmlab.model.event import CellWithdrawn, Event
-from vmlab.model.event_json import to_json
+from vmlab.model.event import Event
 from vmlab.model.results import RawOutput
 from vmlab.store.reader import SampleRow
 from vmlab.store.sql_schema import FLEET_TABLES
-from vmlab.store.writer import RunWriter
+from vmlab.store.writer import INSERT_EVENT, RunWriter, event_row
 
-_EVENT = "INSERT INTO events (wall, mono, kind, cell, body) VALUES (?, ?, ?, ?, ?)"
 _RAW = "INSERT INTO raw_outputs (cell, workload, tile, guest, name, body) VALUES (?, ?, ?, ?, ?, ?)"
 
 
@@ -57,19 +52,6 @@ class FleetWriter(RunWriter):
                 for statement in filter(str.strip, FLEET_TABLES.split(";")):
                     connection.execute(statement)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._store_errors():
-            if self._open is None:
-                raise StoreError(f"cannot write {self.path}: it is closed")
-            self._open.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._open
-            except BaseException:
-                self._open.execute("ROLLBACK")
-                raise
-            self._open.execute("COMMIT")
-
     def add_source(self, host: str, run: str, wall: float, mono: float) -> Source:
         """Make a source known; one that is known keeps the clocks that it has."""
         with self._transaction() as connection:
@@ -102,23 +84,16 @@ class FleetWriter(RunWriter):
                 event = dataclasses.replace(
                     taken.event, wall=taken.event.wall + source.wall, mono=taken.event.mono + source.mono
                 )
-                cell = getattr(event, "cell", None)
-                row = (event.wall, event.mono, type(event).__name__, cell, to_json(event))
-                made = connection.execute(_EVENT, row).lastrowid
+                made = connection.execute(INSERT_EVENT, event_row(event)).lastrowid
                 connection.execute("INSERT INTO fleet_events VALUES (?, ?, ?)", (made, source.id, taken.row))
                 for one in taken.raw:
                     body = zlib.compress(one.text.encode("utf-8", "surrogateescape"))
-                    connection.execute(_RAW, (cell, one.workload, one.tile, one.guest, one.name, body))
+                    connection.execute(
+                        _RAW, (getattr(event, "cell", None), one.workload, one.tile, one.guest, one.name, body)
+                    )
                 new.append(event)
             connection.execute("UPDATE fleet_sources SET seen = max(seen, ?) WHERE id = ?", (seen, source.id))
         return new
-
-    def withdraw(self, event: CellWithdrawn) -> None:
-        """Record that a cell broke off, and drop what tools printed in it: it will be printed anew."""
-        with self._transaction() as connection:
-            connection.execute("DELETE FROM raw_outputs WHERE cell = ?", (event.cell,))
-            row = (event.wall, event.mono, type(event).__name__, event.cell, to_json(event))
-            connection.execute(_EVENT, row)
 
     def take_samples(self, source: Source, rows: Sequence[SampleRow], layouts: dict[int, int]) -> None:
         """Keep samples of a source, each once; `layouts` has the id here of each layout there."""

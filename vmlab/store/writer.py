@@ -8,11 +8,12 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from vmlab.model.errors import StoreError
-from vmlab.model.event import Event
+from vmlab.model.event import CellWithdrawn, Event, RunEnded, RunnerFinished
 from vmlab.model.event_json import to_json
 from vmlab.model.results import RawOutput
 from vmlab.store.sql_schema import APPLICATION_ID, TABLES, VERSION
@@ -25,6 +26,21 @@ _FOR_EVER = -1.0
 # A checkpoint calls fsync, which may stall for seconds on the disk that a workload loads. So it happens when the caller
 # asks for it, between cells, or when the log has grown to 64 MiB.
 _CHECKPOINT_PAGES = 16384
+
+
+INSERT_EVENT = "INSERT INTO events (wall, mono, kind, cell, body) VALUES (?, ?, ?, ?, ?)"
+
+
+def event_row(event: Event) -> tuple[float, float, str, int | None, str]:
+    """What `INSERT_EVENT` takes of an event."""
+    return event.wall, event.mono, type(event).__name__, getattr(event, "cell", None), to_json(event)
+
+
+def _moved(ahead: float, body: str) -> str:
+    """The JSON of an event of any version, `ahead` seconds later on the monotonic clock."""
+    event = json.loads(body)
+    event["mono"] += ahead
+    return json.dumps(event, separators=(",", ":"))
 
 
 class RunWriter:
@@ -79,10 +95,40 @@ class RunWriter:
             except sqlite3.Error as error:
                 raise StoreError(f"cannot write {self.path}: {error}") from error
 
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._store_errors():
+            if self._open is None:
+                raise StoreError(f"cannot write {self.path}: it is closed")
+            self._open.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._open
+            except BaseException:
+                self._open.execute("ROLLBACK")
+                raise
+            self._open.execute("COMMIT")
+
     def append(self, event: Event) -> int:
         """Keep one event; its row id, which counts up from 1."""
-        row = (event.wall, event.mono, type(event).__name__, getattr(event, "cell", None), to_json(event))
-        return self._insert("INSERT INTO events (wall, mono, kind, cell, body) VALUES (?, ?, ?, ?, ?)", row)
+        return self._insert(INSERT_EVENT, event_row(event))
+
+    def withdraw(self, event: CellWithdrawn) -> None:
+        """Record that a cell broke off, and drop what tools printed in it: it will be printed anew."""
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM raw_outputs WHERE cell = ?", (event.cell,))
+            connection.execute(INSERT_EVENT, event_row(event))
+
+    def reopen(self, ahead: float) -> None:
+        """Take back that the run has ended, and add `ahead` seconds to what its record has of the monotonic clock,
+        which begins anew when the host boots.
+        """
+        ends = (RunnerFinished.__name__, RunEnded.__name__)
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM events WHERE kind IN (?, ?)", ends)
+            if ahead:
+                connection.create_function("moved", 1, partial(_moved, ahead))
+                connection.execute("UPDATE events SET mono = mono + ?, body = moved(body)", (ahead,))
+                connection.execute("UPDATE samples SET mono = mono + ?", (ahead,))
 
     def raw(self, cell: int, output: RawOutput) -> None:
         """Keep what a tool printed, beside the figures that were parsed from it."""

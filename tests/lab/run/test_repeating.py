@@ -9,13 +9,25 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.scripted_guest import Script, ScriptedGuest
-from tests.lab.runs import REPORT, MemoryRun
+from tests.lab.runs import REPORT, HeldHypervisor, MemoryRun
 from vmlab.analysis.document import run_document
 from vmlab.analysis.reference.published import beside_reference
 from vmlab.analysis.shape import RunDocument
 from vmlab.lab.run.run_verdict import Verdict
 from vmlab.model.errors import ExitCode, GuestError
-from vmlab.model.event import CellStarted, Event, MeasurementTaken, Notice, PhaseStarted, RepeatsEnded, RunStarted
+from vmlab.model.event import (
+    CellEnded,
+    CellsReplanned,
+    CellStarted,
+    CellWithdrawn,
+    CommandReceived,
+    Event,
+    MeasurementTaken,
+    Notice,
+    PhaseStarted,
+    RepeatsEnded,
+    RunStarted,
+)
 from vmlab.model.run import Outcome
 from vmlab.plan.terms import Overrides
 from vmlab.report.run.tables import run_table
@@ -69,6 +81,30 @@ async def test_until_ends_the_run_after_a_whole_block_and_the_run_says_so() -> N
     part = document(run)["run"]
     assert part["cells_planned"] == summarise(run.folder.store).cells_planned == 6
     assert part["until"] is None or part["until"]["reached"]
+
+
+@pytest.mark.parametrize("kept", range(7))
+async def test_a_run_that_goes_on_ends_where_it_would_have_ended(kept: int) -> None:
+    """It was cut off in the cell after so many, which is recorded as withdrawn."""
+    run = MemoryRun(CACHES + "until: {spread: 2 %, at_least: 3, at_most: 9}\n")
+    assert await run.run() == PASSED
+    run.recorded = []
+    for event in run.events:
+        run.recorded.append(event)
+        if isinstance(event, CellStarted) and event.cell == kept + 1:
+            run.recorded.append(CellWithdrawn(cell=event.cell, name="", reason="the run was cut off"))
+            break
+        if isinstance(event, CellEnded) and event.cell == kept == 6:
+            break
+    run.events.clear()
+    run.hypervisor = HeldHypervisor(run.folder.disks)
+    assert await run.run() == PASSED
+    assert [number for number, _, _ in run.begun()] == list(range(kept + 1, 7))
+    (ended,) = run.of(RepeatsEnded)
+    assert (ended.repeats, ended.cells, ended.reached) == (3, 6, True)
+    assert [event.command for event in run.of(CommandReceived)] == ["resume"]
+    (replanned,) = run.of(CellsReplanned)
+    assert [one["cell"] for one in replanned.coming or ()] == list(range(kept + 1, 19))
 
 
 async def test_until_ends_after_the_most_repeats_with_a_warning() -> None:

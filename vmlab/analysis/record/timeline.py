@@ -12,6 +12,7 @@ from typing import Self
 
 from vmlab.model.domain import Domain
 from vmlab.model.event import (
+    RESUME,
     AnotherRunSeen,
     CacheProved,
     CacheSwitched,
@@ -331,6 +332,8 @@ class RunTimeline:
                 self.others.append(event)
             case CommandReceived(command="stop"):
                 self.stopping = True
+            case CommandReceived() if event.command == RESUME:
+                self.stopping = False
             case CellsReplanned():
                 self.replanned = event
                 self.cells_planned = event.cells

@@ -1,4 +1,4 @@
-"""`vmlab run`, `attach` and `stop`: they start, watch and stop a run, which is an independent process."""
+"""`vmlab run`, `attach`, `stop` and `resume`: they start, watch and stop a run, which is an independent process."""
 
 from __future__ import annotations
 
@@ -127,6 +127,29 @@ def stop(run: str | None) -> None:
     folder = run_meant(run)
     if not say_killed(folder, end_run(folder, origin="vmlab stop")):
         say(f"run {folder.id} has stopped")
+
+
+@click.command()
+@click.argument("run")
+@click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
+def resume(run: str, detach: bool, as_json: bool) -> None:
+    """Have RUN go on, which was stopped or killed, or whose host was lost. Cells that have ended are kept."""
+    folder = run_meant(run)
+    with InterruptedLater() as interrupted:
+        with interrupted.obeyed():
+            # Imported late: it loads SSH, which a fleet's run needs.
+            from vmlab.fleet.starting import resume as resume_any
+
+            resume_any(folder)
+        if detach and not interrupted.count:
+            if as_json:
+                write_json({"run": {"id": folder.id}})
+            else:
+                write_text(folder.id)
+            return
+        code = follow(folder, interrupted)
+    sys.exit(_printed(folder, as_json, code))
 
 
 def _name(folder: RunFolder, name: str) -> None:

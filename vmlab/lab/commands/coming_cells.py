@@ -12,7 +12,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.answers import CellLeft, ComingAnswer
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import UsageError
-from vmlab.model.event import CellsReplanned, CellToCome, CommandReceived, Event
+from vmlab.model.event import RESUME, CellsReplanned, CellToCome, CommandReceived, Event
 from vmlab.model.run import AxisValue
 from vmlab.plan.terms import CellPlan
 
@@ -94,6 +94,10 @@ class ComingCells:
     @property
     def _active(self) -> list[_Coming]:
         return [one for one in self._cells if not one.skipped]
+
+    def resume(self) -> None:
+        """Say that the run goes on with these cells."""
+        self._tell(RESUME, "vmlab resume")
 
     def listed(self) -> ComingAnswer:
         """The answer to viewers: as ``coming`` every cell to come (`CellToCome`), as ``cells`` those that will run."""

@@ -140,7 +140,8 @@ def _died(folder: RunFolder) -> RunEnded:
 
 
 def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: LauncherParts = REAL) -> None:
-    """Carry out a requested run from beginning to end. Always ends with RunEnded, unless killed.
+    """Carry out a requested run from beginning to end, or the rest of one that goes on. Always ends with RunEnded,
+    unless killed.
 
     The caller has blocked signals. They are handled here while an image is built; later `run_isolated` forwards them to
     the runner, and clearing up cannot be interrupted.
@@ -149,7 +150,8 @@ def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: Launche
     try:
         with RuntimeFolder(folder.runtime).held() as second:
             plan = plan_of(folder)
-            begin(folder, plan, launcher_parts)
+            if not folder.store.exists():
+                begin(folder, plan, launcher_parts)
             with contextlib.ExitStack() as holding:
                 holding.callback(lambda: left.extend(sent_assets.drop(plan.assets.values())))
                 holding.enter_context(sent_assets.held(plan.assets.values()))

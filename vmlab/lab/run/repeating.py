@@ -15,6 +15,7 @@ from vmlab.model.event import (
     SWITCHED,
     CellEnded,
     CellStarted,
+    CellWithdrawn,
     Event,
     MeasurementTaken,
     Notice,
@@ -27,7 +28,16 @@ from vmlab.model.run import RUN_TIME, Outcome
 from vmlab.model.scenarios.repetition import Until
 from vmlab.plan.terms import Plan
 
-_HEARD = (CellStarted, *SWITCHED, WorkloadStarted, WorkloadEnded, MeasurementTaken, CellEnded, TogetherEnded)
+_HEARD = (
+    CellStarted,
+    CellWithdrawn,
+    *SWITCHED,
+    WorkloadStarted,
+    WorkloadEnded,
+    MeasurementTaken,
+    CellEnded,
+    TogetherEnded,
+)
 
 
 class Repeating:
@@ -46,7 +56,7 @@ class Repeating:
 
     def hear(self, event: Event) -> None:
         """Take one event of the run."""
-        self._cells += isinstance(event, CellStarted)
+        self._cells += isinstance(event, CellStarted) - isinstance(event, CellWithdrawn)
         if self._until is not None and self._until.looks is None and isinstance(event, _HEARD):
             self._timeline.apply(event)
 

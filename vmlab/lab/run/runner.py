@@ -52,6 +52,7 @@ from vmlab.lab.provision.host_side import HostTiles
 from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.lab.run.cell_run import CellRun
 from vmlab.lab.run.host_facts import host_facts, ordered_disk_facts, ordered_host_facts, unfixed_speed
+from vmlab.lab.run.measured_before import MeasuredBefore
 from vmlab.lab.run.other_runs import noted_others
 from vmlab.lab.run.parts import REAL, RunnerParts
 from vmlab.lab.run.recording import HostRecording
@@ -80,8 +81,9 @@ class Runner:
         parts: RunnerParts = REAL,
         ordered: OrderedHost | None = None,
         others: Callable[[], Sequence[MeasuringRun]] = tuple,
+        recorded: Sequence[Event] = (),
     ) -> None:
-        """`others` gives the runs that measure on this host at the same time."""
+        """`others` gives the runs that measure on this host at the same time, `recorded` is the record so far."""
         self._folder = folder
         self._prepared = prepared
         self._outbox = outbox
@@ -92,7 +94,9 @@ class Runner:
         self._closing = contextlib.ExitStack()
         self._host: Shell | None = None
         self._beyond: Callable[[Shell], Shell] | None = None
-        self._coming = ComingCells(folder, prepared.plan.cells, outbox.append)
+        self._before = MeasuredBefore(recorded)
+        to_come = [cell for cell in prepared.plan.cells if cell.index not in self._before.outcomes]
+        self._coming = ComingCells(folder, to_come, outbox.append)
         self._repeating = Repeating(prepared.plan, self._answered_claims)
         held = prepared.request.held
         self._released = None if held is None else ReleasedCells(held)
@@ -169,7 +173,10 @@ class Runner:
         host |= ordered_host_facts(self._prepared.plan.scenario.host.size)
         beside = self._parts.neighbours()
         host["neighbours"] = [one._asdict() for one in beside]
+        self._before.demand_same(accelerator, host)
         self._outbox.append(HostProbed(accelerator=accelerator, host=host))
+        if self._before.goes_on:
+            self._coming.resume()
         plan = self._prepared.plan
         if beside and not plan.scenario.allow.equal_weight and not plan.on_hosts_libvirt:
             self._lower_weight()
@@ -187,7 +194,9 @@ class Runner:
             self._outbox.append(Notice(level="warning", text=text))
 
     async def _run_cells(self) -> Outcome:
-        outcomes = []
+        outcomes, enough = self._measured_before()
+        if enough:
+            return worst(outcomes)
         timing = self._parts.timing
         ordered = None if self._ordered is None else self._ordered.files()
         recorded = self._parts.recording(
@@ -216,6 +225,14 @@ class Runner:
                     self._ended_early = integrity.image_fault
                     break
         return worst(outcomes)
+
+    def _measured_before(self) -> tuple[list[Outcome], bool]:
+        """How the cells ended that are recorded, and whether these are enough."""
+        cells = [cell for cell in self._prepared.plan.cells if cell.index in self._before.outcomes]
+        for event in self._before.events:
+            self._repeating.hear(event)
+        outcomes = [counted(cell, self._before.outcomes[cell.index]) for cell in cells]
+        return outcomes, bool(cells) and self._enough(cells[-1].repeat)
 
     async def _next_cell(self) -> CellPlan | None:
         """The next cell; of a held run, once it is released."""
@@ -390,7 +407,9 @@ async def _ran(folder: RunFolder, place: int, parts: RunnerParts, outbox: Outbox
     ordered = parts.ordered_host(folder, prepared.plan)
     hypervisor = parts.hypervisor(folder, prepared.plan, prepared.image, _notices(outbox), ordered)
     others = partial(others_measuring, place, folder.id)
-    runner = Runner(folder, prepared, outbox, hypervisor, parts, ordered, others)
+    with RunReader(folder.store) as reader:
+        recorded = [event for _, event in reader.events()]
+    runner = Runner(folder, prepared, outbox, hypervisor, parts, ordered, others, recorded)
     loop = asyncio.get_running_loop()
     for number in STOPPING:
         loop.add_signal_handler(number, runner.stop, ExitCode.of_signal(number), signal.Signals(number).name)

@@ -1,0 +1,192 @@
+"""A run that was stopped, killed or lost its machine goes on in its own record, with the cells that are left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from itertools import pairwise
+
+import pytest
+
+from tests.lab.faked import CELL_SECONDS, Home, until
+from vmlab.analysis.document import run_document
+from vmlab.analysis.shape import RunDocument
+from vmlab.lab.process.resuming import ahead_of
+from vmlab.model.event import Event
+from vmlab.store.reader import RunReader
+
+SCENARIO = """
+name: probe
+guests: {one: {memory: 128 MiB}}
+workloads: {primes: {kind: cpu, on: one, threads: 1, max_prime: 1000, events: 10}}
+axes: {cache: [none, writeback]}
+repeats: 3
+"""
+CELLS = 6
+
+
+def begun(home: Home, *words: str) -> str:
+    """The id of a run that was started, and is in its third cell."""
+    file = home.folder / "probe.yaml"
+    file.write_text(SCENARIO)
+    started = home.run("run", str(file), "--detach", *words, **{CELL_SECONDS: "1.0"})
+    assert started[0] == 0, started
+    until(lambda: len(home.events("CellStarted")) == 3, "the third cell")
+    return started[1].strip()
+
+
+def killed(home: Home) -> str:
+    """The id of a run that was killed in its third cell, as if its machine were gone."""
+    run = begun(home)
+    for name in ("launcher_pid", "runner_pid"):
+        os.kill(home.pid(name), signal.SIGKILL)
+    until(lambda: home.run("attach", run)[0] == 1, "its end")
+    return run
+
+
+def changed(home: Home, statement: str, *values: object) -> None:
+    """Change the record of the newest run."""
+    with closing(sqlite3.connect(home.records()[-1] / "run.sqlite")) as connection, connection:
+        connection.execute(statement, values)
+
+
+def document_of(home: Home) -> RunDocument:
+    with RunReader(home.records()[-1] / "run.sqlite") as reader:
+        return run_document(reader)
+
+
+def resumed(home: Home, run: str, *words: str) -> tuple[int, str, str]:
+    return home.run("resume", run, *words, **{CELL_SECONDS: "0.1"})
+
+
+def cut_off(home: Home) -> tuple[int, list[int]]:
+    """How many cells have ended, and which has begun without an end."""
+    ended = [event["cell"] for event in home.events("CellEnded")]
+    return len(ended), [event["cell"] for event in home.events("CellStarted") if event["cell"] not in ended]
+
+
+def all_measured_once(home: Home, ended: int, broke_off: list[int]) -> None:
+    """Whether each cell has one end that counts, so many of them from before the cut."""
+    begun = Counter(event["cell"] for event in home.events("CellStarted"))
+    assert begun == Counter([*range(1, CELLS + 1), *broke_off])
+    assert [event["cell"] for event in home.events("CellWithdrawn")] == broke_off
+    (end,) = home.events("RunEnded")
+    assert (end["outcome"], end["exit_code"]) == ("passed", 0)
+    document = document_of(home)
+    assert [cell["outcome"] for cell in document["cells"]] == ["passed"] * CELLS
+    assert any(f"cut off after {ended} of 6 cells, and went on" in one for one in document["run"]["notices"])
+
+
+def test_a_run_that_was_killed_goes_on_with_the_cells_that_are_left(home: Home) -> None:
+    run = killed(home)
+    ended, broke_off = cut_off(home)
+    assert 2 <= ended < CELLS
+    code, _, words = resumed(home, run)
+    assert code == 0, words
+    assert all(f"cell {cell} broke off: the run was cut off" in words for cell in broke_off)
+    all_measured_once(home, ended, broke_off)
+    assert not [*(home.folder / "run").glob("*"), *(home.host / "vmlab-measuring").glob("*")]
+    code, _, words = resumed(home, run)
+    assert (code, "has ended" in words) == (2, True), words
+
+
+def test_a_run_that_was_stopped_goes_on_and_may_be_left_and_stopped_again(home: Home) -> None:
+    run = begun(home)
+    assert home.run("stop", run)[0] == 0
+    assert home.events("RunEnded")[0]["outcome"] == "aborted"
+    count = len(home.events("CellStarted"))
+    code, output, _ = home.run("resume", run, "--detach", **{CELL_SECONDS: "3600"})
+    assert (code, output.strip()) == (0, run)
+    until(lambda: len(home.events("CellStarted")) > count, "a cell")
+    assert not home.events("RunEnded")
+    assert "is under way" in resumed(home, run)[2]
+    assert home.run("stop", run)[0] == 0
+    code, output, words = resumed(home, run, "--json")
+    assert code == 0, words
+    assert [cell["outcome"] for cell in json.loads(output)["cells"]] == ["passed"] * CELLS
+    assert Counter(event["cell"] for event in home.events("CellStarted")).keys() == set(range(1, CELLS + 1))
+
+
+def test_times_go_on_after_the_host_has_booted(home: Home) -> None:
+    """The clock of the boot before was far ahead of that of this one."""
+    run = killed(home)
+    found = cut_off(home)
+    changed(home, "UPDATE events SET mono = mono + 1e7, body = json_set(body, '$.mono', mono + 1e7)")
+    changed(home, "UPDATE samples SET mono = mono + 1e7")
+    assert resumed(home, run)[0] == 0
+    all_measured_once(home, *found)
+    with RunReader(home.records()[-1] / "run.sqlite") as reader:
+        times = [(event.wall, event.mono) for _, event in reader.events()]
+        samples = [row.mono for row in reader.sample_rows()]
+    for before, after in pairwise(times):
+        # Each process reads both clocks one after the other, and appends a moment later.
+        assert after[1] - before[1] == pytest.approx(after[0] - before[0], abs=1.0)
+    assert samples == sorted(samples)
+
+
+@pytest.mark.parametrize("known", ["kernel", "image"])
+def test_a_host_that_is_another_by_now_is_refused_and_the_cells_are_kept(home: Home, known: str) -> None:
+    run = killed(home)
+    ended, _ = cut_off(home)
+    path = "$.host.kernel" if known == "kernel" else "$.image"
+    kind = "HostProbed" if known == "kernel" else "ImageReady"
+    changed(home, "UPDATE events SET body = json_set(body, ?, 'another') WHERE kind = ?", path, kind)
+    code, _, words = resumed(home, run)
+    assert code == 3, words
+    assert f"{known}: then another, now " in words
+    assert [cell["outcome"] for cell in document_of(home)["cells"]] == ["passed"] * ended
+
+
+def test_what_cannot_go_on_is_left_as_it_is(home: Home) -> None:
+    run = killed(home)
+    record = home.records()[-1]
+    before = document_of(home)
+
+    def refused(code: int, words: str) -> None:
+        found = resumed(home, run)
+        assert (found[0], words in found[2]) == (code, True), found
+
+    request = record / "request.json"
+    asked = json.loads(request.read_text())
+    request.write_text(json.dumps({**asked, "held": 60.0}))
+    refused(2, "is a part of a fleet's run")
+    request.write_text(json.dumps(asked))
+    scenario = record / "scenario.yaml"
+    scenario.write_text(SCENARIO.replace("repeats: 3", "repeats: 1"))
+    refused(2, "has ended")
+    scenario.write_text(SCENARIO.replace("128 MiB", "4096 GiB"))
+    refused(3, "GiB")
+    scenario.write_text(SCENARIO)
+    (record / "vmlab.mark").rename(record / "mark")
+    refused(2, "is none that began to measure here")
+    (record / "mark").rename(record / "vmlab.mark")
+    assert document_of(home) == before
+    assert resumed(home, run)[0] == 0
+
+
+def test_a_run_whose_coming_cells_were_changed_is_started_anew(home: Home) -> None:
+    run = begun(home)
+    code, _, words = home.run("set", run, "--cell", "6", "skip")
+    assert code == 0, words
+    assert home.run("stop", run)[0] == 0
+    assert "its cells to come were changed" in resumed(home, run)[2]
+
+
+@pytest.mark.parametrize(
+    ("now", "ahead"),
+    [
+        ((1010.0, 510.0), 0.0),  # The same boot.
+        ((1010.0, 5.0), -505.0),  # Ten seconds later, in another boot.
+        ((900.0, 5.0), -495.0),  # In another boot, whose wall clock is behind.
+        ((5000.0, 510.0), -3990.0),  # The host was suspended for more than an hour.
+        ((400.0, 510.0), 10.0),  # The time was set back.
+    ],
+)
+def test_what_was_recorded_before_lies_before(now: tuple[float, float], ahead: float) -> None:
+    last = Event(wall=1000.0, mono=500.0)
+    assert ahead_of(last, Event(wall=now[0], mono=now[1])) == pytest.approx(ahead)
+    assert last.mono + ahead <= now[1]
