@@ -15,6 +15,7 @@ from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, say_killed, started
 from vmlab.cli.options import hosts_option, overrides_options
 from vmlab.cli.output import OutputLost, page_width, write_figures, write_json, write_text
+from vmlab.fleet.request import is_fleet
 from vmlab.lab.commands.forced_end import end_run
 from vmlab.lab.commands.stopping import run_meant
 from vmlab.lab.process.naming_runs import demand_free
@@ -174,6 +175,8 @@ def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:
         say(f"run {folder.id} is over and cleared away; `vmlab show {folder.id}` prints its figures")
         if code == ExitCode.PASSED:
             raise
+    if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED) and not is_fleet(folder.path):
+        say(f"`vmlab resume {folder.id}` measures the cells that are left")
     if invalid:
         say("vmlab: invalid cells are not compared; for a busy host there are --wait, --steady and --allow-noise")
     return code
