@@ -35,6 +35,14 @@ def test_what_is_struck_off_is_not_open(journal: Journal) -> None:
     assert Journal(journal.path).open_entries() == [second]
 
 
+def test_what_follows_a_torn_line_counts(journal: Journal) -> None:
+    """A host lost its power in the midst of a line, and the run goes on."""
+    journal.path.write_text('{"made": {"kind": "fi')
+    entry = JournalEntry("file", str(journal.path))
+    journal.add(entry)
+    assert journal.open_entries() == [entry]
+
+
 def test_a_torn_line_counts_for_nothing(journal: Journal) -> None:
     entry = JournalEntry("file", "/a.qcow2")
     journal.add(entry)

@@ -17,7 +17,7 @@ from tests.store.stories import Story
 from vmlab.model.event import RunEnded
 from vmlab.model.places import runs_folder
 from vmlab.store import run_list, run_summary
-from vmlab.store.run_list import kept_file, list_runs
+from vmlab.store.run_list import RunList, kept_file, list_runs
 from vmlab.store.runs import RunSummary
 from vmlab.store.tags import remove_tag, write_tag
 from vmlab.store.writer import RunWriter, fold_in_dead
@@ -55,6 +55,18 @@ def _store(name: str) -> Path:
 
 def _outcomes() -> list[str]:
     return [run.outcome for run in list_runs()]
+
+
+def test_a_run_that_goes_on_is_read_again_while_the_console_is_open(read: list[str]) -> None:
+    runs = RunList()
+    assert {run.outcome for run in runs.read()} == {"passed"}
+    read.clear()
+    runs.read()
+    assert read == []
+    with closing(RunWriter(_store(OLD))) as writer:
+        writer.reopen(1.0)
+    assert {run.id: run.outcome for run in runs.read()} == {OLD: "aborted", NEW: "passed"}
+    assert read == [OLD]
 
 
 def test_a_run_is_read_once(read: list[str]) -> None:

@@ -85,9 +85,12 @@ class Journal:
             raise StoreError(f"cannot write {self.path}: {error.strerror or error}") from error
 
     def _write(self, line: bytes) -> None:
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(descriptor, line)
+            size = os.fstat(descriptor).st_size
+            # A host that lost its power may have left half of a line, and the run goes on.
+            torn = size and os.pread(descriptor, 1, size - 1) != b"\n"
+            os.write(descriptor, b"\n" + line if torn else line)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)

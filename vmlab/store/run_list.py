@@ -104,15 +104,19 @@ class RunList:
     """All runs, newest first; `read` may be called as often as one likes, from one thread at a time."""
 
     def __init__(self) -> None:
-        self._ended: dict[str, RunSummary] | None = None
+        self._ended: dict[str, tuple[Stamp | None, RunSummary]] | None = None
 
     def read(self) -> list[RunSummary]:
         """The runs as they are now."""
+        place, names = runs_folder(), run_names()
+        # Before a run is read: what is written meanwhile is found the next time.
+        stamps = {name: _stamp(f"{place}/{name}/{STORE}") for name in names}
         ended = self._ended
         if ended is None:
             found = summaries()
         else:
-            place = runs_folder()
-            found = [ended.get(name) or _summarise(place / name) for name in run_names()]
-        self._ended = {run.id: run for run in found if run.outcome != RUNNING and run.problem is None}
+            kept = {name: run for name, (stamp, run) in ended.items() if stamps.get(name) == stamp}
+            found = [kept.get(name) or _summarise(place / name) for name in names]
+        over = (run for run in found if run.outcome != RUNNING and run.problem is None)
+        self._ended = {run.id: (stamps.get(run.id), run) for run in over}
         return found

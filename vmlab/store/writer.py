@@ -39,7 +39,7 @@ def event_row(event: Event) -> tuple[float, float, str, int | None, str]:
 def _moved(ahead: float, body: str) -> str:
     """The JSON of an event of any version, `ahead` seconds later on the monotonic clock."""
     event = json.loads(body)
-    event["mono"] += ahead
+    event |= {name: event[name] + ahead for name in ("mono", "since") if name in event}
     return json.dumps(event, separators=(",", ":"))
 
 
@@ -119,16 +119,17 @@ class RunWriter:
             connection.execute(INSERT_EVENT, event_row(event))
 
     def reopen(self, ahead: float) -> None:
-        """Take back that the run has ended, and add `ahead` seconds to what its record has of the monotonic clock,
-        which begins anew when the host boots.
+        """Take back that the run has ended, and add `ahead` seconds to what its record has of the monotonic clock.
+
+        That clock begins anew when the host boots, and nothing is recorded while nothing runs: with what was recorded
+        moved up to now, there is no gap before what follows. The wall clock keeps the times as they were.
         """
         ends = (RunnerFinished.__name__, RunEnded.__name__)
         with self._transaction() as connection:
             connection.execute("DELETE FROM events WHERE kind IN (?, ?)", ends)
-            if ahead:
-                connection.create_function("moved", 1, partial(_moved, ahead))
-                connection.execute("UPDATE events SET mono = mono + ?, body = moved(body)", (ahead,))
-                connection.execute("UPDATE samples SET mono = mono + ?", (ahead,))
+            connection.create_function("moved", 1, partial(_moved, ahead))
+            connection.execute("UPDATE events SET mono = mono + ?, body = moved(body)", (ahead,))
+            connection.execute("UPDATE samples SET mono = mono + ?", (ahead,))
 
     def raw(self, cell: int, output: RawOutput) -> None:
         """Keep what a tool printed, beside the figures that were parsed from it."""

@@ -9,7 +9,7 @@ import pytest
 from tests.report.told import BUSY
 from tests.store.stories import Story
 from vmlab.analysis.document import run_document
-from vmlab.model.event import PhaseEnded, PhaseStarted, WorkloadProgressed
+from vmlab.model.event import CellWithdrawn, PhaseEnded, PhaseStarted, WorkloadProgressed
 from vmlab.model.run import DONE, SETTLING
 from vmlab.report.run.cell_text import cell_text
 from vmlab.store.reader import RunReader
@@ -39,6 +39,26 @@ def test_each_stage_has_its_span_and_its_host(tmp_path: Path) -> None:
     text = cell_text(document, cell)
     assert max(map(len, text.splitlines())) <= 80
     assert "write" in text and "CPU user %" in text
+
+
+def test_a_cell_that_is_measured_anew_has_no_stage_from_before(tmp_path: Path) -> None:
+    story = Story(tmp_path / "run.sqlite").begin({"tiles": [1]}, cells=1)
+    progressed = {"cell": 1, "workload": "disk", "tile": 1, "done": 1.0, "total": 2.0, "unit": "stages"}
+    for number in (1, 2):
+        story.cells = 0
+        story.start_cell({"tiles": 1})
+        story.writer.append(PhaseStarted(**story.now(), cell=1, phase="execute"))
+        for stage in ("write", "read"):
+            story.writer.append(WorkloadProgressed(**story.now(), **progressed, stage=stage))  # type: ignore[arg-type]
+            story.sample(10.0, BUSY)
+        if number == 1:
+            story.writer.withdraw(CellWithdrawn(**story.now(), cell=1, name="", reason="the run was cut off"))
+    story.measure("disk", 22.0)
+    story.writer.append(PhaseEnded(**story.now(), cell=1, phase="execute", seconds=25.0))
+    story.end_cell(wall=25.0)
+    with RunReader(story.end()) as reader:
+        (cell,) = run_document(reader)["cells"]
+    assert [(one["stage"], one["seconds"]) for one in cell["stages"]] == [("write", 11.0), ("read", 11.0)]
 
 
 def test_a_workload_without_stages_has_none(tmp_path: Path) -> None:

@@ -92,9 +92,11 @@ async def test_a_run_that_goes_on_ends_where_it_would_have_ended(kept: int) -> N
     for event in run.events:
         run.recorded.append(event)
         if isinstance(event, CellStarted) and event.cell == kept + 1:
+            run.recorded.append(CommandReceived(command="resume", origin="vmlab resume"))
             run.recorded.append(CellWithdrawn(cell=event.cell, name="", reason="the run was cut off"))
             break
         if isinstance(event, CellEnded) and event.cell == kept == 6:
+            run.recorded.append(CommandReceived(command="resume", origin="vmlab resume"))
             break
     run.events.clear()
     run.hypervisor = HeldHypervisor(run.folder.disks)
@@ -102,7 +104,6 @@ async def test_a_run_that_goes_on_ends_where_it_would_have_ended(kept: int) -> N
     assert [number for number, _, _ in run.begun()] == list(range(kept + 1, 7))
     (ended,) = run.of(RepeatsEnded)
     assert (ended.repeats, ended.cells, ended.reached) == (3, 6, True)
-    assert [event.command for event in run.of(CommandReceived)] == ["resume"]
     (replanned,) = run.of(CellsReplanned)
     assert [one["cell"] for one in replanned.coming or ()] == list(range(kept + 1, 19))
 

@@ -9,11 +9,13 @@ import pytest
 
 from tests.tui.conftest import RECORDED, RUN
 from vmlab.model.event import (
+    RESUME,
     CacheSwitched,
     CellEnded,
     CellLinked,
     CellsReplanned,
     CellStarted,
+    CellWithdrawn,
     CommandReceived,
     Event,
     GuestStateChanged,
@@ -54,6 +56,28 @@ def beginning() -> list[Event]:
 
 def progress(done: float, stage: str = "", mono: float = 21.0) -> WorkloadProgressed:
     return WorkloadProgressed(cell=1, workload="web", tile=1, done=done, total=10, unit="", stage=stage, mono=mono)
+
+
+def test_a_run_that_goes_on_has_each_cell_once_and_a_mark_where_it_was_resumed() -> None:
+    end = {"cell": 1, "wall_seconds": None, "start_skew_ms": None}
+    again = [event for event in beginning() if getattr(event, "cell", 0)]
+    coming: Any = [{"cell": 1, "axes": {}, "repeat": 1, "state": "planned", "planned": {}}]
+    view = fed(
+        [
+            *beginning(),
+            CommandReceived(command="stop", origin="vmlab stop", mono=21.0),
+            CellEnded(**end, outcome="aborted", reasons=["stopped"], mono=22.0),  # type: ignore[arg-type]
+            CommandReceived(command=RESUME, origin="vmlab resume", mono=23.0),
+            CellWithdrawn(cell=1, name="", reason="the run was cut off", mono=23.0),
+            CellsReplanned(cells=2, next_axes={}, expected_seconds=50.0, coming=coming, mono=24.0),
+            *(replace(event, mono=event.mono + 15) for event in again),
+            CellEnded(**end, outcome="passed", reasons=[], mono=40.0),  # type: ignore[arg-type]
+        ]
+    )
+    assert [(cell.number, cell.outcome) for cell in view.cells] == [(1, "passed")]
+    assert not view.stopping
+    marks = [moment.word for moment in view.moments]
+    assert "resumed" in marks and "changed" not in marks
 
 
 def test_what_comes_at_once_and_says_the_same_has_one_line() -> None:

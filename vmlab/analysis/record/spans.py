@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import inf
 
 from vmlab.model.event import (
     CellEnded,
@@ -33,10 +34,12 @@ class PhaseSpan:
 
 @dataclass(slots=True)
 class RunSpans:
-    """All phases of a run in order. `began` and `wall` are its beginning on both clocks."""
+    """All phases of a run in order. `began` is its beginning on the monotonic clock; `clocks` has both clocks, the
+    monotonic one first, at the beginning and whenever a cell began.
+    """
 
     began: float = 0.0
-    wall: float = 0.0
+    clocks: list[tuple[float, float]] = field(default_factory=list)
     phases: list[PhaseSpan] = field(default_factory=list)
 
     @classmethod
@@ -52,7 +55,10 @@ class RunSpans:
             last = event.mono
             match event:
                 case RunStarted():
-                    spans.began, spans.wall = event.mono, event.wall
+                    spans.began = event.mono
+                    spans.clocks.append((event.mono, event.wall))
+                case CellStarted():
+                    spans.clocks.append((event.mono, event.wall))
                 case PhaseStarted():
                     under_way = event
                 case PhaseEnded() | CellEnded():
@@ -75,5 +81,9 @@ class RunSpans:
         return found if found is not None and found.since < mono else None
 
     def wall_at(self, mono: float) -> float:
-        """Seconds since the epoch at a moment of the monotonic clock, by the clocks of the run's beginning."""
-        return self.wall + mono - self.began
+        """Seconds since the epoch at a moment of the monotonic clock, by the clocks when the newest cell began; a run
+        that was cut off and went on leaves out the time in between.
+        """
+        before = bisect_right(self.clocks, (mono, inf)) - 1
+        then, wall = self.clocks[max(0, before)] if self.clocks else (self.began, 0.0)
+        return wall + mono - then

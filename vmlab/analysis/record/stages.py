@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from vmlab.analysis.record.host_means import host_during
 from vmlab.analysis.record.timeline import CellTimeline
 from vmlab.analysis.shape import StageDocument
-from vmlab.model.event import WorkloadProgressed
+from vmlab.model.event import CellWithdrawn, WorkloadProgressed
 from vmlab.model.run import DONE, SETTLING
 from vmlab.store.reader import RunReader
 
@@ -18,10 +18,12 @@ _AFTER = (SETTLING, DONE)
 
 
 def signs_of_stages(reader: RunReader) -> Signs:
-    """All progress events of a run that name a stage. Raises StoreError for a damaged store."""
+    """All progress events of a run that name a stage, of cells that count. Raises StoreError for a damaged store."""
     found: dict[int, list[WorkloadProgressed]] = {}
-    for _, event in reader.events(kinds=(WorkloadProgressed,)):
-        if isinstance(event, WorkloadProgressed) and event.stage:
+    for _, event in reader.events(kinds=(WorkloadProgressed, CellWithdrawn)):
+        if isinstance(event, CellWithdrawn):
+            found.pop(event.cell, None)
+        elif isinstance(event, WorkloadProgressed) and event.stage:
             found.setdefault(event.cell, []).append(event)
     return found
 

@@ -12,7 +12,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.answers import CellLeft, ComingAnswer
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import UsageError
-from vmlab.model.event import RESUME, CellsReplanned, CellToCome, CommandReceived, Event
+from vmlab.model.event import CellsReplanned, CellToCome, CommandReceived, Event
 from vmlab.model.run import AxisValue
 from vmlab.plan.terms import CellPlan
 
@@ -95,9 +95,17 @@ class ComingCells:
     def _active(self) -> list[_Coming]:
         return [one for one in self._cells if not one.skipped]
 
-    def resume(self) -> None:
-        """Say that the run goes on with these cells."""
-        self._tell(RESUME, "vmlab resume")
+    def tell(self) -> None:
+        """Emit what is to come now."""
+        active = self._active
+        self._emit(
+            CellsReplanned(
+                cells=active[-1].number if active else self._taken,
+                next_axes=dict(active[0].cell.axes) if active else {},
+                expected_seconds=sum(one.cell.seconds for one in active),
+                coming=[one.to_json() for one in self._cells],
+            )
+        )
 
     def listed(self) -> ComingAnswer:
         """The answer to viewers: as ``coming`` every cell to come (`CellToCome`), as ``cells`` those that will run."""
@@ -127,20 +135,9 @@ class ComingCells:
             raise UsageError("one cell is skipped at a time, by its number")
         else:
             self._cells, words = self._all_changed(change), f"set {axes_words(change)}"
-        self._tell(words, command.origin)
+        self._emit(CommandReceived(command=words, origin=command.origin))
+        self.tell()
         return self.listed()
-
-    def _tell(self, words: str, origin: str) -> None:
-        active = self._active
-        self._emit(CommandReceived(command=words, origin=origin))
-        self._emit(
-            CellsReplanned(
-                cells=active[-1].number if active else self._taken,
-                next_axes=dict(active[0].cell.axes) if active else {},
-                expected_seconds=sum(one.cell.seconds for one in active),
-                coming=[one.to_json() for one in self._cells],
-            )
-        )
 
     def _all_changed(self, change: dict[str, Any]) -> list[_Coming]:
         if not self._active:

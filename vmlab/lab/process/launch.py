@@ -42,9 +42,7 @@ def start_run(
     and RefusedError when the state folder or the runtime folder cannot be written, when a pool for data disks cannot be
     had, and for a concurrent run that changes settings of the host.
     """
-    _require_pools(plan)
-    if plan.on_hosts_libvirt:
-        require_daemon()
+    check_startable(plan)
     if plan.hosts and held is None:
         raise RefusedError("the scenario varies hosts, and runs on a fleet", remedy="vmlab run SCENARIO --hosts HOSTS")
     if plan.linked and half is None:
@@ -52,7 +50,6 @@ def start_run(
     if concurrent and plan.host_settings:
         names = ", ".join(f"host.{name}" for name in plan.host_settings)
         raise RefusedError(f"the scenario sets {names}, which another run would be measured under", remedy="run --wait")
-    _require_files()
     folder = RunFolder.of(new_run_id(plan.scenario.name))
     measuring = claim(folder, concurrent=concurrent)
     try:
@@ -66,6 +63,14 @@ def start_run(
     finally:
         os.close(measuring)
     return folder
+
+
+def check_startable(plan: Plan) -> None:
+    """Raise RefusedError where what the plan needs beside guests is not here."""
+    _require_pools(plan)
+    if plan.on_hosts_libvirt:
+        require_daemon()
+    _require_files()
 
 
 _LEAST_FILES = 256

@@ -12,7 +12,15 @@ from vmlab import __version__
 from vmlab.analysis.record.remade import changes_of
 from vmlab.analysis.record.timeline import CellTimeline, RunTimeline
 from vmlab.model.errors import RefusedError, WorkloadError
-from vmlab.model.event import CellEnded, CellStarted, FiguresRemade, MeasurementTaken, RunStarted, WorkloadEnded
+from vmlab.model.event import (
+    CellEnded,
+    CellStarted,
+    CellWithdrawn,
+    FiguresRemade,
+    MeasurementTaken,
+    RunStarted,
+    WorkloadEnded,
+)
 from vmlab.model.run import Outcome
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
@@ -20,7 +28,7 @@ from vmlab.store.writer import RunWriter
 from vmlab.workloads.contract import AnyWorkload, Collected
 from vmlab.workloads.registry import kinds
 
-_KINDS = (RunStarted, CellStarted, WorkloadEnded, MeasurementTaken, FiguresRemade, CellEnded)
+_KINDS = (RunStarted, CellStarted, CellWithdrawn, WorkloadEnded, MeasurementTaken, FiguresRemade, CellEnded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.lab.process.dead_runs import sweep_run
-from vmlab.lab.process.launch import spawn_launcher
+from vmlab.lab.process.launch import check_startable, spawn_launcher
 from vmlab.lab.process.measuring_runs import claim
 from vmlab.lab.process.preflight import check_ready
 from vmlab.lab.process.prepared import plan_of
@@ -18,22 +20,33 @@ from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import CleanupIncomplete, RefusedError, UsageError, in_one_line
-from vmlab.model.event import CellsReplanned, CellWithdrawn, Event, Notice
+from vmlab.model.event import (
+    RESUME,
+    CellsReplanned,
+    CellWithdrawn,
+    CommandReceived,
+    Event,
+    FiguresRemade,
+    Notice,
+)
 from vmlab.model.quantities import about_seconds
-from vmlab.model.run import Outcome
+from vmlab.model.run import WARM_UP, Outcome
 from vmlab.plan.planning import Plan, check_fit
 from vmlab.plan.scenario_file.loading import load
+from vmlab.plan.settings import settings_of
 from vmlab.store.life import is_recording
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
+from vmlab.system.terminal import say
 
 
 @dataclass(slots=True)
 class _Recorded:
-    """What the record of a run that was cut off has; `last` is its last event."""
+    """What the record of a run that was cut off has."""
 
     timeline: RunTimeline = field(default_factory=RunTimeline)
     last: Event | None = None
+    """The clocks when the last event or sample was taken."""
     changed: bool = False
     """Whether its cells to come were changed while it ran."""
 
@@ -43,20 +56,32 @@ class _Recorded:
         with RunReader(folder.store) as reader:
             for _, event in reader.events():
                 found.timeline.apply(event)
-                found.last = event
+                # Figures that were made again later have the time of their cell.
+                if not isinstance(event, FiguresRemade):
+                    found.last = event
                 if isinstance(event, CellsReplanned):
                     found.changed |= any(one["state"] != "planned" for one in event.coming or ())
+            if found.last is not None:
+                for row in reader.sample_rows(since=found.last.mono):
+                    found.last = Event(wall=row.wall, mono=row.mono)
         return found
 
     def broke_off(self) -> Iterator[int]:
-        """The cells that have begun, and have no end that counts."""
+        """The cells that have begun and have no end that counts, and the warm-up, which those to come need anew."""
         for number, cell in self.timeline.cells.items():
-            if cell.end is None or cell.end.outcome == Outcome.ABORTED:
+            if cell.end is None or cell.end.outcome == Outcome.ABORTED or cell.start.repeat == WARM_UP:
                 yield number
 
     def ended(self) -> int:
         """How many cells have ended, and count."""
         return len(self.timeline.cells) - len(list(self.broke_off()))
+
+    def has_ended(self, plan: Plan) -> bool:
+        """Whether nothing is left to measure or to decide, and it says so."""
+        known = self.timeline
+        over = known.ended is not None and known.ended.outcome != Outcome.ABORTED
+        wanted = sum(cell.repeat != WARM_UP for cell in plan.cells)
+        return over and (known.repeats_ended is not None or self.ended() == wanted)
 
 
 def resume_run(folder: RunFolder) -> None:
@@ -65,51 +90,69 @@ def resume_run(folder: RunFolder) -> None:
     What it left on this host is cleared first. Raises UsageError where there is nothing to go on with, RefusedError
     where it cannot go on here, HostBusy where another run measures, and CleanupIncomplete.
     """
+    if os.geteuid() != 0:
+        check_ready()
     if not folder.is_own() or is_recording(folder.path) or not folder.request.is_file() or not folder.store.is_file():
         raise UsageError(f"run {folder.id} is none that began to measure here")
     try:
         lock = folder.take_lock()
     except BlockingIOError:
         raise UsageError(f"run {folder.id} is under way; `vmlab attach {folder.id}` follows it") from None
+    notes: list[str] = []
     try:
         plan = plan_of(folder)
         recorded = _Recorded.of(folder)
         _demand_cut_off(folder, plan, recorded)
-        if left := sweep_run(folder):
+        if left := sweep_run(folder, tell=notes.append):
             raise CleanupIncomplete(f"run {folder.id} left behind: {', '.join(left)}")
         check_ready()
-        _check_plan(folder, plan)
+        _check_plan(folder, recorded)
         measuring = claim(folder)
         try:
+            _reopen(folder, plan, recorded, notes)
+            notes.clear()
             _make_folders(folder)
-            _reopen(folder, plan, recorded)
             folder.note_processes(launcher_pid=spawn_launcher(folder, lock, measuring))
         finally:
             os.close(measuring)
     finally:
         os.close(lock)
+        for line in notes:
+            say(f"vmlab: {line}")
 
 
 def _demand_cut_off(folder: RunFolder, plan: Plan, recorded: _Recorded) -> None:
     """Raise UsageError unless cells of the plan are left that can be measured as planned."""
-    known = recorded.timeline
     if RunRequest.of(folder).held is not None:
         raise UsageError(f"run {folder.id} is a part of a fleet's run, and goes on with that")
-    if known.started is None:
+    if recorded.timeline.started is None:
         raise UsageError(f"run {folder.id} never began; start it anew")
     if recorded.changed:
         raise UsageError(f"run {folder.id}: its cells to come were changed while it ran; start it anew")
-    if known.repeats_ended is not None or recorded.ended() == len(plan.cells):
+    if recorded.has_ended(plan):
         raise UsageError(f"run {folder.id} has ended; `vmlab show {folder.id}` shows it")
 
 
-def _check_plan(folder: RunFolder, before: Plan) -> None:
-    """Raise RefusedError where this program plans other cells by now, or this host lacks room for them."""
+def _check_plan(folder: RunFolder, recorded: _Recorded) -> None:
+    """Raise RefusedError where this program plans other cells by now, or the run cannot start on this host."""
     plan, host = prepare_run(load(str(folder.scenario)), RunRequest.of(folder).overrides)
-    cells, then = ([(cell.index, cell.axes, cell.repeat) for cell in one.cells] for one in (plan, before))
-    if cells != then:
+    cells = {cell.index: cell for cell in plan.cells}
+    anew = {*recorded.broke_off()}
+    for number, known in recorded.timeline.cells.items():
+        start, cell = known.start, cells.get(number)
+        then = (start.axes, start.repeat, {name: one for name, one in start.settings.items() if name != "host"})
+        if number not in anew and (
+            cell is None or _as_kept([cell.axes, cell.repeat, settings_of(cell)]) != _as_kept(then)
+        ):
+            raise RefusedError(f"run {folder.id}: cell {number} would be planned otherwise now; start it anew")
+    if recorded.timeline.started is not None and len(cells) != recorded.timeline.started.cells:
         raise RefusedError(f"run {folder.id} has other cells than would be planned now; start it anew")
     check_fit(plan, host, overcommit=True)
+    check_startable(plan)
+
+
+def _as_kept(value: Sequence[Any]) -> Any:
+    return json.loads(json.dumps(value))
 
 
 def _make_folders(folder: RunFolder) -> None:
@@ -120,30 +163,18 @@ def _make_folders(folder: RunFolder) -> None:
         raise RefusedError(f"cannot write {in_one_line(error)}") from error
 
 
-def _reopen(folder: RunFolder, plan: Plan, recorded: _Recorded) -> None:
+def _reopen(folder: RunFolder, plan: Plan, recorded: _Recorded, notes: Sequence[str]) -> None:
     """Have the record go on. Killed between two of these steps, the run can be resumed once more."""
     assert recorded.last is not None
     writer = RunWriter(folder.store)
     try:
-        writer.reopen(ahead_of(recorded.last, Event()))
+        writer.reopen(time.monotonic() - recorded.last.mono)
+        writer.append(CommandReceived(command=RESUME, origin="vmlab resume"))
         for number in recorded.broke_off():
             writer.withdraw(CellWithdrawn(cell=number, name="", reason="the run was cut off"))
         pause = about_seconds(max(0.0, time.time() - recorded.last.wall))
         text = f"the run was cut off after {recorded.ended()} of {len(plan.cells)} cells, and went on {pause} later"
-        writer.append(Notice(level="warning", text=text))
+        for line in (text, *notes):
+            writer.append(Notice(level="warning", text=line))
     finally:
         writer.close()
-
-
-def ahead_of(last: Event, now: Event) -> float:
-    """Seconds to add to the monotonic clock of what was recorded up to `last`, so that `now` comes after it.
-
-    Zero while the host has not booted in between. Otherwise the wall clock says how long ago it was, if that went on.
-    """
-    if now.mono >= last.mono and abs((now.wall - last.wall) - (now.mono - last.mono)) < _SAME_BOOT_SECONDS:
-        return 0.0
-    return now.mono - last.mono - max(0.0, now.wall - last.wall)
-
-
-_SAME_BOOT_SECONDS = 60.0
-"""By how much wall clock and monotonic clock may differ within one boot, as when the time is set."""

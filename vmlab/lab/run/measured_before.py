@@ -8,7 +8,7 @@ from typing import Any
 from vmlab.analysis.record.fleet_hosts import decisive, differences
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.model.errors import RefusedError
-from vmlab.model.event import Event, ImageReady
+from vmlab.model.event import RESUME, CellEnded, CommandReceived, Event, HostProbed, ImageReady
 from vmlab.model.run import Outcome
 
 
@@ -18,24 +18,32 @@ class MeasuredBefore:
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
         timeline = RunTimeline.of(events)
-        self._probed = timeline.probed
         ends = {number: cell.end for number, cell in timeline.cells.items()}
         self.outcomes = {number: Outcome(end.outcome) for number, end in ends.items() if end is not None}
-        self._images = dict.fromkeys(one.image for one in events if isinstance(one, ImageReady) and not one.name)
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether a runner worked before this one."""
-        return self._probed is not None
+        self.goes_on = any(isinstance(one, CommandReceived) and one.command == RESUME for one in events)
+        self.decided = timeline.repeats_ended is not None
+        """Whether it was decided that no repeat follows."""
+        self._probed: HostProbed | None = None
+        """The host, and below the images by name, with which the newest cell was measured."""
+        self._then: dict[str, str] = {}
+        self._now: dict[str, str] = {}
+        probed = None
+        for event in events:
+            if isinstance(event, ImageReady):
+                self._now[event.name] = event.image
+            elif isinstance(event, HostProbed):
+                probed = event
+            elif isinstance(event, CellEnded) and event.cell in self.outcomes:
+                self._probed, self._then = probed, dict(self._now)
 
     def demand_same(self, accelerator: str, host: dict[str, Any]) -> None:
-        """Raise RefusedError where the host or the image is not the one that cells were measured with before."""
+        """Raise RefusedError where host or images are not those that cells were measured with before."""
         if self._probed is None:
             return
         hosts = {"then": decisive(self._probed.accelerator, self._probed.host), "now": decisive(accelerator, host)}
         found = differences(hosts)
-        if len(self._images) > 1:
-            then, *_, now = self._images
-            found.append(f"image: then {then}, now {now}")
+        for name, image in self._then.items():
+            if image != self._now[name]:
+                found.append(f"image{f' {name}' if name else ''}: then {image}, now {self._now[name]}")
         if found:
             raise RefusedError(f"the host is not as it was, and its cells do not compare: {'; '.join(found)}")

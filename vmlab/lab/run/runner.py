@@ -176,7 +176,7 @@ class Runner:
         self._before.demand_same(accelerator, host)
         self._outbox.append(HostProbed(accelerator=accelerator, host=host))
         if self._before.goes_on:
-            self._coming.resume()
+            self._coming.tell()
         plan = self._prepared.plan
         if beside and not plan.scenario.allow.equal_weight and not plan.on_hosts_libvirt:
             self._lower_weight()
@@ -232,7 +232,7 @@ class Runner:
         for event in self._before.events:
             self._repeating.hear(event)
         outcomes = [counted(cell, self._before.outcomes[cell.index]) for cell in cells]
-        return outcomes, bool(cells) and self._enough(cells[-1].repeat)
+        return outcomes, self._before.decided or (bool(cells) and self._enough(cells[-1].repeat))
 
     async def _next_cell(self) -> CellPlan | None:
         """The next cell; of a held run, once it is released."""

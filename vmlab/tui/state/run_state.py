@@ -11,10 +11,13 @@ from vmlab.analysis.record.timeline import CellTimeline, RunTimeline, WorkloadTi
 from vmlab.model.axes import axes_words, axis_word
 from vmlab.model.domain import Domain
 from vmlab.model.event import (
+    RESUME,
     CacheSwitched,
     CellEnded,
     CellsReplanned,
     CellStarted,
+    CellWithdrawn,
+    CommandReceived,
     DiskLatencyRead,
     DomainsSeen,
     Event,
@@ -78,6 +81,7 @@ class RunState:
         self._freezing: dict[str, FreezingView] = {}
         self._loop: tuple[LoopRow, ...] = ()
         self._changed: CellsReplanned | None = None
+        self._resumed = False
         self._abandoned: tuple[float, str] | None = None
         self.domains: tuple[Domain, ...] | None = None
         """The host's own guests that run now, in a recording of the host; None in every other run."""
@@ -95,6 +99,11 @@ class RunState:
         if isinstance(event, DomainsSeen):
             self.domains = tuple(map(Domain.from_json, event.domains))
         moment = _moment(event)
+        if isinstance(event, CommandReceived):
+            self._resumed = event.command == RESUME
+        elif isinstance(event, CellsReplanned) and self._resumed:
+            # What is to come is as planned, and is told once more.
+            moment, self._resumed = None, False
         self._changed = event if isinstance(event, CellsReplanned) else self._changed
         if moment is not None:
             self._moments.append(moment)
@@ -107,6 +116,8 @@ class RunState:
         if isinstance(event, CellEnded) and event.cell in self._timeline.cells:
             # Made once: a run may have hundreds of cells, and the screen is drawn four times a second.
             self._ended.append(cell_view(self._timeline.cells[event.cell]))
+        elif isinstance(event, CellWithdrawn):
+            self._ended = [one for one in self._ended if one.number != event.cell]
         elif isinstance(event, HalfEnded) and event.cell in self._timeline.cells:
             # The other one of its two hosts may say last how it went.
             view = cell_view(self._timeline.cells[event.cell])
@@ -268,6 +279,8 @@ def _moment(event: Event) -> Moment | None:
             return Moment(event.mono, event.phase)
         case CellsReplanned():
             return Moment(event.mono, "changed", "warning")
+        case CommandReceived() if event.command == RESUME:
+            return Moment(event.mono, "resumed", "warning")
         case CacheSwitched() | KsmSwitched():
             return Moment(event.mono, f"{event.what} {event.after}", "warning")
         case TilesChanged():
