@@ -310,6 +310,6 @@ def test_the_host_is_recorded_until_it_is_stopped(tmp_path: Path, monkeypatch: p
     assert vmlab.open_run(run).advice()["schema"].startswith("vmlab.advice/")
 
 
-def test_a_run_of_no_fleet_does_not_go_on(living: Answering) -> None:
-    with pytest.raises(vmlab.VmlabError, match=f"run {RUN} is none of a fleet that began here"):
+def test_a_run_that_did_not_begin_here_does_not_go_on(living: Answering) -> None:
+    with pytest.raises(vmlab.VmlabError, match=f"run {RUN} is none that began to measure here"):
         vmlab.resume_run(RUN)
