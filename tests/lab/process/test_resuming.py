@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.lab.faked import CELL_SECONDS, Home, until
+from tests.lab.faked import CELL_FILE, CELL_SECONDS, Home, until
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.spans import RunSpans
 from vmlab.analysis.shape import RunDocument
@@ -25,23 +25,26 @@ name: probe
 guests: {one: {memory: 128 MiB}}
 workloads: {primes: {kind: cpu, on: one, threads: 1, max_prime: 1000, events: 10}}
 axes: {cache: [none, writeback]}
-repeats: 3
+repeats: 5
 """
-CELLS = 6
+CELLS = 10
 
 
-def begun(home: Home, *words: str) -> str:
-    """The id of a run that was started, and is in its third cell."""
-    file = home.folder / "probe.yaml"
+def begun(home: Home) -> str:
+    """The id of a run that was started, and is in a cell after the second one, which lasts."""
+    file, ending = home.folder / "probe.yaml", home.folder / "cells end"
     file.write_text(SCENARIO)
-    started = home.run("run", str(file), "--detach", *words, **{CELL_SECONDS: "1.0"})
+    ending.touch()
+    started = home.run("run", str(file), "--detach", **{CELL_SECONDS: "0.5", CELL_FILE: str(ending)})
     assert started[0] == 0, started
-    until(lambda: len(home.events("CellStarted")) == 3, "the third cell")
+    until(lambda: len(home.events("CellEnded")) >= 2, "the end of the second cell")
+    ending.unlink()
+    until(lambda: len(home.events("CellStarted")) > len(home.events("CellEnded")), "a further cell")
     return started[1].strip()
 
 
 def killed(home: Home) -> str:
-    """The id of a run that was killed in its third cell, as if its machine were gone."""
+    """The id of a run that was killed in a cell, as if its machine were gone."""
     run = begun(home)
     for name in ("runner_pid", "launcher_pid"):
         # The kernel kills the one with the other.
@@ -81,7 +84,7 @@ def all_measured_once(home: Home, ended: int, broke_off: list[int]) -> None:
     assert (end["outcome"], end["exit_code"]) == ("passed", 0)
     document = document_of(home)
     assert [cell["outcome"] for cell in document["cells"]] == ["passed"] * CELLS
-    assert any(f"cut off after {ended} of 6 cells, and went on" in one for one in document["run"]["notices"])
+    assert any(f"cut off after {ended} of {CELLS} cells, and went on" in one for one in document["run"]["notices"])
 
 
 def test_a_run_that_was_killed_goes_on_with_the_cells_that_are_left(home: Home) -> None:
@@ -166,7 +169,7 @@ def test_what_cannot_go_on_is_left_as_it_is(home: Home) -> None:
     refused(2, "is a part of a fleet's run")
     request.write_text(json.dumps(asked))
     scenario = record / "scenario.yaml"
-    scenario.write_text(SCENARIO.replace("repeats: 3", "repeats: 1"))
+    scenario.write_text(SCENARIO.replace("repeats: 5", "repeats: 1"))
     refused(3, "start it anew")
     scenario.write_text(SCENARIO.replace("events: 10", "events: 11"))
     refused(3, "cell 1 would be planned otherwise now")
@@ -179,8 +182,9 @@ def test_what_cannot_go_on_is_left_as_it_is(home: Home) -> None:
 
 
 def test_a_run_that_was_killed_before_its_last_words_says_them(home: Home) -> None:
-    run = begun(home)
-    assert home.run("attach", run)[0] == 0
+    (home.folder / "probe.yaml").write_text(SCENARIO)
+    code, run, _ = home.run("run", str(home.folder / "probe.yaml"), "--detach", **{CELL_SECONDS: "0.1"})
+    assert (code, home.run("attach", run := run.strip())[0]) == (0, 0)
     changed(home, "DELETE FROM events WHERE kind IN ('RunnerFinished', 'RunEnded')")
     assert resumed(home, run)[0] == 0
     assert len(home.events("CellStarted")) == CELLS and not home.events("CellWithdrawn")
@@ -228,7 +232,7 @@ def test_an_image_that_was_refused_once_is_not_held_against_the_run(home: Home) 
 
 def test_a_run_whose_coming_cells_were_changed_is_started_anew(home: Home) -> None:
     run = begun(home)
-    code, _, words = home.run("set", run, "--cell", "6", "skip")
+    code, _, words = home.run("set", run, "--cell", str(CELLS), "skip")
     assert code == 0, words
     assert home.run("stop", run)[0] == 0
     assert "its cells to come were changed" in resumed(home, run)[2]
