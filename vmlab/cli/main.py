@@ -40,7 +40,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "scale": CommandEntry("commands.scale_command.scale", "Find out how many tiles this host carries."),
     "attach": CommandEntry("commands.run_commands.attach", "Follow a run in progress."),
     "stop": CommandEntry("commands.run_commands.stop", "Stop a run; its measurements are kept."),
-    "resume": CommandEntry("commands.run_commands.resume", "Have a run go on that was stopped or killed."),
+    "resume": CommandEntry("commands.run_commands.resume", "Continue a run that was stopped or killed."),
     "set": CommandEntry(
         "commands.set_command.set_command", "Change a run in progress: coming cells or running guests."
     ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,7 @@ from vmlab.model.event import Event
 from vmlab.model.results import RawOutput
 from vmlab.store.reader import SampleRow
 from vmlab.store.sql_schema import FLEET_TABLES
-from vmlab.store.writer import INSERT_EVENT, RunWriter, event_row
-
-_RAW = "INSERT INTO raw_outputs (cell, workload, tile, guest, name, body) VALUES (?, ?, ?, ?, ?, ?)"
+from vmlab.store.writer import INSERT_EVENT, INSERT_RAW, RunWriter, event_row, raw_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +83,8 @@ class FleetWriter(RunWriter):
                 )
                 made = connection.execute(INSERT_EVENT, event_row(event)).lastrowid
                 connection.execute("INSERT INTO fleet_events VALUES (?, ?, ?)", (made, source.id, taken.row))
-                for one in taken.raw:
-                    body = zlib.compress(one.text.encode("utf-8", "surrogateescape"))
-                    connection.execute(
-                        _RAW, (getattr(event, "cell", None), one.workload, one.tile, one.guest, one.name, body)
-                    )
+                cell = getattr(event, "cell", None)
+                connection.executemany(INSERT_RAW, (raw_row(cell, one) for one in taken.raw))
                 new.append(event)
             connection.execute("UPDATE fleet_sources SET seen = max(seen, ?) WHERE id = ?", (seen, source.id))
         return new

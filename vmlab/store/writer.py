@@ -26,14 +26,19 @@ _FOR_EVER = -1.0
 # A checkpoint calls fsync, which may stall for seconds on the disk that a workload loads. So it happens when the caller
 # asks for it, between cells, or when the log has grown to 64 MiB.
 _CHECKPOINT_PAGES = 16384
-
-
 INSERT_EVENT = "INSERT INTO events (wall, mono, kind, cell, body) VALUES (?, ?, ?, ?, ?)"
+INSERT_RAW = "INSERT INTO raw_outputs (cell, workload, tile, guest, name, body) VALUES (?, ?, ?, ?, ?, ?)"
 
 
 def event_row(event: Event) -> tuple[float, float, str, int | None, str]:
     """What `INSERT_EVENT` takes of an event."""
     return event.wall, event.mono, type(event).__name__, getattr(event, "cell", None), to_json(event)
+
+
+def raw_row(cell: int | None, output: RawOutput) -> tuple[int | None, str, int, str, str, bytes]:
+    """What `INSERT_RAW` takes of an output."""
+    body = zlib.compress(output.text.encode("utf-8", "surrogateescape"))
+    return cell, output.workload, output.tile, output.guest, output.name, body
 
 
 def _moved(ahead: float, body: str) -> str:
@@ -133,11 +138,7 @@ class RunWriter:
 
     def raw(self, cell: int, output: RawOutput) -> None:
         """Keep what a tool printed, beside the figures that were parsed from it."""
-        body = zlib.compress(output.text.encode("utf-8", "surrogateescape"))
-        self._insert(
-            "INSERT INTO raw_outputs (cell, workload, tile, guest, name, body) VALUES (?, ?, ?, ?, ?, ?)",
-            (cell, output.workload, output.tile, output.guest, output.name, body),
-        )
+        self._insert(INSERT_RAW, raw_row(cell, output))
 
     def sample_layout(self, names: Sequence[str], units: Sequence[str]) -> int:
         """The id of the layout that names a sample's values in order, with their units; made when it is new."""

@@ -87,11 +87,7 @@ def run(
             folder = started(file, overrides, interrupted, wait=wait, concurrent=concurrent)
         if name is not None:
             _name(folder, name)
-        if detach and not interrupted.count:
-            if as_json:
-                write_json({"run": {"id": folder.id}})
-            else:
-                write_text(folder.id)
+        if _is_left(folder, interrupted, detach=detach, as_json=as_json):
             return
         code = follow(folder, interrupted)
     sys.exit(_printed(folder, as_json, code))
@@ -135,7 +131,7 @@ def stop(run: str | None) -> None:
 @click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
 def resume(run: str, detach: bool, as_json: bool) -> None:
-    """Have RUN go on, which was stopped or killed, or whose host was lost. Cells that have ended are kept."""
+    """Continue RUN, which was stopped or killed, or whose host was lost. Cells that have ended are kept."""
     folder = run_meant(run)
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
@@ -143,14 +139,21 @@ def resume(run: str, detach: bool, as_json: bool) -> None:
             from vmlab.fleet.starting import resume as resume_any
 
             resume_any(folder)
-        if detach and not interrupted.count:
-            if as_json:
-                write_json({"run": {"id": folder.id}})
-            else:
-                write_text(folder.id)
+        if _is_left(folder, interrupted, detach=detach, as_json=as_json):
             return
         code = follow(folder, interrupted)
     sys.exit(_printed(folder, as_json, code))
+
+
+def _is_left(folder: RunFolder, interrupted: InterruptedLater, *, detach: bool, as_json: bool) -> bool:
+    """Whether the run goes on in the background, as `--detach` asks; its id is printed then."""
+    if not detach or interrupted.count:
+        return False
+    if as_json:
+        write_json({"run": {"id": folder.id}})
+    else:
+        write_text(folder.id)
+    return True
 
 
 def _name(folder: RunFolder, name: str) -> None:
