@@ -18,7 +18,9 @@ class DomainDisk:
 
     `cache` is what the domain's XML or QEMU's arguments say, `writeback` where they leave it to QEMU; `o_direct` is
     the flag of QEMU's open file, None where that cannot be read. `below` is the kernel's name of the host's disk that
-    holds the file, empty where that is not known.
+    holds the file, empty where that is not known. `protocol` is QEMU's driver that reaches the data: ``file``,
+    ``host_device``, ``rbd``, ``nbd``, ``nvme``, ``vhost-user``, …; `file_system` is the kernel's type of the one that
+    holds the file, such as ``ext4``, ``nfs`` or ``zfs``, empty where that is not known.
     """
 
     target: str
@@ -27,6 +29,8 @@ class DomainDisk:
     cache: str = UNKNOWN
     o_direct: bool | None = None
     below: str = ""
+    protocol: str = UNKNOWN
+    file_system: str = ""
 
     @property
     def direct(self) -> bool | None:
