@@ -257,9 +257,11 @@ def test_libvirts_name_for_a_root_is_known() -> None:
 
 def test_hierarchies_of_both_versions_are_read(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("cpu io memory\n")
-    mounts = tmp_path / "mounts"
+    mounts, blkio = tmp_path / "mounts", tmp_path / "blkio"
+    blkio.mkdir()
+    (blkio / "cgroup.procs").touch()
     mounts.write_text(
-        f"cgroup2 {tmp_path} cgroup2 rw 0 0\ncgroup /sys/fs/cgroup/blkio cgroup rw,blkio 0 0\nproc /proc proc rw 0 0\n"
+        f"cgroup2 {tmp_path} cgroup2 rw 0 0\ncgroup {blkio} cgroup rw,blkio 0 0\nproc /proc proc rw 0 0\n"
     )
     found = cgroups.hierarchies(mounts)
     assert cgroups.available_controllers(found) == ["cpu", "cpuacct"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from vmlab.system.mounts import mount_words
 
 _JOIN = 'left=$0; while [ "$left" -gt 0 ]; do echo 0 > "$1" || exit 126; shift; left=$((left - 1)); done; exec "$@"'
 """Writes itself into each cgroup (0 is the writer, in whichever PID namespace) and becomes the program."""
@@ -20,16 +23,26 @@ class Mount:
 
 
 def hierarchies(mounts: Path = Path("/proc/self/mounts")) -> list[Mount]:
-    """All mounted hierarchies, version 1 and 2. Version 2 counts processor time without a controller."""
-    found = []
-    for line in mounts.read_text().splitlines():
-        _, root, kind, options = line.split()[:4]
-        if kind == "cgroup":
-            found.append(Mount(Path(root), frozenset(options.split(",")), 1))
-        elif kind == "cgroup2":
-            names = (Path(root) / "cgroup.controllers").read_text().split()
-            found.append(Mount(Path(root), frozenset({*names, "cpuacct"}), 2))
-    return found
+    """All hierarchies, version 1 and 2, whose mount is seen. Version 2 counts processor time without a controller.
+
+    One that is listed while something is mounted over it, or over a folder above it, is not there: of the mounts on one
+    folder only the last is seen, and a hierarchy's root has files that no other file system has.
+    """
+    found: dict[str, Mount | None] = {}
+    for _, root, kind, options, *_ in mount_words(mounts):
+        found.pop(root, None)
+        found[root] = _hierarchy(Path(root), kind, options)
+    return [one for one in found.values() if one is not None]
+
+
+def _hierarchy(root: Path, kind: str, options: str) -> Mount | None:
+    controllers = root / "cgroup.controllers"
+    with contextlib.suppress(OSError):
+        if kind == "cgroup2":
+            return Mount(root, frozenset({*controllers.read_text().split(), "cpuacct"}), 2)
+        if kind == "cgroup" and (root / "cgroup.procs").exists() and not controllers.exists():
+            return Mount(root, frozenset(options.split(",")), 1)
+    return None
 
 
 def mount_of(controller: str, mounts: Iterable[Mount]) -> Mount | None:

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from vmlab.system.mounts import mounted
 from vmlab.system.naming import named
 
 MARK_FILE = "vmlab.mark"
 """The file that names a folder's owner (`marks`); it is removed last."""
 
 _MOUNTS = Path("/proc/self/mountinfo")
-_MOUNT_POINT = 4
 
 
 class MountInTheWay(OSError):
@@ -32,13 +32,7 @@ class MountInTheWay(OSError):
 def mounts_below(folder: Path) -> list[Path]:
     """Where something is mounted on `folder` or below it, as this process's mount namespace has it."""
     place = folder.parent.resolve() / folder.name
-    points = (_unescaped(line.split(b" ")[_MOUNT_POINT]) for line in _MOUNTS.read_bytes().splitlines())
-    return sorted({point for point in points if point.is_relative_to(place)})
-
-
-def _unescaped(word: bytes) -> Path:
-    """A path as mountinfo writes it, where spaces and the like are three octal digits behind a backslash."""
-    return Path(os.fsdecode(word.decode("unicode_escape").encode("latin-1")))
+    return sorted({one.point for one in mounted(_MOUNTS) if one.point.is_relative_to(place)})
 
 
 def remove_tree(folder: Path) -> bool:

@@ -6,10 +6,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from vmlab.system.mounts import mounted
 from vmlab.telemetry.source import Roots
 
 _NO_UPPER = ("overlay", "nfs", "nfs4")
 """What the kernel refuses below an overlay's upper folder (filesystems/overlayfs in its documentation)."""
+
+_BY_SOURCE = ("btrfs", "bcachefs")
 
 ON_A_DISK = "set XDG_STATE_HOME to a folder on a disk"
 """The remedy where the file system of runs lacks something."""
@@ -43,13 +46,11 @@ def refuses_overlay(folder: Path, roots: Roots) -> str | None:
 
 
 def _mounts(device: int, roots: Roots) -> Iterator[tuple[str, str]]:
-    """Type and source of each mount of a file system, as proc_pid_mountinfo(5) has them."""
+    """Type and source of each mount of a file system."""
     wanted = f"{os.major(device)}:{os.minor(device)}"
-    for line in (roots.proc / "self/mountinfo").read_text().splitlines():
-        fields = line.split()
-        if fields[2] == wanted:
-            kind, source = fields[fields.index("-") + 1 :][:2]
-            yield kind, source
+    for one in mounted(roots.proc / "self/mountinfo"):
+        if one.device == wanted:
+            yield one.kind, one.source
 
 
 def _disk_of(folder: Path, roots: Roots) -> str | None:
@@ -60,7 +61,7 @@ def _disk_of(folder: Path, roots: Roots) -> str | None:
 
 
 def whole_disk_of(device: int, roots: Roots) -> str | None:
-    """The kernel's name of the whole disk behind a device number, or below a file system that has no number of its own;
+    """The kernel's name of the whole disk behind a device number, or below a file system that has no device's number;
     None where it is not known.
     """
     link = roots.sys / "dev/block" / f"{os.major(device)}:{os.minor(device)}"
@@ -76,8 +77,20 @@ def _whole_disk(link: Path) -> str | None:
 
 
 def _mounted_from(device: int, roots: Roots) -> str | None:
-    for _, source in _mounts(device, roots):
-        if source.startswith("/dev/"):
-            # /dev/mapper/NAME and the like are links to the kernel's own name.
-            return _whole_disk(roots.sys / "class/block" / Path(source).resolve().name)
-    return None
+    return next((disk_of_source(kind, source, roots) for kind, source in _mounts(device, roots)), None)
+
+
+def disk_of_source(kind: str, source: str, roots: Roots) -> str | None:
+    """The whole disk of a mounted file system that has a number of its own in place of its disk's; None where it is not
+    known, or one of several.
+
+    Of these, only `_BY_SOURCE` are on the device that they name as source: another's may be any text.
+    """
+    if kind not in _BY_SOURCE or not source.startswith("/dev/") or ":/dev/" in source:
+        return None
+    # /dev/mapper/NAME and the like are links to the kernel's own name.
+    name = Path(source).resolve().name
+    together = ([one.name for one in folder.iterdir()] for folder in (roots.sys / "fs/btrfs").glob("*/devices"))
+    if any(name in devices and len(devices) > 1 for devices in together):
+        return None
+    return _whole_disk(roots.sys / "class/block" / name)

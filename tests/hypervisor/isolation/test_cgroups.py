@@ -22,15 +22,51 @@ HYBRID = [*V1, Mount(Path("/c/unified"), frozenset({"cpuacct"}), 2)]
 
 
 def test_both_versions_are_read_from_the_mounts(tmp_path: Path) -> None:
-    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io\n")
+    two, one = mounted(tmp_path, "unified", "cgroup.controllers"), mounted(tmp_path, "cpu", "cgroup.procs")
     mounts = tmp_path / "mounts"
-    mounts.write_text(
-        f"cgroup2 {tmp_path} cgroup2 rw,nosuid 0 0\ncgroup /c/cpu cgroup rw,cpu 0 0\nproc /proc proc rw 0 0\n"
-    )
+    mounts.write_text(f"cgroup2 {two} cgroup2 rw,nosuid 0 0\ncgroup {one} cgroup rw,cpu 0 0\nproc /proc proc rw 0 0\n")
     unified, cpu = hierarchies(mounts)
     assert unified.version == 2
     assert sorted(unified.controllers) == ["cpu", "cpuacct", "cpuset", "io"]
-    assert (cpu.version, cpu.root) == (1, Path("/c/cpu"))
+    assert (cpu.version, cpu.root) == (1, one)
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ("cgroup2 {two} cgroup2 rw 0 0\ntmpfs {two} tmpfs rw 0 0", []),
+        ("cgroup {one} cgroup rw,cpu 0 0\ntmpfs {one} tmpfs rw 0 0", []),
+        ("tmpfs {two} tmpfs rw 0 0\ncgroup2 {two} cgroup2 rw 0 0", ["two"]),
+        ("cgroup {one} cgroup rw,cpu 0 0\ntmpfs {two} tmpfs rw 0 0", ["one"]),
+        # Something is mounted over a folder above it, which has a folder of that name or not.
+        ("cgroup2 {empty} cgroup2 rw 0 0", []),
+        ("cgroup2 {gone} cgroup2 rw 0 0", []),
+        ("cgroup {empty} cgroup rw,cpu 0 0", []),
+        # Version 2 was mounted over version 1, and has its files.
+        ("cgroup {two} cgroup rw,cpu 0 0", []),
+        ("tmpfs /a\u2028\u00a0\x85\rb tmpfs rw 0 0\ncgroup2 {two} cgroup2 rw 0 0", ["two"]),
+    ],
+)
+def test_a_hierarchy_that_is_listed_and_hidden_is_not_there(tmp_path: Path, lines: str, found: list[str]) -> None:
+    """Of mounts on one folder the last is seen; of one that something above hides, its files are missing.
+
+    A mount point may hold what Python takes for the end of a line or of a word, and the kernel does not.
+    """
+    places = {
+        "two": mounted(tmp_path, "unified", "cgroup.controllers", "cgroup.procs"),
+        "one": mounted(tmp_path, "cpu", "cgroup.procs"),
+        "empty": mounted(tmp_path, "empty"),
+        "gone": tmp_path / "gone",
+    }
+    (tmp_path / "mounts").write_bytes(f"{lines.format(**places)}\n".encode())
+    assert [one.root for one in hierarchies(tmp_path / "mounts")] == [places[name] for name in found]
+
+
+def mounted(folder: Path, name: str, *files: str) -> Path:
+    (folder / name).mkdir()
+    for file in files:
+        (folder / name / file).write_text("cpuset cpu io\n")
+    return folder / name
 
 
 def test_libvirt_is_told_of_cpuset_in_version_2_alone() -> None:

@@ -29,6 +29,7 @@ from vmlab.hypervisor.emulated_disk.disk_process import LIFT, READY, SERVED, SET
 from vmlab.hypervisor.isolation.namespace import require_isolation
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES, DiskProfile
 from vmlab.system import kernel
+from vmlab.system.mounts import mounted
 from vmlab.telemetry.priority import take_precedence
 
 _FILE_INODE = pyfuse3.InodeT(pyfuse3.ROOT_INODE + 1)
@@ -193,10 +194,9 @@ async def _serve(disk: LimitedDisk) -> None:
 
 def _connection(mountpoint: str) -> int:
     """The number of the mount's connection; not by stat(2), which this process would have to answer itself."""
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        _, _, device, _, place, *_ = line.split(" ")
-        if place == mountpoint:
-            return int(device.partition(":")[2])
+    for one in mounted(Path("/proc/self/mountinfo")):
+        if str(one.point) == mountpoint:
+            return int(one.device.partition(":")[2])
     raise OSError(errno.ENOENT, "the kernel lists no such mount", mountpoint)
 
 
