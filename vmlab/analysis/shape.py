@@ -543,6 +543,15 @@ class CellDocument(TypedDict):
     seen_in_guests: list[SeenDocument]
 
 
+class BackingFileDocument(TypedDict):
+    """What a disk reads beside its own file: see `model.domain.BackingFile`."""
+
+    file: str
+    protocol: str
+    file_system: str
+    below: str
+
+
 class DomainDiskDocument(TypedDict):
     """A disk of a guest of the host's own: see `model.domain.DomainDisk`."""
 
@@ -552,6 +561,9 @@ class DomainDiskDocument(TypedDict):
     cache: str
     o_direct: bool | None
     below: str
+    protocol: str
+    file_system: str
+    backing: list[BackingFileDocument]
     figures: dict[str, AggregateDocument]
 
 
@@ -563,6 +575,7 @@ class DomainDocument(TypedDict):
     vcpus: int
     memory_bytes: int
     accelerator: str
+    shares: list[str]
     figures: dict[str, AggregateDocument]
     disks: list[DomainDiskDocument]
 

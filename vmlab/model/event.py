@@ -50,9 +50,26 @@ LatencyScale = Annotated[list[int], Condition(_is_scale)]
 LatencyCounts = Annotated[list[int], Condition(lambda counts: len(counts) > 1 and min(counts) >= 0)]
 """The number of the first bin that has requests, and how many they are in it and in those that follow."""
 
+_BackingFile = Annotated[
+    dict[str, Any],
+    Keys({"file": str, "protocol": str, "file_system": str, "below": str}),
+    Condition(lambda one: "file" in one),
+]
 _DomainDisk = Annotated[
     dict[str, Any],
-    Keys({"target": str, "file": str, "format": str, "cache": str, "o_direct": bool | None, "below": str}),
+    Keys(
+        {
+            "target": str,
+            "file": str,
+            "format": str,
+            "cache": str,
+            "o_direct": bool | None,
+            "below": str,
+            "protocol": str,
+            "file_system": str,
+            "backing": list[_BackingFile],
+        }
+    ),
     Condition(lambda disk: disk.keys() >= {"target", "file"}),
 ]
 DomainBody = Annotated[
@@ -67,6 +84,7 @@ DomainBody = Annotated[
             "memory_bytes": int,
             "accelerator": str,
             "disks": list[_DomainDisk],
+            "shares": list[str],
         }
     ),
     Condition(lambda domain: domain.keys() >= {"name", "source"}),

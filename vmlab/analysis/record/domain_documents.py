@@ -52,6 +52,7 @@ def _domain(domain: Domain, found: Found) -> DomainDocument:
         "vcpus": domain.vcpus,
         "memory_bytes": domain.memory_bytes,
         "accelerator": domain.accelerator,
+        "shares": list(domain.shares),
         "figures": _figures(found, METRICS, domain.name),
         "disks": [_disk(domain, disk, found) for disk in domain.disks],
     }
@@ -65,6 +66,12 @@ def _disk(domain: Domain, disk: DomainDisk, found: Found) -> DomainDiskDocument:
         "cache": disk.cache,
         "o_direct": disk.o_direct,
         "below": disk.below,
+        "protocol": disk.protocol,
+        "file_system": disk.file_system,
+        "backing": [
+            {"file": one.file, "protocol": one.protocol, "file_system": one.file_system, "below": one.below}
+            for one in disk.backing
+        ],
         "figures": _figures(found, OF_DISK, f"{domain.name}/{disk.target}"),
     }
 

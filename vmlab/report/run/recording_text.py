@@ -98,7 +98,7 @@ def mean_of(figures: Figures, name: str, otherwise: float = float("nan")) -> flo
 
 def cache_of(disk: DomainDiskDocument) -> str:
     """A disk's cache mode in words."""
-    return DomainDisk(disk["target"], disk["file"], cache=disk["cache"], o_direct=disk["o_direct"]).cache_words
+    return DomainDisk.from_json(disk).cache_words
 
 
 def _host(cell: CellDocument, width: int) -> list[str]:
@@ -163,7 +163,7 @@ def disk_grid(domains: Sequence[DomainDocument]) -> Grid:
         Column("written/s", [moved(disk, "write") for _, disk in disks]),
         Column("await ms", [_text(mean_of(disk["figures"], "disk_await_ms")) for _, disk in disks]),
         Column("queue", [_text(mean_of(disk["figures"], "disk_queue_depth")) for _, disk in disks]),
-        Column("on", [disk["below"] or NOT_MEASURED for _, disk in disks]),
+        Column("on", [DomainDisk.from_json(disk).holder or NOT_MEASURED for _, disk in disks]),
     ]
     names = [f"{domain['name']} {disk['target']}" for domain, disk in disks]
     return Grid("disk of the guest", names, columns)

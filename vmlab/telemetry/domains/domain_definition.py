@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
-from vmlab.model.domain import UNKNOWN, Domain, DomainDisk
+from vmlab.model.domain import FILE, HOST_DEVICE, UNKNOWN, BackingFile, Domain, DomainDisk
 from vmlab.model.names import LAB_NAMESPACE
 
 _UNITS = {"b": 1, "bytes": 1, "KiB": 1 << 10, "k": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_SOURCES = ("file", "dev", "name", "volume", "path")
+_SOURCES = ("file", "dev", "name", "volume", "path", "dir")
+_PROTOCOLS = {
+    "file": FILE,
+    "block": HOST_DEVICE,
+    "nvme": "nvme",
+    "vhostuser": "vhost-user",
+    "vhostvdpa": "vhost-vdpa",
+    "dir": "vvfat",
+}
+"""QEMU's driver by the type of a disk. That of a network disk is its own, and a volume may be any."""
+_PASSED_THROUGH = "scsi-block"
+"""The guest's own SCSI commands go to the device."""
 
 
 def domain_of_xml(text: str) -> Domain:
@@ -26,6 +38,7 @@ def domain_of_xml(text: str) -> Domain:
         memory_bytes=_memory(root.find("memory")),
         accelerator={"kvm": "kvm", "qemu": "tcg"}.get(root.get("type", ""), UNKNOWN),
         disks=tuple(disk for one in root.iterfind("devices/disk") if (disk := _disk(one)) is not None),
+        shares=tuple(_shared_folders(root)),
     )
 
 
@@ -38,19 +51,73 @@ def is_of_a_lab(text: str) -> bool:
 
 
 def _disk(disk: ElementTree.Element) -> DomainDisk | None:
-    """None for a CD-ROM or a floppy."""
-    target, driver, source = disk.find("target"), disk.find("driver"), disk.find("source")
+    """None for a CD-ROM or a floppy.
+
+    Whatever the disk reads counts: a network disk may lie below an overlay in a local file. Where libvirt does not say
+    how it is reached, as of a volume in a pool, that is unknown.
+    """
+    target, driver = disk.find("target"), disk.find("driver")
     if target is None or disk.get("device", "disk") not in ("disk", "lun"):
         return None
     said = {} if driver is None else driver.attrib
-    names = [] if source is None else [source.get(key) for key in _SOURCES]
+    protocol, mode = _protocol(disk), said.get("cache", "default")
+    if disk.get("device") == "lun" and target.get("bus") == "scsi":
+        protocol = _PASSED_THROUGH
+    if mode == "default":
+        # QEMU's own default, which libvirt leaves to it. A vhost-user disk is none of QEMU's.
+        mode = UNKNOWN if protocol == "vhost-user" else "writeback"
     return DomainDisk(
         target=target.get("dev", ""),
-        file=next((name for name in names if name), ""),
+        file=_file(disk),
         format=said.get("type", UNKNOWN),
-        # QEMU's own default, which libvirt leaves to it.
-        cache={"default": "writeback"}.get(mode := said.get("cache", "default"), mode),
+        cache=mode,
+        protocol=protocol,
+        backing=tuple(_backing(disk)),
     )
+
+
+def _backing(disk: ElementTree.Element) -> Iterator[BackingFile]:
+    """The chain below an overlay, and the target of a block job."""
+    if (mirror := disk.find("mirror")) is not None:
+        yield BackingFile(_file(mirror), _protocol(mirror))
+    below = disk.find("backingStore")
+    # Without a source it ends the chain.
+    while below is not None and below.find("source") is not None:
+        yield BackingFile(_file(below), _protocol(below))
+        below = below.find("backingStore")
+
+
+def _protocol(element: ElementTree.Element) -> str:
+    """QEMU's driver for what has a `type` and a source in it."""
+    kind, source = element.get("type", ""), element.find("source")
+    if kind == "network" and source is not None:
+        return source.get("protocol") or UNKNOWN
+    return _PROTOCOLS.get(kind, UNKNOWN)
+
+
+def _file(element: ElementTree.Element) -> str:
+    """The name of its source: a path, an image, a PCI address or a host; empty for none."""
+    source = element.find("source")
+    if source is None:
+        return ""
+    host, address = source.find("host"), source.find("address")
+    names = [source.get(key) for key in _SOURCES]
+    if host is not None:
+        names += [host.get("name"), host.get("socket")]
+    if address is not None:
+        domain, bus, slot, function = (
+            address.get(key, "0").removeprefix("0x") for key in ("domain", "bus", "slot", "function")
+        )
+        names.append(f"{domain:0>4}:{bus:0>2}:{slot:0>2}.{function}")
+    return next((name for name in names if name), "")
+
+
+def _shared_folders(root: ElementTree.Element) -> Iterator[str]:
+    """Folders of the host that QEMU itself serves to the guest; those of virtiofs have a process of their own."""
+    for share in root.iterfind("devices/filesystem"):
+        driver, source = share.find("driver"), share.find("source")
+        if driver is None or driver.get("type", "path") in ("path", "handle"):
+            yield "" if source is None else source.get("dir", "")
 
 
 def _memory(element: ElementTree.Element | None) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vmlab.model.domain import Domain
+from vmlab.model.domain import UNKNOWN, Domain
 from vmlab.telemetry.domains.domain_definition import domain_of_xml, is_of_a_lab
 from vmlab.telemetry.domains.domain_rates import (
     METRICS,
@@ -76,7 +76,7 @@ class XmlKeeper:
                 text = stats.read_xml()
                 if is_of_a_lab(text):
                     self._labs.add(stats.uuid)
-                self._known[stats.uuid] = mark, domain_of_xml(text)
+                self._known[stats.uuid] = mark, _with_paths(domain_of_xml(text), stats.figures)
             except Exception:  # noqa: BLE001 - the domain has ended, or its XML is strange: its process tells the rest
                 self._failed[stats.uuid] = mark
             self._asking.discard(stats.uuid)
@@ -265,6 +265,17 @@ def _mark(figures: Mapping[str, Any]) -> object:
     return tuple((figures.get(f"block.{n}.name"), figures.get(f"block.{n}.path")) for n in range(count)), disk_targets(
         figures
     )
+
+
+def _with_paths(domain: Domain, figures: Mapping[str, Any]) -> Domain:
+    """With the local path that libvirt's figures have of a disk whose XML has none, such as a volume in a pool."""
+    count = int(figures.get("block.count", 0))
+    paths = {figures.get(f"block.{n}.name"): figures.get(f"block.{n}.path") for n in range(count)}
+    named = (
+        replace(one, file=path) if one.protocol == UNKNOWN and (path := paths.get(one.target)) else one
+        for one in domain.disks
+    )
+    return replace(domain, disks=tuple(named))
 
 
 def _free(name: str, domain: Domain, taken: Mapping[str, Domain]) -> str:

@@ -4,28 +4,45 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from vmlab.model.domain import DomainDisk
-from vmlab.telemetry.place import whole_disk_of
+from vmlab.model.domain import FILE, HOST_DEVICE, UNKNOWN, BackingFile, DomainDisk
+from vmlab.system.mounts import Mounted, mounted
+from vmlab.telemetry.place import disk_of_source, whole_disk_of
 from vmlab.telemetry.source import Roots
 
+_OF_MEMORY = ("/memfd:", "/dev/shm/", "/dev/hugepages")
+_DELETED = " (deleted)"
+_OF_DEVICE = -1
+_Disk = TypeVar("_Disk", DomainDisk, BackingFile)
 _LEAST_BYTES = 1 << 20
 """A file that no argument names and that is smaller is no disk: a log, a lock, a set of variables."""
 
 
 class OpenFile(NamedTuple):
-    """A file or block device that a process holds open; `below` is the host's disk that holds it."""
+    """A file or block device that a process holds open; `below` is the host's disk that holds it.
+
+    `file_system` is the kernel's type of the one that holds a file: that of the mount through which it was opened, in
+    the mount namespace of its process; empty where that is not known, and of a block device.
+    """
 
     path: str
     identity: tuple[int, int]
     o_direct: bool
     is_written: bool
     below: str
+    file_system: str = ""
+    is_large: bool = True
+
+    @property
+    def protocol(self) -> str:
+        """QEMU's driver for it."""
+        return HOST_DEVICE if self.identity[1] == _OF_DEVICE else FILE
 
 
 def open_files(pid: int, roots: Roots) -> tuple[OpenFile, ...]:
@@ -36,59 +53,88 @@ def open_files(pid: int, roots: Roots) -> tuple[OpenFile, ...]:
         descriptors = os.listdir(folder)  # noqa: PTH208 - half of iterdir's cost
     except OSError:
         return ()
+    mounts = cache(lambda: _mounts_of(pid, roots))
     for descriptor in descriptors:
         with suppress(OSError, ValueError, KeyError):
-            if (opened := _opened(folder / descriptor, roots)) is not None:
+            if (opened := _opened(folder / descriptor, roots, mounts)) is not None:
                 found.append(opened)
     return tuple(found)
 
 
-def _opened(link: Path, roots: Roots) -> OpenFile | None:
+def _opened(link: Path, roots: Roots, mounts: Callable[[], Mapping[int, Mounted]]) -> OpenFile | None:
     state = link.stat()
     is_device = stat.S_ISBLK(state.st_mode)
-    if not is_device and not (stat.S_ISREG(state.st_mode) and state.st_size >= _LEAST_BYTES):
+    if not is_device and not stat.S_ISREG(state.st_mode):
         return None
     path = os.readlink(link)  # noqa: PTH115 - a deleted file has no path
-    flags = _flags_in((link.parents[1] / "fdinfo" / link.name).read_text())
-    if path.startswith(("/memfd:", "/dev/shm/", "/dev/hugepages")):
-        return None
-    below = whole_disk_of(state.st_rdev if is_device else state.st_dev, roots) or ""
-    is_written = flags & os.O_ACCMODE == os.O_RDWR
-    return OpenFile(path, _identity(state), bool(flags & os.O_DIRECT), is_written, below)
+    # The file that a disk was started with, though its name is gone, or another file's by now.
+    path = path if state.st_nlink else path.removesuffix(_DELETED)
+    flags, mount = _read_fdinfo((link.parents[1] / "fdinfo" / link.name).read_text())
+    below, kind = whole_disk_of(state.st_rdev if is_device else state.st_dev, roots), ""
+    if not is_device and (held := mounts().get(mount)) is not None:
+        kind, below = held.kind, below or disk_of_source(held.kind, held.source, roots)
+    is_written, is_large = flags & os.O_ACCMODE == os.O_RDWR, is_device or state.st_size >= _LEAST_BYTES
+    return OpenFile(path, _identity(state), bool(flags & os.O_DIRECT), is_written, below or "", kind, is_large)
+
+
+def _mounts_of(pid: int, roots: Roots) -> dict[int, Mounted]:
+    """By their numbers, which no two mounts of a host have: those of this process, and of the other's namespace."""
+    found: dict[int, Mounted] = {}
+    for whose in ("self", str(pid)):
+        with suppress(OSError, ValueError, IndexError):
+            found |= {one.number: one for one in mounted(roots.proc / whose / "mountinfo")}
+    return found
 
 
 def with_open_files(disks: Iterable[DomainDisk], opened: Sequence[OpenFile], folder: Path) -> tuple[DomainDisk, ...]:
     """`disks` with what the files say that the process with this `folder` of /proc has open.
 
     Where no disk is known from elsewhere, as of a QEMU that got its disks over its monitor, the files that are open for
-    writing are the disks.
+    writing are the disks, but for small ones and those that hold the guest's memory.
     """
     disks = tuple(disks)
     if disks:
         return tuple(_proved(disk, opened, folder) for disk in disks)
+    large = (one for one in opened if one.is_large and not one.path.startswith(_OF_MEMORY))
+    written = {one.identity: one for one in large if one.is_written}
     return tuple(
-        DomainDisk(Path(one.path).name, one.path, o_direct=one.o_direct, below=one.below)
-        for one in {one.identity: one for one in opened if one.is_written}.values()
+        _placed(DomainDisk(Path(one.path).name, one.path, o_direct=one.o_direct), one) for one in written.values()
     )
 
 
-def _proved(disk: DomainDisk, opened: Iterable[OpenFile], folder: Path) -> DomainDisk:
+def _proved(disk: DomainDisk, opened: Sequence[OpenFile], folder: Path) -> DomainDisk:
+    """With what its open files say; what QEMU reaches by another driver has none."""
+    backing = tuple(
+        _placed(one, own[0]) if (own := _own(one.file, one.protocol, opened, folder)) else one for one in disk.backing
+    )
+    own = _own(disk.file, disk.protocol, opened, folder)
+    if not own:
+        return replace(disk, backing=backing)
+    return _placed(replace(disk, backing=backing, o_direct=all(one.o_direct for one in own)), own[0])
+
+
+def _placed(disk: _Disk, opened: OpenFile) -> _Disk:
+    """With where its open file is."""
+    return replace(disk, below=opened.below, protocol=opened.protocol, file_system=opened.file_system)
+
+
+def _own(file: str, protocol: str, opened: Iterable[OpenFile], folder: Path) -> list[OpenFile]:
+    """Those of the `opened` that are `file`."""
+    if not file or protocol not in (FILE, HOST_DEVICE, UNKNOWN):
+        return []
     # The path is that of QEMU's own mount namespace and folder.
-    inside = (folder / "root" / disk.file.lstrip("/")) if disk.file.startswith("/") else folder / "cwd" / disk.file
+    inside = (folder / "root" / file.lstrip("/")) if file.startswith("/") else folder / "cwd" / file
     wanted = None
     with suppress(OSError, ValueError):
         wanted = _identity(inside.stat())
-    own = [one for one in opened if one.identity == wanted or one.path == disk.file]
-    if not own:
-        return disk
-    return replace(disk, o_direct=all(one.o_direct for one in own), below=own[0].below)
+    return [one for one in opened if one.identity == wanted or one.path == file]
 
 
 def _identity(state: os.stat_result) -> tuple[int, int]:
-    return (state.st_rdev, -1) if stat.S_ISBLK(state.st_mode) else (state.st_dev, state.st_ino)
+    return (state.st_rdev, _OF_DEVICE) if stat.S_ISBLK(state.st_mode) else (state.st_dev, state.st_ino)
 
 
-def _flags_in(fdinfo: str) -> int:
-    """The flags of open(2), which fdinfo has in octal."""
-    fields = dict(line.split(":", 1) for line in fdinfo.splitlines() if ":" in line)
-    return int(fields["flags"], 8)
+def _read_fdinfo(text: str) -> tuple[int, int]:
+    """The flags of open(2), which fdinfo has in octal, and the number of the mount; -1 for an old kernel's."""
+    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    return int(fields["flags"], 8), int(fields.get("mnt_id", "-1"))
