@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from vmlab.model.domain import DomainDisk
 from vmlab.model.units import format_bytes
+from vmlab.model.visible import visible_line
 from vmlab.telemetry.domains.hurting import DomainState
 
 _NOTHING = "-"
@@ -16,9 +17,14 @@ _DISK_HEAD = f"{'  disk':<18}{'cache':<24}{'format':<8}{''.join(f'{name:>{width}
 
 
 def domain_lines(states: Sequence[DomainState], of_labs: float, host: Sequence[str]) -> list[str]:
-    """All domains in the order of `states`; nothing where there is none, lab's guests counted in one line."""
-    if not states and not of_labs >= 1:
-        return []
+    """All domains in the order of `states`; nothing where there is none, lab's guests counted in one line.
+
+    Names of domains, disks and files are others' texts: none of them ends its line.
+    """
+    return [visible_line(line) for line in _lines(states, of_labs, host)]
+
+
+def _lines(states: Sequence[DomainState], of_labs: float, host: Sequence[str]) -> list[str]:
     lines = [f"At limit  {'; '.join(host)}"] if host and states else []
     if states:
         lines += [_HEAD, *(line for state in states for line in _domain(state))]
@@ -32,7 +38,7 @@ def _domain(state: DomainState) -> Iterator[str]:
     network = get("domain_network_receive_bytes_per_second") + get("domain_network_transmit_bytes_per_second")
     take = state.take.words if state.take is not None else _NOTHING
     yield (
-        f"{state.domain.name[:17]:<18}{_number(get('domain_cpu_percent')):>7}"
+        f"{_cell(state.domain.name, 18)}{_number(get('domain_cpu_percent')):>7}"
         f"{_number(get('domain_vcpu_delay_percent')):>8}"
         f"{_bytes(get('domain_memory_resident_bytes')):>10}{_bytes(get('domain_ksm_merged_bytes')):>10}"
         f"{_bytes(get('domain_memory_used_bytes')):>10}{_bytes(get('domain_memory_cached_bytes')):>10}"
@@ -51,11 +57,16 @@ def _disk(disk: DomainDisk, figures: Mapping[str, float], of_process: Mapping[st
     moved = _sum(figures, "domain_disk") if _known(figures) else _sum(of_process, "domain_host")
     requests = _sum(figures, "domain_disk", "s_per_second") if _known(figures) else float("nan")
     return (
-        f"  {disk.target[:15]:<16}{disk.cache_words[:23]:<24}{disk.format[:7]:<8}"
+        f"  {_cell(disk.target, 16)}{_cell(disk.cache_words, 24)}{_cell(disk.format, 8)}"
         f"{_number(moved / 1e6, '.2f'):>8}{_number(requests):>8}"
         f"{_number(figures['domain_disk_await_ms']):>9}{_number(figures['domain_disk_queue_depth'], '.2f'):>7}"
-        f"  {disk.file}{f' on {disk.below}' if disk.below else ''}"
+        f"  {disk.file}{f' on {disk.holder}' if disk.holder else ''}"
     )
+
+
+def _cell(text: str, width: int) -> str:
+    """A text from outside in a column, with a space behind it."""
+    return f"{visible_line(text)[: width - 1]:<{width}}"
 
 
 def _known(figures: Mapping[str, float]) -> bool:

@@ -15,6 +15,7 @@ from vmlab.analysis.comparison.gate import Condition
 from vmlab.analysis.comparison.judging import gate_code, judge
 from vmlab.cli.diagnostics import say
 from vmlab.model.errors import ExitCode, UsageError
+from vmlab.model.visible import visible_line
 from vmlab.report.gate_text import failing_lines
 from vmlab.system.new_file import new_file
 
@@ -66,7 +67,7 @@ class GateOptions:
         """The exit code. What fails, or is undecided, has its line on standard error where standard output is JSON."""
         undecided = not self.lenient and any(answer.undecided for answer in comparison.gate)
         for line in failing_lines(comparison, undecided=undecided) if as_json else ():
-            say(f"vmlab: {line}")
+            say(f"vmlab: {visible_line(line)}")
         return gate_code(comparison, lenient=self.lenient)
 
 

@@ -20,6 +20,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import CommandFailed, ExitCode, UsageError, VmlabError, in_one_line
 from vmlab.model.event import RunEnded
+from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.words import plural
@@ -112,7 +113,7 @@ def _ask_to_stop(folder: RunFolder, interrupted: InterruptedLater) -> float:
     try:
         return stop_run(folder, origin=interrupted.number.name, number=interrupted.number)
     except UsageError as error:
-        say(str(error))
+        say(visible_line(str(error)))
     return STOP_SECONDS
 
 
@@ -120,7 +121,8 @@ def kill(folder: RunFolder, code: ExitCode, why: str) -> ExitCode:
     """Kill the run, clear up behind it and show how it ended. Raises CleanupIncomplete where something is left."""
     ended = kill_because(folder, code, why)
     if not say_killed(folder, ended):
-        say(f"run {folder.id} has ended: {ended.outcome}" + (f", {ended.reason}" if ended.reason else ""))
+        why = f", {visible_line(ended.reason)}" if ended.reason else ""
+        say(f"run {folder.id} has ended: {ended.outcome}{why}")
     return ExitCode(ended.exit_code)
 
 

@@ -15,6 +15,7 @@ from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_json, write_text
 from vmlab.hypervisor.checks import Check, checks, repairs
 from vmlab.model.errors import ExitCode, RefusedError, UsageError
+from vmlab.model.visible import visible_line
 
 
 @click.command()
@@ -43,9 +44,9 @@ def doctor(as_json: bool, fix: bool, yes: bool) -> None:
 def _show(found: Sequence[Check]) -> None:
     for check in found:
         mark = "ok  " if check.ok else "NOT " if check.required else "-   "
-        write_text(f"{mark}{check.name}: {check.detail}")
+        write_text(visible_line(f"{mark}{check.name}: {check.detail}"))
         if not check.ok and check.remedy:
-            write_text(f"     fix: {check.remedy}")
+            write_text(visible_line(f"     fix: {check.remedy}"))
 
 
 def _run(commands: Sequence[Sequence[str]], *, asked: bool) -> None:

@@ -22,6 +22,7 @@ from vmlab.fleet.serving import take_image as keep_image
 from vmlab.fleet.starting import resume_fleet_run
 from vmlab.lab.commands.stopping import run_meant
 from vmlab.model.errors import ExitCode
+from vmlab.model.visible import visible_line
 
 
 @click.group()
@@ -107,6 +108,6 @@ def _show(found: Sequence[HostCheck]) -> None:
         if one.condition is not None:
             parts.append(f"image {one.condition.image or 'missing'}")
             parts.append(f"{one.condition.snapshots} snapshots")
-        write_text(f"{one.name:<{width}}  {', '.join(parts)}")
+        write_text(visible_line(f"{one.name:<{width}}  {', '.join(parts)}"))
         for lack in one.lacks:
-            write_text(f"{'':<{width}}    {lack}")
+            write_text(visible_line(f"{'':<{width}}    {lack}"))

@@ -154,7 +154,7 @@ def _row(
 def _show(id: str, taken: int, created: float, marks: list[str], *, in_use: bool) -> None:
     made = time.strftime("%Y-%m-%d %H:%M", time.localtime(created))
     words = ", ".join([*marks, *["in use"] * in_use])
-    write_text(f"{id}  {format_bytes(taken):>9}  {made}  {words}".rstrip())
+    write_text(visible_line(f"{id}  {format_bytes(taken):>9}  {made}  {words}".rstrip()))
 
 
 def _words(own: AddedSummary) -> str:

@@ -31,7 +31,7 @@ def reparse(run: str, dry_run: bool, as_json: bool) -> int:
         write_json(found.to_json(dry_run=dry_run))
     else:
         for line in _lines(found, dry_run=dry_run):
-            write_text(line)
+            write_text(visible_line(line))
         for line in (*found.problems, *found.beyond):
             say(visible_line(line))
     return int(ExitCode.FAILED if found.problems else ExitCode.PASSED)

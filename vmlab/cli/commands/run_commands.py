@@ -22,6 +22,7 @@ from vmlab.lab.process.naming_runs import demand_free
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode, UsageError, VmlabError
 from vmlab.model.names import HOST_PLACE
+from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.plan.validating import load_valid
@@ -161,7 +162,7 @@ def _name(folder: RunFolder, name: str) -> None:
     try:
         give(folder.id, name)
     except (VmlabError, OSError) as error:
-        say(f"run {folder.id} goes on without the name {name}: {error}")
+        say(visible_line(f"run {folder.id} goes on without the name {name}: {error}"))
 
 
 def _printed(folder: RunFolder, as_json: bool, code: ExitCode) -> int:

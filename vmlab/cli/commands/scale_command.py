@@ -27,6 +27,7 @@ from vmlab.model.errors import ExitCode, RefusedError, UsageError
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import CACHE_MODES, Outcome
 from vmlab.model.scenarios.scenario import MOST_TILES
+from vmlab.model.visible import visible_line
 from vmlab.plan.hosting import DoesNotFit
 from vmlab.plan.planning import Overrides
 from vmlab.plan.scenario_file.loading import ScenarioFile
@@ -148,7 +149,7 @@ def _climb(
         except RefusedError as error:
             if tiles == 1:
                 raise
-            say(f"vmlab: {error}")
+            say(f"vmlab: {visible_line(str(error))}")
             return replace(ascent, stop=Stop.RUN, because=str(error)), error.exit_code
         code = follow(folder, interrupted)
         ascent = _with(ascent, _document(folder))

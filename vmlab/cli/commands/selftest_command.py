@@ -16,6 +16,7 @@ from vmlab.lab.selftest import bundle as bundles
 from vmlab.lab.selftest.trials import FAILS, NOT_HERE, TRIALS, WORKS, Result, Trials
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.units import format_bytes
+from vmlab.model.visible import visible_line
 
 _WIDTH = max(map(len, TRIALS))
 
@@ -61,7 +62,7 @@ def selftest(bundle: Path | None, host_names: bool, yes: bool, concurrent: bool,
 
 
 def _show(result: Result) -> None:
-    write_text(f"{result.state:<9} {result.name:<{_WIDTH}}  {result.detail}".rstrip())
+    write_text(visible_line(f"{result.state:<9} {result.name:<{_WIDTH}}  {result.detail}".rstrip()))
 
 
 def _of_checks(found: list[Check]) -> list[Result]:

@@ -11,6 +11,7 @@ from vmlab.cli.output import write_json, write_text
 from vmlab.guests.snapshots import SnapshotSummary, list_snapshots, remove, size_limit
 from vmlab.model.errors import RefusedError
 from vmlab.model.quantities import format_bytes
+from vmlab.model.visible import visible_line
 
 
 @click.group()
@@ -67,7 +68,7 @@ def _remove_all() -> None:
         try:
             remove(one.id)
         except RefusedError as error:
-            say(f"kept {one.id}: {error}")
+            say(f"kept {one.id}: {visible_line(str(error))}")
         else:
             say(f"removed {one.id}")
     if not snapshots:

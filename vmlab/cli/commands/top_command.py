@@ -22,7 +22,7 @@ from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample
 from vmlab.model.units import parse_seconds
-from vmlab.model.visible import Control
+from vmlab.model.visible import Control, visible_line
 from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.domains.hurting import DomainState, Recent, host_limits, ranked
 from vmlab.telemetry.recorder import Recorder
@@ -125,7 +125,8 @@ class _Watched:
         """The host, then its guests; the guests first where not all of it has room in `rows`."""
         states = self.states(sample)
         limits = host_limits(self._recent.get, self.group.domains)
-        host, guests = host_lines(sample), domain_lines(states, sample.get("domains_of_labs"), limits)
+        host = [visible_line(line) for line in host_lines(sample)]
+        guests = domain_lines(states, sample.get("domains_of_labs"), limits)
         return [*host, *guests] if len(host) + len(guests) <= rows or not guests else [*guests, "", *host]
 
 
@@ -199,4 +200,4 @@ def _time(sample: Sample) -> str:
 
 
 def _note(line: str) -> None:
-    say(f"vmlab: {line}")
+    say(f"vmlab: {visible_line(line)}")

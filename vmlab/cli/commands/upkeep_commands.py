@@ -17,6 +17,7 @@ from vmlab.lab.process.dead_runs import clean_document, demand_sight
 from vmlab.lab.process.removed_runs import older_runs, removable, remove_for_good
 from vmlab.model.errors import ExitCode, UsageError
 from vmlab.model.units import format_bytes
+from vmlab.model.visible import visible_line
 from vmlab.report.words import plural
 from vmlab.store.run_sizes import bytes_of
 
@@ -40,11 +41,9 @@ def clean(hosts: tuple[str, ...] | None, as_json: bool) -> None:
         say("nothing to clean")
     for one in swept:
         for note in one.notes:
-            say(note)
-        say(
-            f"run {one.run}: removed {_by_kind(one.removed)}"
-            + (f", could not remove {', '.join(one.left)}" * bool(one.left))
-        )
+            say(visible_line(note))
+        left_over = f", could not remove {', '.join(one.left)}" if one.left else ""
+        say(visible_line(f"run {one.run}: removed {_by_kind(one.removed)}{left_over}"))
     sys.exit(ExitCode.CLEANUP_INCOMPLETE if left else ExitCode.PASSED)
 
 
@@ -63,7 +62,7 @@ def _clean_hosts(names: Sequence[str], as_json: bool) -> ExitCode:
         cleaned = one if isinstance(one, Cleaned) else Cleaned(removed=[], left=[str(one)])
         rows.append({"host": name, "removed": cleaned.removed, "left": cleaned.left})
         words = [*(f"removed {what}" for what in cleaned.removed), *(f"left: {what}" for what in cleaned.left)]
-        say(f"{name}: {'; '.join(words) or 'nothing to clean'}")
+        say(visible_line(f"{name}: {'; '.join(words) or 'nothing to clean'}"))
     if as_json:
         write_json({"schema": "vmlab.clean-hosts/1", "hosts": rows})
     return ExitCode.CLEANUP_INCOMPLETE if any(row["left"] for row in rows) else ExitCode.PASSED

@@ -27,6 +27,7 @@ from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.model.errors import CleanupIncomplete, RefusedError, StoreError, in_one_line
 from vmlab.model.event import Notice
 from vmlab.model.places import runs_folder, runtime_folder
+from vmlab.model.visible import visible_line
 from vmlab.store.runs import run_names
 from vmlab.store.writer import RunWriter, fold_in_dead
 from vmlab.system.removal import remove_empty_folder, remove_tree
@@ -78,12 +79,12 @@ def _notices(folder: RunFolder) -> Tell:
         try:
             writer = RunWriter(folder.store)
         except StoreError:
-            say(f"vmlab: {line}")
+            say(f"vmlab: {visible_line(line)}")
             return
         try:
             writer.append(Notice(level="warning", text=line))
         except StoreError:
-            say(f"vmlab: {line}")
+            say(f"vmlab: {visible_line(line)}")
         finally:
             writer.close()
 

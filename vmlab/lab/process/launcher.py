@@ -32,6 +32,7 @@ from vmlab.lab.process.signals import Stopped, heeded, hold_back
 from vmlab.model.errors import ExitCode, RunInterrupted, StoreError, VmlabError, in_one_line
 from vmlab.model.event import Event, ImageReady, Notice, RunEnded, RunStarted
 from vmlab.model.run import Outcome
+from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Plan
 from vmlab.store.writer import RunWriter
 from vmlab.system.terminal import say
@@ -189,7 +190,7 @@ def _say(folder: RunFolder, last: RunEnded, launcher_parts: LauncherParts) -> No
         except StoreError as error:
             if time.monotonic() > end:
                 # Readers show a run without a last event as aborted; the cause is in its log.
-                say(f"vmlab: {error}")
+                say(f"vmlab: {visible_line(str(error))}")
                 return
         time.sleep(0.1)
 

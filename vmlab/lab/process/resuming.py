@@ -31,6 +31,7 @@ from vmlab.model.event import (
 )
 from vmlab.model.quantities import about_seconds
 from vmlab.model.run import WARM_UP, Outcome
+from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Plan, check_fit
 from vmlab.plan.scenario_file.loading import load
 from vmlab.plan.settings import settings_of
@@ -118,7 +119,7 @@ def resume_run(folder: RunFolder) -> None:
     finally:
         os.close(lock)
         for line in notes:
-            say(f"vmlab: {line}")
+            say(f"vmlab: {visible_line(line)}")
 
 
 def _demand_cut_off(folder: RunFolder, plan: Plan, recorded: _Recorded) -> None:

@@ -34,6 +34,7 @@ from vmlab.model.event import (
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import OF_HOST, Outcome, Phase
 from vmlab.model.sample import Sample
+from vmlab.model.visible import visible_line
 from vmlab.store.outbox import Outbox
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
@@ -165,7 +166,7 @@ def main() -> None:
             signal.sigtimedwait(STOPPING, request.seconds)
         recorder.end()
     except (StoreError, OSError) as error:
-        say(f"vmlab: {in_one_line(error)}")
+        say(f"vmlab: {visible_line(in_one_line(error))}")
         sys.exit(ExitCode.FAILED)
 
 

@@ -15,7 +15,7 @@ from vmlab.model.axes import axis_word
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.sample import split_name, unit_of
-from vmlab.model.visible import visible
+from vmlab.model.visible import visible_line
 from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
@@ -119,9 +119,12 @@ def _whole_cell(cell: CellDocument) -> tuple[Cell, ...]:
 
 
 def _visible(rows: Iterator[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
-    """The rows without control characters: a scenario, or a guest, may have put them into a name."""
+    """The rows without control characters: a scenario, or a guest, may have put them into a name.
+
+    A text has no line break either, so that a row is a line.
+    """
     for row in rows:
-        yield tuple(visible(value) if isinstance(value, str) else value for value in row)
+        yield tuple(visible_line(value) if isinstance(value, str) else value for value in row)
 
 
 RUN_COLUMNS: dict[str, Kind] = {

@@ -152,7 +152,7 @@ def _disks(state: DomainState, width: int) -> list[Line]:
         await_ms, queue = get("domain_disk_await_ms"), get("domain_disk_queue_depth")
         proof = {True: " O_DIRECT", False: "", None: ""}[disk.o_direct]
         numbers = f"{short(moved / 1e6):>7} {short(requests):>7} {short(await_ms):>7} {short(queue):>6}"
-        where = f"{disk.file}{f' on {disk.below}' if disk.below else ''}"
+        where = f"{disk.file}{f' on {disk.holder}' if disk.holder else ''}"
         lines.append(
             [
                 (f" {disk.target:<{name}} ", "accent"),
