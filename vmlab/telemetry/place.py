@@ -64,8 +64,12 @@ def whole_disk_of(device: int, roots: Roots) -> str | None:
     """The kernel's name of the whole disk behind a device number, or below a file system that has no device's number;
     None where it is not known.
     """
-    link = roots.sys / "dev/block" / f"{os.major(device)}:{os.minor(device)}"
-    return _whole_disk(link) or _mounted_from(device, roots)
+    return disk_of_number(device, roots) or _mounted_from(device, roots)
+
+
+def disk_of_number(device: int, roots: Roots) -> str | None:
+    """The whole disk behind the number of a block device; None for a file system's own number."""
+    return _whole_disk(roots.sys / "dev/block" / f"{os.major(device)}:{os.minor(device)}")
 
 
 def _whole_disk(link: Path) -> str | None:

@@ -32,12 +32,14 @@ def document(
     ksm: tuple[float, float, float] | None = None,
     o_direct: bool | None = None,
     known: bool = True,
+    **more: Any,
 ) -> RunDocument:
     """A recording of a guest with one disk on a host of 16 GiB."""
     moved = {"disk_read_bytes_per_second": figure(read / seconds, read)}
     moved |= {"disk_write_bytes_per_second": figure(written / seconds, written)}
     moved |= {"disk_await_ms": figure(await_ms), "disk_queue_depth": figure(queue)}
     disk = {"target": "vda", "file": "/db", "format": "raw", "cache": cache, "o_direct": o_direct, "below": "sda"}
+    disk |= more
     of_host = {"host_read_bytes_per_second": figure(from_disk / seconds, from_disk)}
     domain = {"name": "db", "figures": of_host, "disks": [{**disk, "figures": moved if known else {}}]}
     below = {"disk_util_percent": figure(busy), "disk_await_ms": figure(8.0)}
@@ -110,6 +112,175 @@ def test_the_open_file_counts_and_not_the_xml() -> None:
 )
 def test_no_advice_where_the_figures_carry_none(given: dict[str, Any], why: str) -> None:
     assert why in reason(advise(document(**given)))
+
+
+NOT_LOCAL = [
+    *(
+        ({"protocol": one, "below": ""}, f"is reached over the network ({one})")
+        for one in ("rbd", "nbd", "iscsi", "https", "http", "ssh", "gluster", "nfs")
+    ),
+    *(
+        ({"protocol": one, "below": ""}, f"is driven past this host's page cache and block layer ({one})")
+        for one in ("nvme", "vhost-user", "vhost-vdpa", "scsi-block")
+    ),
+    *(
+        ({"protocol": "file", "file_system": one}, f"is read by way of {one}, with no known disk")
+        for one in (
+            "nfs4",
+            "cifs",
+            "9p",
+            "fuse.sshfs",
+            "fuse.glusterfs",
+            "fuseblk",
+            "ceph",
+            "virtiofs",
+            "overlay",
+            "new",
+        )
+    ),
+    ({"protocol": "vvfat", "below": ""}, "is read by way of vvfat"),
+    ({"protocol": "file", "file_system": "zfs", "below": ""}, "is on ZFS, whose own cache (ARC) serves reads"),
+    ({"protocol": "host_device", "below": "zd0"}, "is on ZFS"),
+    ({"protocol": "file", "file_system": "tmpfs", "below": ""}, "is in this host's memory (tmpfs)"),
+    ({"protocol": "host_device", "below": "zram0"}, "is in this host's memory (zram0)"),
+    ({"protocol": "file", "file_system": "ext4", "below": "loop0"}, "is on loop0, a loop device"),
+    ({"protocol": "file", "file_system": "btrfs", "below": ""}, "is on no disk of this host that is known"),
+    ({"below": ""}, "is on no disk of this host that is known"),
+    (
+        {"backing": [{"file": "pool/base", "protocol": "rbd", "file_system": "", "below": ""}]},
+        "it reads pool/base, too, which is reached over the network (rbd)",
+    ),
+    (
+        {"backing": [{"file": "/nfs/base", "protocol": "file", "file_system": "nfs4", "below": ""}]},
+        "it reads /nfs/base, too, which is read by way of nfs4",
+    ),
+    (
+        {"backing": [{"file": "/base", "protocol": "file", "file_system": "xfs", "below": "sdb"}]},
+        "it reads /base, too, which is on sdb, another disk of the host than sda",
+    ),
+]
+
+
+@pytest.mark.parametrize("cache", ["writeback", "none", "unsafe"])
+@pytest.mark.parametrize(("place", "why"), NOT_LOCAL)
+def test_no_advice_without_a_known_local_disk(place: dict[str, Any], why: str, cache: str) -> None:
+    """What a QEMU moves says something of a disk that it reads through the host's block layer from a known local disk.
+
+    Of any other disk, and of an overlay that reads one, advice says what is not known; no mode and no figure, such as
+    10 GiB that the guest read and 0 B by the process, is evidence then.
+    """
+    for from_disk in (0.0, 10.0 * GIB):
+        said = reason(advise(document(cache, read=10 * GIB, from_disk=from_disk, **place)))
+        assert why in said
+        assert "page cache served" not in said
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        {},
+        {"protocol": "file", "file_system": "ext4"},
+        {"protocol": "file", "file_system": "btrfs"},
+        {"protocol": "host_device"},
+        {"protocol": "file", "file_system": "xfs", "backing": [{"file": "/b", "file_system": "xfs", "below": "sda"}]},
+    ],
+)
+def test_a_known_local_disk_is_advised(place: dict[str, Any]) -> None:
+    """Also in recordings of versions that did not say how a disk is reached."""
+    (one,) = advise(document(**place)).advice
+    assert one.run == CACHE_RUN
+    (one,) = advise(document("writeback", read=10 * GIB, from_disk=1 * GIB, **place)).advice
+    assert "the page cache served 90 %" in one.why[0]
+
+
+def beside(body: RunDocument, protocol: str, read: float, file_system: str = "") -> RunDocument:
+    """The same guest with another disk that read as much."""
+    figures = {"disk_read_bytes_per_second": figure(1.0, read)}
+    other = {"target": "vdb", "file": "x", "format": "raw", "cache": "none", "o_direct": None, "below": ""}
+    other |= {"protocol": protocol, "file_system": file_system, "figures": figures}
+    assert body["recording"] is not None
+    body["recording"]["domains"][0]["disks"].append(other)  # type: ignore[arg-type]
+    return body
+
+
+@pytest.mark.parametrize(
+    ("protocol", "file_system", "advised"),
+    [
+        ("rbd", "", True),
+        ("vhost-user", "", True),
+        ("nvme", "", True),
+        # The process reads these as it reads the disk that is asked about.
+        ("file", "ext4", False),
+        ("file", "nfs4", False),
+        ("vvfat", "", False),
+        ("unknown", "", False),
+    ],
+)
+def test_a_disk_beside_it_counts_where_the_process_reads_it(protocol: str, file_system: str, advised: bool) -> None:
+    body = beside(document("writeback", read=10 * GIB, from_disk=0.0), protocol, 5 * GIB, file_system)
+    found = advise(body)
+    assert [one.subject for one in found.advice] == ["db vda"] * advised
+    if not advised:
+        assert "what the page cache served is not known" in found.none[0].matters
+
+
+def test_a_cdrom_or_a_shared_folder_that_the_process_reads_counts() -> None:
+    body = document("writeback", read=10 * GIB, from_disk=9 * GIB)
+    domain = body["recording"]["domains"][0]  # type: ignore[index]
+    domain["figures"]["disk_read_bytes_per_second"] = figure(1.0, 19 * GIB)  # type: ignore[assignment]
+    assert "what the page cache served is not known" in reason(advise(body))
+    body = document("writeback", read=10 * GIB, from_disk=10 * GIB)
+    body["recording"]["domains"][0]["shares"] = ["/srv"]  # type: ignore[index]
+    assert "what the page cache served is not known" in reason(advise(body))
+
+
+@pytest.mark.parametrize("lacking", ["memory", "below", "await", "queue", "cached"])
+@pytest.mark.parametrize("cache", ["none", "writeback"])
+def test_a_figure_that_is_not_known_is_never_written(cache: str, lacking: str) -> None:
+    body = document(cache, read=10 * GIB, from_disk=0.0)
+    recording: Any = body["recording"]
+    host: Any = body["cells"][0]["host"]
+    figures = recording["domains"][0]["disks"][0]["figures"]
+    match lacking:
+        case "memory":
+            del host["memory_available_bytes"]
+        case "cached":
+            del host["memory_cached_bytes"]
+        case "below":
+            for name in [*recording["disks"]["sda"]][1:]:
+                del recording["disks"]["sda"][name]
+        case _:
+            del figures["disk_await_ms" if lacking == "await" else "disk_queue_depth"]
+    assert "nan" not in advice_text(advise(body), 1000).lower()
+
+
+def test_what_a_process_moved_is_said_where_nothing_tells_of_requests() -> None:
+    body = document(known=False)
+    figures: Any = body["recording"]["domains"][0]["figures"]  # type: ignore[index]
+    figures["host_write_bytes_per_second"] = figure(1.0, 2 * GIB)
+    assert reason(advise(body)).endswith("; its QEMU had 1 GiB read from the host's disks, and wrote 2 GiB")
+
+
+def test_more_than_the_guest_read_was_read_for_something_else() -> None:
+    assert "it was read for something else, too" in reason(advise(document("writeback", from_disk=2.0 * GIB)))
+
+
+@pytest.mark.parametrize(
+    ("figures", "said"),
+    [
+        ({"vcpu_delay_percent": 54.0, "cpu_percent": 140.0}, "it waited 27 % of the time for a CPU"),
+        ({"vcpu_delay_percent": 2.0, "cpu_percent": 198.0}, "its CPUs were 99 % busy"),
+        ({"vcpu_delay_percent": 2.0, "cpu_percent": 20.0}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_guest_that_waits_for_a_cpu_is_named(figures: dict[str, float], said: str) -> None:
+    body = document(queue=0.0)
+    domain: Any = body["recording"]["domains"][0]  # type: ignore[index]
+    domain["vcpus"] = 2
+    domain["figures"] |= {name: figure(value) for name, value in figures.items()}
+    found = [one.matters for one in advise(body).none if one.subject == "db"]
+    assert found == ([f"{said}, which no cache mode changes"] if said else [])
 
 
 def test_ksm_that_takes_cpu_and_saves_nothing() -> None:

@@ -113,3 +113,19 @@ def test_top_says_who_hurts_and_each_disk_s_cache_mode() -> None:
     assert " 2.50 " in next(line for line in text.splitlines() if line.startswith("  drive0"))
     assert text.endswith("2 more of a lab, which are not shown here")
     assert domain_lines([], 0.0, ()) == []
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029", "\x1b[2K", "\u202e"])
+def test_no_name_ends_or_rewrites_its_row(end: str) -> None:
+    """A name of a guest, a disk or a file is another's text: in rows it is shown as it is, with what a terminal or a
+    reader of lines would obey as an escape.
+    """
+    forged = f"web{end}Domains forged"
+    disk = DomainDisk(forged, f"/srv/{forged}", forged, forged, below="sda")
+    domain = Domain(forged, "libvirt", vcpus=1, disks=(disk,))
+    (state,) = ranked(recent({f"domain_disk_queue_depth[{forged}/{forged}]": 3.0}).get, [domain])
+    lines = domain_lines([state], 0.0, ())
+    assert len(lines) == 5
+    assert lines == [line for text in lines for line in text.splitlines()]
+    assert all(line.isprintable() for line in lines)
+    assert sum(line.startswith("Domains") for line in lines) == 1

@@ -43,3 +43,35 @@ def test_a_file_that_is_not_open_is_left_as_it_is_said(tmp_path: Path) -> None:
 
 def test_a_process_that_has_ended_has_no_files() -> None:
     assert open_files(2**22 + 1, THE_HOST) == ()
+
+
+def test_a_disk_whose_file_was_removed_or_replaced_is_the_one_that_is_open(tmp_path: Path) -> None:
+    gone, replaced = tmp_path / "gone.img", tmp_path / "replaced.img"
+    held = [opened(gone, os.O_RDWR | os.O_DIRECT), opened(replaced, os.O_RDWR | os.O_DIRECT)]
+    gone.unlink()
+    replaced.rename(tmp_path / "kept.img")
+    (tmp_path / "kept.img").unlink()
+    replaced.write_bytes(b"another")
+    try:
+        files = open_files(os.getpid(), THE_HOST)
+        one, other = with_open_files([DomainDisk("a", str(gone)), DomainDisk("b", str(replaced))], files, OWN)
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+    assert one.o_direct is True
+    # It was open under another name when it went.
+    assert other.o_direct is None
+
+
+def test_a_small_file_is_a_disk_where_it_is_named(tmp_path: Path) -> None:
+    small = tmp_path / "overlay.qcow2"
+    small.write_bytes(b"x")
+    descriptor = os.open(small, os.O_RDWR)
+    try:
+        files = open_files(os.getpid(), THE_HOST)
+        (named,) = with_open_files([DomainDisk("a", str(small), cache="none")], files, OWN)
+        guessed = with_open_files([], files, OWN)
+    finally:
+        os.close(descriptor)
+    assert (named.o_direct, named.protocol) == (False, "file")
+    assert str(small) not in [disk.file for disk in guessed]

@@ -53,7 +53,7 @@ class DiskEvidence:
     @property
     def served_percent(self) -> float:
         """The part of what the guest read that did not come from the host's disk; read-ahead may make it 0."""
-        if not self.read_bytes > 0:
+        if not self.read_bytes > 0 or self.from_disk_bytes != self.from_disk_bytes:
             return math.nan
         return 100 * max(0.0, 1 - self.from_disk_bytes / self.read_bytes)
 

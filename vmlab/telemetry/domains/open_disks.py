@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from vmlab.model.domain import FILE, HOST_DEVICE, UNKNOWN, BackingFile, DomainDisk
 from vmlab.system.mounts import Mounted, mounted
-from vmlab.telemetry.place import disk_of_source, whole_disk_of
+from vmlab.telemetry.place import disk_of_number, disk_of_source
 from vmlab.telemetry.source import Roots
 
 _OF_MEMORY = ("/memfd:", "/dev/shm/", "/dev/hugepages")
@@ -70,7 +70,7 @@ def _opened(link: Path, roots: Roots, mounts: Callable[[], Mapping[int, Mounted]
     # The file that a disk was started with, though its name is gone, or another file's by now.
     path = path if state.st_nlink else path.removesuffix(_DELETED)
     flags, mount = _read_fdinfo((link.parents[1] / "fdinfo" / link.name).read_text())
-    below, kind = whole_disk_of(state.st_rdev if is_device else state.st_dev, roots), ""
+    below, kind = disk_of_number(state.st_rdev if is_device else state.st_dev, roots), ""
     if not is_device and (held := mounts().get(mount)) is not None:
         kind, below = held.kind, below or disk_of_source(held.kind, held.source, roots)
     is_written, is_large = flags & os.O_ACCMODE == os.O_RDWR, is_device or state.st_size >= _LEAST_BYTES
