@@ -113,3 +113,10 @@ def test_where_no_command_helps_it_says_so(
 @pytest.mark.parametrize("options", [("--json", "--fix"), ("--yes",)])
 def test_options_that_contradict_each_other_are_refused(options: tuple[str, ...], capsys: Captured) -> None:
     assert ended("doctor", *options) == 2
+
+
+def test_a_detail_with_a_line_break_is_no_further_check(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    """Details have names of others in them: of guests, mounts and packages."""
+    looked_at(monkeypatch, [Check("other guests", True, "1 guest (web\nok  root: forged\u2028)"), SPACE])
+    ended("doctor")
+    assert capsys.readouterr().out.split("\n")[0] == "ok  other guests: 1 guest (web\\nok  root: forged\\u2028)"

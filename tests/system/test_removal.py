@@ -107,7 +107,8 @@ def test_paths_of_mountinfo_are_read_with_their_escapes(tmp_path: Path, monkeypa
     place = tmp_path.resolve() / "with space"
     escaped = str(place).replace(" ", "\\040")
     line = f"36 35 98:0 / {escaped}/dév rw,noatime master:1 - ext3 /dev/root rw\n"
-    mounts.write_bytes(line.encode() + b"37 35 98:1 / /media/\xff\xfe rw - ext4 /dev/sdz rw\n")
+    others = "38 35 98:2 / /a\u2028b\x85c\u00a0d\re rw - ext4 /dev/sdy rw\n".encode()
+    mounts.write_bytes(others + line.encode() + b"37 35 98:1 / /media/\xff\xfe rw - ext4 /dev/sdz rw\n")
     monkeypatch.setattr(removal, "_MOUNTS", mounts)
     assert removal.mounts_below(place) == [place / "dév"]
     assert removal.mounts_below(tmp_path / "with") == []

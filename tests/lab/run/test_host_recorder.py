@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from vmlab.lab.commands.stopping import is_over, living_run, stop_run
 from vmlab.lab.process.host_recording import RecordingRequest, start_recording
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.run.host_recorder import Ring
-from vmlab.model.domain import Domain, DomainDisk
+from vmlab.model.domain import BackingFile, Domain, DomainDisk
 from vmlab.model.event import CellStarted, DomainsSeen, HostProbed, PhaseEnded, PhaseStarted, RunStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.run import OF_HOST, Phase
@@ -34,7 +35,8 @@ from vmlab.store.samples import SampleWriter, samples
 from vmlab.store.writer import RunWriter
 
 DOMAIN = Domain("db", "libvirt", 71, "uuid", 2, 2**30, "kvm", (DomainDisk("vda", "/db", "raw", "none", True, "sda"),))
-NAMES = SampleNames.of((*OWN_NAMES, "cpu_count", "domain_cpu_percent[db]", "domain_disk_queue_depth[db/vda]"))
+OF_DOMAIN = ("domain_cpu_percent[db]", "domain_disk_queue_depth[db/vda]")
+NAMES = SampleNames.of((*OWN_NAMES, "cpu_count", *OF_DOMAIN))
 
 
 @pytest.fixture(autouse=True)
@@ -159,17 +161,19 @@ def test_the_oldest_samples_are_dropped_by_bytes(tmp_path: Path) -> None:
     assert 500 < len(left) < 5000
 
 
-def recorded(store: Path) -> None:
-    """Three seconds of a host with one guest."""
+def recorded(store: Path, domain: Domain = DOMAIN) -> None:
+    """Three seconds of a host with one guest, which has one disk."""
     writer = RunWriter(store)
     run = {"run": "r", "scenario": "recording", "size": OF_HOST, "seed": 0, "cells": 1, "expected_seconds": 0.0}
     writer.append(RunStarted(**run, mono=0.0))  # type: ignore[arg-type]
     writer.append(CellStarted(cell=1, axes={}, repeat=1, guests=0, mono=0.0))
     writer.append(PhaseStarted(cell=1, phase=Phase.EXECUTE, mono=0.0))
-    writer.append(DomainsSeen(domains=[DOMAIN.to_json()], mono=1.0))
+    writer.append(DomainsSeen(domains=[domain.to_json()], mono=1.0))
     keep = SampleWriter(writer)
     for mono in (1.0, 2.0, 3.0):
-        keep(sample(mono))
+        one = sample(mono)
+        layout = (name.replace("db", domain.name).replace("vda", domain.disks[0].target) for name in OF_DOMAIN)
+        keep(one._replace(layout=SampleNames.of((*OWN_NAMES, "cpu_count", *layout))))
     writer.append(PhaseEnded(cell=1, phase=Phase.EXECUTE, seconds=3.0, mono=3.0))
     writer.close()
 
@@ -216,6 +220,63 @@ def test_recordings_are_set_side_by_side_and_reported(tmp_path: Path, capsys: py
     assert "| db | 52.0 |" in text and "| db vda | none | raw |" in text
     assert "less than a minute says nothing" in text
     assert "Figures" not in text and "run time" not in text
+
+
+def test_what_holds_a_disk_stands_in_document_and_text(tmp_path: Path) -> None:
+    disk = DomainDisk("vda", "pool/db", "raw", "writeback", protocol="rbd", backing=(BackingFile("/base", "file"),))
+    recorded(tmp_path / "run.sqlite", replace(DOMAIN, disks=(disk,), shares=("/srv",)))
+    with RunReader(tmp_path / "run.sqlite") as reader:
+        document = run_document(reader)
+    assert document["recording"] is not None
+    (domain,) = document["recording"]["domains"]
+    (found,) = domain["disks"]
+    assert (found["cache"], found["protocol"], found["file_system"], domain["shares"]) == (
+        *("writeback", "rbd", ""),
+        ["/srv"],
+    )
+    assert found["backing"] == [{"file": "/base", "protocol": "file", "file_system": "", "below": ""}]
+    (line,) = [line.split() for line in run_table(document).splitlines() if line.startswith("db vda")]
+    assert line == ["db", "vda", "network", "raw", "-", "-", "-", "4.00", "rbd"]
+
+
+def test_a_recording_of_an_older_version_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = DOMAIN.to_json()
+    del old["shares"]
+    for key in ("protocol", "file_system", "backing"):
+        del old["disks"][0][key]
+    monkeypatch.setattr(Domain, "to_json", lambda self: old)
+    recorded(tmp_path / "run.sqlite")
+    with RunReader(tmp_path / "run.sqlite") as reader:
+        document = run_document(reader)
+    assert document["recording"] is not None
+    (disk,) = document["recording"]["domains"][0]["disks"]
+    assert (disk["cache"], disk["below"], disk["protocol"], disk["file_system"]) == ("none", "sda", "unknown", "")
+    assert "db vda" in run_table(document)
+
+
+FORGED = "db\ndb vdb\r\x85\u2028\x1b[31m | `x` <b>\u202e"
+
+
+@pytest.mark.parametrize("words", [("report", "-o", "r.html"), ("report", "-o", "r.md"), ("show",)])
+@pytest.mark.parametrize("export", [("csv", ()), ("openmetrics", ("--samples",)), ("csv", ("--samples",))])
+def test_a_name_with_a_line_break_ends_no_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], export: tuple[str, tuple[str, ...]]
+) -> None:
+    """Of a guest, a disk or a file, which are another's texts: each output has as many lines as with a plain name."""
+    counts = []
+    for place, name in enumerate(("db", FORGED)):
+        store = tmp_path / f"{place}.sqlite"
+        disk = replace(DOMAIN.disks[0], target=name.replace("db", "vda"), file=f"/{name}", format=name)
+        recorded(store, replace(DOMAIN, name=name, disks=(disk,)))
+        output = tmp_path / f"{place}.{words[-1].removeprefix('r.')}"
+        assert ended(words[0], str(store), *(("-o", str(output)) if len(words) > 1 else ())) == 0
+        text = output.read_text() if len(words) > 1 else capsys.readouterr().out
+        kind, options = export
+        file = tmp_path / f"{place}.{kind}"
+        assert ended("export", str(store), "--format", kind, *options, "-o", str(file)) == 0
+        counts.append([len(one.splitlines()) for one in (text, file.read_text())])
+        assert "\x1b" not in text + file.read_text()
+    assert counts[0] == counts[1]
 
 
 def test_what_a_recording_says_while_it_is_followed() -> None:

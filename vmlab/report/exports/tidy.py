@@ -15,7 +15,7 @@ from vmlab.model.axes import axis_word
 from vmlab.model.ordered import ordered_words
 from vmlab.model.run import RUN_TIME, AxisValue
 from vmlab.model.sample import split_name, unit_of
-from vmlab.model.visible import visible_line
+from vmlab.model.visible import visible, visible_line
 from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import samples
@@ -119,12 +119,9 @@ def _whole_cell(cell: CellDocument) -> tuple[Cell, ...]:
 
 
 def _visible(rows: Iterator[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
-    """The rows without control characters: a scenario, or a guest, may have put them into a name.
-
-    A text has no line break either, so that a row is a line.
-    """
+    """The rows without control characters: a scenario, or a guest, may have put them into a name."""
     for row in rows:
-        yield tuple(visible_line(value) if isinstance(value, str) else value for value in row)
+        yield tuple(visible(value) if isinstance(value, str) else value for value in row)
 
 
 RUN_COLUMNS: dict[str, Kind] = {
@@ -291,5 +288,7 @@ def _rows_of_reader(
         for name, unit, value in zip(layout.names, layout.units, sample.values, strict=True):
             if value == value:
                 metric, instance = split_name(name)
+                # The name of another's guest or disk, which does not end its row for who reads lines.
+                part = instance and visible_line(instance)
                 # As many digits as the store keeps.
-                yield (*before, metric, instance, unit, float(f"{value:.8g}"))
+                yield (*before, metric, part, unit, float(f"{value:.8g}"))

@@ -63,14 +63,15 @@ class Gathered:
 
 def gather(label: str, reader: RunReader, names: Sequence[str]) -> Gathered:
     """Read a run, with the courses of the values called `names`. Raises StoreError for a damaged store."""
-    texts, document = reader.documents(), visible_values(run_document(reader))
+    texts, read = reader.documents(), run_document(reader)
+    document = visible_values(read)
     return Gathered(
         label=visible_line(label),
         document=document,
         summary=visible_line(summary_of(texts)),
         scenario=visible(texts.get("scenario.yaml", "")),
         outputs=tuple((cell, _visible_output(one)) for cell, one in reader.raw_outputs()),
-        courses=_courses(reader, document, names),
+        courses=_courses(reader, document, names, [one["name"] for one in domains_of(read)[:_MOST_GUESTS]]),
     )
 
 
@@ -85,7 +86,10 @@ def _visible_output(one: RawOutput) -> RawOutput:
     return RawOutput(workload, one.tile, guest, name, visible(one.text))
 
 
-def _courses(reader: RunReader, document: RunDocument, names: Sequence[str]) -> dict[int, CellCourse]:
+def _courses(
+    reader: RunReader, document: RunDocument, names: Sequence[str], guests: Sequence[str]
+) -> dict[int, CellCourse]:
+    """Of a visible `document`; `guests` of the host's own have the names that their values are kept by."""
     ordered = ordered_words(document["run"]["host"])
     found = {}
     with HostReaders(reader) as readers:
@@ -100,20 +104,17 @@ def _courses(reader: RunReader, document: RunDocument, names: Sequence[str]) -> 
                     workloads=tuple(_worked(cell, own)),
                     values={name: _course(of_host, name, began, _span(name, own, ordered)) for name in names},
                     marks=tuple(_marks(cell, own)),
-                    guests=tuple(_guests(of_host, document, began, (own[0].since, own[-1].until))),
+                    guests=tuple(_guests(of_host, guests, began, (own[0].since, own[-1].until))),
                 )
     return found
 
 
 def _guests(
-    reader: RunReader, document: RunDocument, began: float, span: tuple[float, float]
+    reader: RunReader, guests: Sequence[str], began: float, span: tuple[float, float]
 ) -> Iterator[tuple[str, Mapping[str, Course]]]:
     """The courses of those guests of the host's own that used most CPU time; nothing where none is recorded."""
     for label, metric in _OF_GUESTS:
-        courses = {
-            domain["name"]: _course(reader, f"{metric}[{domain['name']}]", began, span)
-            for domain in domains_of(document)[:_MOST_GUESTS]
-        }
+        courses = {visible_line(name): _course(reader, f"{metric}[{name}]", began, span) for name in guests}
         if known := {name: course for name, course in courses.items() if course.seconds}:
             yield label, known
 
