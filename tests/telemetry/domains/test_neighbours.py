@@ -71,6 +71,27 @@ def test_what_they_may_still_take_is_said(proc: Path) -> None:
     assert sum(one.growth_bytes for one in many) == 0
 
 
+def test_what_some_do_not_tell_is_not_counted_as_nothing() -> None:
+    """A memory that is not known is no memory of 0 which cannot grow: the sums are then the least of it."""
+    known, unknown = Neighbour("db", 4, 1024 * MIB, 100 * MIB), Neighbour("lxd", 0, 0, 200 * MIB)
+    told = "2 guests of its own (db, lxd): at least 4 vCPUs, 300 MiB of memory, which may grow by at least 924 MiB"
+    assert described([known, unknown]) == told
+    told = (
+        "1 guest of its own (lxd): an unknown number of vCPUs, 200 MiB of memory, which may grow by an unknown amount"
+    )
+    assert described([unknown]) == told
+
+
+def test_memory_devices_count_and_an_unread_configuration_does_not(proc: Path) -> None:
+    dimm = ("-object", "memory-backend-ram,id=m0,size=2G", "-device", "pc-dimm,memdev=m0")
+    process(proc, DATABASE, qemu("-name", "db", "-m", "1024", "-smp", "4", *dimm))
+    process(proc, UNNAMED, qemu("-name", "u1", "-readconfig", "/run/gone.conf"))
+    assert neighbours(proc) == (
+        Neighbour("db", 4, 3072 * MIB, 100 * MIB),
+        Neighbour("u1", 0, 0, 100 * MIB),
+    )
+
+
 def test_each_has_its_share_of_all_cpus_and_of_the_disks(proc: Path) -> None:
     before = counted_neighbours(proc)
     process(proc, DATABASE, qemu("-name", "db"), cpu=5.0, moved=10 * MIB)

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from vmlab.model.domain import DomainDisk
-from vmlab.telemetry.domains.qemu_options import QemuOptions, pairs
+from vmlab.telemetry.domains.qemu_arguments import pairs
+from vmlab.telemetry.domains.qemu_options import QemuOptions
 
 BY_HAND = (
     "-name web -m 2G -smp 2 -enable-kvm -drive file=/srv/web.qcow2,if=virtio,cache=none,format=qcow2 "
@@ -45,23 +46,24 @@ def test_a_guest_started_by_hand() -> None:
     options = QemuOptions(BY_HAND.split())
     assert (options.name, options.vcpus, options.memory_bytes, options.accelerator) == ("web", 2, 2 << 30, "kvm")
     assert options.disks() == [
-        DomainDisk("hdb", "/srv/old.img", cache="writeback"),
-        DomainDisk("drive0", "/srv/web.qcow2", "qcow2", "none"),
+        DomainDisk("hdb", "/srv/old.img", cache="writeback", protocol="file"),
+        DomainDisk("drive0", "/srv/web.qcow2", "qcow2", "none", protocol="file"),
     ]
 
 
 def test_a_guest_of_proxmox() -> None:
     options = QemuOptions(PROXMOX.split())
     assert (options.name, options.vcpus, options.memory_bytes, options.accelerator) == ("mail", 4, 8 << 30, "kvm")
-    assert options.disks() == [DomainDisk("drive-scsi0", "/dev/pve/vm-100-disk-0", "raw", "writeback")]
+    (disk,) = options.disks()
+    assert disk == DomainDisk("drive-scsi0", "/dev/pve/vm-100-disk-0", "raw", "writeback", protocol="host_device")
 
 
 def test_a_guest_of_libvirt() -> None:
     options = of_libvirt()
     assert (options.name, options.uuid, options.vcpus, options.accelerator) == ("db", "6695", 1, "tcg")
     assert options.disks() == [
-        DomainDisk("virtio-disk0", "/images/db.raw", "raw", "none"),
-        DomainDisk("virtio-disk1", "/images/log.qcow2", "qcow2", "writethrough"),
+        DomainDisk("virtio-disk0", "/images/db.raw", "raw", "none", protocol="file"),
+        DomainDisk("virtio-disk1", "/images/log.qcow2", "qcow2", "writethrough", protocol="file"),
     ]
 
 
@@ -89,7 +91,7 @@ def test_a_block_device_with_a_filter_below_it() -> None:
     assert [(disk.file, disk.cache) for disk in options.disks()] == [("/dev/v", "none")]
 
 
-@pytest.mark.parametrize(("smp", "count"), [("8", 8), ("cpus=3,maxcpus=8", 3), ("sockets=2,cores=3", 6), ("x", 1)])
+@pytest.mark.parametrize(("smp", "count"), [("8", 8), ("cpus=3,maxcpus=8", 3), ("sockets=2,cores=3", 6), ("x", 0)])
 def test_the_number_of_processors(smp: str, count: int) -> None:
     assert QemuOptions(["-smp", smp]).vcpus == count
 

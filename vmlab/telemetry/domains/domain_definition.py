@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from vmlab.model.domain import FILE, HOST_DEVICE, UNKNOWN, BackingFile, Domain, DomainDisk
 from vmlab.model.names import LAB_NAMESPACE
 
-_UNITS = {"b": 1, "bytes": 1, "KiB": 1 << 10, "k": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_ACCELERATORS = {"kvm": "kvm", "qemu": "tcg", "xen": "xen", "hvf": "hvf"}
+_UNIT = re.compile(r"(b|bytes?)|([kmgtpe])(i?b)?")
 _SOURCES = ("file", "dev", "name", "volume", "path", "dir")
 _PROTOCOLS = {
     "file": FILE,
@@ -29,14 +31,13 @@ def domain_of_xml(text: str) -> Domain:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         raise ValueError(f"libvirt's XML of a domain cannot be read: {error}") from error
-    vcpu = root.find("vcpu")
     return Domain(
         name=root.findtext("name") or "",
         source="libvirt",
         uuid=root.findtext("uuid") or "",
-        vcpus=0 if vcpu is None else _whole(vcpu.get("current") or vcpu.text),
+        vcpus=_vcpus(root),
         memory_bytes=_memory(root.find("memory")),
-        accelerator={"kvm": "kvm", "qemu": "tcg"}.get(root.get("type", ""), UNKNOWN),
+        accelerator=_ACCELERATORS.get(root.get("type", ""), UNKNOWN),
         disks=tuple(disk for one in root.iterfind("devices/disk") if (disk := _disk(one)) is not None),
         shares=tuple(_shared_folders(root)),
     )
@@ -120,8 +121,22 @@ def _shared_folders(root: ElementTree.Element) -> Iterator[str]:
             yield "" if source is None else source.get("dir", "")
 
 
+def _vcpus(root: ElementTree.Element) -> int:
+    """Those that are plugged in; ``vcpu`` itself has how many there may be."""
+    vcpu, each = root.find("vcpu"), root.findall("vcpus/vcpu")
+    if vcpu is None:
+        return 0
+    enabled = sum(one.get("enabled") == "yes" for one in each)
+    return _whole(vcpu.get("current")) or enabled or _whole(vcpu.text)
+
+
 def _memory(element: ElementTree.Element | None) -> int:
-    return 0 if element is None else _whole(element.text) * _UNITS.get(element.get("unit", "KiB"), 1 << 10)
+    """With memory devices, which libvirt counts into it; 0 for a unit that libvirt does not have."""
+    unit = None if element is None else _UNIT.fullmatch(element.get("unit", "KiB").lower())
+    if element is None or unit is None:
+        return 0
+    base = 1000 if unit[3] == "b" else 1024
+    return _whole(element.text) * (base ** ("kmgtpe".index(unit[2]) + 1) if unit[2] else 1)
 
 
 def _whole(text: str | None) -> int:

@@ -22,7 +22,7 @@ from vmlab.telemetry.domains.domain_rates import (
 )
 from vmlab.telemetry.domains.libvirt_reader import DomainStats, LibvirtReader
 from vmlab.telemetry.domains.open_disks import OpenFile, with_open_files
-from vmlab.telemetry.domains.qemu_processes import ProcessCounters, QemuProcess, QemuProcesses
+from vmlab.telemetry.domains.qemu_processes import ProcessCounters, QemuProcess, QemuProcesses, accelerator_of
 from vmlab.telemetry.host.counter import NAN
 from vmlab.telemetry.poller import Poller
 from vmlab.telemetry.source import Roots
@@ -170,7 +170,7 @@ class Domains:
         self._reported = False
         self._xml = XmlKeeper()
         self._before: dict[int, tuple[float, ProcessCounters]] = {}
-        self._made: dict[str, tuple[tuple[Domain, tuple[OpenFile, ...]], Domain]] = {}
+        self._made: dict[str, tuple[tuple[Domain, tuple[OpenFile, ...], str], Domain]] = {}
         self.domains: tuple[Domain, ...] = ()
         self.names: tuple[str, ...] = HOST_NAMES
 
@@ -221,13 +221,15 @@ class Domains:
         return self._proved(domain, process[0], mono)
 
     def _proved(self, domain: Domain, process: QemuProcess, mono: float) -> Domain:
-        """With the flags of the open files; the same object as long as nothing has changed."""
-        made = self._made.get(f"{process.pid}")
+        """With what its open files and threads prove; the same object as long as nothing has changed."""
         opened = process.open_files(mono)
-        if made is not None and made[0] == (domain, opened):
+        basis = domain, opened, process.proof
+        made = self._made.get(f"{process.pid}")
+        if made is not None and made[0] == basis:
             return made[1]
-        proved = replace(domain, disks=with_open_files(domain.disks, opened, process.folder))
-        self._made[f"{process.pid}"] = (domain, opened), proved
+        disks = with_open_files(domain.disks, opened, process.folder)
+        proved = replace(domain, disks=disks, accelerator=accelerator_of(domain.accelerator, process.proof))
+        self._made[f"{process.pid}"] = basis, proved
         return proved
 
     def _values(self, uuid: str, process: _Process | None, mono: float) -> tuple[Values, dict[str, Values]]:
@@ -279,6 +281,10 @@ def _with_paths(domain: Domain, figures: Mapping[str, Any]) -> Domain:
 
 
 def _free(name: str, domain: Domain, taken: Mapping[str, Domain]) -> str:
-    """A name that no other domain has, and that can stand in brackets before a disk's."""
-    plain = name.replace("/", "_") or f"qemu-{domain.pid}"
-    return f"{plain}#{domain.pid}" if plain in taken else plain
+    """A name that no other domain has, and that can stand in brackets before a disk's. Another domain may be called as
+    one would be with its process's id, so the id is added until nobody has the name.
+    """
+    free = name.replace("/", "_") or f"qemu-{domain.pid}"
+    while free in taken:
+        free = f"{free}#{domain.pid}"
+    return free

@@ -39,11 +39,20 @@ def named(guests: Sequence[Neighbour]) -> str:
 
 
 def described(guests: Sequence[Neighbour]) -> str:
-    """The same with what they have and may still take."""
-    vcpus = sum(one.vcpus for one in guests)
+    """The same with what they have and may still take; what some of them do not tell makes a sum the least of it."""
+    vcpus, unknown_vcpus = sum(one.vcpus for one in guests), sum(not one.vcpus for one in guests)
+    growth, unknown_memory = sum(one.growth_bytes for one in guests), sum(not one.memory_bytes for one in guests)
     resident = format_bytes(sum(one.resident_bytes for one in guests))
-    growth = format_bytes(sum(one.growth_bytes for one in guests))
-    return f"{named(guests)}: {vcpus} vCPUs, {resident} of memory, which may grow by {growth}"
+    return (
+        f"{named(guests)}: {_least(f'{vcpus}', 'number of', unknown_vcpus, len(guests))} vCPUs, {resident} of memory, "
+        f"which may grow by {_least(format_bytes(growth), 'amount', unknown_memory, len(guests))}"
+    )
+
+
+def _least(known: str, what: str, unknown: int, of: int) -> str:
+    if unknown == of:
+        return f"an unknown {what}"
+    return f"at least {known}" if unknown else known
 
 
 class NeighbourCounters(NamedTuple):

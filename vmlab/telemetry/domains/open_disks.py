@@ -122,12 +122,15 @@ def _own(file: str, protocol: str, opened: Iterable[OpenFile], folder: Path) -> 
     """Those of the `opened` that are `file`."""
     if not file or protocol not in (FILE, HOST_DEVICE, UNKNOWN):
         return []
-    # The path is that of QEMU's own mount namespace and folder.
-    inside = (folder / "root" / file.lstrip("/")) if file.startswith("/") else folder / "cwd" / file
     wanted = None
     with suppress(OSError, ValueError):
-        wanted = _identity(inside.stat())
+        wanted = _identity(path_seen_by(folder, file).stat())
     return [one for one in opened if one.identity == wanted or one.path == file]
+
+
+def path_seen_by(folder: Path, path: str) -> Path:
+    """The path of a file in the mount namespace, root and folder of the process with this `folder` of /proc."""
+    return folder / "root" / path.lstrip("/") if path.startswith("/") else folder / "cwd" / path
 
 
 def _identity(state: os.stat_result) -> tuple[int, int]:

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from vmlab.model.domain import Domain
+from vmlab.model.domain import UNKNOWN, Domain
 from vmlab.model.names import HELPER_CHANNEL
-from vmlab.telemetry.domains.open_disks import OpenFile, open_files
+from vmlab.telemetry.domains.open_disks import OpenFile, open_files, path_seen_by
+from vmlab.telemetry.domains.qemu_arguments import ReadConfig
 from vmlab.telemetry.domains.qemu_options import QemuOptions
 from vmlab.telemetry.lab_cpu import cpu_clock_of
 from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
 
-_PROGRAMS = ("qemu-system-", "qemu-kvm", "kvm")
+_PROGRAM = re.compile(
+    r"\.?(qemu|kvm|kvm-spice|qemu-kvm(-.*)?|qemu-system-("
+    r"aarch64|alpha|arm|avr|cris|hppa|i386|loongarch64|m68k|microblaze(el)?|mips(64)?(el)?|or1k|ppc(64)?|riscv(32|64)|rx|"
+    r"s390x|sh4(eb)?|sparc(64)?|tricore|x86_64|xtensa(eb)?)([-.].*)?)(?<!\.sh)(?<!\.py)"
+)
+"""Names of QEMU's programs. A distribution adds ``-spice``, or hides one behind a wrapper as ``.qemu-kvm-wrapped``."""
 _LAB = b"vmlab.lab."
 """The modules of a lab's processes; a QEMU below one of them is a lab's."""
 _LIST_SECONDS = 2.0
 _PROOF_SECONDS = 10.0
 _MOST_PARENTS = 64
+_MOST_CONFIG_BYTES = 1 << 20
+_CLOCK_SECONDS = 2.0
+"""How much later than its process a file may seem to be written: clocks are set, and file systems round."""
 _STATUS = KeyedLines((b"VmRSS:", b"VmSwap:"))
 IO = KeyedLines((b"read_bytes:", b"write_bytes:"))
 _KSM_STAT = KeyedLines((b"ksm_merging_pages",))
@@ -55,6 +66,9 @@ class QemuProcess:
         self._waits: dict[int, KernelFile] = {}
         self._listed_at = self._proved_at = -1e9
         self._opened: tuple[OpenFile, ...] = ()
+        self._threads: dict[int, bytes] = {}
+        self.proof = ""
+        """The accelerator that runs by the process, see `accelerator_of`; empty while nothing proves one."""
         self.domain = Domain(
             name=options.name or f"qemu-{pid}",
             source="process",
@@ -86,6 +100,8 @@ class QemuProcess:
         if now - self._proved_at >= _PROOF_SECONDS:
             self._proved_at = now
             opened = open_files(self.pid, self._roots)
+            if self.proof != "kvm":
+                self.proof = self._proven()
             # The same object while nothing changes, so that nothing is made of it again.
             self._opened = self._opened if opened == self._opened else opened
         return self._opened
@@ -97,9 +113,27 @@ class QemuProcess:
         for thread in os.listdir(tasks):  # noqa: PTH208 - half of iterdir's cost
             with suppress(OSError):
                 names[int(thread)] = (tasks / thread / "comm").read_bytes()
+        self._threads = names
         of_vcpus = [thread for thread, name in names.items() if name.startswith(b"CPU ")]
         wanted = of_vcpus or list(names)
         self._waits = {thread: self._waits.get(thread) or found for thread in wanted if (found := self._wait(thread))}
+
+    def _proven(self) -> str:
+        """By the names of vCPUs' threads, which anyone may read; else by KVM's open file, whose absence proves TCG only
+        in a process that has its threads.
+        """
+        of_vcpus = [name for name in self._threads.values() if name.startswith((b"CPU ", b"ALL CPUs"))]
+        for ending, accelerator in ((b"/KVM", "kvm"), (b"/TCG", "tcg")):
+            if any(name.strip().endswith(ending) for name in of_vcpus):
+                return accelerator
+        folder = self.folder / "fd"
+        try:
+            links = [os.readlink(folder / one) for one in os.listdir(folder)]  # noqa: PTH115, PTH208
+        except OSError:
+            return ""
+        if any(link.startswith("anon_inode:kvm-vm") for link in links):
+            return "kvm"
+        return "tcg" if len(self._threads) > 1 else ""
 
     def _wait(self, thread: int) -> KernelFile | None:
         return self._waits.get(thread) or _readable(self.folder / "task" / str(thread) / "schedstat")
@@ -167,6 +201,11 @@ class QemuProcesses:
             self._found[int(pid)] = QemuProcess(int(pid), options, self._roots, self._clock_ns)
 
 
+def accelerator_of(said: str, proof: str) -> str:
+    """What runs, by the arguments or the XML and by the process: the process decides between KVM and TCG."""
+    return proof if proof and said in (UNKNOWN, "kvm", "tcg") else said
+
+
 def own_guests(proc: Path) -> dict[int, QemuOptions]:
     """The arguments of each QEMU with a guest that no lab has started, by its pid in `proc`, as they are now."""
     found = {}
@@ -179,11 +218,57 @@ def own_guests(proc: Path) -> dict[int, QemuOptions]:
 
 def _guest_of(pid: str, proc: Path) -> QemuOptions | None:
     """What the process was started with, where it is a QEMU with a guest."""
-    arguments = _arguments(proc / pid)
-    if not arguments or not os.path.basename(arguments[0]).startswith(_PROGRAMS):  # noqa: PTH119 - half of Path's cost
+    folder = proc / pid
+    arguments = _arguments(folder)
+    if not arguments or not _is_qemu(folder, arguments[0]):
         return None
-    options = QemuOptions(arguments[1:])
+    options = QemuOptions(arguments[1:], os.path.basename(arguments[0]), _configs_of(folder, arguments))  # noqa: PTH119
     return options if options.is_a_guest else None
+
+
+def _is_qemu(folder: Path, called: str) -> bool:
+    """By the name that it was started by, or by its program's own. The process that frees the memory of a QEMU after it
+    (``async-teardown``) has the same arguments, and is no guest.
+    """
+    names = [os.path.basename(called)]  # noqa: PTH119 - half of Path's cost
+    with suppress(OSError):
+        names.append(os.path.basename(os.readlink(folder / "exe")).removesuffix(" (deleted)"))  # noqa: PTH115, PTH119
+    if not any(map(_PROGRAM.fullmatch, names)):
+        return False
+    try:
+        return not (folder / "comm").read_bytes().startswith(b"cleanup/")
+    except OSError:
+        return True
+
+
+def _configs_of(folder: Path, arguments: Sequence[str]) -> ReadConfig:
+    """Reads files of ``-readconfig`` as the process saw them. One that was written since it began may say something
+    else, and one of its own descriptors is spent.
+    """
+
+    def read(path: str) -> str | None:
+        seen = path_seen_by(folder, path)
+        if "-chroot" in arguments and path.startswith("/"):
+            # It left its root after it had read the file.
+            seen = Path(path)
+        try:
+            state = seen.stat()
+            is_own = path.startswith(("/dev/", "/proc/"))
+            if is_own or not stat.S_ISREG(state.st_mode) or state.st_size > _MOST_CONFIG_BYTES:
+                return None
+            is_newer = state.st_mtime > _began(folder) + _CLOCK_SECONDS
+            return None if is_newer else seen.read_text(errors="surrogateescape")
+        except (OSError, ValueError, IndexError):
+            return None
+
+    return read
+
+
+def _began(folder: Path) -> float:
+    """When the process began, in seconds since the epoch; see proc(5). Raises OSError, ValueError or IndexError."""
+    text = (folder / "stat").read_bytes()
+    ticks = int(text[text.rindex(b")") + 2 :].split()[19])
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _arguments(folder: Path) -> list[str]:
