@@ -25,7 +25,9 @@ def test_o_direct_is_read_from_the_open_file(tmp_path: Path) -> None:
         files = open_files(os.getpid(), THE_HOST)
         said = [DomainDisk("a", str(direct), cache="writeback"), DomainDisk("b", str(cached), cache="writeback")]
         wrong, right = with_open_files(said, files, OWN)
-        found = {disk.file: disk for disk in with_open_files([], files, OWN)}
+        found = {disk.file: disk for disk in with_open_files([], files, OWN, [])}
+        named = with_open_files([], files, OWN, [str(direct), str(cached), "a", ""])
+        of_libvirt = with_open_files([], files, OWN)
     finally:
         for descriptor in held:
             os.close(descriptor)
@@ -33,12 +35,26 @@ def test_o_direct_is_read_from_the_open_file(tmp_path: Path) -> None:
     assert (right.o_direct, right.direct, right.cache_words) == (False, False, "writeback")
     assert found[str(direct)].cache_words == "direct"
     assert found[str(cached)].cache_words == "page cache"
+    assert {found[str(direct)].protocol, right.protocol} == {"file", "unknown"}
+    assert not {str(direct), str(cached)} & {disk.file for disk in (*named, *of_libvirt)}
 
 
 def test_a_file_that_is_not_open_is_left_as_it_is_said(tmp_path: Path) -> None:
     disk = DomainDisk("a", str(tmp_path / "gone.img"), cache="none")
     assert with_open_files([disk], (), OWN) == (disk,)
     assert disk.direct is True
+
+
+def test_a_disk_that_is_reached_over_a_network_is_no_file_of_the_host(tmp_path: Path) -> None:
+    """A name in another system may be that of a file here, which then proves nothing of the disk."""
+    held = opened(tmp_path / "x.img", os.O_RDWR)
+    try:
+        files = open_files(os.getpid(), THE_HOST)
+        said = [DomainDisk("a", str(tmp_path / "x.img"), protocol=one) for one in ("rbd", "host_device")]
+        found = [(disk.protocol, disk.o_direct) for disk in with_open_files(said, files, OWN)]
+    finally:
+        os.close(held)
+    assert found == [("rbd", None), ("file", False)]
 
 
 def test_a_process_that_has_ended_has_no_files() -> None:

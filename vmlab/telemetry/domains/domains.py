@@ -227,7 +227,9 @@ class Domains:
         made = self._made.get(f"{process.pid}")
         if made is not None and made[0] == basis:
             return made[1]
-        disks = with_open_files(domain.disks, opened, process.folder)
+        # libvirt knows of disks that were added at run time.
+        named = process.words if domain.source == "process" else None
+        disks = with_open_files(domain.disks, opened, process.folder, named)
         proved = replace(domain, disks=disks, accelerator=accelerator_of(domain.accelerator, process.proof))
         self._made[f"{process.pid}"] = basis, proved
         return proved

@@ -28,7 +28,9 @@ class OpenFile(NamedTuple):
     """A file or block device that a process holds open; `below` is the host's disk that holds it.
 
     `file_system` is the kernel's type of the one that holds a file: that of the mount through which it was opened, in
-    the mount namespace of its process; empty where that is not known, and of a block device.
+    the mount namespace of its process; empty where that is not known, and of a block device. `may_be_disk` tells
+    whether it can be a disk that no argument names: it is large enough, has a name (else it is the guest's memory, or
+    the changes of a snapshot), and is in no folder for memory.
     """
 
     path: str
@@ -37,7 +39,7 @@ class OpenFile(NamedTuple):
     is_written: bool
     below: str
     file_system: str = ""
-    is_large: bool = True
+    may_be_disk: bool = True
 
     @property
     def protocol(self) -> str:
@@ -67,14 +69,17 @@ def _opened(link: Path, roots: Roots, mounts: Callable[[], Mapping[int, Mounted]
     if not is_device and not stat.S_ISREG(state.st_mode):
         return None
     path = os.readlink(link)  # noqa: PTH115 - a deleted file has no path
+    may_be_disk = is_device or (
+        state.st_size >= _LEAST_BYTES and state.st_nlink > 0 and not path.startswith(_OF_MEMORY)
+    )
     # The file that a disk was started with, though its name is gone, or another file's by now.
     path = path if state.st_nlink else path.removesuffix(_DELETED)
     flags, mount = _read_fdinfo((link.parents[1] / "fdinfo" / link.name).read_text())
     below, kind = disk_of_number(state.st_rdev if is_device else state.st_dev, roots), ""
     if not is_device and (held := mounts().get(mount)) is not None:
         kind, below = held.kind, below or disk_of_source(held.kind, held.source, roots)
-    is_written, is_large = flags & os.O_ACCMODE == os.O_RDWR, is_device or state.st_size >= _LEAST_BYTES
-    return OpenFile(path, _identity(state), bool(flags & os.O_DIRECT), is_written, below or "", kind, is_large)
+    is_written = flags & os.O_ACCMODE == os.O_RDWR
+    return OpenFile(path, _identity(state), bool(flags & os.O_DIRECT), is_written, below or "", kind, may_be_disk)
 
 
 def _mounts_of(pid: int, roots: Roots) -> dict[int, Mounted]:
@@ -86,19 +91,24 @@ def _mounts_of(pid: int, roots: Roots) -> dict[int, Mounted]:
     return found
 
 
-def with_open_files(disks: Iterable[DomainDisk], opened: Sequence[OpenFile], folder: Path) -> tuple[DomainDisk, ...]:
+def with_open_files(
+    disks: Iterable[DomainDisk], opened: Sequence[OpenFile], folder: Path, named: Iterable[str] | None = None
+) -> tuple[DomainDisk, ...]:
     """`disks` with what the files say that the process with this `folder` of /proc has open.
 
     Where no disk is known from elsewhere, as of a QEMU that got its disks over its monitor, the files that are open for
-    writing are the disks, but for small ones and those that hold the guest's memory.
+    writing are the disks, but for those that cannot be one, and those that its arguments name: they say what each is.
+    Without `named` there are none.
     """
     disks = tuple(disks)
-    if disks:
+    if disks or named is None:
         return tuple(_proved(disk, opened, folder) for disk in disks)
-    large = (one for one in opened if one.is_large and not one.path.startswith(_OF_MEMORY))
-    written = {one.identity: one for one in large if one.is_written}
+    others = {_identity_of(folder, name) for name in named if any(one.is_written for one in opened)}
+    written = {one.identity: one for one in opened if one.is_written and one.may_be_disk}
     return tuple(
-        _placed(DomainDisk(Path(one.path).name, one.path, o_direct=one.o_direct), one) for one in written.values()
+        _placed(DomainDisk(Path(one.path).name, one.path, o_direct=one.o_direct), one)
+        for one in written.values()
+        if one.identity not in others
     )
 
 
@@ -122,10 +132,15 @@ def _own(file: str, protocol: str, opened: Iterable[OpenFile], folder: Path) -> 
     """Those of the `opened` that are `file`."""
     if not file or protocol not in (FILE, HOST_DEVICE, UNKNOWN):
         return []
-    wanted = None
-    with suppress(OSError, ValueError):
-        wanted = _identity(path_seen_by(folder, file).stat())
+    wanted = _identity_of(folder, file)
     return [one for one in opened if one.identity == wanted or one.path == file]
+
+
+def _identity_of(folder: Path, path: str) -> tuple[int, int] | None:
+    try:
+        return _identity(path_seen_by(folder, path).stat())
+    except (OSError, ValueError):
+        return None
 
 
 def path_seen_by(folder: Path, path: str) -> Path:

@@ -122,3 +122,23 @@ def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(inner.get(last), dict):
             inner[last] = value
     return found
+
+
+def dictionaries_in(value: object) -> Iterator[dict[str, Any]]:
+    """A dictionary and those in it, at any depth."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield one
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+
+
+def strings_in(value: Mapping[str, Any], but: str = "") -> Iterator[str]:
+    """The texts in a dictionary and those in it, but for those of one key."""
+    for one in dictionaries_in(value):
+        for key, found in one.items():
+            words = found if isinstance(found, list) else [found]
+            yield from (word for word in words if key != but and isinstance(word, str))

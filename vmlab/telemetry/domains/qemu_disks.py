@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from vmlab.model.cache import CACHE_FLAGS, CacheFlags
 from vmlab.model.domain import UNKNOWN, DomainDisk
-from vmlab.telemetry.domains.qemu_arguments import POSITIONAL, Option, nested, node, pairs
+from vmlab.telemetry.domains.qemu_arguments import POSITIONAL, Option, dictionaries_in, nested, node, pairs, strings_in
 
 Node = Mapping[str, Any]
 _SHORT_DISKS = {POSITIONAL: "hda", "hda": "hda", "hdb": "hdb", "hdc": "hdc", "hdd": "hdd", "sd": "sd"}
@@ -137,7 +137,7 @@ def _block_nodes(given: Sequence[Option], devices: Sequence[Node]) -> Iterator[D
     """The nodes that devices use, and those that nothing uses: they are open, and wait for a device."""
     tops = [one for option in given if option.name == "blockdev" if _name_of(one := node(option.value))]
     nodes = {_name_of(one): one for top in tops for one in _with_inner(top)}
-    used = {name for top in tops for name in _strings(top)}
+    used = {name for top in tops for name in strings_in(top, but="node-name")}
     for option in given:
         if option.name in ("machine", "M"):
             used |= {value for key, value in pairs(option.value, "type").items() if key.startswith("pflash")}
@@ -166,7 +166,7 @@ def _of_vhost_user(given: Sequence[Option], devices: Sequence[Node]) -> Iterator
 
 def _with_inner(top: Node) -> Iterator[Node]:
     """The node, and those in it that have a name of their own."""
-    for one in _dictionaries(top):
+    for one in dictionaries_in(top):
         if _name_of(one):
             yield one
 
@@ -174,25 +174,6 @@ def _with_inner(top: Node) -> Iterator[Node]:
 def _name_of(one: Node) -> str:
     name = one.get("node-name")
     return name if isinstance(name, str) else ""
-
-
-def _dictionaries(value: object) -> Iterator[dict[str, Any]]:
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            yield one
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
-
-
-def _strings(top: Node) -> Iterator[str]:
-    """All that may be the name of another node below this one."""
-    for one in _dictionaries(top):
-        for key, value in one.items():
-            words = value if isinstance(value, list) else [value]
-            yield from (word for word in words if key != "node-name" and isinstance(word, str))
 
 
 def _chain(top: Node, nodes: Mapping[str, Node]) -> _Chain:

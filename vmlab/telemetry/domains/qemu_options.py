@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vmlab.model.domain import UNKNOWN, DomainDisk
-from vmlab.telemetry.domains.qemu_arguments import Options, ReadConfig, node, options, pairs
+from vmlab.telemetry.domains.qemu_arguments import Options, ReadConfig, node, options, pairs, strings_in
 from vmlab.telemetry.domains.qemu_disks import disks_of
 
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
@@ -163,6 +163,13 @@ class QemuOptions:
     def disks(self) -> list[DomainDisk]:
         """The disks that the arguments name; see `disks_of`."""
         return disks_of(self._given)
+
+    def words(self) -> set[str]:
+        """All values, each of which may be the name of a file."""
+        found = {one.value for one in self._given}
+        for value in list(found):
+            found |= set(strings_in(node(value)))
+        return {one.removeprefix("file:") for one in found if one}
 
     @property
     def _machine(self) -> Options:

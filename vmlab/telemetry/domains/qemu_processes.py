@@ -69,6 +69,8 @@ class QemuProcess:
         self._threads: dict[int, bytes] = {}
         self.proof = ""
         """The accelerator that runs by the process, see `accelerator_of`; empty while nothing proves one."""
+        self.words = options.words()
+        """What its arguments name."""
         self.domain = Domain(
             name=options.name or f"qemu-{pid}",
             source="process",
