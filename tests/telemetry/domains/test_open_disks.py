@@ -35,7 +35,7 @@ def test_o_direct_is_read_from_the_open_file(tmp_path: Path) -> None:
     assert (right.o_direct, right.direct, right.cache_words) == (False, False, "writeback")
     assert found[str(direct)].cache_words == "direct"
     assert found[str(cached)].cache_words == "page cache"
-    assert {found[str(direct)].protocol, right.protocol} == {"file", "unknown"}
+    assert {found[str(direct)].protocol, right.protocol} == {"file"}
     assert not {str(direct), str(cached)} & {disk.file for disk in (*named, *of_libvirt)}
 
 
