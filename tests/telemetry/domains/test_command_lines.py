@@ -68,14 +68,14 @@ def by_process(entry: Entry, root: Path) -> Domain | None:
     """As one process in a folder of /proc, which sees its files below its own root and was started just now."""
     folder = root / str(PID)
     (folder / "task" / str(PID)).mkdir(parents=True)
-    ticks = int((time.clock_gettime(time.CLOCK_BOOTTIME)) * os.sysconf("SC_CLK_TCK"))
-    (folder / "stat").write_text(f"{PID} (q) S 1 {' 0' * 17} {ticks} 0")
     (folder / "status").write_text("VmRSS:\t1 kB\nVmSwap:\t0 kB\n")
     (folder / "cmdline").write_bytes(b"".join(os.fsencode(word) + b"\0" for word in shlex.split(entry.given)))
     for path, lines in entry.files.items():
         file = folder / "root" / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("\n".join(lines))
+    ticks = int((time.clock_gettime(time.CLOCK_BOOTTIME)) * os.sysconf("SC_CLK_TCK"))
+    (folder / "stat").write_text(f"{PID} (q) S 1 {' 0' * 17} {ticks} 0")
     found: list[tuple[QemuProcess, object]] = [*QemuProcesses(Roots(proc=root), lambda clock: 0).read(1.0)]
     return found[0][0].domain if found else None
 

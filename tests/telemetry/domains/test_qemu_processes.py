@@ -67,6 +67,7 @@ def test_the_process_decides_for_a_domain_of_libvirt_too(host: RecordedHost) -> 
     while not guests.group.domains or len(guests.group.domains[0].disks) != 2:
         assert time.monotonic() < deadline
         guests.tick(time.monotonic())
+        time.sleep(0.01)
     assert guests.group.domains[0].accelerator == "tcg"
 
 
@@ -94,9 +95,9 @@ def test_a_program_of_another_name_is_known_by_its_file_and_a_reaper_is_no_guest
 def test_no_domain_is_lost_to_the_name_of_another(host: RecordedHost, names: list[tuple[int, str]]) -> None:
     """Each domain has a name of its own, whatever the others are called."""
     guests = OwnGuests(host)
-    for pid, name in names:
+    for place, (pid, name) in enumerate(names, 1):
         guests.qemu(pid, f"-name {name}")
-    guests.tick(10.0)
+        guests.tick(10.0 * place)
     assert sorted(domain.pid for domain in guests.group.domains) == sorted(pid for pid, _ in names)
     assert len({domain.name for domain in guests.group.domains}) == len(names)
 

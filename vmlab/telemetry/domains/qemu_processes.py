@@ -185,7 +185,8 @@ class QemuProcesses:
         self._labs &= pids
         known = {str(pid) for pid in self._found} | self._labs
         looked_at = pids - self._others - known
-        for pid in looked_at:
+        # The oldest first, so that two of one name are told apart in the same way whenever one looks.
+        for pid in sorted(looked_at, key=int):
             self._look(pid)
         # A process that has only been forked gets its program later, so each is looked at twice.
         self._others = (self._others & pids) | (looked_at & self._fresh)
