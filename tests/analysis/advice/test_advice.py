@@ -196,7 +196,14 @@ def test_a_known_local_disk_is_advised(place: dict[str, Any]) -> None:
 def beside(body: RunDocument, protocol: str, read: float, file_system: str = "") -> RunDocument:
     """The same guest with another disk that read as much."""
     figures = {"disk_read_bytes_per_second": figure(1.0, read)}
-    other: dict[str, Any] = {"target": "vdb", "file": "x", "format": "raw", "cache": "none", "o_direct": None, "below": ""}
+    other: dict[str, Any] = {
+        "target": "vdb",
+        "file": "x",
+        "format": "raw",
+        "cache": "none",
+        "o_direct": None,
+        "below": "",
+    }
     other |= {"protocol": protocol, "file_system": file_system, "figures": figures}
     assert body["recording"] is not None
     body["recording"]["domains"][0]["disks"].append(other)  # type: ignore[arg-type]
