@@ -195,7 +195,7 @@ class OverTilesDocument(TypedDict):
     mean: float
     worst: float | None
     best: float | None
-    sum: float
+    sum: float | None
     sd: float | None
     cv: float | None
     jain: float | None

@@ -63,7 +63,7 @@ def value_text(value: float | None, unit: str, outcome: str = Outcome.PASSED, fo
     if value is None:
         return NOT_MEASURED
     factor = (form or written(unit, [value])).factor
-    text = f"{value:.0f}" if unit == "1" and value == round(value) else number(value * factor)
+    text = f"{value:.0f}" if unit == "1" and abs(value) < 1e15 and value == round(value) else number(value * factor)
     return f"{text} {INVALID}" if outcome == Outcome.INVALID else text
 
 

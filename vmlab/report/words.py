@@ -23,6 +23,7 @@ LEAST_FOLDED = 3
 """So many texts that say the same of several things become one."""
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?!\.?\w)")
 _MOST_CELLS = 12
+_LONGEST = 1e15
 STATISTIC_WORDS = {
     "sd": "sd: standard deviation of a sample, with n - 1 below",
     "cv": "cv: standard deviation (n - 1) in percent of the mean",
@@ -32,8 +33,13 @@ STATISTIC_WORDS = {
 
 
 def number(value: float) -> str:
-    """A figure with three or four digits, as one reads it in a column: ``0.0123``, ``1.23``, ``12.3``, ``1234``."""
+    """A figure with three or four digits, as one reads it in a column: ``0.0123``, ``1.23``, ``12.3``, ``1234``.
+
+    From a thousand million million on it has an exponent, ``1.23e+15``, as floats have no further digit to show.
+    """
     size = abs(value)
+    if size >= _LONGEST:
+        return f"{value:.3g}"
     if size >= 1000:
         return f"{value:.0f}"
     if size >= 10:
@@ -58,8 +64,10 @@ def host_number(value: float, unit: str = "") -> str:
 def relative_number(value: float, relative: Relative) -> str:
     """A ratio with three digits behind the point, percent with one up to 100 and a sign where they are a difference.
 
-    Differences below a tenth of a percent have a digit more.
+    Differences below a tenth of a percent have a digit more. What is very large has an exponent, as of `number`.
     """
+    if abs(value) >= _LONGEST:
+        return f"{value:+.3g} %" if relative == "difference" else f"{value:.3g}{_sign_of(relative)}"
     match relative:
         case "difference":
             return f"{value:+.2f} %" if 0 < abs(value) < 0.095 else f"{value:+.1f} %"
@@ -67,6 +75,10 @@ def relative_number(value: float, relative: Relative) -> str:
             return f"{value:.0f} %" if abs(value) >= 100 else f"{value:.1f} %"
         case _:
             return f"{value:.3f}"
+
+
+def _sign_of(relative: Relative) -> str:
+    return " %" if relative in ("percent", "overhead") else ""
 
 
 def apart_words(overlaps: Sequence[float | None]) -> str:

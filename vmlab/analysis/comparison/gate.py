@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, cast
 
 from vmlab.analysis.comparison.difference import NO_DIFFERENCE, Difference
+from vmlab.analysis.statistics.descriptive import compared
 from vmlab.model.errors import UsageError
 from vmlab.model.run import AxisValue
 from vmlab.workloads.metrics import Better, Metric, Unit
@@ -79,9 +80,9 @@ class Condition:
         """What the interval of the candidate's level says of a bound in the same unit."""
         low, high = interval if self.above else (-interval[1], -interval[0])
         bound = bound if self.above else -bound
-        if low > bound:
+        if compared(low, bound) > 0:
             return State.MET
-        return State.POSSIBLE if high > bound else State.NOT_MET
+        return State.POSSIBLE if compared(high, bound) > 0 else State.NOT_MET
 
     def state(self, interval: tuple[float, float], noise: float) -> State:
         """What the interval of a difference says of it, all in percent.
@@ -91,9 +92,9 @@ class Condition:
         """
         low, high = interval if self.above else (-interval[1], -interval[0])
         bound = self.percent if self.above else -self.percent
-        if low > bound + noise * max(1.0, 1 + self.percent / 100):
+        if compared(low, bound + noise * max(1.0, 1 + self.percent / 100), 100) > 0:
             return State.MET
-        return State.POSSIBLE if high > bound else State.NOT_MET
+        return State.POSSIBLE if compared(high, bound, 100) > 0 else State.NOT_MET
 
 
 def _named(text: str) -> str:

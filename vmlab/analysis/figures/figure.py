@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vmlab.analysis.figures.counted_cells import counts
 from vmlab.analysis.shape import CellDocument
-from vmlab.analysis.statistics.descriptive import Spread, far_out, mean, spread
+from vmlab.analysis.statistics.descriptive import Spread, far_out, finite, mean, spread
 from vmlab.model.run import RUN_TIME, WARM_UP, Outcome
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ HOST = "host."
 """What metrics begin with that are means of the host while the workloads ran."""
 
 Value = Callable[[CellDocument], float | None]
-"""Reads the figure from one cell; None where the cell did not measure it."""
+"""Reads the figure from one cell; None, or no finite number, where the cell did not measure it."""
 RunCells = tuple[str, Sequence[CellDocument]]
 """The id of a run, with cells of it."""
 Reduced = Callable[[Sequence[float]], float | None]
@@ -110,7 +110,7 @@ def _figure(all_cells: Sequence[RunCells], value: Value, reduced: Reduced | None
             means = [mean([reading.value for reading in those]) for those in runs]
             return Figure(str(state), spread(means if len(runs) > 1 else values), count - len(values), readings)
         if readings and reduced is not None:
-            made = reduced(values)
+            made = finite(reduced(values))
             if made is None:
                 return Figure(MISSING)
             return Figure(str(state), Spread(made, None, len(values)), count - len(values))
@@ -122,7 +122,7 @@ def _readings(run: str, cells: Sequence[CellDocument], value: Value, state: Outc
     return [
         OneReading(taken, cell["repeat"], run, cell["provision"]["snapshots"])
         for cell in cells
-        if counts(cell) and cell["outcome"] == state and (taken := value(cell)) is not None
+        if counts(cell) and cell["outcome"] == state and (taken := finite(value(cell))) is not None
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.shape import MeasurementDocument, OverTilesDocument, WorkloadDocument
-from vmlab.analysis.statistics.descriptive import jain, mean, standard_deviation, total, variation
+from vmlab.analysis.statistics.descriptive import finite, jain, mean, standard_deviation, total, variation
 from vmlab.model.scenarios.table_words import Statistic
 
 
@@ -19,9 +19,9 @@ def statistic_of(values: Sequence[float], statistic: Statistic, more_is_better: 
         case "mean":
             return mean(values)
         case "sum":
-            return total(values)
+            return finite(total(values))
         case "sd":
-            return standard_deviation(values) if len(values) > 1 else None
+            return finite(standard_deviation(values)) if len(values) > 1 else None
         case "cv":
             return variation(values)
         case "jain":
@@ -63,7 +63,7 @@ def _document(
         "mean": mean(values),
         "worst": statistic_of(values, "worst", more),
         "best": statistic_of(values, "best", more),
-        "sum": total(values),
+        "sum": finite(total(values)),
         "sd": statistic_of(values, "sd", more),
         "cv": variation(values),
         "jain": jain(values),

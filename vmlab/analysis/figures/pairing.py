@@ -8,15 +8,27 @@ that differs from run to run.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import sub
 from typing import TypeVar
 
 from vmlab.analysis.figures.figure import Figure, OneReading
-from vmlab.analysis.statistics.descriptive import mean, standard_deviation
+from vmlab.analysis.statistics.descriptive import (
+    compared,
+    enlarged,
+    finite,
+    mean,
+    reduced,
+    standard_deviation,
+)
 from vmlab.analysis.statistics.rank_test import ShiftTest, rank_sum, signed_rank
 
 _Key = TypeVar("_Key", int, str)
+_SMALLEST = sys.float_info.min
+_LARGEST_SHIFT = 709.0
+"""e to the power of more is beyond all floats."""
 NO_COMMON_REPEAT = "there is no repeat in which both sides passed"
 ONE_RUN = "one run a side, whose repeats share all that differs from run to run"
 ONE_RUN_OF_A_SIDE = "a side has only one run that counts, whose repeats share all that differs from run to run"
@@ -49,8 +61,9 @@ class Pairing:
         """The test of the difference; None where the readings allow none."""
         if self.single or self.obstacle or not self.count:
             return None
-        before, after = self._scaled(self.before), self._scaled(self.after)
-        return signed_rank(_differences(before, after)) if self.paired else rank_sum(before, after)
+        if self.paired:
+            return signed_rank(self._excesses, size=1.0)
+        return rank_sum(*self._sides, size=1.0, excess=self._excess)
 
     @property
     def deviation(self) -> float | None:
@@ -58,22 +71,27 @@ class Pairing:
 
         It is in the unit of the test's shifts.
         """
-        before, after = self._scaled(self.before), self._scaled(self.after)
+        if self.count < 2:
+            return None
         if self.paired:
-            return standard_deviation(_differences(before, after)) if self.count > 1 else None
-        return math.sqrt(mean([standard_deviation(side) ** 2 for side in (before, after)])) if self.count > 1 else None
+            found = standard_deviation(self._excesses)
+        else:
+            excess, (before, after) = self._excess, self._sides
+            apart = [[excess(one, before[0]) for one in side] for side in (before, after)]
+            found = math.sqrt(mean([standard_deviation(side) ** 2 for side in apart]))
+        return found if compared(found, 0.0, 1.0) else 0.0
 
     @property
     def percent_of_means(self) -> float | None:
-        """How much larger the candidate's mean is, in percent of the baseline's; None for a baseline of 0."""
-        before, after = self.means
-        return 100 * (after - before) / before if before != 0 else None
+        """How much larger the candidate's mean is, in percent of the baseline's; None where no float is that."""
+        (before, after), _ = reduced(self.means)
+        return finite(100 * (after - before) / before) if before != 0 else None
 
     def percent(self, shift: float) -> float | None:
-        """A shift of the test in percent of the baseline; None for a baseline of 0."""
+        """A shift of the test in percent of the baseline; None where no float is that, as for a baseline of 0."""
         if self._by_ratio:
-            return 100 * math.expm1(shift)
-        return 100 * shift / abs(self.means[0]) if self.means[0] != 0 else None
+            return finite(100 * math.expm1(shift)) if shift < _LARGEST_SHIFT else None
+        return finite(100 * shift / self._size) if self._size != 0 else None
 
     def interval(self, test: ShiftTest, alpha: float) -> tuple[float, float] | None:
         """The interval of 1 - `alpha` of this pairing's test, in percent of the baseline; None for too few readings."""
@@ -83,7 +101,7 @@ class Pairing:
 
     def shifts_of(self, percent: float) -> tuple[float, float]:
         """The shifts of that much less and that much more than the baseline; a ratio and its inverse."""
-        shift = math.log1p(percent / 100) if self._by_ratio else percent / 100 * abs(self.means[0])
+        shift = math.log1p(percent / 100) if self._by_ratio else percent / 100 * self._size
         return -shift, shift
 
     @property
@@ -91,12 +109,39 @@ class Pairing:
         """Whether ratios are compared, by their logarithms; differences are, where a reading is 0 or below."""
         return min(*self.before, *self.after) > 0
 
-    def _scaled(self, readings: Sequence[float]) -> list[float]:
-        return list(map(math.log, readings)) if self._by_ratio else list(readings)
+    @property
+    def _sides(self) -> tuple[list[float], list[float]]:
+        """The readings, those of differences over the power of two by which none is above 1.
+
+        So no difference is beyond all floats, and what is rounding beside 1 is so of ratios and of differences.
+        """
+        every = [*self.before, *self.after]
+        scaled = every if self._by_ratio else reduced(every)[0]
+        return scaled[: len(self.before)], scaled[len(self.before) :]
+
+    @property
+    def _size(self) -> float:
+        """The baseline's mean without its sign, over the same power of two; only of differences."""
+        _, power = reduced((*self.before, *self.after))
+        return abs(enlarged(self.means[0], -power))
+
+    @property
+    def _excesses(self) -> list[float]:
+        """By how much each reading of the candidate is above the baseline's."""
+        before, after = self._sides
+        return list(map(self._excess, after, before))
+
+    @property
+    def _excess(self) -> Callable[[float, float], float]:
+        """By how much one reading is above another: the logarithm of their ratio, or their difference."""
+        return _log_ratio if self._by_ratio else sub
 
 
-def _differences(before: Sequence[float], after: Sequence[float]) -> list[float]:
-    return [other - one for one, other in zip(before, after, strict=True)]
+def _log_ratio(one: float, other: float) -> float:
+    """Of two readings that are equally many times as large it is the same, but for the last bits."""
+    ratio = one / other
+    # A ratio that no float holds in full has a logarithm so large that no digit of it is lost by a difference.
+    return math.log(ratio) if _SMALLEST <= ratio < math.inf else math.log(one) - math.log(other)
 
 
 def pairing_of(baseline: Figure, candidate: Figure) -> Pairing | None:

@@ -139,7 +139,9 @@ def _least_sum(asked: Asked) -> Value:
 
     def value(cell: CellDocument) -> float | None:
         found = next((over for over in cell["over_tiles"] if _is_of(over, asked)), None)
-        return None if found is None or found["overlap"] is None else found["sum"] * found["overlap"]
+        if found is None or found["overlap"] is None or found["sum"] is None:
+            return None
+        return found["sum"] * found["overlap"]
 
     return value
 

@@ -30,7 +30,7 @@ from vmlab.analysis.figures.figure import Figure
 from vmlab.analysis.figures.lookup import Found, Lookup
 from vmlab.analysis.figures.reading import NOT_TOGETHER
 from vmlab.analysis.shape import RunDocument
-from vmlab.analysis.statistics.descriptive import Spread
+from vmlab.analysis.statistics.descriptive import Spread, compared
 from vmlab.analysis.statistics.sample_size import readings_needed
 from vmlab.model.axes import axes_words
 from vmlab.model.printed import printed_number, unit_factor
@@ -271,11 +271,17 @@ def bounds_of(claim: Claim) -> tuple[float, float]:
     return 100 * wanted * (1 - claim.tolerance / 100) - 100, 100 * wanted * (1 + claim.tolerance / 100) - 100
 
 
-def _lying(low: float, high: float, bounds: tuple[float, float]) -> Known | None:
-    """Where differences from `low` to `high` lie: wholly within `bounds`, wholly outside, or neither."""
-    if bounds[0] <= low and high <= bounds[1]:
+def _lying(low: float, high: float, bounds: tuple[float, float], size: float = 0.0) -> Known | None:
+    """Where figures from `low` to `high` lie: wholly within `bounds`, wholly outside, or neither.
+
+    One at a bound, but for rounding, is within; `size` is as of `compared`.
+    """
+    # No difference is 0 to the last bit.
+    size = 0.0 if _BARELY in map(abs, bounds) else size
+    ends = [(compared(low, bound, size), compared(high, bound, size)) for bound in bounds]
+    if ends[0][0] >= 0 >= ends[1][1]:
         return "reproduced"
-    return "not" if high < bounds[0] or low > bounds[1] else None
+    return "not" if ends[0][1] < 0 or ends[1][0] > 0 else None
 
 
 def _answered(claim: Claim, one: Evidence, other: Evidence, least: Difference, most: Difference) -> Comparison:
@@ -287,13 +293,13 @@ def _answered(claim: Claim, one: Evidence, other: Evidence, least: Difference, m
     between = "against" if ordered else "over"
     words = f"{_told(one)} {between} {_told(other)}{_differing(least, most, ordered=ordered)}"
     bounded = least if _bounded(one) or _bounded(other) else None
-    pointed = _lying(least.percent, most.percent, bounds)
+    pointed = _lying(least.percent, most.percent, bounds, 100)
     if bounded is not None and pointed is None:
         # However many repeats there were, the interval would lie across a bound.
         return Comparison("cannot tell", f"{words}: {NOT_TOGETHER}")
     if least.interval is None or most.interval is None:
         return Comparison("cannot tell", f"{words}, {most.obstacle}", pointed, most, least=bounded)
-    answer = _lying(least.interval[0], most.interval[1], bounds)
+    answer = _lying(least.interval[0], most.interval[1], bounds, 100)
     return Comparison(answer or "cannot tell", words, None, most, least=bounded)
 
 

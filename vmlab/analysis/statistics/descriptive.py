@@ -1,24 +1,38 @@
 """The statistics that the lab uses, each with its definition.
 
-Sums are `math.fsum`, so that the order of the figures does not matter.
+Sums are `math.fsum`, so that the order of the figures does not matter. Values may have any size that a float has: what
+would overflow or vanish on the way, such as a square, is calculated of the values over a power of two, which changes no
+digit. A result beyond the largest float is infinite, and `finite` makes None of it before a document has it.
+
+Figures are decimals, which floats hold only nearly, so figures that are equal may come out a few last bits apart.
+Whatever asks whether two are equal, or one is beyond another, asks `compared`, which takes such bits for none.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+ROUNDING = 2.0**-46
+"""Figures that differ by no more than this share of the larger one are equal: 64 times the last bit of a float.
+
+That is more than a mean of means, a change of unit and a logarithm round together, and less than any tool prints.
+"""
 _CONFIDENCE = 0.95
 _FEWEST_WITH_OUTLIERS = 5
+_LARGEST = sys.float_info.max
+_SPARE = 64
+"""The sum of up to 2 to this power floats has an exponent that a float has, once each is divided by as much."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
     """Many readings of one figure: their mean, the half width of its 95 % confidence interval, how many.
 
-    `half_width` is None for a single reading, of which no spread is known.
+    `half_width` is None for a single reading, of which no spread is known, and where no float is as large.
     """
 
     mean: float
@@ -26,31 +40,66 @@ class Spread:
     count: int
 
 
+def compared(one: float, other: float, size: float = 0.0) -> int:
+    """1 where `one` is above `other`, -1 where it is below, and 0 where rounding alone may have made the difference.
+
+    `size` is that of the figures that both were calculated from, where it is above their own: 100 for percentages, as 1
+    is 100 %.
+    """
+    if one == other or abs(one - other) <= ROUNDING * min(max(abs(one), abs(other), size), _LARGEST):
+        return 0
+    return 1 if one > other else -1
+
+
 def mean(values: Sequence[float]) -> float:
-    """Arithmetic mean. Raises ValueError for no values."""
+    """Arithmetic mean; of equal values that value. Raises ValueError for no values."""
     if not values:
         raise ValueError("no values have no mean")
-    return math.fsum(values) / len(values)
+    try:
+        middle = math.fsum(values) / len(values)
+    except OverflowError:
+        middle = math.ldexp(math.fsum(math.ldexp(value, -_SPARE) for value in values) / len(values), _SPARE)
+    return min(max(middle, min(values)), max(values))
 
 
 def total(values: Sequence[float]) -> float:
     """The sum; 0 for no values."""
-    return math.fsum(values)
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return enlarged(math.fsum(math.ldexp(value, -_SPARE) for value in values), _SPARE)
 
 
 def standard_deviation(values: Sequence[float]) -> float:
     """Of a sample, that is with n - 1 below (Bessel). Raises ValueError for fewer than two values."""
     if len(values) < 2:
         raise ValueError("a standard deviation needs two values")
-    middle = mean(values)
-    return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1))
+    scaled, power = reduced(values)
+    middle = mean(scaled)
+    apart, more = reduced([value - middle for value in scaled])
+    return enlarged(math.sqrt(math.fsum(one * one for one in apart) / (len(apart) - 1)), power + more)
 
 
 def variation(values: Sequence[float]) -> float | None:
     """The standard deviation in percent of the mean; None for fewer than two values, and for a mean of 0."""
-    if len(values) < 2 or (middle := mean(values)) == 0:
+    scaled, _ = reduced(values)
+    if len(values) < 2 or (middle := mean(scaled)) == 0:
         return None
-    return 100 * standard_deviation(values) / abs(middle)
+    return finite(100 * standard_deviation(scaled) / abs(middle))
+
+
+def reduced(values: Sequence[float]) -> tuple[list[float], int]:
+    """The values over a power of two, so that the largest is from 1/2 to 1, and the exponent of that power."""
+    power = max((math.frexp(value)[1] for value in values if value), default=0)
+    return [math.ldexp(value, -power) for value in values], power
+
+
+def enlarged(value: float, power: int) -> float:
+    """A value times 2 to that power, the inverse of `reduced`; infinite where that is beyond the largest float."""
+    try:
+        return math.ldexp(value, power)
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def jain(values: Sequence[float]) -> float | None:
@@ -77,7 +126,10 @@ def percentile(values: Sequence[float], percent: float) -> float:
     rank = (len(ordered) - 1) * percent / 100
     below = math.floor(rank)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (rank - below)
+    part, apart = rank - below, ordered[above] - ordered[below]
+    if math.isinf(apart):
+        return ordered[below] * (1 - part) + ordered[above] * part
+    return ordered[below] + apart * part
 
 
 def far_out(values: Sequence[float]) -> list[bool]:
@@ -88,8 +140,9 @@ def far_out(values: Sequence[float]) -> list[bool]:
     if len(values) < _FEWEST_WITH_OUTLIERS:
         return [False] * len(values)
     low, high = percentile(values, 25), percentile(values, 75)
-    room = 3 * (high - low)
-    return [not low - room <= value <= high + room for value in values]
+    room, size = 3 * (high - low), max(abs(low), abs(high))
+    fences = low - room, high + room
+    return [compared(value, fences[0], size) < 0 or compared(value, fences[1], size) > 0 for value in values]
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -100,8 +153,9 @@ def spread(values: Sequence[float]) -> Spread:
     """
     if len(values) < 2:
         return Spread(mean(values), None, len(values))
-    half = student_t(len(values) - 1) * standard_deviation(values) / math.sqrt(len(values))
-    return Spread(mean(values), half, len(values))
+    (deviation,), power = reduced([standard_deviation(values)])
+    half = enlarged(student_t(len(values) - 1) * deviation / math.sqrt(len(values)), power)
+    return Spread(mean(values), finite(half), len(values))
 
 
 @cache

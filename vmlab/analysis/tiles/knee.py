@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from vmlab.analysis.statistics.descriptive import compared
 from vmlab.analysis.statistics.rank_test import signed_rank
 from vmlab.analysis.statistics.sample_size import ALPHA, readings_needed
 
@@ -116,7 +117,7 @@ def knee_of(steps: Sequence[Step], share_percent: float = SHARE_PERCENT) -> Knee
     if not steps:
         raise ValueError("a knee needs two numbers of tiles")
     tested = tuple(_tested(step, share_percent) for step in steps)
-    seen = next((step.before for step in tested if step.gain is not None and step.gain < share_percent), None)
+    seen = next((step.before for step in tested if _against(step.gain, share_percent) < 0), None)
     decided = next((step for step in tested if step.enough is not True), None)
     if decided is None:
         return Knee(KneeVerdict.NOT_REACHED, share_percent, tested, seen=seen)
@@ -131,11 +132,17 @@ def _tested(step: Step, share: float) -> Tested:
     count = len(step.gains)
     if not count:
         return Tested(step.before, step.after, None, None, 0, None, step.obstacle or NO_REPEAT)
-    test = signed_rank(step.gains)
+    test = signed_rank(step.gains, size=100)
     interval = test.interval(ALPHA)
     enough = None
     because = step.obstacle or (ONE_REPEAT if count == 1 else TOO_FEW)
     if interval is not None and not step.obstacle:
-        enough = True if interval[0] > share else False if interval[1] < share else None
+        low, high = (_against(end, share) for end in interval)
+        enough = True if low > 0 else False if high < 0 else None
         because = UNDECIDED if enough is None else ""
     return Tested(step.before, step.after, test.estimate, interval, count, enough, because)
+
+
+def _against(gain: float | None, share: float) -> int:
+    """1 above the limit, -1 below it, 0 at it or without a gain; both are in percent of one tile."""
+    return 0 if gain is None else compared(gain, share, 100)

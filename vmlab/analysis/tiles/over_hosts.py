@@ -16,7 +16,7 @@ from vmlab.analysis.shape import (
     TargetDocument,
     TogetherDocument,
 )
-from vmlab.analysis.statistics.descriptive import finite
+from vmlab.analysis.statistics.descriptive import finite, total
 from vmlab.analysis.tiles.target_results import load_of
 from vmlab.analysis.tiles.throughput import rates_of
 
@@ -65,8 +65,9 @@ def _over_hosts(cells: Sequence[CellDocument]) -> Iterator[OverHostsDocument]:
             more = of_hosts[0][1]["more_is_better"]
             worsts = [(one["worst"], host) for host, one in of_hosts if one["worst"] is not None]
             worst, host = (max, min)[bool(more)](worsts) if worsts else (None, None)
-            total = sum(one["sum"] for _, one in of_hosts) if unit.endswith("/s") else None
-            yield _over(workload, metric, unit, more, total, worst, host)
+            sums = [one["sum"] for _, one in of_hosts if one["sum"] is not None and unit.endswith("/s")]
+            whole = finite(total(sums)) if len(sums) == len(cells) else None
+            yield _over(workload, metric, unit, more, whole, worst, host)
     walls = [(cell["wall_seconds"], str(cell["hypervisor"])) for cell in cells]
     known = [(seconds, host) for seconds, host in walls if seconds is not None]
     if len(known) == len(cells):

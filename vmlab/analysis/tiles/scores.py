@@ -5,6 +5,7 @@ All of them are of throughput, by `throughput.rates_of`. What they mean is in do
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from vmlab.analysis.figures.pairing import pairing_of
 from vmlab.analysis.figures.reading import NOT_TOGETHER, ran_apart
 from vmlab.analysis.figures.table_layout import in_written_order
 from vmlab.analysis.shape import CellDocument, RunDocument
-from vmlab.analysis.statistics.descriptive import jain, mean, spread, total, variation
+from vmlab.analysis.statistics.descriptive import compared, jain, mean, spread, total, variation
 from vmlab.analysis.tiles.knee import SHARE_PERCENT, Knee, Step, knee_of
 from vmlab.analysis.tiles.over_hosts import cells_with_hosts, summed_rates
 from vmlab.analysis.tiles.throughput import Rates, rates_of, tile_rates, tiles_of, together_of
@@ -206,7 +207,7 @@ class _Scored:
         for cell in self.by_count.get(tiles, []):
             rates = self.rates(cell)
             if rates is not None and cell["outcome"] == Outcome.PASSED:
-                found |= {tile for tile, rate in rates.items() if rate == min(rates.values())}
+                found |= {tile for tile, rate in rates.items() if compared(rate, min(rates.values())) == 0}
         return found.pop() if len(found) == 1 else None
 
     def together(self, tiles: int) -> float | None:
@@ -231,8 +232,9 @@ def _of_repeats(figures: Sequence[Figure], value: Callable[..., float]) -> Figur
     """A figure that is calculated in each repeat in which all of `figures` passed; they are of one run."""
     by_repeat = [{one.repeat: one for one in figure.readings} for figure in figures]
     common = sorted(set.intersection(*map(set, by_repeat)))
-    readings = tuple(OneReading(value(*(those[repeat].value for those in by_repeat)), repeat) for repeat in common)
+    taken = [(value(*(those[repeat].value for those in by_repeat)), repeat) for repeat in common]
+    readings = tuple(OneReading(one, repeat) for one, repeat in taken if math.isfinite(one))
     if not readings:
         return _NOTHING
-    left_out = len(set.union(*map(set, by_repeat))) - len(common)
+    left_out = len(set.union(*map(set, by_repeat))) - len(readings)
     return Figure(str(Outcome.PASSED), spread([one.value for one in readings]), left_out, readings)
