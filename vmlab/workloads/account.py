@@ -13,7 +13,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.names import DATA_FOLDER, IN_MEMORY
 from vmlab.workloads.contents import own_seed, tool_seed
 from vmlab.workloads.contract import Shell, WorkloadContext
-from vmlab.workloads.programs import command, last_object
+from vmlab.workloads.programs import command, is_amount, last_object
 
 _PLAIN_PATH = r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
 
@@ -50,6 +50,8 @@ def parse_account(text: str) -> Account:
     """The account on the last line of a client's output. Raises WorkloadError."""
     said = last_object(text, "the account of the client")
     try:
+        if not all(is_amount(said[key]) for key in ("seconds", "read", "written")):
+            raise ValueError
         return Account(
             seconds=float(said["seconds"]),
             read=int(said["read"]),

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from vmlab.model.errors import WorkloadError
 from vmlab.model.units import format_seconds
 from vmlab.workloads.metrics import Metric
-from vmlab.workloads.programs import objects
+from vmlab.workloads.programs import is_amount, objects
 
 DELIVERED = "delivered_percent"
 PACE_METRICS: Mapping[str, Metric] = MappingProxyType({DELIVERED: Metric("%", "more", "delivered share of the pace")})
@@ -78,6 +78,6 @@ def told_latencies(text: str, operations: int, client: str) -> list[float]:
     """
     parts = [said["latencies"] for said in objects(text) if isinstance(said.get("latencies"), list)]
     latencies = [value for part in parts for value in part]
-    if len(latencies) != operations or not all(isinstance(one, int | float) and one >= 0 for one in latencies):
+    if len(latencies) != operations or not all(map(is_amount, latencies)):
         raise WorkloadError(f"{client} told {len(latencies)} latencies that can be read, of {operations}")
     return [float(one) for one in latencies]

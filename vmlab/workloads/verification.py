@@ -53,18 +53,30 @@ def read_from_a_guest(what: str) -> Iterator[None]:
         raise WorkloadError(f"what {what} printed cannot be read: {why[:200]}") from error
 
 
+def demand_one_report(text: str, *marks: str, tool: str) -> None:
+    """Raises WorkloadError where a line that each report has once, by one of the patterns `marks`, stands twice.
+
+    Every parser of a tool's text keeps this rule: it reads exactly one report, as of two nobody knows which is meant.
+    """
+    count = max(len(re.findall(mark, text, re.MULTILINE)) for mark in marks)
+    if count > 1:
+        raise WorkloadError(f"{tool} printed {count} reports, not one")
+
+
 def labelled(text: str, label: str, pattern: str, tool: str) -> re.Match[str]:
     """The part of the line that starts with ``label:`` behind the colon, matched as a whole by `pattern`.
 
-    Raises WorkloadError: with the line where it does not match, with the last line of `text` where there is none.
+    Raises WorkloadError: with the line where it does not match, where two lines do, and with the last line of `text`
+    where there is none.
     """
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for line in lines:
-        if not line.startswith(f"{label}:"):
-            continue
-        match = re.fullmatch(pattern, line[len(label) + 1 :].strip())
-        if match is None:
-            raise WorkloadError(f"{tool} printed a line that cannot be read: {line[:200]!r}")
-        return match
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    said = [line for line in lines if line.startswith(f"{label}:")]
+    found = [match for line in said if (match := re.fullmatch(pattern, line[len(label) + 1 :].strip()))]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise WorkloadError(f"{tool} printed {label!r} {len(found)} times, not once")
+    if said:
+        raise WorkloadError(f"{tool} printed a line that cannot be read: {said[0][:200]!r}")
     last = lines[-1][:200] if lines else ""
     raise WorkloadError(f"{tool} printed no {label!r}; its last line is {last!r}")

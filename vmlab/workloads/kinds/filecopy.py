@@ -29,7 +29,7 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.programs import ask, command, install, last_object, line_object, objects
+from vmlab.workloads.programs import ask, command, install, is_amount, last_object, line_object, objects
 from vmlab.workloads.services import LAB_PASSWORD, LAB_USER, SHARE, SHARE_FOLDER
 from vmlab.workloads.tree_listing import first_differences
 from vmlab.workloads.verification import demand_success
@@ -290,7 +290,7 @@ def stage_ends(text: str, wanted: tuple[str, ...]) -> dict[str, dict[str, float]
     for said in objects(text):
         if "ended" in said:
             numbers = {key: value for key, value in said.items() if key != "ended"}
-            if not all(isinstance(value, int | float) for value in numbers.values()) or "seconds" not in numbers:
+            if not all(is_amount(value) for value in numbers.values()) or "seconds" not in numbers:
                 raise WorkloadError(f"the file copy printed a line that cannot be read: {str(said)[:200]!r}")
             ends[str(said["ended"])] = {key: float(value) for key, value in numbers.items()}
     for stage in wanted:

@@ -36,7 +36,7 @@ from vmlab.workloads.pace import (
     percentile,
     told_latencies,
 )
-from vmlab.workloads.programs import ask, command, install, last_object, line_object
+from vmlab.workloads.programs import ask, command, install, is_amount, last_object, line_object
 from vmlab.workloads.services import LAB_USER, MAIL_DOMAIN, MAILDIR
 from vmlab.workloads.verification import demand_equal, demand_success
 
@@ -229,7 +229,7 @@ def parse_client(text: str) -> dict[str, float]:
     """The client's last line: accepted, seconds, sending, burst, last_began, clock. Raises WorkloadError."""
     said = {"last_began": 0.0, **last_object(text, "the mail client")}
     wanted = ("accepted", "seconds", "sending", "burst", "last_began", "clock")
-    if not all(isinstance(said.get(key), int | float) for key in wanted):
+    if not all(is_amount(said.get(key)) for key in wanted):
         raise WorkloadError(f"the mail client printed a line that cannot be read: {str(said)[:200]!r}")
     return {key: float(said[key]) for key in wanted}
 

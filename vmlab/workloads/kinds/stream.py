@@ -22,7 +22,7 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.programs import last_object, line_object
+from vmlab.workloads.programs import is_amount, last_object, line_object
 from vmlab.workloads.verification import demand_equal, demand_success, demand_within
 
 PROGRAM = "/usr/lib/vmlab/stream"
@@ -135,7 +135,7 @@ class Stream(Workload[StreamParams]):
 
 def _number(said: dict[str, Any], name: str) -> float:
     value = said.get(name)
-    if not isinstance(value, int | float):
+    if not is_amount(value):
         raise WorkloadError(f"stream printed no {name}")
     return float(value)
 

@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.verification import labelled
+from vmlab.workloads.verification import demand_one_report, labelled
 
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
+_MARKS = ("^This is ApacheBench, Version ", "^Server Software:")
 _COMPLETED = re.compile(r"Completed ([0-9]+) requests")
 
 
@@ -27,8 +28,9 @@ class AbReport:
 
 def parse_ab(text: str) -> AbReport:
     """Read ab's report, which may follow the answers that it prints. Raises WorkloadError that quotes what it cannot
-    read.
+    read, and for several reports.
     """
+    demand_one_report(text, *_MARKS, tool="ab")
     text = text[max(0, text.rfind("\nServer Software:")) :]
 
     def field(label: str, pattern: str) -> float:
@@ -60,6 +62,8 @@ def parse_percentiles(text: str, requests: int) -> dict[int, float]:
         match = re.fullmatch(rf"([0-9]+),{_NUMBER}", line.strip())
         if match is None:
             raise WorkloadError(f"ab wrote a percentile that cannot be read: {line[:200]!r}")
+        if int(match[1]) in found:
+            raise WorkloadError(f"ab wrote the percentile {match[1]} twice, so the file is not of one report")
         found[int(match[1])] = float(match[2]) / 1000
     if not found.keys() >= {50, 95, 99, 100}:
         raise WorkloadError(f"ab wrote {len(found)} percentiles, without 50, 95, 99 and 100 among them")

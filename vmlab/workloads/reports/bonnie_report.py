@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
+from vmlab.workloads.verification import demand_one_report
 
 STAGES = ("putc", "put_block", "rewrite", "getc", "get_block", "seeks")
 _FIRST = 9
@@ -70,6 +71,7 @@ def _chunk(text: str) -> int:
     row = _TABLE.search(text)
     if row is None:
         raise WorkloadError("bonnie++ printed no table")
+    demand_one_report(text, _TABLE.pattern, tool="bonnie++")
     return int(row[1]) * (_KIB if row[2] else 1) if row[1] else _USUAL_CHUNK
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from vmlab.model.errors import WorkloadError
+from vmlab.workloads.programs import is_amount, only_document
 
 PERCENTILES = (50, 95, 99)
 
@@ -43,9 +43,8 @@ def parse_fio(text: str) -> FioReport:
 
     fio may print remarks before it and after it.
     """
+    document, _ = only_document(text, "fio")
     try:
-        start = 0 if text.startswith("{\n") else text.index("\n{\n") + 1
-        document, _ = json.JSONDecoder().raw_decode(text, start)
         jobs = document["jobs"]
         if len(jobs) != 1:
             raise WorkloadError(f"fio reported {len(jobs)} groups of jobs, not one")
@@ -54,23 +53,48 @@ def parse_fio(text: str) -> FioReport:
         return FioReport(
             error=int(job["error"]),
             options={str(name): str(value) for name, value in options.items()},
-            read=_direction(job["read"]),
-            write=_direction(job["write"]),
+            read=_direction(job["read"], "reads"),
+            write=_direction(job["write"], "writes"),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        lines = text.strip().splitlines()
-        raise WorkloadError(f"fio's JSON cannot be read; it begins with {lines[0][:200] if lines else ''!r}") from error
+    except KeyError as missing:
+        raise WorkloadError(f"fio's JSON cannot be read: it has no {missing.args[0]!r}") from missing
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise WorkloadError(f"fio's JSON cannot be read: {error}") from error
 
 
-def _direction(said: dict[str, Any]) -> Direction:
-    percentiles = said["lat_ns"].get("percentile", {})
-    blocks = int(said["total_ios"])
+def _direction(said: dict[str, Any], word: str) -> Direction:
+    def count(name: str) -> int:
+        value = said[name]
+        if not is_amount(value):
+            raise WorkloadError(f"fio's JSON cannot be read: it has {value!r} as {name} of its {word}")
+        return int(value)
+
+    blocks = count("total_ios")
     return Direction(
         blocks=blocks,
-        bytes=int(said["io_bytes"]),
-        seconds=int(said["runtime"]) / 1000,
-        short=int(said["short_ios"]),
-        dropped=int(said["drop_ios"]),
-        latency_mean=float(said["lat_ns"]["mean"]) / 1e9,
-        percentiles={one: float(percentiles[f"{one:.6f}"]) / 1e9 for one in PERCENTILES} if blocks else {},
+        bytes=count("io_bytes"),
+        seconds=count("runtime") / 1000,
+        short=count("short_ios"),
+        dropped=count("drop_ios"),
+        latency_mean=_nanoseconds(said["lat_ns"], "mean", word),
+        percentiles=_percentiles(said["lat_ns"], word) if blocks else {},
     )
+
+
+def _percentiles(said: dict[str, Any], word: str) -> dict[int, float]:
+    """Those of the whole latency, which fio leaves out by default."""
+    known = said.get("percentile", {})
+    lacking = [str(one) for one in PERCENTILES if f"{one:.6f}" not in known]
+    if lacking:
+        raise WorkloadError(
+            f"fio's JSON has no percentiles {', '.join(lacking)} of the latency of its {word} (lat_ns); fio gives "
+            "them with lat_percentiles=1, unless disable_lat, gtod_reduce or a percentile_list leaves them out"
+        )
+    return {one: _nanoseconds(known, f"{one:.6f}", word) for one in PERCENTILES}
+
+
+def _nanoseconds(said: dict[str, Any], name: str, word: str) -> float:
+    """A latency in seconds."""
+    if not is_amount(said[name]):
+        raise WorkloadError(f"fio's JSON cannot be read: it has {said[name]!r} as {name} of the latency of its {word}")
+    return float(said[name]) / 1e9

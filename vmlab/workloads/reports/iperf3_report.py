@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vmlab.model.errors import WorkloadError
+from vmlab.workloads.programs import only_document
+
+_Count = Annotated[int, Field(ge=0, strict=True)]
+_Amount = Annotated[float, Field(ge=0, strict=True)]
+_Seconds = Annotated[float, Field(gt=0, strict=True)]
+"""Strict: text, true and false are no numbers."""
 
 
 class _Part(BaseModel):
@@ -17,19 +22,19 @@ class _Part(BaseModel):
 class Sum(_Part):
     """All streams together, without what was omitted. The last four are of UDP, `retransmits` of a TCP sender."""
 
-    seconds: float = Field(gt=0)
-    bytes: int = Field(ge=0)
-    retransmits: int | None = None
-    jitter_ms: float = 0.0
-    lost_packets: int = 0
-    packets: int = 0
+    seconds: _Seconds
+    bytes: _Count
+    retransmits: _Count | None = None
+    jitter_ms: _Amount = 0.0
+    lost_packets: _Count = 0
+    packets: _Count = 0
 
 
 class CpuUse(_Part):
     """CPU time of the iperf3 process here and at the far end, in percent of one CPU."""
 
-    host_total: float
-    remote_total: float
+    host_total: _Amount
+    remote_total: _Amount
 
 
 class End(_Part):
@@ -51,11 +56,11 @@ class Asked(_Part):
     """The test as iperf3 understood it; times in seconds, `blksize` in bytes."""
 
     protocol: str
-    num_streams: int
-    blksize: int
-    omit: int
-    duration: int
-    reverse: int
+    num_streams: _Count
+    blksize: _Count
+    omit: _Count
+    duration: _Count
+    reverse: _Count
 
 
 class Start(_Part):
@@ -68,8 +73,8 @@ class Start(_Part):
 class Span(_Part):
     """All streams in one interval, of a second as a rule. While `omitted` nothing counts for the sums of the end."""
 
-    seconds: float = Field(ge=0)
-    bytes: int = Field(ge=0)
+    seconds: _Amount
+    bytes: _Count
     omitted: bool
 
 
@@ -88,13 +93,12 @@ class Iperf3Report(_Part):
 
 
 def parse_iperf3(text: str, side: str) -> Iperf3Report:
-    """One side's JSON. Raises WorkloadError with iperf3's own error, or with the first thing that is missing."""
-    try:
-        document: Any = json.loads(text)
-    except ValueError as error:
-        shown = text.strip().splitlines()[-1][:200] if text.strip() else "nothing"
-        raise WorkloadError(f"{side} should print a JSON document, but printed {shown}") from error
-    if isinstance(document, dict) and "error" in document:
+    """One side's JSON, with what warnings may stand before it.
+
+    Raises WorkloadError with iperf3's own error, or with the first thing that is missing.
+    """
+    document, _ = only_document(text, side)
+    if "error" in document:
         raise WorkloadError(f"{side}: {document['error']}")
     try:
         return Iperf3Report.model_validate(document)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
+from vmlab.workloads.verification import demand_one_report
 
 _LINE = re.compile(
     r"(?P<run>AVG|[0-9]+)\tMethod: (?P<method>[A-Z]+)\tElapsed: (?P<elapsed>[0-9]+\.[0-9]{5})"
@@ -58,6 +59,8 @@ def parse_mbw(text: str) -> dict[str, MethodReport]:
         copy = Copy(float(match["elapsed"]), float(match["mib"]), float(match["rate"])) if match else None
         if match is None or copy is None or copy.rate <= 0:
             raise WorkloadError(f"mbw printed a line that cannot be read: {line[:200]!r}")
+        if match["method"] in averages:
+            raise WorkloadError(f"mbw printed more of {match['method']} behind its average, so it is not one report")
         if match["run"] == "AVG":
             averages[match["method"]] = copy
         elif int(match["run"]) != len(copies.setdefault(match["method"], [])):
@@ -72,6 +75,7 @@ def parse_mbw(text: str) -> dict[str, MethodReport]:
 
 def parse_block(text: str) -> int:
     """The size of the blocks of ``mcblock``, in bytes. Raises WorkloadError."""
+    demand_one_report(text, _BLOCK.pattern, tool="mbw")
     match = _BLOCK.search(text)
     if match is None:
         raise WorkloadError("mbw did not print the size of its blocks")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.workloads.pace import DELIVERED, delivered_percent, due_operations, percentile, told_latencies
-from vmlab.workloads.programs import last_object
+from vmlab.workloads.programs import is_amount, last_object
 from vmlab.workloads.verification import demand_equal
 
 _CLIENT = "the paced client"
@@ -27,7 +27,7 @@ def parse_paced(text: str, requests: int, pace: float) -> PacedReport:
     """Read the end of a client that was asked for `requests` at `pace` a second. Raises WorkloadError."""
     said = last_object(text, _CLIENT)
     keys = ("requests", "bytes", "seconds", "last_began")
-    if not all(isinstance(said.get(key), int | float) for key in keys) or not said["seconds"] > 0:
+    if not all(is_amount(said.get(key)) for key in keys) or not said["seconds"] > 0:
         raise WorkloadError(f"{_CLIENT} printed a line that cannot be read: {str(said)[:200]!r}")
     demand_equal(f"requests of {_CLIENT}", said["requests"], requests)
     latencies = told_latencies(text, requests, _CLIENT)

@@ -6,12 +6,14 @@ import re
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.verification import labelled
+from vmlab.workloads.verification import demand_one_report, labelled
 
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _RATED = rf"{_NUMBER}\s+\({_NUMBER} per sec\.\)"
 _INTERVAL = re.compile(rf"\[ {_NUMBER}s \] thds: [0-9]+ (?:tps|eps): {_NUMBER} ")
 _QUEUE = re.compile(r"\[ [0-9]+s \] queue length: ([0-9]+), concurrency: ([0-9]+)")
+_MARKS = (r"^General statistics:", r"\bsysbench [0-9]+\.[0-9]+\.[0-9]+\S* \(using ")
+"""What stands once in each report: its end, and the version at its beginning."""
 _FEWEST_LINES = 10
 _MEMORY_INTERVAL = re.compile(rf"\[ {_NUMBER}s \] {_NUMBER} MiB/sec")
 
@@ -38,7 +40,8 @@ class DatabaseReport:
 
 
 def parse_report(text: str) -> Report:
-    """Read ``General statistics`` and ``Latency``. Raises WorkloadError."""
+    """Read ``General statistics`` and ``Latency`` of the one report. Raises WorkloadError."""
+    demand_one_report(text, *_MARKS, tool="sysbench")
 
     def field(label: str, pattern: str = _NUMBER) -> float:
         return float(labelled(text, label, pattern, "sysbench")[1])
@@ -53,7 +56,8 @@ def parse_report(text: str) -> Report:
 
 
 def parse_database_report(text: str) -> DatabaseReport:
-    """Read ``SQL statistics``. Raises WorkloadError."""
+    """Read ``SQL statistics`` of the one report. Raises WorkloadError."""
+    demand_one_report(text, *_MARKS, tool="sysbench")
 
     def count(label: str) -> int:
         return int(float(labelled(text, label, _RATED, "sysbench")[1]))
@@ -78,7 +82,8 @@ class MemoryReport:
 
 
 def parse_memory_report(text: str) -> MemoryReport:
-    """Read ``Total operations`` and the options that sysbench repeats. Raises WorkloadError."""
+    """Read ``Total operations`` and the options that sysbench repeats, of the one report. Raises WorkloadError."""
+    demand_one_report(text, *_MARKS, tool="sysbench")
     return MemoryReport(
         operations=int(labelled(text, "Total operations", rf"([0-9]+) \( *{_NUMBER} per second\)", "sysbench")[1]),
         operation=labelled(text, "operation", "(read|write)", "sysbench")[1],
@@ -100,7 +105,7 @@ def parse_queue(text: str) -> Queue:
     """Read the lines that ``--report-interval=1`` prints with ``--rate``. Raises WorkloadError where there is none."""
     done, queue = IntervalCount(2**62), None
     events = 0.0
-    for line in text.splitlines():
+    for line in text.split("\n"):
         events = done.feed(line) or events
         if match := _QUEUE.fullmatch(line.strip()):
             queue = Queue(round(events) + int(match[2]), int(match[1]))
@@ -115,7 +120,7 @@ def half_of(text: str, events: int) -> float | None:
     Between two lines the rate is taken to be even. None for fewer than ten lines before then, since each has a second.
     """
     count, before, lines = IntervalCount(2 * events), (0.0, 0.0), 0
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if (done := count.feed(line)) is None:
             continue
         lines += 1
