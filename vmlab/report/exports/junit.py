@@ -32,7 +32,19 @@ def write_junit(runs: Sequence[Exported], file: BinaryIO) -> None:
         missing = document["run"]["cells_planned"] - len(document["cells"])
         if run.cell is None and missing > 0:
             root.append(_missing(document, missing))
+    _number(root)
     file.write(as_file(root))
+
+
+def _number(root: etree._Element) -> None:
+    """Servers know a case by its class and name, so those of further repeats and runs that share both are numbered."""
+    met: set[tuple[str, str]] = set()
+    for case in root.iter("testcase"):
+        of, name, number = case.get("classname", ""), case.get("name", ""), 1
+        while (of, case.get("name", "")) in met:
+            number += 1
+            case.set("name", f"{name} ({number})")
+        met.add((of, case.get("name", "")))
 
 
 def _suite(document: RunDocument, cell: CellDocument) -> etree._Element:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import BinaryIO
@@ -18,6 +19,7 @@ from vmlab.store.host_readers import HostReaders
 from vmlab.store.reader import RunReader
 from vmlab.store.samples import series
 
+_READING = "reading"
 _VALUE_COLUMNS = ("metric", "unit", "value")
 _OF_RUN = {"run", "started", "host", "kernel", "qemu", "libvirt"}
 """Columns of a run that are labels of ``vmlab_run_info`` alone."""
@@ -28,13 +30,15 @@ def write_measurements(runs: Sequence[Exported], file: BinaryIO, *, run_label: b
 
     What is the same in a whole run stands in the labels of ``vmlab_run_info``; series have the label ``run`` only where
     asked, because each run would be new series otherwise. Where one of the runs is a fleet's, they have the label
-    ``host``, and ``vmlab_run_info`` is there for each host.
+    ``host``, and ``vmlab_run_info`` is there for each host. No two values are one series: further ones with the same
+    labels are numbered by ``reading``.
     """
     table = measurements(*runs)
     documents = [run.document() for run in runs]
     is_fleet = any(document["run"]["hosts"] for document in documents)
     left_out = _OF_RUN - ({"run"} if run_label else set()) - ({"host"} if is_fleet else set())
     families: dict[tuple[str, str], list[str]] = {}
+    met = Counter[str]()
     for row in table.rows:
         named = dict(zip(table.columns, row, strict=True))
         value = named["value"]
@@ -46,7 +50,11 @@ def write_measurements(runs: Sequence[Exported], file: BinaryIO, *, run_label: b
             if one is not None and name not in _VALUE_COLUMNS and name not in left_out
         }
         family, unit = family_of(str(named["metric"]), str(named["unit"]))
-        families.setdefault((family, unit), []).append(f"{family}{labels_text(labels)} {value!r}\n")
+        series = f"{family}{labels_text(labels)}"
+        met[series] += 1
+        if met[series] > 1:
+            series = f"{family}{labels_text({**labels, _READING: str(met[series])})}"
+        families.setdefault((family, unit), []).append(f"{series} {value!r}\n")
     _write(file, *_infos(documents))
     for (family, unit), lines in families.items():
         _write(file, head_of(family, unit), *lines)

@@ -36,9 +36,15 @@ def head_of(family: str, unit: str) -> str:
 
 
 def labels_text(labels: Mapping[str, str]) -> str:
-    """Labels in braces; nothing for none."""
-    pairs = (f'{_safe(name)}="{visible(value).translate(_ESCAPES)}"' for name, value in labels.items())
-    return "{" + ",".join(pairs) + "}" if labels else ""
+    """Labels in braces; nothing for none. Where two names are one after what Prometheus forbids, they are numbered."""
+    pairs: dict[str, str] = {}
+    for name, value in labels.items():
+        free, number = _safe(name), 1
+        while free in pairs:
+            number += 1
+            free = f"{_safe(name)}_{number}"
+        pairs[free] = visible(value).translate(_ESCAPES)
+    return "{" + ",".join(f'{name}="{value}"' for name, value in pairs.items()) + "}" if labels else ""
 
 
 def _safe(name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, BinaryIO
@@ -18,13 +19,15 @@ from vmlab.report.exports.tidy_tables import moment_text
 
 _PRODUCT = "vmlab"
 _IN_SAMPLE = ("metric", "value", "unit")
+_IN_URI = ("run", "cell", "workload", "tile", "metric")
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "vmlab:sample")
 
 
 def write_perfkit(runs: Sequence[Exported], file: BinaryIO) -> None:
     """Write a line for each measurement that has a value; its configuration is in ``metadata``.
 
-    A sample's URI is made of its place, so that a second export gives the same ones.
+    A URI is made of the place: run, cell, workload, tile and metric, of no workload the guest, and a number where
+    several have the same. So no two samples have one, and a second export gives the same ones.
     """
     for run in runs:
         for sample in _samples(run, run.document()):
@@ -34,7 +37,7 @@ def write_perfkit(runs: Sequence[Exported], file: BinaryIO) -> None:
 def _samples(run: Exported, document: RunDocument) -> Iterator[dict[str, Any]]:
     table = measurements(run)
     cells = {cell["cell"]: cell for cell in document["cells"]}
-    ended = _timestamp(document)
+    ended, met = _timestamp(document), Counter[str]()
     for row in table.rows:
         named = dict(zip(table.columns, row, strict=True))
         if named["value"] is None:
@@ -44,7 +47,11 @@ def _samples(run: Exported, document: RunDocument) -> Iterator[dict[str, Any]]:
             for name, value in named.items()
             if value is not None and name not in _IN_SAMPLE
         }
-        place = json.dumps([named["run"], named["cell"], named["workload"], named["tile"], named["metric"]])
+        guest = [named["guest"]] if named["workload"] is None and named["guest"] is not None else []
+        place = json.dumps([*(named[name] for name in _IN_URI), *guest])
+        met[place] += 1
+        if met[place] > 1:
+            place = f"{place}#{met[place]}"
         yield {
             **{name: named[name] for name in _IN_SAMPLE},
             "metadata": {**metadata, **_configuration(document, cells.get(named["cell"]))},  # type: ignore[arg-type]
