@@ -464,3 +464,73 @@ def test_a_junit_file_that_cannot_be_written_is_one_line(capsys: pytest.CaptureF
     assert command_line(["compare", "last", "--fail-if", TWENTY_MORE, "--junit", "none/x.xml"]) == 3
     said = capsys.readouterr()
     assert said.out == "" and said.err.count("\n") == 1
+
+
+def _amounts(run: str, repeats: int, written: Mapping[str, float]) -> None:
+    """Bytes and files, which the parameters set, beside a run time that is equal by chance."""
+    story = Story(runs_folder() / run / "run.sqlite", run=run).begin({"cache": list(written)}, cells=2 * repeats)
+    for repeat in range(1, repeats + 1):
+        for cache, count in written.items():
+            story.start_cell({"cache": cache}, repeat)
+            story.measure("web", 10.0)
+            story.measure("web", count, "bytes", "B")
+            story.measure("web", 0.0, "errors", "1")
+            story.end_cell(wall=11.0)
+    story.end()
+
+
+def _printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    command_line([*arguments])
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("repeats", [1, 3, 8])
+def test_an_amount_of_work_that_is_the_same_has_no_doubt(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, repeats: int
+) -> None:
+    """The rule: chance is in what is measured, and not in an amount that the parameters set.
+
+    An amount is a metric of which neither end is better. Equal times are still no more than equal times.
+    """
+    _amounts(RUN, repeats, {"none": 2.0**20, "writeback": 2.0**20})
+    document = json.loads(_printed(capsys, "compare", "last", "--json"))
+    found = {row["metric"]: row["candidates"][0]["difference"] for row in document["rows"]}
+    assert (found["bytes"]["verdict"], found["errors"]["verdict"]) == ("same amount", "same amount")
+    assert (found["bytes"]["percent"], found["bytes"]["better"], found["errors"]["percent"]) == (0.0, None, None)
+    assert found["run_time"]["verdict"] in ("one reading each", "too few readings", "no difference proven")
+    lines = _printed(capsys, "compare", "last").splitlines()
+    (bytes_, errors, web) = (
+        next(line for line in lines if line.strip().startswith(name)) for name in ("web bytes", "web errors", "web (s)")
+    )
+    assert bytes_.rstrip().endswith("same") and errors.rstrip().endswith("same")
+    assert "+0.0 %" in web and not any(name in line for line in lines for name in ("web bytes:", "web bytes,"))
+    for page in (tmp_path / "page.html", tmp_path / "page.md"):
+        _printed(capsys, "report", f"{RUN}:1", f"{RUN}:2", "-o", str(page))
+        rows = [line for line in page.read_text().splitlines() if "web bytes" in line]
+        assert rows and all("same amount" in line for line in rows), rows
+    assert "web bytes" not in _printed(capsys, "compare", "last", "--explain").partition("Nothing can be said")[2]
+
+
+def test_a_gate_decides_on_an_amount_that_is_the_same(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    _amounts(RUN, 1, {"none": 2.0**20, "writeback": 2.0**20})
+    file = tmp_path / "gate.xml"
+    conditions = ("--fail-if", "web.bytes > 0 %", "--fail-if", "web.errors < 0 %", "--junit", str(file))
+    code, answers, _ = gate(capsys, *conditions)
+    assert (code, [answer["state"] for answer in answers]) == (0, ["not met", "not met"])
+    assert "web.bytes > 0 %: not met: same amount on both sides, 1 repeat" in _printed(
+        capsys, "compare", "last", *conditions
+    )
+    assert "<failure" not in file.read_text() and 'skipped="0"' in file.read_text()
+    code, (answer,), _ = gate(capsys, "--fail-if", "web.bytes > -5 %")
+    assert (code, answer["state"]) == (1, "met")
+
+
+def test_an_amount_that_differs_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    _amounts(RUN, 1, {"none": 2.0**20, "writeback": 2.0**20 - 1})
+    document = json.loads(_printed(capsys, "compare", "last", "--json"))
+    (found,) = (row["candidates"][0]["difference"] for row in document["rows"] if row["metric"] == "bytes")
+    assert found["verdict"] == "one reading each" and found["percent"] == pytest.approx(-100 / 2**20)
+    line = next(one for one in _printed(capsys, "compare", "last").splitlines() if one.strip().startswith("web bytes"))
+    assert "? -0.00 %" in line
+    code, (answer,), _ = gate(capsys, "--fail-if", "web.bytes < 0 %")
+    assert (code, answer["state"]) == (4, "cannot tell")

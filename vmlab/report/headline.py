@@ -45,9 +45,10 @@ def repeats_to_tell(comparison: Comparison, metrics: Sequence[str] = ()) -> int 
 
 
 def _of_side(rows: Sequence[Row], place: int, label: str) -> str:
-    found = [(row, row.differences[place]) for row in rows if row.differences[place].percent is not None]
+    every = [(row, row.differences[place]) for row in rows]
+    found = [(row, one) for row, one in every if one.percent is not None and one.verdict != Verdict.SAME]
     if not found:
-        return ""
+        return f"{label}: THE SAME" if any(one.verdict == Verdict.SAME for _, one in every) else ""
     proven = [(row, one) for row, one in found if one.proven]
     if not proven:
         return _unproven(found, label)
@@ -93,6 +94,7 @@ def explanation(comparison: Comparison) -> list[str]:
             *_differing(named),
             *_not_proven(named),
             *_untested(named),
+            *_same(named),
             *_at_best_speed(named, others),
             *_limits(comparison, place),
         ]
@@ -148,6 +150,13 @@ def _untested(named: _Named) -> Iterator[str]:
     missing = [name for name, one in named if one.verdict == Verdict.NOT_COMPARED]
     if missing:
         yield f"Not compared, as a side has no figure that passed: {_some(missing)}."
+
+
+def _same(named: _Named) -> Iterator[str]:
+    """Amounts of work that are equal on both sides."""
+    those = [name for name, one in named if one.verdict == Verdict.SAME]
+    if those:
+        yield f"The same on both sides: {_some(those)}."
 
 
 def _at_best_speed(named: _Named, others: Sequence[Difference | None]) -> Iterator[str]:

@@ -19,6 +19,8 @@ UNPROVEN = "~"
 """Marks a difference that the test found no proof of."""
 UNTESTED = "?"
 """Marks a difference of readings that are too few for any proof."""
+SAME = "same"
+"""Stands in place of a difference between amounts of work that are equal on both sides."""
 _MARKS = {
     Verdict.NOT_PROVEN: UNPROVEN,
     Verdict.TOO_FEW: UNTESTED,
@@ -35,7 +37,12 @@ def percent_text(found: Difference) -> str:
 
 
 def relative_text(found: Difference, relative: Relative) -> str:
-    """``0.750``, ``126 %`` or as asked, behind a mark unless it is proven; a dash for nothing to compare."""
+    """``0.750``, ``126 %`` or as asked, behind a mark unless it is proven; a dash for nothing to compare.
+
+    ``same`` for an amount of work that is the same.
+    """
+    if found.verdict == Verdict.SAME:
+        return SAME
     value = found.as_asked(relative)
     if value is None:
         return NOT_MEASURED
@@ -45,7 +52,7 @@ def relative_text(found: Difference, relative: Relative) -> str:
 
 def interval_text(found: Difference, relative: Relative = "difference") -> str:
     """``(-63.0 to -59.9)``, the interval of a difference; empty where it has none."""
-    interval = found.interval_as_asked(relative)
+    interval = None if found.verdict == Verdict.SAME else found.interval_as_asked(relative)
     if interval is None:
         return ""
     low, high = (relative_number(end, relative).removesuffix(" %") for end in interval)
@@ -61,6 +68,8 @@ def sentence(found: Difference) -> str:
     """The verdict with everything that it rests on."""
     if found.verdict == Verdict.NOT_COMPARED:
         return "not compared: a side has no figure that passed"
+    if found.verdict == Verdict.SAME:
+        return _same_words(found)
     tested = found.verdict in (Verdict.PROVEN, Verdict.NOT_PROVEN)
     parts = [_tested(found) if tested else untested_words(found)]
     if found.verdict == Verdict.NOT_PROVEN and found.detectable:
@@ -77,8 +86,14 @@ def _tested(found: Difference) -> str:
 
 def estimate_words(found: Difference) -> str:
     """A difference that has an interval, with that and the readings that it rests on, and without a verdict."""
+    if found.verdict == Verdict.SAME:
+        return _same_words(found)
     parts = [_interval_words(found), _corrected(found).strip(), readings_words(found)]
     return "; ".join([", ".join(filter(None, parts)), *_noise(found)])
+
+
+def _same_words(found: Difference) -> str:
+    return f"{found.verdict} on both sides, {readings_words(found)}"
 
 
 def _corrected(found: Difference) -> str:
@@ -126,7 +141,7 @@ def to_find_words(found: Difference) -> str:
 def difference_notes(named: Iterable[tuple[str, Difference]], *, intervals: bool = True) -> Iterator[str]:
     """A line for each mark that differences under these names have in a table, and one for their `intervals`."""
     shown = [(name, found) for name, found in named if found.percent is not None]
-    tested = [found for _, found in shown if found.interval]
+    tested = [found for _, found in shown if found.interval and found.verdict != Verdict.SAME]
     if tested and intervals:
         yield _interval_note(tested)
     unproven = [(name, found) for name, found in shown if found.verdict == Verdict.NOT_PROVEN and found.percent != 0]

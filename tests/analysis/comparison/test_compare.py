@@ -173,7 +173,7 @@ def test_figures_that_are_asked_for_and_further_ones_are_families_apart(tmp_path
         "p95": further,
         "p99": further,
         "max": further,
-        "files": (2, Verdict.NOT_PROVEN),
+        "files": (2, Verdict.SAME),
         "tile_index": (1, Verdict.PROVEN),
         "wall_seconds": asked,
     }

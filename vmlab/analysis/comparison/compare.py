@@ -333,7 +333,7 @@ def _corrected(raw: Sequence[Sides], corrected: Sequence[Sides | None]) -> list[
 
 def _sides(row: Row, place: int, noise: Noise | None) -> Sides:
     of_figure = noise.percents.get((row.workload, row.metric)) if noise else None
-    return Sides(row.figures[0], row.figures[place], row.more_is_better, of_figure)
+    return Sides(row.figures[0], row.figures[place], row.more_is_better, of_figure, row.more_is_better is None)
 
 
 def _sides_at_best(row: Row, place: int, noise: Noise | None) -> Sides | None:

@@ -29,6 +29,7 @@ class Verdict(StrEnum):
     TOO_FEW = "too few readings"
     ONE_EACH = "one reading each"
     ONE_A_SIDE = "one a side"
+    SAME = "same amount"
     NOT_COMPARED = "not compared"
 
 
@@ -131,13 +132,23 @@ NO_DIFFERENCE = Difference()
 class Sides:
     """A figure of the baseline and the candidate's, in one unit. `more_is_better` is None where neither is.
 
-    Differences of up to `noise` percent count as none; None is for no noise.
+    Differences of up to `noise` percent count as none; None is for no noise. An `amount` describes the work, as the
+    bytes that were asked for do, and no chance is in it: where all readings of both sides are equal it is the same,
+    however few they are. Where they are not, it is tested as any other figure.
     """
 
     baseline: Figure
     candidate: Figure
     more_is_better: bool | None
     noise: float | None = None
+    amount: bool = False
+
+    @property
+    def same(self) -> bool:
+        """Whether it is an amount with one value on both sides."""
+        values = {one.value for side in (self.baseline, self.candidate) for one in side.readings}
+        values |= {side.spread.mean for side in (self.baseline, self.candidate) if side.spread}
+        return self.amount and len(values) == 1
 
 
 def in_form(percent: float | None, more_is_better: bool | None, relative: Relative) -> float | None:
@@ -187,9 +198,13 @@ def differences(family: Sequence[Sides]) -> list[Difference]:
         for sides, pairing, test in zip(family, pairings, tests, strict=True)
     ]
     decisions = _holm(chances, size)
-    return [
+    found = [
         NO_DIFFERENCE if pairing is None else _difference(pairing, test, decision, sides)
         for sides, pairing, test, decision in zip(family, pairings, tests, decisions, strict=True)
+    ]
+    return [
+        replace(one, verdict=Verdict.SAME) if sides.same and one is not NO_DIFFERENCE else one
+        for sides, one in zip(family, found, strict=True)
     ]
 
 

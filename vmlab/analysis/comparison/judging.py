@@ -112,6 +112,9 @@ def _at_row(comparison: Comparison, condition: Condition, row: Row, compared: in
         broken = row.figures[place].state == Outcome.FAILED and row.figures[0].comparable is not None
         if found.verdict == Verdict.NOT_COMPARED:
             because = _not_compared(comparison.labels, row, place)
+        elif found.verdict == Verdict.SAME:
+            # Nothing is to be corrected: no chance and no noise is in it.
+            found, because = replace(found, noise=None, interval=(0.0, 0.0)), ""
         else:
             figures = max(compared, found.family)
             found = corrected_for(figures, row.figures[0], row.figures[place], found)

@@ -220,7 +220,9 @@ class _Maker:
                 place = {**axes, METRICS: metric} | ({} if workload is None else {WORKLOADS: workload})
                 before, found = self._read(self._base(place)), self._read(place)
                 if self._base(place) != place and before.unit == found.unit:
-                    yield (workload, self._metric(place)), Sides(before.figure, found.figure, found.more_is_better)
+                    more = found.more_is_better
+                    sides = Sides(before.figure, found.figure, more, amount=more is None)
+                    yield (workload, self._metric(place)), sides
 
     def _read(self, place: Place) -> Reading:
         """The reading of a place; cached, because a baseline is read many times."""

@@ -25,6 +25,7 @@ from vmlab.report.words import plural, relative_number
 
 TARGETS_MISSED = "Targets missed"
 """What the sentence on missed targets begins with."""
+_KNOWN = (Verdict.PROVEN, Verdict.NOT_PROVEN, Verdict.SAME)
 _MOST = 6
 """Sentences about differences; a run with more has its tables below."""
 _MOST_PLACES = 3
@@ -123,7 +124,7 @@ def baseline_of(table: ResultTable, row: Head, column: Head) -> Figure | None:
 
 def difference_words(found: Difference) -> str:
     """``+21.3 % (one reading each)``: the difference with its interval, and what is known of it."""
-    if found.percent is None:
+    if found.percent is None or found.verdict == Verdict.SAME:
         return str(found.verdict)
     value = f"{relative_number(found.percent, 'difference')} {interval_text(found)}".rstrip()
     return f"{value}, {_verdict(found)}"
@@ -131,7 +132,7 @@ def difference_words(found: Difference) -> str:
 
 def _explained(found: Difference) -> str:
     """A difference with everything that it rests on."""
-    if found.verdict in (Verdict.PROVEN, Verdict.NOT_PROVEN) or found.percent is None:
+    if found.verdict in _KNOWN or found.percent is None:
         better = {True: "better, ", False: "worse, ", None: ""}[found.better]
         return f"{better}{sentence(found)}"
     return f"{relative_number(found.percent, 'difference')}, {sentence(found)}"
@@ -185,7 +186,7 @@ def _over_places(known: Sequence[Difference]) -> str:
     """``-40.4 % to +2.0 %; better, difference proven at 3 of 4, no difference proven at 1 of 4``."""
     percents = [one.percent for one in known if one.percent is not None]
     ends = [relative_number(end, "difference") for end in (min(percents), max(percents))] if percents else []
-    tested = any(one.verdict in (Verdict.PROVEN, Verdict.NOT_PROVEN) for one in known)
+    tested = any(one.verdict in _KNOWN for one in known)
     if len(percents) == len(known) and not tested and len(why := {untested_words(one) for one in known}) == 1:
         return f"{' to '.join(dict.fromkeys(ends))}, {why.pop()}"
     counts = Counter(_verdict(one) for one in known)
