@@ -8,7 +8,6 @@ that differs from run to run.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import sub
@@ -26,7 +25,6 @@ from vmlab.analysis.statistics.descriptive import (
 from vmlab.analysis.statistics.rank_test import ShiftTest, rank_sum, signed_rank
 
 _Key = TypeVar("_Key", int, str)
-_SMALLEST = sys.float_info.min
 _LARGEST_SHIFT = 709.0
 """e to the power of more is beyond all floats."""
 NO_COMMON_REPEAT = "there is no repeat in which both sides passed"
@@ -62,8 +60,8 @@ class Pairing:
         if self.single or self.obstacle or not self.count:
             return None
         if self.paired:
-            return signed_rank(self._excesses, size=1.0)
-        return rank_sum(*self._sides, size=1.0, excess=self._excess)
+            return signed_rank(self._excesses, size=self._rounded)
+        return rank_sum(*self._sides, size=self._rounded, excess=self._excess)
 
     @property
     def deviation(self) -> float | None:
@@ -79,7 +77,7 @@ class Pairing:
             excess, (before, after) = self._excess, self._sides
             apart = [[excess(one, before[0]) for one in side] for side in (before, after)]
             found = math.sqrt(mean([standard_deviation(side) ** 2 for side in apart]))
-        return found if compared(found, 0.0, 1.0) else 0.0
+        return found if compared(found, 0.0, self._rounded) else 0.0
 
     @property
     def percent_of_means(self) -> float | None:
@@ -126,6 +124,12 @@ class Pairing:
         return abs(enlarged(self.means[0], -power))
 
     @property
+    def _rounded(self) -> float:
+        """The size of the figures whose differences the shifts are: of logarithms the largest, and 1 at least."""
+        logarithms = map(math.log, (*self.before, *self.after)) if self._by_ratio else ()
+        return max([1.0, *map(abs, logarithms)])
+
+    @property
     def _excesses(self) -> list[float]:
         """By how much each reading of the candidate is above the baseline's."""
         before, after = self._sides
@@ -139,9 +143,7 @@ class Pairing:
 
 def _log_ratio(one: float, other: float) -> float:
     """Of two readings that are equally many times as large it is the same, but for the last bits."""
-    ratio = one / other
-    # A ratio that no float holds in full has a logarithm so large that no digit of it is lost by a difference.
-    return math.log(ratio) if _SMALLEST <= ratio < math.inf else math.log(one) - math.log(other)
+    return math.log(one) - math.log(other)
 
 
 def pairing_of(baseline: Figure, candidate: Figure) -> Pairing | None:
