@@ -18,10 +18,11 @@ _VALUES = (1.5, 1, 0, True, "a", None, [1, 2], [1000, 10, 70])
 
 def event_lines() -> str:
     """A line of JSON for each kind, as a store has it."""
-    return "".join(f"{to_json(cls(**_fields(cls)))}\n" for _, cls in sorted(Event.registry.items()))
+    return "".join(f"{to_json(cls(**example(cls)))}\n" for _, cls in sorted(Event.registry.items()))
 
 
-def _fields(cls: type[Event]) -> dict[str, Any]:
+def example(cls: type[Event]) -> dict[str, Any]:
+    """A value for each field of a kind, with every key that its type names."""
     hints = get_type_hints(cls, include_extras=True)
     return {field.name: _example(hints[field.name]) for field in fields(cls)}
 

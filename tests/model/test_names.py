@@ -16,7 +16,7 @@ from vmlab.model.names import (
     guest_mac,
     guest_of,
 )
-from vmlab.model.scenarios.scenario import MOST_OF_EACH, MOST_TILES
+from vmlab.model.run import MOST_OF_EACH, MOST_TILES
 
 PLACES = [(tile, position) for tile in range(1, MOST_TILES + 1) for position in range(MOST_OF_EACH)]
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import resource
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +23,7 @@ from vmlab.model.errors import VmlabError
 from vmlab.model.event import Event
 from vmlab.model.event_json import from_json, to_json
 from vmlab.model.places import runs_folder
+from vmlab.model.run import HIGHEST_SEED, MOST_NUMBERED, MOST_OF_EACH, MOST_REPEATS, MOST_TILES
 from vmlab.store.reader import RunReader
 from vmlab.store.run_list import RunList
 from vmlab.tui.feed.picks import Pick
@@ -34,14 +39,21 @@ EXAMPLES: dict[str, Any] = {
     "int": 3,
     "int | None": 3,
     "float": 2.5,
+    "Clock": 2.5,
+    "Cell": 3,
+    "Count": 3,
+    "Guests": 3,
+    "Repeat": 3,
+    "Seed": 3,
+    "Tile": 3,
     "bool": True,
     "TimeOfDay": 1795271400.0,
     "Reading": 1.5,
     "Reading | None": 1.5,
     "Code": 0,
     "list[str]": ["a reason"],
-    "list[int]": [1, 2],
-    "list[float]": [1.5, -2.5],
+    "list[Cell]": [1, 2],
+    "list[Clock]": [1.5, -2.5],
     "Axes": {"tiles": 1, "cache": "none"},
     "Provision": {"how": "cold", "seconds": 4.5, "guests": 4, "snapshots": {"t1-front": "ab"}},
     "Settings": {"tiles": 1, "cache": "none", "host": {"thp": "never"}},
@@ -57,9 +69,24 @@ EXAMPLES: dict[str, Any] = {
     "dict[str, Reading]": {"run_time": 1.5},
     "LatencyScale": [10_000, 10, 71],
     "dict[str, dict[str, LatencyCounts]]": {"root": {"read": [3, 1]}},
-    "dict[str, Any]": {"cpu": "AMD", "cpus": 2},
+    "HostBody": {"cpu": "AMD", "cpus": 2},
 }
-HOSTILE: tuple[Any, ...] = (None, True, "many", "", -7, 2.5, 10**30, 1e308, [], [[1]], {}, {"a": {"b": [None]}})
+HOSTILE: tuple[Any, ...] = (
+    None,
+    True,
+    "many",
+    "",
+    -7,
+    2.5,
+    10**30,
+    1e308,
+    nan,
+    inf,
+    [],
+    [[1]],
+    {},
+    {"a": {"b": [None]}},
+)
 HOSTILE_WITHIN: tuple[Any, ...] = (
     {"tiles": "two"},
     {"cache": None},
@@ -119,6 +146,49 @@ def _fits(value: Any, name: str) -> bool:
     if isinstance(wanted, float):
         return isinstance(value, int | float) and not isinstance(value, bool)
     return type(value) is type(wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed"),
+    [
+        ("CellStarted", {"axes": {"tiles": MOST_TILES + 1}}),
+        ("CellStarted", {"axes": {"tiles": -1}}),
+        ("CellStarted", {"settings": {"tiles": 10**9}}),
+        ("CellStarted", {"cell": MOST_NUMBERED + 1}),
+        ("CellStarted", {"repeat": MOST_REPEATS + 1}),
+        ("CellStarted", {"guests": MOST_TILES * MOST_OF_EACH + 1}),
+        ("MeasurementTaken", {"tile": MOST_TILES + 1}),
+        ("TilesChanged", {"after": 100_000}),
+        ("RepeatsEnded", {"repeats": MOST_REPEATS + 1}),
+        ("RunStarted", {"seed": HIGHEST_SEED + 1}),
+        ("RunStarted", {"cells": MOST_NUMBERED + 1}),
+        ("HostProbed", {"host": {"ordered": {"cpus": "2", "memory_bytes": None}}}),
+        ("HostProbed", {"host": {"disk": {"emulated": True}}}),
+        ("CellStarted", {"settings": {"guests": {"db": {"vcpus": "2"}}}}),
+        ("CommonStartSet", {"moments": [1e20]}),
+    ],
+)
+def test_a_number_has_the_bounds_that_it_has_in_a_scenario(kind: str, changed: dict[str, Any]) -> None:
+    """No reader makes room for 10⁹ tiles because a record says so."""
+    body = json.loads(to_json(example(Event.registry[kind])))
+    with pytest.raises(ValueError, match=rf"^{kind}: \w+ cannot be "):
+        from_json(json.dumps(body | changed))
+
+
+@pytest.mark.parametrize("how", [[], pytest.param(["each"], marks=pytest.mark.exhaustive)], ids=["all", "each"])
+def test_numbers_at_their_extremes_hurt_no_reader(how: list[str]) -> None:
+    """Each kind of event and the stored scenario, read by `show` and the console in a process of bounded memory."""
+    limits = (1500 * 2**20,) * 2
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.store.extremes", *how],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout.split()[0]) > 4 * len(KINDS)
 
 
 @pytest.mark.parametrize(
@@ -186,12 +256,15 @@ STATEMENTS = {
     "a scenario that is a list": "UPDATE documents SET body = '[[]]' WHERE name = 'scenario'",
     "axes that are none": """UPDATE documents SET body = '{"axes": {"cache": {"values": [{}]}}}'""",
     "axes that are a word": """UPDATE documents SET body = '{"axes": "cache"}'""",
+    "axes without an end": """UPDATE documents SET body = '{"axes": {"tiles": {"values": [1000000000]}}}'""",
     "workloads that are none": """UPDATE documents SET body = '{"workloads": {"web": {"kind": [], "from": {}}}}'""",
 }
 FILES = ("half of the file", "noise in the file")
 HARMLESS = {"an event under another's name", "a scenario that is a list", "workloads that are none"}
 IN_OUTPUT = {"output of text", "output by bytes"}
-REPLAYED = HARMLESS | IN_OUTPUT | {"samples at no time", "axes that are none", "axes that are a word"}
+REPLAYED = (
+    HARMLESS | IN_OUTPUT | {"samples at no time", "axes that are none", "axes that are a word", "axes without an end"}
+)
 COMMANDS = (
     ("show", BAD),
     ("show", BAD, "--json"),

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from vmlab.model.quantities import format_seconds, parse_seconds
-from vmlab.model.run import CACHE_MODES
-from vmlab.model.scenarios.scenario import HYPERVISORS, MOST_TILES, SIZES
+from vmlab.model.run import CACHE_MODES, HIGHEST_SEED, MOST_TILES
+from vmlab.model.scenarios.scenario import HYPERVISORS, SIZES
 from vmlab.plan.looping import LONGEST_LOOP, USUAL_LOOP
 from vmlab.plan.terms import FOR_CLAIMS, Overrides
 
@@ -104,7 +104,10 @@ _OPTIONS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         "--asset", "assets", multiple=True, metavar="NAME=PATH", help="Your own copy of a suite, as unixbench=PATH."
     ),
     "--seed": click.option(
-        "--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed of the random data and the order of cells."
+        "--seed",
+        type=click.IntRange(0, HIGHEST_SEED),
+        metavar="N",
+        help="Seed of the random data and the order of cells.",
     ),
     "--allow-overcommit": click.option(
         "--allow-overcommit", is_flag=True, help="Start even if the guests need more memory than is free."

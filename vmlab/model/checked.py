@@ -28,6 +28,14 @@ class Condition:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Within:
+    """Stands in ``Annotated``: the number is from `least` to `most`, both included."""
+
+    least: float
+    most: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Keys:
     """Stands in ``Annotated[dict, …]``: where one of these keys is there, its value has this type."""
 
@@ -109,9 +117,16 @@ def _annotated(hint: Any, extras: tuple[Any, ...]) -> Check:
     for extra in extras:
         if isinstance(extra, Condition):
             check = _both(check, extra.holds)
+        elif isinstance(extra, Within):
+            check = _both(check, _within(extra))
         elif isinstance(extra, Keys):
             check = _both(check, _keys({name: check_of(one) for name, one in extra.types.items()}))
     return check
+
+
+def _within(bounds: Within) -> Check:
+    least, most = bounds.least, bounds.most
+    return lambda value: least <= value <= most
 
 
 def _both(first: Check, second: Check) -> Check:

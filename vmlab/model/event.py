@@ -10,29 +10,63 @@ import time
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform
 
-from vmlab.model.checked import Condition, Keys, Reading
+from vmlab.model.checked import Condition, Keys, Reading, Within
 from vmlab.model.errors import ExitCode
-from vmlab.model.run import AS_WRITTEN, AxisValue
+from vmlab.model.quantities import LARGEST_BYTES
+from vmlab.model.run import (
+    AS_WRITTEN,
+    HIGHEST_SEED,
+    MOST_NUMBERED,
+    MOST_OF_EACH,
+    MOST_REPEATS,
+    MOST_TILES,
+    WARM_UP,
+    AxisValue,
+)
 
 # A run never ends with this code; a command that shows the run does.
 _CODES = frozenset(map(int, ExitCode)) - {ExitCode.READER_GONE}
-TimeOfDay = Annotated[float, Condition(lambda value: 0 <= value < 253402300800)]
+_YEAR_10000 = 253402300800
+TimeOfDay = Annotated[float, Condition(lambda value: 0 <= value < _YEAR_10000)]
 """Seconds since the epoch, up to the year 9999."""
+Clock = Annotated[float, Within(-_YEAR_10000, _YEAR_10000)]
+"""Seconds of a monotonic clock; of another host's it may be negative."""
 Code = Annotated[int, Condition(lambda value: value in _CODES)]
+Cell = Annotated[int, Within(0, MOST_NUMBERED)]
+"""The number of a cell, or how many there are. What a scenario counts has the bounds that it has in a scenario."""
+Repeat = Annotated[int, Within(WARM_UP, MOST_REPEATS)]
+Seed = Annotated[int, Within(0, HIGHEST_SEED)]
+Tile = Annotated[int, Within(0, MOST_TILES)]
+"""The number of a tile, or how many there are."""
+Guests = Annotated[int, Within(0, MOST_TILES * MOST_OF_EACH)]
+Count = Annotated[int, Within(0, 2**53)]
+"""What was counted while a run went on. No reader takes it for the length of anything."""
+_Size = Annotated[int, Within(0, LARGEST_BYTES)]
+_Disk = Annotated[
+    dict[str, Any], Condition(lambda disk: not disk.get("emulated") or isinstance(disk.get("profile"), str))
+]
+_Ordered = Annotated[
+    dict[str, Any],
+    Keys({"cpus": Count | None, "memory_bytes": _Size | None}),
+    Condition(lambda size: not size or size.keys() >= {"cpus", "memory_bytes"}),
+]
+HostBody = Annotated[dict[str, Any], Keys({"cpus": Count, "disk": _Disk | None, "ordered": _Ordered | None})]
+"""The configuration of a host, as `lab.run.host_facts` finds it."""
 _Named = dict[str, dict[str, Any]]
-Axes = Annotated[dict[str, AxisValue], Keys({"tiles": int})]
+_Guests = dict[str, Annotated[dict[str, Any], Keys({"vcpus": Count | None})]]
+Axes = Annotated[dict[str, AxisValue], Keys({"tiles": Tile})]
 Settings = Annotated[
     dict[str, Any],
-    Keys({"tiles": int, "guests": _Named, "workloads": _Named, "host": dict[str, str | int | None]}),
+    Keys({"tiles": Tile, "guests": _Guests, "workloads": _Named, "host": dict[str, str | int | None]}),
 ]
 """The configuration of the cell, with the values that a named point sets; {} in records of older versions."""
-_COMING = {"cell": int, "axes": Axes, "repeat": int, "state": str, "planned": Axes}
+_COMING = {"cell": Cell, "axes": Axes, "repeat": Repeat, "state": str, "planned": Axes}
 CellToCome = Annotated[dict[str, Any], Keys(_COMING), Condition(lambda value: value.keys() >= _COMING.keys())]
 """A cell to come: its number, ``axes`` and ``repeat``, its ``state`` (`CELL_STATES`), and the axes as ``planned``."""
 CELL_STATES = ("planned", "changed", "skipped")
 Provision = Annotated[
     dict[str, Any],
-    Keys({"how": str | None, "seconds": Reading | None, "guests": int, "snapshots": dict[str, str]}),
+    Keys({"how": str | None, "seconds": Reading | None, "guests": Guests, "snapshots": dict[str, str]}),
 ]
 """How the guests became ready, as in `show --json`."""
 _Boot = Annotated[dict[str, Any], Keys({"units": list[str], "failed": list[str]})]
@@ -114,7 +148,7 @@ class Event:
     registry: ClassVar[dict[str, type[Event]]] = {}
 
     wall: TimeOfDay = field(default_factory=time.time)
-    mono: float = field(default_factory=time.monotonic)
+    mono: Clock = field(default_factory=time.monotonic)
 
     def __init_subclass__(cls) -> None:
         # The module inspect would be cleaner, but importing it slows the start of every command.
@@ -147,8 +181,8 @@ class RunStarted(Event):
     run: str
     scenario: str
     size: str
-    seed: int
-    cells: int
+    seed: Seed
+    cells: Cell
     expected_seconds: float
     order: str = AS_WRITTEN
     control: bool = False
@@ -161,7 +195,7 @@ class HostProbed(Event):
     """The accelerator that a probe found to work, and the host before any load."""
 
     accelerator: str
-    host: dict[str, Any]
+    host: HostBody
 
 
 @event
@@ -188,7 +222,7 @@ class HostJoined(Event):
     name: str
     run: str
     accelerator: str
-    facts: dict[str, Any]
+    facts: HostBody
     offset_ms: Reading
     uncertainty_ms: Reading
 
@@ -205,7 +239,7 @@ class HostLeftOut(Event):
 class CellPlaced(Event):
     """A cell of a run of a fleet is given to the host `name`; the cell's own events follow."""
 
-    cell: int
+    cell: Cell
     name: str
 
 
@@ -215,7 +249,7 @@ class CellWithdrawn(Event):
     fleet, empty for a run of one host that was cut off and goes on.
     """
 
-    cell: int
+    cell: Cell
     name: str
     reason: str
 
@@ -224,7 +258,7 @@ class CellWithdrawn(Event):
 class StartAwaited(Event):
     """A cell that starts on several hosts together is ready on one, which announces the start in `lead_seconds`."""
 
-    cell: int
+    cell: Cell
     lead_seconds: float
 
 
@@ -236,9 +270,9 @@ class CommonStartSet(Event):
     the offset of each host's clock, by the host's name.
     """
 
-    cells: list[int]
-    moment: float
-    moments: list[float]
+    cells: list[Cell]
+    moment: Clock
+    moments: list[Clock]
     uncertainty_ms: dict[str, Reading]
 
 
@@ -250,7 +284,7 @@ class TogetherEnded(Event):
     where not all started. `starts_ms` has for each host how long after the first of all its own first one started.
     """
 
-    cells: list[int]
+    cells: list[Cell]
     outcome: str
     reason: str = ""
     starts_ms: dict[str, Reading] = field(default_factory=dict)
@@ -265,7 +299,7 @@ class CellLinked(Event):
     `here` drives the workloads. `way` is what carries the link, such as ``ssh``.
     """
 
-    cell: int
+    cell: Cell
     here: str
     other: str
     hosts: dict[str, str]
@@ -276,8 +310,8 @@ class CellLinked(Event):
 class LinkMeasured(Event):
     """How long one round over the link took before the workloads started, from a host to a guest of the other one."""
 
-    cell: int
-    rounds: int
+    cell: Cell
+    rounds: Count
     least_ms: Reading
     median_ms: Reading
     most_ms: Reading
@@ -287,7 +321,7 @@ class LinkMeasured(Event):
 class HalfReached(Event):
     """One of two hosts that have the guests of a cell has come to a stage that the other one waits for."""
 
-    cell: int
+    cell: Cell
     stage: str
 
 
@@ -295,7 +329,7 @@ class HalfReached(Event):
 class HalfEnded(Event):
     """The cell has ended on the other one of its two hosts, `name`; the cell has the worse outcome of both."""
 
-    cell: int
+    cell: Cell
     name: str
     outcome: str
     reasons: list[str]
@@ -305,7 +339,7 @@ class HalfEnded(Event):
 class SnapshotMade(Event):
     """A guest was booted, prepared and frozen, for this cell and those to come; it took `seconds`, counted apart."""
 
-    cell: int
+    cell: Cell
     guest: str
     snapshot: str
     seconds: float
@@ -315,7 +349,7 @@ class SnapshotMade(Event):
 class SnapshotProgressed(Event):
     """A guest that is being made ready to be frozen has come to `stage`, which is a few words for people."""
 
-    cell: int
+    cell: Cell
     guest: str
     stage: str
 
@@ -327,10 +361,10 @@ class CellStarted(Event):
     In a `looped` cell each workload starts again when it has ended and verified itself.
     """
 
-    cell: int
+    cell: Cell
     axes: Axes
-    repeat: int
-    guests: int
+    repeat: Repeat
+    guests: Guests
     settings: Settings = field(default_factory=dict)
     looped: bool = False
 
@@ -342,7 +376,7 @@ class YardstickTaken(Event):
     Nothing reads it; `seconds` of the wall clock, computing and moving memory together, and their CPU time.
     """
 
-    cell: int
+    cell: Cell
     when: str
     seconds: float
     compute_seconds: float
@@ -354,7 +388,7 @@ class YardstickTaken(Event):
 class PhaseStarted(Event):
     """A phase of a cell begins."""
 
-    cell: int
+    cell: Cell
     phase: str
 
 
@@ -362,7 +396,7 @@ class PhaseStarted(Event):
 class PhaseEnded(Event):
     """A phase of a cell ended after `seconds`."""
 
-    cell: int
+    cell: Cell
     phase: str
     seconds: float
 
@@ -374,11 +408,11 @@ class StepEnded(Event):
     `place` is a guest or a workload of tile `tile`; empty, and tile 0, for a step of the whole cell.
     """
 
-    cell: int
+    cell: Cell
     part: str
     step: str
     seconds: float
-    tile: int = 0
+    tile: Tile = 0
     place: str = ""
 
 
@@ -386,8 +420,8 @@ class StepEnded(Event):
 class GuestStateChanged(Event):
     """A guest went from one state to the next: created, booted, identified, connected, prepared, gone."""
 
-    cell: int
-    tile: int
+    cell: Cell
+    tile: Tile
     guest: str
     role: str
     state: str
@@ -397,8 +431,8 @@ class GuestStateChanged(Event):
 class GuestInspected(Event):
     """What a guest was found to be from inside: its `boot` or its `data_disk`, as in `show --json`."""
 
-    cell: int
-    tile: int
+    cell: Cell
+    tile: Tile
     guest: str
     seen: Seen
 
@@ -407,7 +441,7 @@ class GuestInspected(Event):
 class CacheProved(Event):
     """The cache mode as QEMU's open files and QMP show it; fields as in `results.CacheProof`."""
 
-    cell: int
+    cell: Cell
     guest: str
     file: str
     o_direct: bool
@@ -422,7 +456,7 @@ class CacheProved(Event):
 class NetworkProved(Event):
     """What a tunnel, its cable, a guest's rules or its limit carried; fields as in `results.NetworkProof`."""
 
-    cell: int
+    cell: Cell
     device: str
     guest: str
     direction: str
@@ -440,10 +474,10 @@ class DiskLatencyRead(Event):
     requests; `scale` has their bins.
     """
 
-    cell: int
-    tile: int
+    cell: Cell
+    tile: Tile
     guest: str
-    since: float
+    since: Clock
     scale: LatencyScale
     counts: dict[str, dict[str, LatencyCounts]]
 
@@ -452,7 +486,7 @@ class DiskLatencyRead(Event):
 class NeighboursCounted(Event):
     """What each of the host's own guests took while the workloads of a cell ran; [] where there were none."""
 
-    cell: int
+    cell: Cell
     neighbours: list[NeighbourBody]
 
 
@@ -466,7 +500,7 @@ class CacheSwitched(Event):
 
     what: ClassVar = "cache"
 
-    cell: int
+    cell: Cell
     origin: str
     before: str
     after: str
@@ -481,7 +515,7 @@ class KsmSwitched(Event):
 
     what: ClassVar = "ksm"
 
-    cell: int
+    cell: Cell
     origin: str
     before: str
     after: str
@@ -499,10 +533,10 @@ class TilesChanged(Event):
     A tile that is added counts from the start of its workloads, one that is retired until its last round was verified.
     """
 
-    cell: int
+    cell: Cell
     origin: str
-    before: int
-    after: int
+    before: Tile
+    after: Tile
 
 
 @event
@@ -512,23 +546,23 @@ class WorkloadStarted(Event):
     `benchmark` is the workload's kind in the scenario; `round` is how often it has started in this cell.
     """
 
-    cell: int
+    cell: Cell
     workload: str
-    tile: int
+    tile: Tile
     guest: str
     benchmark: str
     late_ms: float
     uncertainty_ms: float
-    round: int = 1
+    round: Count = 1
 
 
 @event
 class WorkloadProgressed(Event):
     """How far a workload is: `done` of `total` in `unit`, in its stage `stage`."""
 
-    cell: int
+    cell: Cell
     workload: str
-    tile: int
+    tile: Tile
     done: float
     total: float
     unit: str
@@ -539,9 +573,9 @@ class WorkloadProgressed(Event):
 class WorkloadEnded(Event):
     """A workload ended with an outcome, after `seconds`; `reason` is empty when it passed."""
 
-    cell: int
+    cell: Cell
     workload: str
-    tile: int
+    tile: Tile
     guest: str
     outcome: str
     seconds: Reading
@@ -556,11 +590,11 @@ class RoundEnded(Event):
     the metrics that a loop shows for them, ``run_time`` for lack of a better one.
     """
 
-    cell: int
+    cell: Cell
     workload: str
-    tile: int
+    tile: Tile
     guest: str
-    round: int
+    round: Count
     outcome: str
     seconds: Reading
     values: dict[str, Reading]
@@ -574,9 +608,9 @@ class RoundEnded(Event):
 class MeasurementTaken(Event):
     """One figure, as in `results.Measurement`."""
 
-    cell: int
+    cell: Cell
     workload: str
-    tile: int
+    tile: Tile
     guest: str
     metric: str
     value: Reading
@@ -591,9 +625,9 @@ class FiguresRemade(Event):
     `values`. `units` are of both. `mono` is that of the cell's last event before.
     """
 
-    cell: int
+    cell: Cell
     workload: str
-    tile: int
+    tile: Tile
     guest: str
     version: str
     was: dict[str, Reading]
@@ -608,14 +642,14 @@ class CellEnded(Event):
     `missed` is how many targets its tiles missed; 0 also where it did not pass, and in older records.
     """
 
-    cell: int
+    cell: Cell
     outcome: str
     reasons: list[str]
     wall_seconds: Reading | None
     start_skew_ms: Reading | None
     skew_uncertainty_ms: Reading | None = None
     provision: Provision = field(default_factory=dict)
-    missed: int = 0
+    missed: Count = 0
 
 
 @event
@@ -635,7 +669,7 @@ class AnotherRunSeen(Event):
 
     run: str
     user: str
-    launcher: int
+    launcher: Count
     folder: str
 
 
@@ -658,7 +692,7 @@ class CellsReplanned(Event):
     as it is now; None in records of older versions.
     """
 
-    cells: int
+    cells: Cell
     next_axes: Axes
     expected_seconds: float
     coming: list[CellToCome] | None = None
@@ -672,8 +706,8 @@ class RepeatsEnded(Event):
     as small as was asked for.
     """
 
-    repeats: int
-    cells: int
+    repeats: Repeat
+    cells: Cell
     widest_percent: Reading | None
     reached: bool
 

@@ -15,7 +15,7 @@ _DURATIONS: dict[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "
 _QUANTITY = r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[A-Za-z]+(?:/s)?)"
 """Compiled when a quantity is first read: the console only writes them until its first picture is there."""
 _PACES: dict[str, float] = {"s": 1.0, "min": 60.0}
-_LARGEST_BYTES = 2**60
+LARGEST_BYTES = 2**60
 _LONGEST_SECONDS = 30 * 86400.0
 _HIGHEST_RATE = 10**12
 _HIGHEST_PACE = 1e6
@@ -38,7 +38,7 @@ def parse_bytes(text: object) -> int:
     if isinstance(text, int) and not isinstance(text, bool) and text == 0:
         return 0
     value = _parse(text, _SIZES, "512 MiB")
-    if value > _LARGEST_BYTES:
+    if value > LARGEST_BYTES:
         raise ValueError("is larger than any disk; at most 1024 PiB")
     if value != int(value):
         raise ValueError("is not a whole number of bytes")

@@ -1,10 +1,13 @@
-"""The words of a run: values of its axes, its phases, and how a workload, a cell or a run ended."""
+"""The words of a run: values of its axes, its phases, and how a workload, a cell or a run ended.
+
+The bounds of what it counts are here too. They are the same for a scenario, a record and an archive.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final, Literal, get_args
+from typing import Final, Literal, TypeVar, get_args
 
 AxisValue = str | int | float | bool
 CacheMode = Literal["none", "writeback", "writethrough", "directsync", "unsafe"]
@@ -20,6 +23,19 @@ RUN_TIME: Final = "run_time"
 """The metric that every workload has, in seconds."""
 MOST_LOOKS = 3
 """How often a run's claims may be looked at while it goes on."""
+MOST_TILES = 64
+MOST_OF_EACH = 64
+"""Guests, and workloads, of one tile."""
+MOST_AXES = 8
+MOST_VALUES = 100
+"""Values of one axis."""
+MOST_POINTS = 500
+"""Cells of one repeat."""
+MOST_REPEATS = 1000
+MOST_CELLS = 2000
+MOST_NUMBERED = 10 * MOST_CELLS
+"""The highest number of a cell: cells that are put back as planned are numbered after those that have begun."""
+HIGHEST_SEED = 2**32 - 1
 OF_HOST: Final = "host"
 """In place of a size, for a recording of the host and its own guests, which has no workloads."""
 RUNNING = "running"
@@ -58,9 +74,16 @@ class Outcome(StrEnum):
 _SEVERITY = (Outcome.PASSED, Outcome.INVALID, Outcome.FAILED, Outcome.ABORTED)
 
 
-def worst(outcomes: Iterable[Outcome]) -> Outcome:
-    """The most severe of many outcomes; passed where there is none."""
-    return max(outcomes, key=_SEVERITY.index, default=Outcome.PASSED)
+_Word = TypeVar("_Word", bound=str)
+
+
+def worst(outcomes: Iterable[_Word]) -> _Word | Outcome:
+    """The most severe of many outcomes; passed where there is none. A word that is none of `Outcome` is beyond all."""
+    return max(outcomes, key=_severity, default=Outcome.PASSED)
+
+
+def _severity(outcome: str) -> int:
+    return [*_SEVERITY, outcome].index(outcome)
 
 
 class Phase(StrEnum):

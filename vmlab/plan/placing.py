@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vmlab.model.names import HOST_PLACE, is_host_name
-from vmlab.model.run import AxisValue
+from vmlab.model.run import MOST_POINTS, MOST_TILES, AxisValue
 from vmlab.model.scenarios.axis import BUILT_IN_AXES, HOST_AXES, Axis, AxisPoint
 from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES
-from vmlab.model.scenarios.scenario import MOST_TILES, Scenario
+from vmlab.model.scenarios.scenario import Scenario
 from vmlab.plan.clashes import clashes, dots
 from vmlab.plan.placed_axes import PlacedAxis, PlacedValue, Setting, count_of
 from vmlab.plan.scenario_file.paths import AXIS_ROOTS, TILES, expand, point_places
 from vmlab.plan.scenario_file.problems import Place, Problem, meant, shorten
 from vmlab.plan.scenario_file.scenario_document import Document
-
-MOST_POINTS = 500
 
 
 def place_axes(document: Document, scenario: Scenario) -> list[PlacedAxis]:

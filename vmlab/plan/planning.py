@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from vmlab.model.errors import UsageError
 from vmlab.model.names import HOST_PLACE, guest_key
-from vmlab.model.run import AxisValue
+from vmlab.model.run import MOST_CELLS, AxisValue
 from vmlab.model.scenarios.axis import Axis, AxisPoint
 from vmlab.model.scenarios.reference import Claim, claims_name, named_values
 from vmlab.model.scenarios.scenario import SIZES, Guest, Scenario
@@ -48,7 +48,6 @@ __all__ = [
     "read_host_facts",
 ]
 
-MOST_CELLS = 2000
 MOST_GUESTS = 250
 """In one cell; a larger number is most likely a typing error."""
 _MEASURED = ("order",)

@@ -45,7 +45,12 @@ from vmlab.model.run import EMULATED, OF_HOST, Outcome
 from vmlab.report.run.loop_text import round_words
 from vmlab.report.words import host_words, network_words, plural, switch_words, tiles_words
 
-_LEVELS = {Outcome.PASSED: "good", Outcome.INVALID: "warning", Outcome.FAILED: "error", Outcome.ABORTED: "error"}
+_LEVELS: dict[str, str] = {
+    Outcome.PASSED: "good",
+    Outcome.INVALID: "warning",
+    Outcome.FAILED: "error",
+    Outcome.ABORTED: "error",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,7 @@ def events_sentence(events: Sequence[Event]) -> Sentence | None:
 
 def _together(event: TogetherEnded) -> Sentence:
     skew = "" if event.skew_ms is None else f", started {event.skew_ms:.1f} ms apart"
-    level = _LEVELS.get(Outcome(event.outcome), "info")
+    level = _LEVELS.get(event.outcome, "info")
     cells = ", ".join(map(str, event.cells))
     why = f": {event.reason}" if event.reason else ""
     return Sentence(level, f"cells {cells} of all hosts together: {event.outcome}{skew}{why}")
@@ -183,5 +188,5 @@ def _info(text: str) -> Sentence:
 
 
 def _ended(outcome: str, text: str, reason: str) -> Sentence:
-    level = _LEVELS.get(Outcome(outcome), "info") if outcome in set(Outcome) else "info"
+    level = _LEVELS.get(outcome, "info")
     return Sentence(level, f"{text}: {reason}" if reason else text)

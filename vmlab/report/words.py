@@ -187,7 +187,8 @@ _OF_A_GUEST = {"limit": "limit", "nat": "translated address"}
 def network_words(proof: Mapping[str, Any]) -> str:
     """What a tunnel, a guest's rules or its limit carried, from a `NetworkProofDocument` or the fields of its event."""
     way = "both ways" if proof["direction"] == "both" else f"{proof['direction']} it"
-    of = f"{_OF_A_GUEST[proof['device']]} of {proof['guest']}, {way}" if proof["guest"] else proof["device"]
+    device = _OF_A_GUEST.get(proof["device"], proof["device"])
+    of = f"{device} of {proof['guest']}, {way}" if proof["guest"] else proof["device"]
     bounds = [
         f"{word} {format_bytes(bound)}"
         for word, bound in (("at least", proof["least_bytes"]), ("at most", proof["most_bytes"]))

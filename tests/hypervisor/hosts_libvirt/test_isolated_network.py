@@ -12,7 +12,7 @@ from vmlab.hypervisor.hosts_libvirt.isolated_network import free_range, name_of,
 from vmlab.hypervisor.libvirt.domain_xml import marked_for
 from vmlab.model.errors import HypervisorUnavailable
 from vmlab.model.names import NETWORK, guest_address
-from vmlab.model.scenarios.scenario import MOST_TILES
+from vmlab.model.run import MOST_TILES
 
 SCHEMA = Path("/usr/share/libvirt/schemas/network.rng")
 

@@ -1,4 +1,7 @@
-"""The axes and the layout of results of the stored scenario."""
+"""The axes and the layout of results of the stored scenario.
+
+Its numbers have the bounds that they have where a scenario is planned: a record comes from anywhere.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,21 @@ from typing import Annotated, Any
 from vmlab.analysis.shape import AbsentDocument, AxisDocument, TableDocument, UntilDocument
 from vmlab.model.checked import Condition, Keys, check_of
 from vmlab.model.errors import StoreError
-from vmlab.model.event import RepeatsEnded
-from vmlab.model.run import AxisValue
+from vmlab.model.event import Repeat, RepeatsEnded, Tile
+from vmlab.model.run import MOST_AXES, MOST_VALUES, AxisValue
 from vmlab.model.scenarios.table_words import WORKLOADS
 
 _Point = Annotated[dict[str, Any], Keys({"absent": str | None})]
+_Axis = Annotated[
+    dict[str, Any],
+    Keys({"values": list[AxisValue], "points": dict[str, _Point]}),
+    Condition(lambda axis: len(axis.get("values") or ()) in range(1, MOST_VALUES + 1)),
+]
 _are_axes = check_of(
-    dict[
-        str,
-        Annotated[
-            dict[str, Any],
-            Keys({"values": list[AxisValue], "points": dict[str, _Point]}),
-            Condition(lambda axis: "values" in axis),
-        ],
+    Annotated[
+        dict[str, _Axis],
+        Keys({"tiles": Annotated[dict[str, Any], Keys({"values": list[Tile]})]}),
+        Condition(lambda axes: len(axes) <= MOST_AXES),
     ]
 )
 _is_table = check_of(
@@ -36,7 +41,7 @@ _is_table = check_of(
                 "over": str,
                 "relative": str | None,
                 "baseline": AxisValue | dict[str, AxisValue] | None,
-                "best_of": int | None,
+                "best_of": Repeat | None,
             }
         ),
         Condition(lambda table: bool(table.get("columns"))),
@@ -109,7 +114,7 @@ def table_document(said: Mapping[str, Any]) -> TableDocument:
 _is_until = check_of(
     Annotated[
         dict[str, Any],
-        Keys({"spread": float | None, "looks": list[int] | None, "at_least": int, "at_most": int}),
+        Keys({"spread": float | None, "looks": list[Repeat] | None, "at_least": Repeat, "at_most": Repeat}),
         Condition(lambda until: {"spread", "at_least", "at_most"} <= until.keys()),
     ]
 )

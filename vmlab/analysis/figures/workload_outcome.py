@@ -19,7 +19,7 @@ def as_of(workload: str, cells: Sequence[CellDocument]) -> list[CellDocument]:
 
 
 def _own(workload: str, cell: CellDocument) -> CellDocument:
-    ended = [Outcome(one["outcome"]) for one in cell["workloads"] if one["workload"] == workload]
+    ended = [one["outcome"] for one in cell["workloads"] if one["workload"] == workload]
     if not ended:
         return cell
     own = Outcome.FAILED if Outcome.FAILED in ended else worst(ended)

@@ -227,7 +227,7 @@ class CellTimeline:
         """A cell whose guests are on two hosts has the worse outcome of both, and the reasons of the other one too."""
         if self.end is None or self.half is None or self.half.outcome == Outcome.PASSED:
             return
-        outcome = worst([Outcome(self.end.outcome), Outcome(self.half.outcome)])
+        outcome = worst([self.end.outcome, self.half.outcome])
         reasons = [f"host {self.half.name}: {reason}" for reason in self.half.reasons]
         self.end = replace(self.end, outcome=str(outcome), reasons=[*self.end.reasons, *reasons])
 

@@ -25,8 +25,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import ExitCode, RefusedError, UsageError
 from vmlab.model.names import HOST_PLACE
-from vmlab.model.run import CACHE_MODES, Outcome
-from vmlab.model.scenarios.scenario import MOST_TILES
+from vmlab.model.run import CACHE_MODES, MOST_TILES, Outcome
 from vmlab.model.visible import visible_line
 from vmlab.plan.hosting import DoesNotFit
 from vmlab.plan.planning import Overrides

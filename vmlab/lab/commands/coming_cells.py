@@ -13,7 +13,7 @@ from vmlab.model.answers import CellLeft, ComingAnswer
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import UsageError
 from vmlab.model.event import CellsReplanned, CellToCome, CommandReceived, Event
-from vmlab.model.run import AxisValue
+from vmlab.model.run import MOST_NUMBERED, AxisValue
 from vmlab.plan.terms import CellPlan
 
 
@@ -211,5 +211,7 @@ class ComingCells:
         if not left:
             raise UsageError("all planned cells have begun; none is to come")
         if left[0].index <= self._taken:
+            if self._taken + len(left) > MOST_NUMBERED:
+                raise UsageError(f"a run has no cells beyond number {MOST_NUMBERED}")
             left = [replace(cell, index=self._taken + place) for place, cell in enumerate(left, start=1)]
         return [_Coming(cell, cell) for cell in left]

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from vmlab.model.names import HOST_PLACE
+from vmlab.model.run import MOST_VALUES
 from vmlab.model.scenarios.guest import GUEST_ATTRIBUTES
 from vmlab.model.scenarios.host_settings import HOST_SETTINGS, why_not_varied
 from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple
@@ -29,7 +30,6 @@ RESERVED_NAMES = (
     "workloads",
 )
 """Words with a meaning in the language; guests, workloads and axes may not have them as names."""
-MOST_VALUES = 100
 
 _AXIS_NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}", re.ASCII)
 _POINT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9][a-z0-9._-]{0,30}", re.ASCII)

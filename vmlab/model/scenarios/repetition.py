@@ -6,11 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from vmlab.model.run import MOST_LOOKS
+from vmlab.model.run import MOST_LOOKS, MOST_REPEATS
 from vmlab.model.scenarios.scenario_part import ScenarioPart
 from vmlab.model.units import Percent
 
-MOST_REPEATS = 1000
 Order = Literal["random", "as written"]
 Warm = Literal[False, True, "host"]
 

@@ -13,11 +13,12 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.roles import ROLES
+from vmlab.model.run import HIGHEST_SEED, MOST_AXES, MOST_OF_EACH, MOST_REPEATS
 from vmlab.model.scenarios.axis import RESERVED_NAMES, Axis, AxisName
 from vmlab.model.scenarios.guest import GuestAttributes
 from vmlab.model.scenarios.host_settings import Host
 from vmlab.model.scenarios.reference import Claim, Reference
-from vmlab.model.scenarios.repetition import MOST_REPEATS, Order, Until, Warm, as_until
+from vmlab.model.scenarios.repetition import Order, Until, Warm, as_until
 from vmlab.model.scenarios.scenario_part import ScenarioPart, as_tuple
 from vmlab.model.scenarios.table import Table
 from vmlab.model.units import Bytes, Seconds, number_or_percent
@@ -25,10 +26,6 @@ from vmlab.model.units import Bytes, Seconds, number_or_percent
 HypervisorKind = Literal["embedded", "qemu:///system"]
 HYPERVISORS: tuple[HypervisorKind, ...] = get_args(HypervisorKind)
 SIZES = ("smoke", "demo", "full", "published")
-MOST_TILES = 64
-MOST_OF_EACH = 64
-"""Guests, and workloads, of one tile."""
-MOST_AXES = 8
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,30}", re.ASCII)
 _NAME_WORDS = "small letters, digits and dashes, at most 31, the first a letter"
@@ -180,7 +177,7 @@ class Scenario(ScenarioPart):
     """Workloads find the caches of guests and host, or those of the `host` alone, as preparing left them."""
     steady_seconds: Annotated[Seconds, Field(alias="steady", ge=0, le=3600)] = 0.0
     """How long workloads wait at most, before they start, until the CPUs run at a steady speed, such as 30 s."""
-    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
+    seed: Annotated[int, Field(ge=0, le=HIGHEST_SEED)] = 1
     """Seed of all random data and of the cells' order, so that both sides of a comparison do the same work."""
     sizes: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Changes for ``smoke`` and ``demo``, which are smaller, and ``published``, the host of a publication."""
