@@ -1,6 +1,7 @@
 """Lists what outlives the lab's namespaces: an entry is added before it is made and closed when it is gone.
 
 One JSON object a line, flushed to the disk. An entry that was not closed is something that a dead run left behind.
+A line that is no such entry, whatever it is, counts for nothing and hides none of the others.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from vmlab.model.checked import checked
 from vmlab.model.errors import StoreError, UsageError
 from vmlab.system.given_file import read_given
 
@@ -99,8 +101,10 @@ class Journal:
 def _apply(line: str, standing: list[JournalEntry]) -> None:
     try:
         ((verb, fields),) = json.loads(line).items()
-        entry = JournalEntry(**fields)
-    except (ValueError, TypeError, AttributeError):
+        entry = JournalEntry(**checked(JournalEntry, fields))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return
+    if "\0" in entry.what:
         return
     if verb == "made":
         standing.append(entry)

@@ -9,8 +9,8 @@ from pathlib import Path
 from vmlab.hypervisor.disks import loop_devices
 from vmlab.hypervisor.hosts_libvirt.hosts_places import remove_log
 from vmlab.hypervisor.isolation import cgroups
-from vmlab.hypervisor.journal import Journal, Kind
-from vmlab.hypervisor.settings_keeper import Tell, put_back
+from vmlab.hypervisor.journal import Journal, JournalEntry, Kind
+from vmlab.hypervisor.settings_keeper import Tell, is_back, put_back
 from vmlab.model.errors import CleanupIncomplete, HypervisorError, StoreError
 from vmlab.system.marks import opened
 from vmlab.system.removal import remove_empty_folder, remove_file_beneath, remove_tree
@@ -24,10 +24,13 @@ def sweep(
     *,
     roots: Roots = THE_HOST,
     tell: Tell = lambda _line: None,
+    done: Callable[[JournalEntry], object] = lambda _entry: None,
 ) -> list[str]:
     """Remove everything that is still open in the journal of a dead run, and restore the host's settings.
 
-    Gives what was removed, as paths; `tell` takes a line for each setting that is not as it was before the run.
+    Gives what was removed, as paths; `tell` takes a line for each setting that is not as it was before the run, `done`
+    each entry of which something was removed or put back. An entry may be closed without: what it names may have gone
+    before, or be none of the lab's.
 
     Files go if they lie directly in the folder `disks`, folders beside the record if `owner` has marked them, see
     `system.marks`, loop devices that carry its mark, images in Ceph pools whose names begin with it, and in the host's
@@ -57,10 +60,14 @@ def sweep(
                 ours = {other.ours for other in entries if other.what == entry.what}
                 for line in put_back(entry, ours, roots):
                     tell(line)
+                found = [entry.what] if is_back(entry, roots) else []
             else:
-                removed += removers[entry.kind](entry.what)
+                found = removers[entry.kind](entry.what)
+                removed += found
+            if found:
+                done(entry)
             journal.strike(entry)
-        except (StoreError, HypervisorError, ImportError) as error:
+        except (StoreError, HypervisorError, ImportError, ValueError) as error:
             failed.append(str(error))
         except OSError as error:
             where = f" ({error.filename})" if error.filename and error.filename != entry.what else ""

@@ -144,6 +144,14 @@ def put_back(entry: JournalEntry, ours: Collection[str], roots: Roots) -> list[s
     return _left_merged(entry, roots)
 
 
+def is_back(entry: JournalEntry, roots: Roots) -> bool:
+    """Whether a setting of the host has the value that it had before the run."""
+    try:
+        return is_known(entry.what) and read_setting(roots.sys, entry.what) == entry.was
+    except OSError:
+        return False
+
+
 def _left_merged(entry: JournalEntry, roots: Roots) -> list[str]:
     """KSM that is switched off keeps merged pages merged, those of other programs too."""
     merged = still_merged(roots) if entry.what == KSM_RUN and entry.was == "0" and entry.ours == "1" else 0

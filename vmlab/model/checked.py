@@ -6,7 +6,7 @@ import dataclasses
 import math
 import types
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from vmlab.model.visible import visible_line
 
@@ -87,7 +87,7 @@ _FIELDS: dict[type[Any], tuple[dict[str, Check], tuple[str, ...]]] = {}
 
 
 def check_of(hint: Any) -> Check:
-    """The check for a type: plain ones, unions, lists, dictionaries by text, and `Annotated` with the classes above.
+    """The check for a type: plain and literal ones, unions, lists, dictionaries by text, `Annotated` with the classes above.
 
     Raises TypeError for a type that nothing here can check.
     """
@@ -103,6 +103,8 @@ def check_of(hint: Any) -> Check:
     if origin is dict and arguments[0] is str:
         inner = check_of(arguments[1])
         return lambda value: type(value) is dict and all(map(inner, value.values()))
+    if origin is Literal:
+        return lambda value: type(value) is str and value in arguments
     if hint is Any:
         return _is_plain
     if hint not in _PLAIN:

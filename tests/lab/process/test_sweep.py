@@ -88,6 +88,53 @@ def test_a_folder_that_is_no_runs_own_is_somebodys_data(what: str, places: Path)
     assert dead_runs.clean() == []
 
 
+def test_a_journal_is_believed_in_nothing(places: Path) -> None:
+    """Whatever it names, clean says what it removed and nothing else, and the run's own things go."""
+    folder, mine = died(), places / "mine"
+    mine.mkdir()
+    (mine / "letter").write_text("dear")
+    (folder.disks / "hidden").touch()
+    named = [
+        {"kind": "file", "what": str(mine / "letter")},
+        {"kind": "folder", "what": str(mine)},
+        {"kind": "folder", "what": str(folder.path)},
+        {"kind": "file", "what": str(folder.disks / "never-made")},
+        {"kind": "setting", "what": "../etc/passwd", "was": "1"},
+        *({"kind": "file", "what": what} for what in (7, None, [], {}, "a\0b", "x" * 5000)),
+        *({"kind": kind, "what": "x"} for kind in ("no such kind", 7, None, ["file"])),
+        *([], "made", 7),
+    ]
+    with folder.journal.open("a") as journal:
+        journal.writelines(json.dumps({"made": entry}) + "\n" for entry in named)
+        journal.write('{"made":' * 100_000 + "\n")
+        journal.write("\xff\0\n[]\n7\n" + json.dumps({"made": named[0], "gone": named[1]}) + "\n")
+    (swept,) = dead_runs.clean()
+    own = [f"file {folder.disks / name}" for name in ("web-1.console", "web-1.qcow2")]
+    assert (swept.removed, swept.left) == ((str(folder.runtime), *own), ())
+    named_in_vain = (
+        f"file {mine / 'letter'}",
+        f"folder {mine}",
+        f"folder {folder.path}",
+        f"file {folder.disks / 'never-made'}",
+        f"file {'x' * 5000}",
+        "setting ../etc/passwd",
+    )
+    *gone, stays = [line.removeprefix(f"run {RUN}: ") for line in swept.notes]
+    assert sorted(line.partition(": gone before")[0] for line in gone) == sorted(named_in_vain)
+    assert stays == f"{folder.disks} has 1 files that its journal does not name; they stay"
+    assert (mine / "letter").read_text() == "dear" and (folder.disks / "hidden").exists()
+    assert dead_runs.clean() == []
+
+
+def test_a_journal_that_cannot_be_read_hides_no_other_run() -> None:
+    folder, other = died(), died(RUN.replace("1430", "1431"))
+    folder.journal.unlink()
+    folder.journal.mkdir()
+    bad, good = dead_runs.clean()
+    assert (bad.run, bool(bad.left), bad.removed) == (folder.id, True, ())
+    assert (good.run, good.left, len(good.removed)) == (other.id, (), 3)
+
+
 def test_a_copy_that_is_to_be_cleared_itself_is_refused() -> None:
     folder = died()
     copy = RunFolder(folder.id, folder.path.with_name("copy"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from vmlab.guests import image as images
 from vmlab.guests import sent_assets, snapshots
 from vmlab.guests.image import added
 from vmlab.hypervisor.isolation.cgroups import prefix_of, remove_everywhere
+from vmlab.hypervisor.journal import JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.libvirt_root import root_folder
 from vmlab.hypervisor.settings_keeper import Tell
@@ -43,7 +44,8 @@ THE_CACHE = "(images, snapshots and assets)"
 class CleanResult:
     """What `vmlab clean` did for one run, or in the cache: what it removed or put back and what it could not.
 
-    `notes` are lines on settings of the host that are not as they were before the run.
+    `notes` are lines on settings of the host that are not as they were before the run, on what its journal names and
+    nobody removed, and on files that it does not name. A journal may be anybody's text, so it proves no removal.
     """
 
     run: str
@@ -58,16 +60,18 @@ def sweep_run(
     *,
     roots: Roots = THE_HOST,
     tell: Tell | None = None,
+    done: Callable[[JournalEntry], object] = lambda _entry: None,
 ) -> list[str]:
     """Remove all that the run made outside its namespaces, and put the host's settings back; what is still there
     afterwards, with why. Idempotent.
 
     Call it only when no process of the run is left but the caller. `patience` is in seconds; `tell` takes a line for
-    each setting of the host that is not as it was before the run, where it is not to be a notice of the run's record.
+    each setting of the host that is not as it was before the run, where it is not to be a notice of the run's record,
+    `done` each entry of the journal of which something was removed or put back.
     """
     end = time.monotonic() + patience
     while True:
-        left = _swept(folder, roots, tell or _notices(folder))
+        left = _swept(folder, roots, tell or _notices(folder), done)
         # The kernel lets go of a dead process's cgroup some moments after the process.
         if not left or time.monotonic() > end:
             return left
@@ -91,13 +95,13 @@ def _notices(folder: RunFolder) -> Tell:
     return keep
 
 
-def _swept(folder: RunFolder, roots: Roots, tell: Tell) -> list[str]:
+def _swept(folder: RunFolder, roots: Roots, tell: Tell, done: Callable[[JournalEntry], object]) -> list[str]:
     """One attempt; what is left after it."""
     if not folder.is_own():
         return [f"{folder.path} is not the folder that the run made: nothing in it was removed"]
     left = []
     try:
-        sweep(folder.journal, folder.disks, folder.id, roots=roots, tell=tell)
+        sweep(folder.journal, folder.disks, folder.id, roots=roots, tell=tell, done=done)
     except (CleanupIncomplete, StoreError) as error:
         left.append(str(error))
     left += _without_runtime(RuntimeFolder(folder.runtime))
@@ -127,8 +131,16 @@ def dead_runs() -> Iterator[RunFolder]:
             found.setdefault(record.path, record)
     for _, folder in sorted(found.items()):
         alive = folder.alive() or RuntimeFolder(folder.runtime).alive()
-        if folder.is_own() and not alive and folder.remains():
+        if folder.is_own() and not alive and _has_remains(folder):
             yield folder
+
+
+def _has_remains(folder: RunFolder) -> bool:
+    """Whether there may be something to clear: a journal that cannot be read hides no other run."""
+    try:
+        return bool(folder.remains())
+    except StoreError:
+        return True
 
 
 def _runtimes() -> list[RuntimeFolder]:
@@ -236,14 +248,31 @@ def clean(roots: Roots = THE_HOST) -> list[CleanResult]:
         with _held(folder) as ours:
             if not ours:
                 continue
-            before = folder.remains()
-            notes: list[str] = []
-            left = sweep_run(folder, roots=roots, tell=notes.append)
-            removed = tuple(sorted(set(before) - set(folder.remains())))
-            swept.append(CleanResult(folder.id, removed, tuple(left), tuple(notes)))
+            swept.append(_cleaned(folder, roots))
     swept += _sweep_orphans()
     cache = _clear_cache()
     return [*swept, cache] if cache.removed or cache.left else swept
+
+
+def _cleaned(folder: RunFolder, roots: Roots) -> CleanResult:
+    before = _known_remains(folder)
+    notes: list[str] = []
+    done: set[str] = set()
+    left = sweep_run(folder, roots=roots, tell=notes.append, done=lambda entry: done.add(f"{entry.kind} {entry.what}"))
+    closed = before - _known_remains(folder)
+    removed = {one for one in closed if one in done or one == str(folder.runtime)}
+    for one in sorted(closed - removed):
+        notes.append(f"run {folder.id}: {one}: gone before, or none of the lab's; nothing was removed")
+    with contextlib.suppress(OSError):
+        if more := len(list(folder.disks.iterdir())):
+            notes.append(f"run {folder.id}: {folder.disks} has {more} files that its journal does not name; they stay")
+    return CleanResult(folder.id, tuple(sorted(removed)), tuple(left), tuple(notes))
+
+
+def _known_remains(folder: RunFolder) -> set[str]:
+    with contextlib.suppress(StoreError):
+        return set(folder.remains())
+    return set()
 
 
 def _clear_cache() -> CleanResult:
