@@ -1,14 +1,16 @@
 """`vmlab top --serve`: the recorder's figures for Prometheus, by the names of the export, and for this host alone."""
 
-import http.client
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.cli.called import ended
 from tests.tui.conftest import RECORDED
+from vmlab.cli.serving import metrics_server
 from vmlab.cli.serving.metrics_server import CONTENT_TYPE, MOST_AT_ONCE, MetricsServer, is_loopback, read_address
 from vmlab.model.errors import RefusedError
 from vmlab.model.sample import Sample, SampleNames
@@ -105,16 +108,78 @@ def test_a_page_of_another_name_is_refused(server: MetricsServer) -> None:
     assert asked(server.url.replace("/metrics", "/"))[0] == 404
 
 
-def test_more_than_it_has_room_for_are_closed(server: MetricsServer) -> None:
-    server.take(SAMPLE)
+def opened(server: MetricsServer) -> socket.socket:
+    """A connection that says nothing yet."""
     port = int(server.url.rpartition(":")[2].partition("/")[0])
-    waiting = [socket.create_connection(("127.0.0.1", port), 30) for _ in range(MOST_AT_ONCE)]
+    return socket.create_connection(("127.0.0.1", port), 60)
+
+
+def answered(server: MetricsServer, request: bytes) -> bytes:
+    """All that comes back for these bytes, until the server closes."""
+    with opened(server) as link, contextlib.suppress(ConnectionError):
+        link.sendall(request)
+        link.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: link.recv(65536), b""))
+    return b""
+
+
+def test_slow_connections_hold_no_place(server: MetricsServer) -> None:
+    """However many say nothing, the one that asks is answered; the oldest of them is closed for it."""
+    server.take(SAMPLE)
+    waiting = [opened(server) for _ in range(2 * MOST_AT_ONCE)]
     try:
-        with pytest.raises((http.client.HTTPException, OSError)):
-            asked(server.url)
+        for _ in range(3):
+            assert asked(server.url)[0] == 200
+        assert waiting[0].recv(1) == b""
     finally:
         for one in waiting:
             one.close()
+
+
+def test_a_request_has_one_deadline_however_steadily_its_bytes_come(
+    server: MetricsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics_server, "_REQUEST_SECONDS", 0.2)
+    with opened(server) as slow, pytest.raises(ConnectionError):
+        slow.sendall(b"GET /metrics HTTP/1.0\r\n")
+        while True:
+            # Each byte is in time by itself; what is sent after the end is answered by a reset.
+            slow.sendall(b"X")
+            time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("request_line", "headers", "status"),
+    [
+        ("GET /metrics HTTP/1.1", "Host: [", 403),
+        ("GET /metrics HTTP/1.1", "Host: 127.0.0.1\r\nHost: evil.example", 400),
+        ("GET /metrics HTTP/1.1", "Host: evil<script>", 403),
+        ("GET http://[/metrics HTTP/1.1", "Host: 127.0.0.1", 200),
+        ("GET http://127.0.0.1/metrics?x=<script> HTTP/1.1", "Host: 127.0.0.1", 200),
+        ("GET //[ HTTP/1.1", "Host: 127.0.0.1", 404),
+        ("GET /metrics/../../etc/passwd<script> HTTP/1.1", "Host: 127.0.0.1", 404),
+        ("GET /metrics%00<script> HTTP/1.1", "Host: 127.0.0.1", 404),
+        ("GET /\xff\xfe HTTP/1.1", "Host: 127.0.0.1", 404),
+        ("<script> /metrics HTTP/1.1", "Host: 127.0.0.1", 501),
+        ("POST /metrics HTTP/1.1", "Host: 127.0.0.1", 501),
+        ("GET /metrics HTTP/<script>", "Host: 127.0.0.1", 400),
+        ("GET /metrics HTTP/9.9", "Host: 127.0.0.1", 505),
+        ("GET <script> /metrics HTTP/1.1", "Host: 127.0.0.1", 400),
+        ("GET /" + "<script>" * 9000 + " HTTP/1.1", "Host: 127.0.0.1", 414),
+        ("GET /metrics HTTP/1.1", "X: " + "<script>" * 9000, 431),
+        ("GET /metrics HTTP/1.1", "\r\n".join(f"X-{n}: <script>" for n in range(200)), 431),
+    ],
+)
+def test_a_request_that_is_none_has_an_answer_without_its_words(
+    server: MetricsServer, capfd: pytest.CaptureFixture[str], request_line: str, headers: str, status: int
+) -> None:
+    server.take(SAMPLE)
+    answer = answered(server, f"{request_line}\r\n{headers}\r\n\r\n".encode("latin-1"))
+    # Without a version that it can read it answers as HTTP 0.9 does, without a head.
+    assert answer.startswith((b"HTTP/1.0 %d " % status, HTTPStatus(status).phrase.encode()))
+    assert b"script" not in answer
+    assert capfd.readouterr() == ("", "")
+    assert asked(server.url)[0] == 200
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -123,6 +124,54 @@ async def test_no_other_file_is_served(address: str, name: str) -> None:
         assert answer.status in (403, 404)
 
 
+def raw(port: int, request: bytes) -> bytes:
+    """All that comes back for these bytes, until the server closes."""
+    with socket.create_connection((ADDRESS, port), 60) as link, contextlib.suppress(ConnectionError):
+        link.sendall(request)
+        return b"".join(iter(lambda: link.recv(65536), b""))
+    return b""
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        ("/TOKEN/", "[", 403),
+        ("/TOKEN/", "127.0.0.1:1; script-src evil", 403),
+        ("/TOKEN/", "127.0.0.1:evil", 403),
+        ("/TOKEN/", "evil@127.0.0.1", 403),
+        ("/TOKEN/", "127.0.0.1\r\nHost: evil", 400),
+        ("/TOKEN/", "127.0.0.1:123456", 403),
+        ("/TOKEN/static/%00", "127.0.0.1", 404),
+        ("/TOKEN/static/evil%0d%0aSet-Cookie:%20a=b", "127.0.0.1", 404),
+        ("/TOKEN/static/js/%00textual.js", "127.0.0.1", 404),
+        ("/TOKEN/static/" + "evil/" * 1000, "127.0.0.1", 404),
+        ("/TOKEN/static//etc/passwd", "127.0.0.1", 404),
+        ("/TOKEN/static/%2fetc%2fpasswd", "127.0.0.1", 404),
+        ("/TOKEN/static/%ff%fe", "127.0.0.1", 404),
+        ("/%ff%fe/evil", "127.0.0.1", 403),
+        ("http://[/TOKEN/", "127.0.0.1", 400),
+        ("evil", "127.0.0.1", 400),
+        ("/TOKEN/socket", "127.0.0.1", 403),
+        ("/TOKEN/", "127.0.0.1\r\nX: " + "evil" * 5000, 400),
+        ("/TOKEN/", "127.0.0.1\r\n" + "\r\n".join(f"X-{n}: evil" for n in range(3000)), 400),
+        ("/TOKEN/", "127.0.0.1\r\nX evil", 400),
+        ("/TOKEN/", "127.0.0.1\r\nContent-Length: evil", 400),
+    ],
+)
+async def test_a_request_that_is_none_has_an_answer_without_its_words(
+    address: str, capfd: pytest.CaptureFixture[str], target: str, host: str, status: int
+) -> None:
+    port, token = address.split("/")[2].partition(":")[2], address.split("/")[3]
+    request = f"GET {target.replace('TOKEN', token)} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    answer = await asyncio.to_thread(raw, int(port), request.encode("latin-1"))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith((b"HTTP/1.1 %d " % status, b"HTTP/1.0 %d " % status)), answer
+    assert b"evil" not in head
+    # The parser quotes the line that it cannot read, as plain text.
+    assert b"evil" not in body or (status == 400 and b"text/plain" in head)
+    assert "Traceback" not in capfd.readouterr().err
+
+
 async def test_without_the_token_there_is_no_page_no_file_and_no_console(address: str) -> None:
     base = address[: address.rindex("/", 0, -1)]
     async with aiohttp.ClientSession() as session:
@@ -150,7 +199,17 @@ async def test_a_page_shows_the_console_which_answers_keys_and_ends_with_the_pag
         origin = address[: address.rindex("/", 0, -1)]
         async with session.ws_connect(f"{address}socket?width=100&height=30", headers={"Origin": origin}) as page:
             # What no page sends is left out, and hurts nobody.
-            for nonsense in ("", "[", "1", "[]", '["resize"]', '["resize", 1]', '["stdin", 7]', '{"a": 1}'):
+            for nonsense in (
+                "[" * 60_000,
+                '["ping", ' * 5000,
+                "[",
+                "1",
+                "[]",
+                '["resize"]',
+                '["resize", 1]',
+                '["stdin", 7]',
+                '{"a": 1}',
+            ):
                 await page.send_str(nonsense)
             drawn = b""
             while b"No guests" not in drawn:

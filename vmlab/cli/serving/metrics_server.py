@@ -1,7 +1,12 @@
-"""The recorder's newest figures over HTTP, as OpenMetrics, for Prometheus to scrape."""
+"""The recorder's newest figures over HTTP, as OpenMetrics, for Prometheus to scrape.
+
+A client may be anybody, and as slow as it likes: each request has one deadline, from its connection to the last byte of
+the answer, and where too many are open the oldest is closed for the newest. No answer has any of the request in it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import socket
@@ -22,8 +27,10 @@ CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 LOOPBACK = "127.0.0.1"
 PATH = "/metrics"
 MOST_AT_ONCE = 16
-"""Requests that are answered at a time; others are closed."""
+"""Requests that are open at a time; the oldest is closed for one more."""
 _REQUEST_SECONDS = 5.0
+_CHECK_SECONDS = 0.25
+"""How often it is looked for requests beyond their deadline."""
 _LEAST_FRESH = 10.0
 
 Address = tuple[str, int]
@@ -62,7 +69,9 @@ class MetricsServer:
             raise RefusedError(why, remedy="choose another with --serve") from error
         host, port = self._server.server_address[:2]
         self.url = f"http://{f'[{host!s}]' if ':' in str(host) else host!s}:{port}{PATH}"
-        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_CHECK_SECONDS,), name="metrics", daemon=True
+        )
 
     def start(self) -> None:
         """Answer from now on, in a thread of its own."""
@@ -93,10 +102,13 @@ class MetricsServer:
 
             def do_GET(self) -> None:
                 """Figures, or why not."""
-                if loopback and not _names_loopback(self.headers.get("Host", "")):
+                hosts = self.headers.get_all("Host", [])
+                if len(hosts) > 1:
+                    self.send_error(HTTPStatus.BAD_REQUEST)
+                elif loopback and not _names_loopback("".join(hosts)):
                     # Another name may be one that somebody else's name server points at this host.
                     self._say(HTTPStatus.FORBIDDEN, "only by an address of loopback\n")
-                elif urlsplit(self.path).path != PATH:
+                elif _path_of(self.path) != PATH:
                     self._say(HTTPStatus.NOT_FOUND, f"the figures are at {PATH}\n")
                 elif (text := answer()) is None:
                     self._say(HTTPStatus.SERVICE_UNAVAILABLE, "no sample yet\n")
@@ -113,6 +125,11 @@ class MetricsServer:
                 self.end_headers()
                 self.wfile.write(body)
 
+            def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+                """Say what is wrong by the status alone: the usual page repeats words of the request."""
+                self.close_connection = True
+                self._say(HTTPStatus(code), f"{HTTPStatus(code).phrase}\n")
+
             def log_message(self, format: str, *args: Any) -> None:
                 """Requests are not logged."""
 
@@ -120,13 +137,15 @@ class MetricsServer:
 
 
 class _Server(ThreadingHTTPServer):
-    """Each request has a thread; those beyond `MOST_AT_ONCE` are closed."""
+    """Each request has a thread, `MOST_AT_ONCE` of them at most."""
 
     daemon_threads = True
     block_on_close = False
 
     def __init__(self, *arguments: Any) -> None:
-        self._room = threading.BoundedSemaphore(MOST_AT_ONCE)
+        self._lock = threading.Lock()
+        self._began: dict[socket.socket, float] = {}
+        """When each open connection was accepted, the oldest first."""
         super().__init__(*arguments)
 
     def server_bind(self) -> None:
@@ -135,18 +154,33 @@ class _Server(ThreadingHTTPServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer it in a thread of its own, if there is room."""
-        if self._room.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+        """Answer it in a thread of its own, in the place of the oldest where there is no room."""
+        with self._lock:
+            if len(self._began) >= MOST_AT_ONCE:
+                self._break_off(next(iter(self._began)))
+            self._began[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Break off what is beyond its deadline, however steadily its bytes come."""
+        with self._lock:
+            for request, began in list(self._began.items()):
+                if time.monotonic() - began > _REQUEST_SECONDS:
+                    self._break_off(request)
+
+    def _break_off(self, request: socket.socket) -> None:
+        """Have the thread that reads or writes it end; it closes the socket."""
+        del self._began[request]
+        with contextlib.suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer it."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            with self._lock:
+                self._began.pop(request, None)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away is no error of ours."""
@@ -156,9 +190,15 @@ def _family(address: Address) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in address[0] else socket.AF_INET
 
 
+def _path_of(target: str) -> str:
+    """The path that a request is for, in origin form or, as proxies send it, with scheme and host."""
+    scheme, colon, rest = target.partition("://")
+    return (f"/{rest.partition('/')[2]}" if colon and scheme.lower() == "http" else target).partition("?")[0]
+
+
 def _names_loopback(host: str) -> bool:
-    name = urlsplit(f"//{host}").hostname or ""
     try:
+        name = urlsplit(f"//{host}").hostname or ""
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False

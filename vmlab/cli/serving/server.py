@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hmac
 import os
+import re
 import secrets
 import signal
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,6 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
-from urllib.parse import urlsplit
 
 import textual_serve
 from aiohttp import WSMsgType, web
@@ -28,9 +28,10 @@ MOST_CONSOLES = 16
 """So many pages may be open at once: each has a console of its own, of some 60 MiB."""
 SMALLEST, LARGEST, USUAL = (10, 5), (500, 200), (100, 30)
 """Columns and rows that a page may ask for, and those where it asks for none."""
-_NAMES = frozenset({ADDRESS, "localhost"})
+_HOST = re.compile(rf"({re.escape(ADDRESS)}|localhost)(:[0-9]{{1,5}})?", re.ASCII)
 """How a browser on this host, or at the other end of a forwarded port, calls the server. Any other name may be one that
-somebody else's name server points at this host, so that a page of theirs reads ours (DNS rebinding)."""
+somebody else's name server points at this host, so that a page of theirs reads ours (DNS rebinding). It is written into
+a header and into the page, so it is matched whole."""
 _STATIC = Path(textual_serve.__file__).parent / "static"
 _MOST_BYTES = 64 * 1024
 _CLOSING_SECONDS = 10.0
@@ -61,6 +62,8 @@ class ConsoleServer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if len(request.headers.getall("Host", [])) != 1:
+            raise web.HTTPBadRequest
         if not is_allowed(request.path, request.headers, self.token, is_socket=request.path.endswith("/socket")):
             raise web.HTTPForbidden(text="This address needs its token: open the one that `vmlab serve` printed.\n")
         response = await handler(request)
@@ -77,10 +80,11 @@ class ConsoleServer:
         return web.Response(text=_own_file("page.js"), content_type="text/javascript")
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
-        path = (_STATIC / request.match_info["name"]).resolve()
-        if not path.is_relative_to(_STATIC.resolve()) or not path.is_file():
-            raise web.HTTPNotFound
-        return web.FileResponse(path)
+        # Only names of files that are there: no text of a request becomes a path.
+        for path in _STATIC.rglob("*"):
+            if path.is_file() and str(path.relative_to(_STATIC)) == request.match_info["name"]:
+                return web.FileResponse(path)
+        raise web.HTTPNotFound
 
     async def _console(self, request: web.Request) -> web.StreamResponse:
         if len(self._sockets) >= MOST_CONSOLES:
@@ -109,7 +113,7 @@ def _own_file(name: str) -> str:
 def is_allowed(path: str, headers: Mapping[str, str], token: str, *, is_socket: bool) -> bool:
     """Whether a request may be answered: it has the token, and comes from no page of another server."""
     host, origin = headers.get("Host", ""), headers.get("Origin")
-    if urlsplit(f"//{host}").hostname not in _NAMES:
+    if not _HOST.fullmatch(host):
         return False
     # A browser sends the origin with every socket, and leaves it out where an address is typed.
     if origin != f"http://{host}" and (is_socket or origin is not None):
@@ -162,7 +166,7 @@ async def _pass_on(socket: web.WebSocketResponse, process: ConsoleProcess) -> No
             continue
         try:
             what, *rest = message.json()
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             continue
         match what, rest:
             case "stdin", [str(keys)]:
