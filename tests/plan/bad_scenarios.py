@@ -35,7 +35,7 @@ def added(name: str, text: str, line: str) -> Bad:
 
 
 _BOMB = "\n".join(f"{c}: &{c} [{', '.join(['*' + p] * 10)}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True))
-_BYTE_UNITS = "B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
+_BYTE_UNITS = "B, kB, MB, GB, TB, PB, EB, KiB, MiB, GiB, TiB, PiB, EiB"
 _NAME_RULE = "needs small letters, digits and dashes, at most 31, the first a letter"
 _IMAGE_RULE = "needs small letters, digits, dots and dashes, at most 31, the first a letter"
 _POINT_RULE = "needs small letters, digits, dots, dashes and underscores, at most 31, one of them a letter"

@@ -1,4 +1,4 @@
-"""``python -m tests.store.extremes``: the numbers of all events and stored documents at their extremes, read by readers.
+"""``python -m tests.store.extremes``: numbers of all events and stored documents at their extremes, read by readers.
 
 Run with a limit of its memory. With ``each`` every number by itself, else all of an event at once. Prints a line for
 what broke a reader, and how many trials there were.

@@ -9,17 +9,20 @@ import shutil
 import sqlite3
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.store.stories import Story
+from vmlab.lab.process import dead_runs
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.places import runs_folder
 from vmlab.store import archive
 from vmlab.store.reader import RunReader
+from vmlab.store.tags import write_tag
 from vmlab.system.removal import remove_tree
 
 RUN = "20261121-143000-tile-7f3a"
@@ -73,6 +76,73 @@ def test_an_import_that_was_killed_is_done_again(packed: Path) -> None:
     store.rename(store.with_name("run.sqlite.new"))
     assert archive.unpack(packed) == RUN
     assert not store.with_name("run.sqlite.new").exists()
+
+
+def test_a_run_may_not_be_called_as_something_else_is(packed: Path) -> None:
+    """Neither `last` nor a name that a user gave, nor what begins with one: it would hide what they mean."""
+    for word in ("last", "latest"):
+        rewrite(packed, contents(packed), lambda body, word=word: body.update(run=word))  # type: ignore[misc]
+        refused(packed, f"a run cannot be called '{word}'")
+    write_tag("base", RUN)
+    for run in ("base", "baseline", "base-1"):
+        rewrite(packed, contents(packed), lambda body, run=run: body.update(run=run))  # type: ignore[misc]
+        with pytest.raises(RefusedError, match=f"run '{run}' cannot be told from the name base"):
+            archive.unpack(packed)
+    assert not any(runs_folder().iterdir())
+
+
+SAMPLE_SPOILS = {
+    "UPDATE samples SET body = x'00'": "not as long as its layout",
+    "UPDATE samples SET layout = 99": "no known layout",
+    "UPDATE samples SET mono = 'noon'": "a sample has no time",
+    "UPDATE samples SET wall = 9e999": "stands where a number should",
+    "UPDATE samples SET body = 'text'": "stands where bytes should",
+    "UPDATE layouts SET names = '[\"a\"]'": "no known layout",
+    "UPDATE layouts SET names = '7'": "no list of names",
+    "DELETE FROM events WHERE kind = 'CellStarted'": "its cell 1 ends without a beginning",
+    "INSERT INTO events SELECT 99, wall, mono, kind, cell, body FROM events WHERE kind = 'CellEnded'": "without a",
+    "UPDATE events SET body = json_set(body, '$.axes', json('{\"tiles\":100000}')) WHERE kind = 'CellStarted'": "axes",
+}
+
+
+@pytest.mark.parametrize("statement", SAMPLE_SPOILS)
+def test_what_no_reader_can_read_is_not_taken(packed: Path, tmp_path: Path, statement: str) -> None:
+    store = tmp_path / "spoilt.sqlite"
+    story = Story(store).begin({"cache": ["none"]})
+    story.start_cell({"cache": "none"})
+    story.execute(2.0, [{"cpu_user_percent": 4.0}, {"cpu_user_percent": 5.0}])
+    story.end_cell(wall=2.0)
+    story.end()
+    rewrite(packed, {**contents(packed), "run.sqlite": store.read_bytes()})
+    assert archive.unpack(packed) == RUN
+    remove_tree(runs_folder() / RUN)
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute(statement)
+    rewrite(packed, {**contents(packed), "run.sqlite": store.read_bytes()})
+    refused(packed, SAMPLE_SPOILS[statement])
+
+
+def test_an_import_that_was_killed_is_found_by_clean_and_one_under_way_is_not(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("VMLAB_RUNTIME_DIR", str(tmp_path / "run"))
+    meanwhile = []
+    demand = archive._demand_store
+
+    def killed(store: Path, run: str) -> None:
+        demand(store, run)
+        meanwhile.append((archive.is_unfinished(store.parent), dead_runs.clean()))
+
+    monkeypatch.setattr(archive, "_demand_store", killed)
+    archive.unpack(packed)
+    assert meanwhile == [(False, [])]
+    folder = runs_folder() / RUN
+    (folder / "run.sqlite").rename(folder / "run.sqlite.new")
+    (swept,) = dead_runs.clean()
+    assert (swept.run, swept.removed, swept.left) == (RUN, (str(folder),), ())
+    assert not folder.exists() and dead_runs.clean() == []
 
 
 def test_a_store_with_a_log_is_exported_whole(tmp_path: Path) -> None:

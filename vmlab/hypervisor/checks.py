@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import shutil
@@ -300,6 +301,8 @@ def _speed() -> Check:
         mean, low, high = speed_now(_SPEED_SECONDS)
     except OSError as error:
         return _installed(LABEL, False, f"{NO_TRACE}: {error}", "gcc", required=False)
+    if not all(map(math.isfinite, (mean, low, high))):
+        return Check(LABEL, False, f"{NO_TRACE}: no CPU has told its speed", required=False)
     average = f"{mean:.0f} % of the best within {_SPEED_SECONDS:g} s on average"
     return Check(LABEL, True, f"{average}, by CPU between {low:.0f} and {high:.0f} %", required=False)
 

@@ -87,7 +87,7 @@ _FIELDS: dict[type[Any], tuple[dict[str, Check], tuple[str, ...]]] = {}
 
 
 def check_of(hint: Any) -> Check:
-    """The check for a type: plain and literal ones, unions, lists, dictionaries by text, `Annotated` with the classes above.
+    """The check for a type: plain and literal ones, unions, lists, dictionaries by text, `Annotated` with the above.
 
     Raises TypeError for a type that nothing here can check.
     """

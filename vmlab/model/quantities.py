@@ -7,8 +7,8 @@ import re
 
 _SIZES: dict[str, int] = {
     "B": 1,
-    **{f"{p}B": 1000**n for n, p in enumerate(("k", "M", "G", "T"), start=1)},
-    **{f"{p}iB": 1024**n for n, p in enumerate(("K", "M", "G", "T"), start=1)},
+    **{f"{p}B": 1000**n for n, p in enumerate(("k", "M", "G", "T", "P", "E"), start=1)},
+    **{f"{p}iB": 1024**n for n, p in enumerate(("K", "M", "G", "T", "P", "E"), start=1)},
 }
 _BIT_RATES: dict[str, int] = {f"{prefix}bit/s": 1000**n for n, prefix in enumerate(("", "k", "M", "G"))}
 _DURATIONS: dict[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -39,7 +39,7 @@ def parse_bytes(text: object) -> int:
         return 0
     value = _parse(text, _SIZES, "512 MiB")
     if value > LARGEST_BYTES:
-        raise ValueError("is larger than any disk; at most 1024 PiB")
+        raise ValueError("is larger than any disk; at most 1 EiB")
     if value != int(value):
         raise ValueError("is not a whole number of bytes")
     return int(value)
@@ -93,14 +93,16 @@ def parse_percent(text: object) -> float:
 
 
 def format_bytes(count: float) -> str:
-    """Bytes for people, in binary units with three figures: ``1.20 GiB``."""
+    """Bytes for people, in binary units with three figures: ``1.20 GiB``; ``- B`` for NaN and infinity."""
     size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
+    if not math.isfinite(size):
+        return "- B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
         # 1,000 to 1,023 of a unit have four figures, and are written in the next one.
         if abs(size) < (1024 if unit == "B" else 999.5):
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.3g} {unit}"
         size /= 1024
-    return f"{size:.3g} TiB"
+    return f"{size:.3g} EiB"
 
 
 def about_seconds(seconds: float) -> str:

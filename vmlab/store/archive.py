@@ -7,6 +7,7 @@ bounded before and while they are read; each file must have the digest that the 
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -24,22 +25,25 @@ from tempfile import mkdtemp
 from typing import Any, BinaryIO
 
 from vmlab.model.errors import RefusedError, StoreError, UsageError, VmlabError
-from vmlab.model.event import RunStarted
+from vmlab.model.event import CellEnded, CellStarted, CellWithdrawn, RunStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_bytes
-from vmlab.store.life import is_alive
+from vmlab.store.host_readers import HostReaders
+from vmlab.store.life import LOCK, is_alive
 from vmlab.store.reader import RunReader
-from vmlab.store.runs import STORE
+from vmlab.store.runs import STORE, demand_id
+from vmlab.store.samples import samples
 from vmlab.store.sql_schema import EARLIER_INDEX, FLEET_TABLES, TABLES
 from vmlab.system.given_file import open_given
 from vmlab.system.marks import make_marked, owner_of
 from vmlab.system.naming import named
-from vmlab.system.removal import remove_tree
+from vmlab.system.removal import remove_file, remove_tree
 
 SCHEMA = "vmlab.archive/1"
 MOST_BYTES = 16 * 2**30
 """The largest store that is imported: a day of a hundred guests, ten ticks a second, needs less."""
 _MANIFEST = "manifest.json"
+_DRAFT = f"{STORE}.new"
 _BESIDE = ("scenario.yaml", "request.json")
 """What lies beside a run's store and is taken along."""
 _MOST_BESIDE = 4 * 2**20
@@ -113,15 +117,31 @@ def unpack(path: Path) -> str:
         except FileExistsError:
             raise RefusedError(f"run {run} is here already", remedy=f"`vmlab show {run}` shows it") from None
         try:
-            for listed in sorted(files, key=lambda one: one.name == STORE):
-                _unpacked(archive, listed, folder)
-            _demand_store(folder / f"{STORE}.new", run)
-            # The store gets its name last, so that a folder without one is an import that did not come to its end.
-            (folder / f"{STORE}.new").rename(folder / STORE)
+            with _held(folder):
+                for listed in sorted(files, key=lambda one: one.name == STORE):
+                    _unpacked(archive, listed, folder)
+                _demand_store(folder / _DRAFT, run)
+                # The store gets its name last, so that a folder without one is an import that did not come to its end.
+                (folder / _DRAFT).rename(folder / STORE)
         except BaseException:
             remove_tree(folder)
             raise
     return run
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Hold the run's lock, by which whoever clears up knows that the import is under way."""
+    with (folder / LOCK).open("xb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+        remove_file(folder / LOCK)
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether `folder` is what an import left that was killed."""
+    own = owner_of(folder) == folder.name
+    return own and (folder / _DRAFT).is_file() and not (folder / STORE).exists() and not is_alive(folder)
 
 
 def _opened(file: BinaryIO) -> zipfile.ZipFile:
@@ -177,6 +197,7 @@ def _manifest(archive: zipfile.ZipFile) -> tuple[str, list[_Listed]]:
     run, files = body.get("run"), body.get("files")
     if not isinstance(run, str) or not _RUN_ID.fullmatch(run):
         raise ValueError("its run has no proper id")
+    demand_id(run)
     if not isinstance(files, dict) or {_MANIFEST, *files} != set(names):
         raise ValueError("its list does not name its files")
     return run, [_listed(name, entry) for name, entry in files.items()]
@@ -203,7 +224,7 @@ def _demand_room(files: list[_Listed]) -> None:
 
 def _unpacked(archive: zipfile.ZipFile, listed: _Listed, folder: Path) -> None:
     """Write one file, up to its listed size; ValueError where size or digest are not as listed."""
-    target = folder / (f"{STORE}.new" if listed.name == STORE else listed.name)
+    target = folder / (_DRAFT if listed.name == STORE else listed.name)
     digest, size = hashlib.sha256(), 0
     with archive.open(listed.name) as reading, target.open("xb") as writing:
         while piece := reading.read(_PIECE):
@@ -214,6 +235,22 @@ def _unpacked(archive: zipfile.ZipFile, listed: _Listed, folder: Path) -> None:
             writing.write(piece)
     if size != listed.bytes or digest.hexdigest() != listed.sha256:
         raise ValueError(f"{listed.name} is not what was exported: its digest differs")
+
+
+def _whole_events(reader: RunReader) -> list[str]:
+    """The runs that begin in a store. ValueError where a cell ends that has not begun, or ends twice."""
+    started: list[str] = []
+    running: set[int] = set()
+    for _, event in reader.events():
+        if isinstance(event, RunStarted):
+            started.append(event.run)
+        elif isinstance(event, CellStarted):
+            running.add(event.cell)
+        elif isinstance(event, CellEnded) and event.cell not in running:
+            raise ValueError(f"its cell {event.cell} ends without a beginning")
+        elif isinstance(event, CellEnded | CellWithdrawn):
+            running.discard(event.cell)
+    return started
 
 
 def _demand_store(store: Path, run: str) -> None:
@@ -236,8 +273,13 @@ def _demand_store(store: Path, run: str) -> None:
     try:
         with RunReader(store) as reader:
             # Whoever reads it later must not find what cannot be read.
-            started = [event.run for _, event in reader.events() if isinstance(event, RunStarted)]
-            reader.raw_outputs(), reader.documents(), reader.sample_layouts(), reader.hosts()
+            started = _whole_events(reader)
+            reader.raw_outputs(), reader.documents()
+            with HostReaders(reader) as of_hosts:
+                for one in (reader, *of_hosts.all()):
+                    # Of days of samples only one is held at a time.
+                    if sum(1 for _ in samples(one)) != one.sample_count():
+                        raise ValueError("a sample has no time")
     except (StoreError, UsageError) as error:
         raise ValueError(f"its store cannot be read: {str(error).replace(str(store), STORE)}") from error
     if started != [run]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.model.places import runs_folder
-from vmlab.store.tags import LATEST, MOST_RUNS, demand_name, tagged, write_tag
+from vmlab.store.tags import LATEST, MOST_RUNS, all_tags, demand_name, tagged, write_tag
 
 STORE = "run.sqlite"
 _LONGEST_SHOWN = 60
@@ -116,6 +116,17 @@ def resolve_run(reference: str) -> Path:
         names = ", ".join(folder.name for folder in found[:3]) + (", …" if len(found) > 3 else "")
         raise UsageError(f"{_shown(reference)} may be any of {len(found)} runs: {names}")
     return found[0] / STORE
+
+
+def demand_id(run: str) -> None:
+    """Raises UsageError, with one line, for an id under which no run may come here: it already means something else."""
+    if run in LATEST:
+        raise UsageError(f"a run cannot be called {run!r}, which is always the newest one")
+    if (named := next((name for name in all_tags() if run == name or run.startswith(name)), None)) is not None:
+        raise RefusedError(
+            f"run {_shown(run)} cannot be told from the name {named}",
+            remedy=f"`vmlab tag --rm {named}` removes the name",
+        )
 
 
 def _exact(run: str) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import shutil
 import struct
@@ -65,7 +66,7 @@ def speed_probe(folder: Path | None = None) -> Path:
 
 def speed_now(seconds: float) -> tuple[float, float, float]:
     """The CPUs' mean speed in `seconds` from now, in percent of each one's best in that time, and the lowest and
-    highest of them.
+    highest of them; NaN where no probe ended in that time.
 
     Raises OSError with the reason where there is none.
     """
@@ -80,7 +81,8 @@ def speed_now(seconds: float) -> tuple[float, float, float]:
     if not values:
         raise OSError(told[0].removeprefix(f"{NO_TRACE}: ") if told else "the probe gave no figures")
     of_cpus = values[1 : len(values) // 2]
-    return values[0], min(of_cpus), max(of_cpus)
+    known = [speed for speed in of_cpus if math.isfinite(speed)]
+    return values[0], min(known, default=math.nan), max(known, default=math.nan)
 
 
 class CpuSpeed:

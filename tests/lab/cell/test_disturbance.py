@@ -49,6 +49,11 @@ def test_cpus_below_their_best_speed_are_told_and_below_the_limit_break() -> Non
     assert findings(slow(29.9)) == [Finding(f"the CPUs ran at 30 {words}; the limit is 30 %", breaks=True)]
 
 
+def test_a_range_that_is_not_known_is_left_out() -> None:
+    (told,) = findings(replace(slow(29.9), speeds=(math.nan, math.nan)))
+    assert told.text == "the CPUs ran at 30 % of their best speed on average; the limit is 30 %"
+
+
 async def test_a_cell_waits_until_every_cpu_was_fast_for_three_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     lowest, spans = [50.0, 89.0, 90.0], []
 

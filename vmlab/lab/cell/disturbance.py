@@ -150,10 +150,9 @@ class Disturbance:
 
     def _of_speed(self, limits: Limits) -> Iterator[Finding]:
         low, high = self.speeds
-        speed = (
-            f"the CPUs ran at {self.speed_percent:.0f} % of their best speed on average, between {low:.0f} and "
-            f"{high:.0f} %"
-        )
+        speed = f"the CPUs ran at {self.speed_percent:.0f} % of their best speed on average"
+        if math.isfinite(low) and math.isfinite(high):
+            speed += f", between {low:.0f} and {high:.0f} %"
         if self.speed_percent < limits.host_speed_percent:
             yield Finding(f"{speed}; the limit is {limits.host_speed_percent:.0f} %", breaks=True)
         elif self.speed_percent < TOLD_SPEED_PERCENT:

@@ -29,9 +29,10 @@ from vmlab.model.errors import CleanupIncomplete, RefusedError, StoreError, in_o
 from vmlab.model.event import Notice
 from vmlab.model.places import runs_folder, runtime_folder
 from vmlab.model.visible import visible_line
+from vmlab.store.archive import is_unfinished
 from vmlab.store.runs import run_names
 from vmlab.store.writer import RunWriter, fold_in_dead
-from vmlab.system.removal import remove_empty_folder, remove_tree
+from vmlab.system.removal import remove_empty_folder, remove_tree, remove_trees
 from vmlab.system.terminal import say
 from vmlab.telemetry.source import THE_HOST, Roots
 
@@ -179,6 +180,16 @@ def _sweep_orphans() -> Iterator[CleanResult]:
             yield CleanResult(run, tuple(removed), tuple(left))
 
 
+def _clear_imports() -> Iterator[CleanResult]:
+    """Remove what imports left that were killed: their figures are in the archive still."""
+    for path in _folders(runs_folder()):
+        if is_unfinished(path):
+            with _held(RunFolder(path.name, path)) as ours:
+                if ours:
+                    done = remove_trees([path])
+                    yield CleanResult(path.name, tuple(map(str, done.removed)), done.left)
+
+
 def _fold_in_stores() -> None:
     for path in _folders(runs_folder()):
         folder = RunFolder(path.name, path)
@@ -249,6 +260,7 @@ def clean(roots: Roots = THE_HOST) -> list[CleanResult]:
             if not ours:
                 continue
             swept.append(_cleaned(folder, roots))
+    swept += _clear_imports()
     swept += _sweep_orphans()
     cache = _clear_cache()
     return [*swept, cache] if cache.removed or cache.left else swept
