@@ -87,7 +87,7 @@ _FIELDS: dict[type[Any], tuple[dict[str, Check], tuple[str, ...]]] = {}
 
 
 def check_of(hint: Any) -> Check:
-    """The check for a type: plain and literal ones, unions, lists, dictionaries by text, `Annotated` with the above.
+    """The check for a type: plain and literal ones, unions, lists, tuples, dictionaries by text, the above.
 
     Raises TypeError for a type that nothing here can check.
     """
@@ -103,6 +103,11 @@ def check_of(hint: Any) -> Check:
     if origin is dict and arguments[0] is str:
         inner = check_of(arguments[1])
         return lambda value: type(value) is dict and all(map(inner, value.values()))
+    if origin is tuple and arguments[1:] == (...,):
+        inner = check_of(arguments[0])
+        return lambda value: type(value) is tuple and all(map(inner, value))
+    if dataclasses.is_dataclass(hint):
+        return lambda value: type(value) is hint
     if origin is Literal:
         return lambda value: type(value) is str and value in arguments
     if hint is Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from vmlab.model.asset import Asset
 from vmlab.model.axes import absent_words
+from vmlab.model.checked import checked
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.run import Accelerator, AxisValue, CacheMode
 from vmlab.model.scenarios.host_settings import HostSettings
@@ -70,13 +71,12 @@ class Overrides:
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Overrides:
-        """The inverse of `to_json`; keys that this version does not know are left out."""
-        known = {one.name for one in fields(cls)}
-        given: dict[str, Any] = {key: value for key, value in body.items() if key in known}
-        frozen: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in given.items()
-        }
-        return cls(**frozen)
+        """The inverse of `to_json`; keys that this version does not know are left out. Raises ValueError.
+
+        Types alone are checked: the planner refuses what is out of bounds, from wherever it comes.
+        """
+        frozen = {key: tuple(value) if isinstance(value, list) else value for key, value in body.items()}
+        return cls(**checked(cls, frozen))
 
 
 @dataclass(frozen=True, slots=True)

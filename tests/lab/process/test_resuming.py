@@ -9,16 +9,22 @@ import sqlite3
 from collections import Counter
 from contextlib import closing, suppress
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from tests.lab.faked import CELL_FILE, CELL_SECONDS, Home, until
+from tests.store.stories import Story
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.spans import RunSpans
 from vmlab.analysis.shape import RunDocument
+from vmlab.lab.process.resuming import resume_run
+from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import UsageError
 from vmlab.model.event import CellEnded, FiguresRemade
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
+from vmlab.system.marks import mark
 
 SCENARIO = """
 name: probe
@@ -28,6 +34,64 @@ axes: {cache: [none, writeback]}
 repeats: 5
 """
 CELLS = 10
+
+
+_SAID = {"run": "x", "source": "own.yaml", "overrides": {"size": "smoke"}, "seed": 1}
+FOREIGN_REQUESTS: dict[str, str] = {
+    "in order": json.dumps(_SAID),
+    "empty": "",
+    "nested": "[" * 100_000,
+    "a list": "[]",
+    "null": "null",
+    "not UTF-8": "\udcff",
+    "no overrides": json.dumps({"run": "x"}),
+    "overrides of text": json.dumps(_SAID | {"overrides": "all"}),
+    "fields missing": json.dumps({"overrides": {}}),
+    "a source of numbers": json.dumps(_SAID | {"source": [1]}),
+    "no seed": json.dumps(_SAID | {"seed": "1"}),
+    "a huge seed": json.dumps(_SAID | {"seed": 10**400}),
+    "an unknown half": json.dumps(_SAID | {"half": "both"}),
+    "held for ever": json.dumps(_SAID | {"held": float("inf")}),
+    **{
+        f"{name} {value!r}"[:40]: json.dumps(_SAID | {"overrides": {name: value}})
+        for name, value in (
+            ("size", 7),
+            ("tiles", [[1]]),
+            ("tiles", "1"),
+            ("tiles", [1e9]),
+            ("cache", ["fast"]),
+            ("repeats", "often"),
+            ("sets", [1]),
+            ("sets", {"a": 1}),
+            ("loop", float("nan")),
+            ("assets", [None]),
+            ("targets", "yes"),
+            ("hypervisor", {}),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("request_text", FOREIGN_REQUESTS.values(), ids=FOREIGN_REQUESTS)
+def test_a_request_that_came_with_an_archive_resumes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request_text: str
+) -> None:
+    """It is anybody's text, and the run began on another host; one line says so, and nothing is changed."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("VMLAB_RUNTIME_DIR", str(tmp_path / "run"))
+    folder = RunFolder.of("20261121-143000-own-7f3a")
+    story = Story(folder.store, "own", folder.id).begin({"cache": ["none"]})
+    story.close()
+    mark(folder.path, folder.id)
+    folder.request.write_bytes(request_text.encode("utf-8", "surrogateescape"))
+    folder.scenario.write_text("name: own\nworkloads: {primes: {kind: cpu, on: host, threads: 1}}\n")
+    kept = folder.store.read_bytes()
+    with pytest.raises(UsageError, match=f"^run {folder.id}") as refused:
+        resume_run(folder)
+    assert len(str(refused.value)) < 200 and "\n" not in str(refused.value)
+    expected = "none that began" if request_text == FOREIGN_REQUESTS["in order"] else "its request.json cannot be read"
+    assert expected in str(refused.value)
+    assert folder.store.read_bytes() == kept
 
 
 def begun(home: Home) -> str:

@@ -19,6 +19,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.provision.host_networks import Lacking
 from vmlab.model.asset import Asset
+from vmlab.model.errors import UsageError, in_one_line
 from vmlab.plan.planning import HostFacts, Plan, make_plan
 from vmlab.plan.scenario_file.loading import load
 from vmlab.system.naming import named
@@ -40,8 +41,20 @@ class PreparedRun:
 
 
 def host_of(folder: RunFolder) -> HostFacts:
-    """The host's facts as they were when the run was asked for."""
-    facts = json.loads((folder.path / _HOST).read_text())
+    """The host's facts as they were when the run was asked for.
+
+    Raises UsageError where it was asked for on another host, as a run that was imported.
+    """
+    file = folder.path / _HOST
+    if not file.exists():
+        raise UsageError(f"run {folder.id} is none that began to measure here")
+    try:
+        return _host_facts(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise UsageError(f"run {folder.id}: its {file.name} cannot be read: {in_one_line(error)}") from error
+
+
+def _host_facts(facts: dict[str, Any]) -> HostFacts:
     if facts.get("assets") is not None:
         facts["assets"] = {name: Asset(**said) for name, said in facts["assets"].items()}
     facts["neighbours"] = tuple(Neighbour(*said) for said in facts["neighbours"])

@@ -1,4 +1,4 @@
-"""The request for a run, as it is kept in the run's folder."""
+"""The request for a run, as it is kept in the run's folder. In one that was imported it is anybody's text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import json
 from dataclasses import asdict, dataclass
 
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.checked import checked
+from vmlab.model.errors import UsageError
 from vmlab.plan.terms import Half, Overrides
+from vmlab.system.given_file import read_given
+
+_MOST_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +35,19 @@ class RunRequest:
 
     @classmethod
     def from_json(cls, text: str) -> RunRequest:
-        """The inverse of `to_json`."""
-        body = json.loads(text)
-        return cls(**{**body, "overrides": Overrides.from_json(body["overrides"])})
+        """The inverse of `to_json`. Raises ValueError, with one line, for anything else."""
+        try:
+            body = json.loads(text)
+        except RecursionError:
+            raise ValueError("it is nested too deep") from None
+        if not isinstance(body, dict) or not isinstance(body.get("overrides"), dict):
+            raise ValueError("it is no request for a run")
+        return cls(**checked(cls, {**body, "overrides": Overrides.from_json(body["overrides"])}))
 
     @classmethod
     def of(cls, folder: RunFolder) -> RunRequest:
-        """The one that is kept in `folder`. Raises OSError."""
-        return cls.from_json(folder.request.read_text(encoding="utf-8"))
+        """The one that is kept in `folder`. Raises UsageError, with one line, where it is none."""
+        try:
+            return cls.from_json(read_given(folder.request, _MOST_BYTES).decode("utf-8"))
+        except ValueError as error:
+            raise UsageError(f"run {folder.id}: its {folder.request.name} cannot be read: {error}") from error
