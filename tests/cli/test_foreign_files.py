@@ -28,6 +28,7 @@ RUN = "20261121-143000-tile-7f3a"
 MEMORY = 2 * 2**30
 """Bytes of address space; the program has about 700 MiB before it reads anything."""
 HUGE = 4 * 2**30
+NOBODY = 65534
 
 
 @pytest.fixture(autouse=True)
@@ -245,3 +246,26 @@ def _pack(store: Path, target: Path) -> None:
     with zipfile.ZipFile(target, "w") as archive:
         archive.writestr("run.sqlite", content)
         archive.writestr("manifest.json", json.dumps({"schema": "vmlab.archive/1", "run": f"{RUN}b", "files": listed}))
+
+
+def test_a_link_of_another_user_leads_to_that_users_files_alone(tmp_path: Path) -> None:
+    """Else whoever may write a folder chooses which file root reads, whose words the messages have."""
+    (tmp_path / "secret").write_text("name: s3cret here\n")
+    (tmp_path / "own").write_text("name: S3cret here\n")
+    os.chown(tmp_path / "own", NOBODY, NOBODY)
+    for name, target, owner, refused in (
+        ("theirs.yaml", "secret", NOBODY, True),
+        ("chain.yaml", "theirs.yaml", NOBODY, True),
+        ("between.yaml", "own", NOBODY, False),
+        ("mine.yaml", "secret", 0, False),
+    ):
+        (tmp_path / name).symlink_to(target)
+        os.chown(tmp_path / name, owner, owner, follow_symlinks=False)
+        code, words = said(tmp_path, "validate", name)
+        assert (code, "is a link by another user" in words, "3cret" in words) == (2, refused, not refused), words
+
+
+def test_a_file_that_is_no_scenario_is_said_to_be_none_without_its_words(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("s3cret: {password: s3cret}\ns3cret2: [s3cret]\n")
+    code, words = said(tmp_path, "validate", "x.yaml")
+    assert (code, "is no scenario" in words, "s3cret" in words) == (2, True, False), words

@@ -5,10 +5,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from vmlab.system.processes import command_line, signal_child, signal_process
+from vmlab.system.processes import command_line, oom_kills, signal_child, signal_process
 
 
 @pytest.fixture
@@ -44,3 +45,13 @@ def test_a_child_that_is_not_waited_for_gets_it(sleeper: subprocess.Popen[bytes]
     signal_child(sleeper.pid, signal.SIGTERM)
     assert sleeper.wait(timeout=60) == -signal.SIGTERM
     assert os.getpid() != sleeper.pid
+
+
+@pytest.mark.parametrize(
+    ("vmstat", "count"),
+    [("pgfault 7\noom_kill 3\n", 3), ("pgfault 7\n", 0), ("oom_kill\n", 0), ("oom_kill x\n", 0), (None, 0)],
+)
+def test_processes_that_the_kernel_killed_for_lack_of_memory(tmp_path: Path, vmstat: str | None, count: int) -> None:
+    if vmstat is not None:
+        (tmp_path / "vmstat").write_text(vmstat)
+    assert oom_kills(tmp_path) == count

@@ -28,6 +28,8 @@ from vmlab.system.entry_points import broken as left_out
 from vmlab.workloads.contract import AnyWorkload, WorkloadParams
 from vmlab.workloads.registry import kinds
 
+_KEYS = {one.alias or name: one for name, one in Scenario.model_fields.items()}.keys()
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:
@@ -41,6 +43,9 @@ def read_scenario(document: Document) -> Scenario:
     """Check the structure: keys, types, units, bounds, names. Raises ScenarioError with every problem."""
     if not isinstance(document.value, dict):
         raise document.error(Problem((), "a scenario is a mapping: keys such as name, guests and workloads"))
+    if document.value and not document.value.keys() & _KEYS:
+        # The name may lead to any file, such as one with passwords: none of it is printed.
+        raise document.error(Problem((), f"is no scenario: it has none of its keys, which are {', '.join(_KEYS)}"))
     try:
         # JSON is the form that YAML's values have, and pydantic's strict mode takes arrays for tuples only from it.
         scenario = Scenario.model_validate_json(json.dumps(document.value))

@@ -1,6 +1,9 @@
 """The one way to read files that users name or that others may have written: ordinary files only, up to a stated size.
 
-A device may have no end and a named pipe no writer, so what is no ordinary file is refused before it is read.
+A device may have no end and a named pipe no writer, so what is no ordinary file is refused before it is read. What is
+wrong in a file is said with its words, so a link is followed only to a file of the user who made the link, or by that
+user: whoever else may write a folder must not choose which file root reads and prints (fs.protected_symlinks has the
+same rule for shared folders).
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ def open_given(path: Path, *, follow: bool = True) -> BinaryIO:
     try:
         found = path.stat() if follow else path.lstat()
         _demand_ordinary(path, found.st_mode)
+        _demand_own_link(path, found)
         file = os.open(path, flags)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
@@ -62,6 +66,12 @@ def demand_given(path: Path) -> int:
     """The size in bytes of an ordinary file that another program is going to read. Raises as `open_given`."""
     with open_given(path) as file:
         return os.fstat(file.fileno()).st_size
+
+
+def _demand_own_link(path: Path, target: os.stat_result) -> None:
+    link = path.lstat()
+    if stat.S_ISLNK(link.st_mode) and link.st_uid not in (0, os.geteuid(), target.st_uid):
+        raise UsageError(f"{path} is a link by another user to a file that is not that user's")
 
 
 def _demand_ordinary(path: Path, mode: int) -> None:

@@ -34,6 +34,18 @@ def signal_child(child: int, number: signal.Signals) -> None:
     os.kill(child, number)
 
 
+def oom_kills(proc: Path) -> int:
+    """How many processes the kernel has killed for lack of memory since boot; 0 where it does not count them.
+
+    Those of a cgroup that reached its limit count too (``oom_kill`` of /proc/vmstat, since Linux 4.13).
+    """
+    try:
+        words = (proc / "vmstat").read_text().split()
+        return int(dict(zip(words[::2], words[1::2], strict=True)).get("oom_kill", 0))
+    except (OSError, ValueError):
+        return 0
+
+
 def command_line(process: int) -> bytes:
     """The command line of a process, each word ended by NUL; empty for one that is gone."""
     try:

@@ -31,6 +31,7 @@ from vmlab.plan.planning import make_plan
 from vmlab.plan.scenario_file.loading import read
 from vmlab.plan.terms import Overrides
 from vmlab.store.reader import RunReader
+from vmlab.telemetry.source import Roots
 from vmlab.workloads.contract import RUN_DEADLINE, Completed
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -155,12 +156,17 @@ class Isolated:
     def __init__(self, image: AddedImage) -> None:
         self._image = image
         self.held: list[bool] = []
+        self.status, self.starved = 0, 0
+        self.proc = image.folder.parent / "proc"
 
     def __call__(
         self, argv: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int], own_network: bool
     ) -> int:
         self.held.append(added.ADDED.in_use(self._image.folder))
-        return 0
+        if self.starved:
+            # The kernel counts what it kills for lack of memory, which a test does not try for real.
+            (self.proc / "vmstat").write_text(f"oom_kill {2 + self.starved}\n")
+        return self.status
 
 
 def _launched(isolated: Isolated) -> list[Event]:
@@ -168,8 +174,12 @@ def _launched(isolated: Isolated) -> list[Event]:
     plan = make_plan(read(Path("two.yaml"), SCENARIO), OVERRIDES, HOST)
     folder = RunFolder.of("20261122-150000-two-0002")
     lock = folder.make()
+    isolated.proc.mkdir(exist_ok=True)
+    (isolated.proc / "vmstat").write_text("oom_kill 2\n")
     write_request(folder, RunRequest(folder.id, "two.yaml", OVERRIDES, plan.seed), SCENARIO, HOST)
-    parts = launcher.LauncherParts(ensure_image=lambda _tell: small_image(), isolated=isolated, patience=0.0)
+    parts = launcher.LauncherParts(
+        ensure_image=lambda _tell: small_image(), isolated=isolated, patience=0.0, roots=Roots(proc=isolated.proc)
+    )
     before = {number: signal.getsignal(number) for number in HELD}
     try:
         launcher.launch(folder, lock, lock, parts)
@@ -187,6 +197,30 @@ def test_the_launcher_holds_it_and_keeps_what_it_is(image: AddedImage) -> None:
     ready = [event for event in _launched(isolated) if isinstance(event, ImageReady)]
     assert [(one.name, one.image, one.how) for one in ready] == [("own", image.id, "added"), ("", "vmlab-1", "cached")]
     assert isolated.held == [True] and not added.ADDED.in_use(image.folder)
+
+
+@pytest.mark.parametrize(
+    ("status", "starved", "words"),
+    [
+        (137, 0, "the runner was killed by SIGKILL; "),
+        (
+            137,
+            1,
+            "the runner was killed, probably by the kernel for lack of memory: it killed a process for that while",
+        ),
+        (137, 3, "probably by the kernel for lack of memory: it killed 3 processes for that while"),
+        (1, 1, "the runner died unexpectedly; "),
+        (139, 1, "the runner died unexpectedly; "),
+    ],
+)
+def test_a_runner_that_was_killed_is_said_to_be_and_for_lack_of_memory_where_the_kernel_counted_it(
+    image: AddedImage, status: int, starved: int, words: str
+) -> None:
+    isolated = Isolated(image)
+    isolated.status, isolated.starved = status, starved
+    last = _launched(isolated)[-1]
+    assert isinstance(last, RunEnded) and (last.outcome, last.exit_code) == ("aborted", ExitCode.FAILED)
+    assert words in last.reason and last.reason.endswith("launcher.log has its last output")
 
 
 def test_one_that_has_changed_is_refused_before_anything_starts(image: AddedImage) -> None:

@@ -110,11 +110,16 @@ def _format_of(disk: Path) -> str:
     found: dict[str, Any] = json.loads(asked.stdout)
     if found["format"] not in FORMATS:
         raise ImageError(
-            f"{disk} is {found['format']}, and an image is raw or qcow2", remedy=f"qemu-img convert -O qcow2 {disk} …"
+            f"{disk} is {found['format']}, and an image is raw or qcow2",
+            remedy="convert it to qcow2 on the host that it is from",
         )
     details = found.get("format-specific", {}).get("data", {})
     if "backing-filename" in found or "data-file" in details:
-        raise ImageError(f"{disk} is not whole: it needs another file", remedy=f"qemu-img convert -O qcow2 {disk} …")
+        # To convert it here would copy whatever file of this host its maker has named into the image.
+        raise ImageError(
+            f"{disk} is not whole: it needs another file",
+            remedy="make it whole on the host that it is from, where that file is its own",
+        )
     if (size := int(found.get("virtual-size", 0))) > _MOST_DISK:
         raise ImageError(f"{disk} is a disk of {format_bytes(size)}; an image has at most {format_bytes(_MOST_DISK)}")
     if found.get("encrypted"):

@@ -35,6 +35,7 @@ from vmlab.model.run import Outcome
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Plan
 from vmlab.store.writer import RunWriter
+from vmlab.system.processes import oom_kills
 from vmlab.system.terminal import say
 from vmlab.telemetry.source import THE_HOST, Roots
 
@@ -121,22 +122,35 @@ def _added_images(folder: RunFolder, plan: Plan, launcher_parts: LauncherParts) 
     return images
 
 
-def _run_runner(folder: RunFolder, plan: Plan, locks: tuple[int, ...], launcher_parts: LauncherParts) -> None:
+def _run_runner(folder: RunFolder, plan: Plan, locks: tuple[int, ...], launcher_parts: LauncherParts) -> str:
+    """Run the runner; how it ended, in words for where it left none of its own."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     place = measuring_place()
     try:
         argv = [sys.executable, "-m", RUNNER, folder.id, str(folder.path), str(place)]
         fds, own_network = (*locks, place), not plan.on_hosts_libvirt
-        launcher_parts.isolated(argv, env=environment, pass_fds=fds, own_network=own_network)
+        before = oom_kills(launcher_parts.roots.proc)
+        status = launcher_parts.isolated(argv, env=environment, pass_fds=fds, own_network=own_network)
+        return _end_words(status, oom_kills(launcher_parts.roots.proc) - before)
     finally:
         os.close(place)
 
 
-def _died(folder: RunFolder) -> RunEnded:
+def _end_words(status: int, starved: int) -> str:
+    """How a runner ended that did not say it. A lack of memory is named where the kernel counted a process for it."""
+    if status != 128 + signal.SIGKILL:
+        return "died unexpectedly"
+    if starved <= 0:
+        return "was killed by SIGKILL"
+    many = "a process" if starved == 1 else f"{starved} processes"
+    return f"was killed, probably by the kernel for lack of memory: it killed {many} for that while the run went on"
+
+
+def _died(folder: RunFolder, how: str) -> RunEnded:
     return RunEnded(
         outcome=Outcome.ABORTED,
         exit_code=int(ExitCode.FAILED),
-        reason=f"the runner died unexpectedly; {folder.log} has its last output",
+        reason=f"the runner {how}; {folder.log} has its last output",
     )
 
 
@@ -166,8 +180,8 @@ def launch(folder: RunFolder, lock: int, measuring: int, launcher_parts: Launche
                     require_whole(image)
                     for one in own_images:
                         added.require_whole(one)
-                _run_runner(folder, plan, (lock, measuring, second), launcher_parts)
-        last = verdict(folder, [*_swept(folder, launcher_parts), *left], _died(folder))
+                how = _run_runner(folder, plan, (lock, measuring, second), launcher_parts)
+        last = verdict(folder, [*_swept(folder, launcher_parts), *left], _died(folder, how))
     except (RunInterrupted, Stopped) as error:
         last = _cleared(folder, launcher_parts, left, Outcome.ABORTED, error.exit_code, "stopped before any guest")
     except (VmlabError, OSError) as error:
