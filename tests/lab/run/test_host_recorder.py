@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -20,9 +23,9 @@ from vmlab.analysis.shape import RunDocument
 from vmlab.lab.commands.stopping import is_over, living_run, stop_run
 from vmlab.lab.process.host_recording import RecordingRequest, start_recording
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.lab.run.host_recorder import Ring
+from vmlab.lab.run.host_recorder import Gaps, Ring
 from vmlab.model.domain import BackingFile, Domain, DomainDisk
-from vmlab.model.event import CellStarted, DomainsSeen, HostProbed, PhaseEnded, PhaseStarted, RunStarted
+from vmlab.model.event import CellStarted, DomainsSeen, HostProbed, Notice, PhaseEnded, PhaseStarted, RunStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.run import OF_HOST, Phase
 from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
@@ -85,6 +88,49 @@ async def test_a_recording_is_a_run_without_workloads() -> None:
     assert cell["host"]["cpu_count"]["mean"] == os.cpu_count()
     assert document["recording"] is not None and document["recording"]["seconds"] > 0.15
     assert folder.log.read_text() == ""
+
+
+def test_a_span_without_samples_is_named_and_a_late_tick_is_not() -> None:
+    told: list[tuple[str, str]] = []
+    gaps = Gaps(lambda line, level: told.append((level, line)))
+
+    def looked_at(length: float, missed: float, suspended: float = 0.0) -> None:
+        own = {"tick_length_seconds": length, "ticks_missed": missed, "suspended_seconds": suspended}
+        gaps(Sample(1e9, 50.0, length, 0.0, SampleNames.of([*own]), tuple(own.values())))
+
+    looked_at(1.0, 0)
+    looked_at(1.9, 1)
+    looked_at(1.9, 18)
+    looked_at(2.0, 1)
+    looked_at(math.nan, math.nan, math.nan)
+    assert told == []
+    looked_at(13.0, 12)
+    looked_at(1.2, 0, 3600.0)
+    at = "2001-09-09T01:46:40.000+00:00"
+    assert told == [
+        ("warning", f"gap: no sample was taken for 13.0 s until {at}: the recorder stood still"),
+        ("warning", f"gap: no sample was taken for 1 h 00 min until {at}: the host was suspended"),
+    ]
+    for _ in range(110):
+        looked_at(13.0, 12)
+    gaps.tell_rest()
+    assert len(told) == 101 and told[-1] == ("warning", "12 more gaps are not named")
+
+
+async def test_a_recorder_that_was_stopped_for_a_while_says_so_in_its_record() -> None:
+    folder = start_recording(RecordingRequest(seconds=None, interval=0.05))
+    await until(lambda: folder.store.exists() and len(kept(folder.store)) > 3, "samples")
+    pid = folder.process("recorder_pid")
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    await asyncio.sleep(2.5)
+    os.kill(pid, signal.SIGCONT)
+
+    def told() -> bool:
+        with RunReader(folder.store) as reader:
+            return any("the recorder stood still" in event.text for _, event in reader.events(kinds=(Notice,)))  # type: ignore[attr-defined]
+
+    await until(told, "the gap")
 
 
 def test_the_command_records_for_a_time_and_prints_it(capsys: pytest.CaptureFixture[str]) -> None:

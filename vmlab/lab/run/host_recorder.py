@@ -31,6 +31,7 @@ from vmlab.model.event import (
     RunEnded,
     RunStarted,
 )
+from vmlab.model.moments import time_of_day
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import OF_HOST, Outcome, Phase
 from vmlab.model.sample import Sample
@@ -50,6 +51,9 @@ _FOLD_EVERY = 600
 """Samples after which the log is folded in: nothing is measured that this could disturb."""
 _DROPPED_PART = 0.05
 """How much of what is kept goes when the bytes are too many."""
+_GAP_TICKS = 2
+_GAP_SECONDS = 2.0
+_MOST_GAPS = 100
 _STOP_SECONDS = 20.0
 
 
@@ -84,6 +88,35 @@ class Ring:
             self._first = self.began_at = until
 
 
+class Gaps:
+    """Names each span without a sample, in a warning of the record: its figures are one mean over all of it.
+
+    A recorder that was stopped or starved missed ticks; a host that slept has none. Spans of a tick or two are the
+    host's scheduler, and are in ``ticks_missed`` alone.
+    """
+
+    def __init__(self, note: Callable[[str, str], None]) -> None:
+        self._note = note
+        self._count = 0
+
+    def __call__(self, sample: Sample) -> None:
+        """Look at the next sample."""
+        asleep = sample.get("suspended_seconds")
+        stood = sample.get("ticks_missed") >= _GAP_TICKS and sample.length >= _GAP_SECONDS
+        if not stood and not asleep >= _GAP_SECONDS:
+            return
+        self._count += 1
+        if self._count <= _MOST_GAPS:
+            why = "the host was suspended" if asleep >= _GAP_SECONDS else "the recorder stood still"
+            whole = format_seconds(sample.length + max(0.0, asleep))
+            self._note(f"gap: no sample was taken for {whole} until {time_of_day(sample.wall)}: {why}", "warning")
+
+    def tell_rest(self) -> None:
+        """Say how many more there were than are named."""
+        if self._count > _MOST_GAPS:
+            self._note(f"{self._count - _MOST_GAPS} more gaps are not named", "warning")
+
+
 class HostRecorder:
     """Records into the store of `folder` between `start` and `end`."""
 
@@ -95,6 +128,7 @@ class HostRecorder:
         self._seen: tuple[Domain, ...] = ()
         self._ring = Ring(self._writer, SampleWriter(self._writer), request)
         self._kept = KeptTicks(self._ring, self._outbox.append)
+        self._gaps = Gaps(self._note)
         self._folder = folder
         self._recorder = Recorder(
             request.interval,
@@ -124,6 +158,7 @@ class HostRecorder:
         """Take the last sample, and write the end of the record. Raises StoreError where it could not be written."""
         self._recorder.stop(_STOP_SECONDS)
         self._kept.tell_losses()
+        self._gaps.tell_rest()
         if self._ring.began_at is not None:
             gone = format_seconds(max(0.0, self._ring.began_at - self._began))
             self._note(f"the samples of the first {gone} were dropped: the recording keeps its newest part", "warning")
@@ -142,6 +177,7 @@ class HostRecorder:
         if domains is not self._seen:
             self._seen = domains
             self._emit(DomainsSeen(domains=[domain.to_json() for domain in domains]))
+        self._gaps(sample)
         self._kept(sample)
 
     def _note(self, line: str, level: str = "info") -> None:
