@@ -129,8 +129,8 @@ def trials(store: sqlite3.Connection, *, each: bool) -> Iterator[str]:
     """Put one number after the other into the store; what was done, for each."""
     (last,) = store.execute("SELECT max(id) FROM events WHERE kind = ?", (CellEnded.__name__,)).fetchone()
     for row, body in bodies(store):
-        for words, changed in changes(body, each=each):
-            text = json.dumps(changed)
+        for words, other in changes(body, each=each):
+            text = json.dumps(other)
             if row is None:
                 store.execute("UPDATE events SET id = -id WHERE id >= ?", (last,))
                 store.execute("UPDATE events SET id = 1 - id WHERE id < 0")

@@ -360,6 +360,23 @@ def test_the_console_lists_replays_and_compares_or_says_why_not(damage: str) -> 
 
 
 @pytest.mark.usefixtures("runs")
+def test_no_outcome_is_said_of_a_record_whose_samples_are_gone(capsys: pytest.CaptureFixture[str]) -> None:
+    """The events are whole, and tell that the run passed."""
+    with closing(sqlite3.connect(_store())) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'samples'")
+        ((size,),) = connection.execute("PRAGMA page_size")
+    with _store().open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+    assert command_line(["attach", BAD]) == 1
+    said = capsys.readouterr()
+    assert "cell 2 passed" in said.err and "run passed" not in said.out + said.err
+    assert said.err.splitlines()[-1].startswith("vmlab: ")
+    assert "damaged" in said.err or "malformed" in said.err
+
+
+@pytest.mark.usefixtures("runs")
 def test_a_store_without_its_log_is_what_was_folded_in() -> None:
     story = Story(_store().with_name("other.sqlite")).begin({})
     story.writer.checkpoint()

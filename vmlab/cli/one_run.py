@@ -18,12 +18,13 @@ from vmlab.lab.process.preflight import check_ready
 from vmlab.lab.process.prepared import plan_of
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
-from vmlab.model.errors import CommandFailed, ExitCode, UsageError, VmlabError, in_one_line
+from vmlab.model.errors import CommandFailed, ExitCode, StoreError, UsageError, VmlabError, in_one_line
 from vmlab.model.event import RunEnded
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
 from vmlab.report.words import plural
+from vmlab.store.reader import RunReader
 
 
 def started(
@@ -89,6 +90,8 @@ def _follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode
     end = math.inf
     patience = STOP_SECONDS
     for event in watch(folder):
+        if isinstance(event, RunEnded):
+            _demand_whole(folder)
         progress.show(event)
         if interrupted is not None and interrupted.count > 0 and end == math.inf:
             say("stopping; the guests are cleared away first (once more to kill the run)")
@@ -106,6 +109,13 @@ def _follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode
     if not is_over(folder, STOP_SECONDS):
         kill(folder, ExitCode(ended.exit_code), f"its launcher did not end within {STOP_SECONDS:.0f} s")
     return ExitCode(ended.exit_code)
+
+
+def _demand_whole(folder: RunFolder) -> None:
+    """Raises StoreError where the record is damaged: no outcome is said of figures that nobody can read any more."""
+    with RunReader(folder.store) as reader:
+        if (damage := reader.damage()) is not None:
+            raise StoreError(f"run {folder.id} has ended, and its record is damaged: {' '.join(damage.split())[:200]}")
 
 
 def _ask_to_stop(folder: RunFolder, interrupted: InterruptedLater) -> float:

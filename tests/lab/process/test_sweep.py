@@ -94,13 +94,14 @@ def test_a_journal_is_believed_in_nothing(places: Path) -> None:
     mine.mkdir()
     (mine / "letter").write_text("dear")
     (folder.disks / "hidden").touch()
-    named = [
+    strange: tuple[object, ...] = (7, None, [], {}, "a\0b", "x" * 5000)
+    named: list[object] = [
         {"kind": "file", "what": str(mine / "letter")},
         {"kind": "folder", "what": str(mine)},
         {"kind": "folder", "what": str(folder.path)},
         {"kind": "file", "what": str(folder.disks / "never-made")},
         {"kind": "setting", "what": "../etc/passwd", "was": "1"},
-        *({"kind": "file", "what": what} for what in (7, None, [], {}, "a\0b", "x" * 5000)),
+        *({"kind": "file", "what": what} for what in strange),
         *({"kind": kind, "what": "x"} for kind in ("no such kind", 7, None, ["file"])),
         *([], "made", 7),
     ]

@@ -19,7 +19,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.provision.host_networks import Lacking
 from vmlab.model.asset import Asset
-from vmlab.model.errors import UsageError, in_one_line
+from vmlab.model.errors import UsageError
 from vmlab.plan.planning import HostFacts, Plan, make_plan
 from vmlab.plan.scenario_file.loading import load
 from vmlab.system.naming import named
@@ -51,7 +51,7 @@ def host_of(folder: RunFolder) -> HostFacts:
     try:
         return _host_facts(json.loads(file.read_text(encoding="utf-8")))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise UsageError(f"run {folder.id}: its {file.name} cannot be read: {in_one_line(error)}") from error
+        raise UsageError(f"run {folder.id}: its {file.name} cannot be read: {error!r}") from error
 
 
 def _host_facts(facts: dict[str, Any]) -> HostFacts:
