@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -71,3 +72,47 @@ def test_whatever_stands_around_the_values_is_noticed() -> None:
     for other in (text + b"\n", b" " + text, text.replace(b"\n", b"\r\n"), text.replace(b": 1", b":  1")):
         with pytest.raises(ValueError):
             unseal(other)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [],
+        [(0, b"a")],
+        [(CHUNK - 1, b"ab")],
+        [(3 * CHUNK + 5, b"abc"), (7 * CHUNK, b"x" * CHUNK)],
+        [(CHUNK, b"\0" * CHUNK)],
+        [(0, b"a" * 5000), (2 * CHUNK, b"")],
+    ],
+    ids=range(6),
+)
+@pytest.mark.parametrize("size", [0, 1, 10 * CHUNK, 10 * CHUNK + 77])
+def test_a_file_with_holes_has_the_digests_of_what_programs_read(
+    tmp_path: Path, parts: list[tuple[int, bytes]], size: int
+) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        for at, data in parts:
+            file.seek(at)
+            file.write(data)
+        file.truncate(max(size, file.tell()))
+    content = (tmp_path / "file").read_bytes()
+    said = describe(tmp_path / "file")
+    pieces = [content[at : at + CHUNK] for at in range(0, len(content), CHUNK)]
+    assert (said.size, said.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+    assert said.chunks == tuple(hashlib.sha256(one).hexdigest() if any(one) else None for one in pieces)
+
+
+def test_describing_a_huge_file_ends_as_soon_as_it_is_asked_to(tmp_path: Path) -> None:
+    """To read it whole takes an hour: the error comes out after the third of millions of chunks."""
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(7 * 2**40)
+    calls = []
+
+    def stop() -> None:
+        calls.append(None)
+        if len(calls) == 3:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        describe(tmp_path / "huge", stop)
+    assert len(calls) == 3

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 CHUNK = 2**20
 """Bytes; digests that were written with other chunk sizes are read as well."""
@@ -71,16 +73,50 @@ class FileDigests:
 
 
 def describe(path: Path, each: Callable[[], object] = lambda: None) -> FileDigests:
-    """The digests of a file as programs see it now. `each` is called before each chunk. Raises OSError."""
+    """The digests of a file as programs see it now. Raises OSError.
+
+    `each` is called before each chunk, and an error that it raises comes out within a chunk's time, however large the
+    file is. Holes are not read.
+    """
     chunks: list[str | None] = []
-    size = 0
-    with path.open("rb") as file, path.open("rb") as again, ThreadPoolExecutor(1) as other:
-        whole = other.submit(hashlib.file_digest, again, "sha256")
-        while data := file.read(CHUNK):
+    size, zeros = 0, bytes(CHUNK)
+    with path.open("rb") as file, ThreadPoolExecutor(1) as other:
+        whole, before = hashlib.sha256(), other.submit(int)
+        for data in _chunks(file, zeros):
             each()
-            chunks.append(None if _is_zero(data) else hashlib.sha256(data).hexdigest())
+            before.result()
+            # The digest of the whole file takes as long as those of its chunks.
+            before = other.submit(whole.update, data)
+            chunks.append(None if data is zeros or _is_zero(data) else hashlib.sha256(data).hexdigest())
             size += len(data)
-        return FileDigests(size, whole.result().hexdigest(), CHUNK, tuple(chunks))
+        before.result()
+        return FileDigests(size, whole.hexdigest(), CHUNK, tuple(chunks))
+
+
+def _chunks(file: BinaryIO, zeros: bytes) -> Iterator[bytes]:
+    """The chunks of an open file, `zeros` themselves for one that is a hole."""
+    at, size, data_from = 0, os.fstat(file.fileno()).st_size, 0
+    while True:
+        if data_from <= at:
+            data_from = _next_data(file.fileno(), at, size)
+        if at + CHUNK <= min(data_from, size):
+            data = zeros
+        else:
+            file.seek(at)
+            data = file.read(CHUNK)
+        if not data:
+            return
+        yield data
+        at += len(data)
+
+
+def _next_data(file: int, at: int, size: int) -> int:
+    """Where the next part of a file begins that is no hole; its end where none does."""
+    try:
+        return os.lseek(file, at, os.SEEK_DATA)
+    except OSError as error:
+        # A file system that knows no holes, or nothing but a hole up to the end.
+        return size if error.errno == errno.ENXIO else at
 
 
 def _is_zero(data: bytes | bytearray | memoryview) -> bool:
