@@ -106,7 +106,7 @@ def test_describing_a_huge_file_ends_as_soon_as_it_is_asked_to(tmp_path: Path) -
     """To read it whole takes an hour: the error comes out after the third of millions of chunks."""
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(7 * 2**40)
-    calls = []
+    calls: list[None] = []
 
     def stop() -> None:
         calls.append(None)

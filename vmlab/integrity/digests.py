@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -81,7 +81,8 @@ def describe(path: Path, each: Callable[[], object] = lambda: None) -> FileDiges
     chunks: list[str | None] = []
     size, zeros = 0, bytes(CHUNK)
     with path.open("rb") as file, ThreadPoolExecutor(1) as other:
-        whole, before = hashlib.sha256(), other.submit(int)
+        whole = hashlib.sha256()
+        before: Future[Any] = other.submit(int)
         for data in _chunks(file, zeros):
             each()
             before.result()
