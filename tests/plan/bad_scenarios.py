@@ -198,7 +198,7 @@ BAD = [
         "unknown unit",
         "512 MiB",
         "512 Mib",
-        f":3:33: guests.a.memory: unknown unit 'Mib'; use one of {_BYTE_UNITS}, such as 512 MiB, not '512 Mib'",
+        f":3:33: guests.a.memory: unknown unit 'Mib' (did you mean MiB?); use one of {_BYTE_UNITS}, such as 512 MiB, not '512 Mib'",
     ),
     changed("no unit", "512 MiB", "512", ":3:33: guests.a.memory: needs a number and a unit, such as 512 MiB, not 512"),
     changed("too small", "512 MiB", "1 MiB", ":3:33: guests.a.memory: must be at least 64 MiB, not '1 MiB'"),
@@ -259,7 +259,7 @@ BAD = [
     changed("kind", "filecopy", "filecpy", ":6:16: there is no kind of workload 'filecpy'; did you mean 'filecopy'?"),
     changed("parameter", "files:", "flies:", ":6:42: unknown key 'flies' in workloads.copy; did you mean 'files'?"),
     changed("word for a number", "10", "ten", ":6:49: workloads.copy.files: needs a whole number, not 'ten'"),
-    changed("text for a number", "10", '"10"', ":6:49: workloads.copy.files: needs a whole number, not '10'"),
+    changed("text for a number", "10", '"10"', ":6:49: workloads.copy.files: needs a whole number, not '10' (a number has no quotation marks)"),
     changed("fraction for a count", "10", "1.5", ":6:49: workloads.copy.files: needs a whole number, not 1.5"),
     changed("truth for a number", "10", "true", ":6:49: workloads.copy.files: needs a whole number, not true"),
     changed(
@@ -312,7 +312,7 @@ BAD = [
     Bad("two documents", f"{GOOD}---\n{GOOD}", ":7:1: holds a second document; a scenario is one"),
     Bad("control character", "name: a\0b\n", ":1:8: a control character is not allowed"),
     added(
-        "tag", "seed: !!python/name:os.system x", ":7:7: the tag tag:yaml.org,2002:python/name:os.system is not allowed"
+        "tag", "seed: !!python/name:os.system x", ":7:7: the tag tag:yaml.org,2002:python/name:os.system is not allowed; remove it"
     ),
     Bad(
         "alias bomb",

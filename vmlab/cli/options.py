@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +28,9 @@ def tile_counts(ctx: click.Context, param: click.Parameter, value: str | None) -
             raise click.BadParameter(f"{value[:40]!r} is not a tile count; use 3, 1,3 or 1..3", ctx, param)
         low, high = int(bounds[0]), int(bounds[-1])
         if not 1 <= low <= high <= MOST_TILES:
-            raise click.BadParameter(f"{part.strip()!r} must be from 1 to {MOST_TILES}, smallest first", ctx, param)
+            turned = f", as {high}..{low}" if 1 <= high < low <= MOST_TILES else ""
+            words = f"{part.strip()!r} must be from 1 to {MOST_TILES}, smallest first{turned}"
+            raise click.BadParameter(words, ctx, param)
         counts.extend(range(low, high + 1))
     if len(set(counts)) != len(counts):
         raise click.BadParameter(f"{value[:40]!r} names a tile count twice", ctx, param)
@@ -41,7 +44,9 @@ def cache_modes(ctx: click.Context, param: click.Parameter, value: str | None) -
     modes = tuple(part.strip() for part in value.split(","))
     for mode in modes:
         if mode not in CACHE_MODES:
-            raise click.BadParameter(f"{mode[:40]!r} is no cache mode; use {', '.join(CACHE_MODES)}", ctx, param)
+            near = difflib.get_close_matches(mode[:40].lower(), CACHE_MODES, n=1)
+            like = f"; did you mean {near[0]!r}?" if near else f"; use {', '.join(CACHE_MODES)}"
+            raise click.BadParameter(f"{mode[:40]!r} is no cache mode{like}", ctx, param)
     if len(set(modes)) != len(modes):
         raise click.BadParameter(f"{value[:40]!r} names a cache mode twice", ctx, param)
     return modes

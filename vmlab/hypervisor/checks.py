@@ -15,11 +15,14 @@ from vmlab.hypervisor import kvm_probe
 from vmlab.hypervisor.disks.overlays import supports_direct
 from vmlab.hypervisor.hosts_libvirt.daemon import PACKAGES, missing, words_for
 from vmlab.hypervisor.isolation import cgroups
-from vmlab.model.places import cache_folder, runs_folder, state_folder
+from vmlab.model.errors import RefusedError, in_one_line
+from vmlab.model.places import cache_folder, remedy_for, runs_folder, state_folder
 from vmlab.model.scenarios.host_settings import HOST_PARTS, HOST_SETTINGS
 from vmlab.system import kvm_device
 from vmlab.system.entry_points import broken, other_packages
+from vmlab.system.file_system import try_out
 from vmlab.system.packages import extra_command, extra_packages, install_command, installing
+from vmlab.system.process_limits import QEMU_BYTES, Needed, too_low
 from vmlab.system.rights import as_root, in_container, missing_capabilities
 from vmlab.telemetry.cpu_speed import LABEL, NO_TRACE
 from vmlab.telemetry.domains.neighbours import described, neighbours
@@ -35,6 +38,7 @@ _NOT_ROOT = "this user is not root: runs need it for namespaces and bridges, and
 _ENOUGH_FREE = 10 * 2**30
 """An image and its build take 5 GiB; the rest is for what the guests of a few tiles write."""
 _SPEED_SECONDS = 1.0
+_USUAL_DISK, _USUAL_MEMORY = 8 * 2**30, 512 * 2**20
 
 _DRIVER = "libvirt/connection-driver/libvirt_driver_qemu.so"
 PROGRAMS = {
@@ -118,6 +122,8 @@ def _checks() -> Iterator[Check]:
     yield from _extras()
     yield from _kernel_features()
     yield _cgroup()
+    yield _limits()
+    yield from _locks()
     yield _direct()
     yield _free_space("images", cache_folder())
     yield _free_space("runs", state_folder())
@@ -196,6 +202,25 @@ def _cgroup() -> Check:
     found = "cpu" in controllers
     detail = f"controllers: {', '.join(controllers)}" if found else "no cpu controller: CPU shares cannot be set"
     return Check("cgroups", found, detail, "mount -t cgroup2 none /sys/fs/cgroup", required=False)
+
+
+def _limits() -> Check:
+    """Whether a run of one guest of the usual size would be refused; `vmlab plan` knows what a scenario needs."""
+    found = list(too_low(Needed(_USUAL_DISK, _USUAL_MEMORY + QEMU_BYTES, 1)))
+    detail = "; ".join(line for line, _ in found) or "high enough for a guest of the usual size"
+    return Check("limits", not found, detail, " && ".join(remedy for _, remedy in found) or None)
+
+
+def _locks() -> Iterator[Check]:
+    """Without locks nothing tells whether a run or an image is in use."""
+    for what, folder in (("images", cache_folder()), ("runs", state_folder())):
+        place = _existing(folder)
+        try:
+            try_out(place)
+        except (RefusedError, OSError) as error:
+            yield Check(f"locks for {what}", False, in_one_line(error).split(" (set ")[0], remedy_for(folder))
+        else:
+            yield Check(f"locks for {what}", True, f"{place} has them", remedy_for(folder))
 
 
 def _direct() -> Check:

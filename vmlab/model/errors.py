@@ -71,10 +71,25 @@ def in_one_line(error: VmlabError | OSError) -> str:
     return str(error) or type(error).__name__
 
 
-def unusable(error: OSError) -> RefusedError:
-    """An error of the system, for a file or folder that cannot be used, as one of this tree."""
+_OF_THE_PLACE = frozenset(
+    {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EEXIST, errno.ELOOP}
+    | {errno.EIO, errno.EFBIG}
+)
+"""Errors that another folder would not have."""
+
+
+def unusable(error: OSError, doing: str = "use") -> RefusedError:
+    """An error of the system, for a file or folder that cannot be used, as one of this tree: it names the file, and
+    what moves it where that is the lab's own.
+    """
     words = in_one_line(error)
-    return RefusedError(f"cannot use {words}" if error.filename else words)
+    if not isinstance(error.filename, str | Path):
+        return RefusedError(words)
+    # Imported late: it loads platformdirs, and only an error needs it.
+    from vmlab.model.places import remedy_for
+
+    remedy = remedy_for(error.filename) if error.errno in _OF_THE_PLACE else None
+    return RefusedError(f"cannot {doing} {words}", remedy=remedy)
 
 
 class CommandFailed(VmlabError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 
 _SIZES: dict[str, int] = {
     "B": 1,
@@ -24,10 +25,17 @@ _HIGHEST_PACE = 1e6
 def _parse(text: object, units: dict[str, int] | dict[str, float], example: str) -> float:
     match = re.fullmatch(_QUANTITY, text.strip(), re.ASCII) if isinstance(text, str) and len(text) < 40 else None
     if match is None:
-        raise ValueError(f"needs a number and a unit, such as {example}")
+        comma = isinstance(text, str) and re.search(r"[0-9],[0-9]", text)
+        raise ValueError(f"needs a number{' with a point' if comma else ''} and a unit, such as {example}")
     if match["unit"] not in units:
-        raise ValueError(f"unknown unit {match['unit']!r}; use one of {', '.join(units)}, such as {example}")
+        raise ValueError(f"{_unknown(match['unit'], units)}; use one of {', '.join(units)}, such as {example}")
     return float(match["number"]) * units[match["unit"]]
+
+
+def _unknown(unit: str, units: Iterable[str]) -> str:
+    """Says that there is no such unit, and which is like it: in other letters, or without its B."""
+    like = [one for one in units if one.lower() in (unit.lower(), f"{unit}b".lower(), f"{unit}ib".lower())]
+    return f"unknown unit {unit!r}" + (f" (did you mean {' or '.join(like)}?)" if like else "")
 
 
 def parse_bytes(text: object) -> int:

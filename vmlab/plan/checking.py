@@ -193,6 +193,9 @@ def _places(guests: object, name: str, entry: WorkloadEntry, kind: type[AnyWorkl
         place = given[key]
         if place is not None:
             yield from _guest(guests if isinstance(guests, dict) else {}, (*here, key), place, kind)
+        elif not misplaced and {"from": "source", "to": "target"}.get(key, key) in entry.model_fields_set:
+            words = f"workloads.{name}.{key} is nothing, as null and ~ are; a guest called so needs quotation marks"
+            yield Problem((*here, key), words)
         elif not misplaced:
             yield Problem(here, f"workloads.{name} needs {key!r}: the guest where {_purpose(key)}", True)
 

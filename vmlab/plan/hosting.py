@@ -11,7 +11,7 @@ from vmlab.model.names import HOST_PLACE, IN_MEMORY
 from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST
 from vmlab.model.units import format_bytes
 from vmlab.plan.bare_checks import lacked_cpus
-from vmlab.plan.disk_room import disk_needed
+from vmlab.plan.disk_room import IMAGE_BYTES, disk_needed, emulated_disk_size
 from vmlab.plan.estimate import footprint
 from vmlab.plan.host_lacks import lacked_by
 from vmlab.plan.hosts_libvirt import not_in_hosts_libvirt
@@ -20,6 +20,7 @@ from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import HostFacts, Plan
 from vmlab.system import kvm_device
 from vmlab.system.cpu_cores import read_cores
+from vmlab.system.process_limits import QEMU_BYTES, Needed, too_low
 from vmlab.telemetry.domains.neighbours import neighbours
 from vmlab.telemetry.place import ON_A_DISK, filesystem_of, refuses_overlay
 from vmlab.telemetry.setting_files import unsettable
@@ -68,8 +69,8 @@ class DoesNotFit(RefusedError):
 
 
 def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
-    """Raises RefusedError when disk or memory cannot hold the plan (`DoesNotFit`), or the host cannot be as it asks,
-    or an asset is missing; UsageError for an asset that no workload needs.
+    """Raises RefusedError when disk or memory cannot hold the plan (`DoesNotFit`), or the host cannot be as it asks, or
+    a limit of this process is too low for it, or an asset is missing; UsageError for an asset that no workload needs.
 
     Memory overcommit passes where the scenario allows it, unless `overcommit` is false. A plan of absent points alone
     has nothing to run, and is refused too.
@@ -85,6 +86,8 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
     if (reason := not_in_hosts_libvirt(plan)) is not None:
         raise RefusedError(f"{reason}, which qemu:///system cannot have", remedy="--hypervisor embedded")
     check_assets(plan, host)
+    for line, remedy in too_low(_needed_limits(plan)):
+        raise RefusedError(line, remedy=remedy)
     _check_disk_of_host(plan, host)
     needed = memory_needed(plan, host)
     _check_size_of_host(plan, host, needed, overcommit=overcommit)
@@ -104,6 +107,16 @@ def check_fit(plan: Plan, host: HostFacts, *, overcommit: bool = True) -> None:
             f"{what} will write {format_bytes(written)} and the disk has {format_bytes(host.disk_free_bytes)} free",
             "a smaller --size or fewer --tiles, or clear the disk; XDG_STATE_HOME moves the lab's disks",
         )
+
+
+def _needed_limits(plan: Plan) -> Needed:
+    """A guest's disk image grows up to its size, and its memory is a file in its snapshot."""
+    guests = [guest.resources for cell in plan.cells for guest in cell.guests]
+    files = [IMAGE_BYTES, *(max(one.disk_bytes, one.data_bytes or 0, one.memory_bytes) for one in guests)]
+    if plan.scenario.host.disk is not None:
+        files.append(emulated_disk_size(plan.disk_bytes))
+    memory = max((one.memory_bytes for one in guests), default=0)
+    return Needed(max(files), memory + QEMU_BYTES, plan.guests)
 
 
 def check_assets(plan: Plan, host: HostFacts) -> None:

@@ -34,6 +34,7 @@ from vmlab.store.reader import RunReader
 from vmlab.store.runs import STORE, demand_id
 from vmlab.store.samples import samples
 from vmlab.store.sql_schema import EARLIER_INDEX, FLEET_TABLES, TABLES
+from vmlab.system.file_system import demand_usable
 from vmlab.system.given_file import open_given
 from vmlab.system.marks import make_marked, owner_of
 from vmlab.system.naming import named
@@ -216,7 +217,7 @@ def _listed(name: str, entry: Any) -> _Listed:
 
 def _demand_room(files: list[_Listed]) -> None:
     place = runs_folder()
-    place.mkdir(parents=True, exist_ok=True)
+    demand_usable(place)
     needed, free = sum(one.bytes for one in files), shutil.disk_usage(place).free
     if needed > free:
         raise RefusedError(f"the run needs {needed} B, and {place} has {free} B free")
@@ -232,7 +233,8 @@ def _unpacked(archive: zipfile.ZipFile, listed: _Listed, folder: Path) -> None:
             if size > listed.bytes:
                 raise ValueError(f"{listed.name} is larger than listed")
             digest.update(piece)
-            writing.write(piece)
+            with named(target):
+                writing.write(piece)
     if size != listed.bytes or digest.hexdigest() != listed.sha256:
         raise ValueError(f"{listed.name} is not what was exported: its digest differs")
 

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from vmlab.model.errors import UsageError
+from vmlab.system.file_system import NoLocksError, flock
 from vmlab.system.given_file import read_given
 from vmlab.system.processes import command_line
 
@@ -21,22 +22,31 @@ _MOST_NOTED = 65536
 
 
 def is_alive(folder: Path) -> bool:
-    """Whether any process of the run in `folder` still holds its lock."""
+    """Whether any process of the run in `folder` still holds its lock.
+
+    Where this process cannot ask the lock, it goes by the run's processes, which bear its name: the lock is its user's
+    alone, and there is none on a file system without locks.
+    """
     try:
         descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except PermissionError:
-        # The lock is its user's alone: whoever else reads the run goes by its processes, which bear its name.
-        name = os.fsencode(folder.name)
-        return any(name in command_line(process).split(b"\0") for process in process_ids(folder).values())
+        return _has_processes(folder)
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, folder / LOCK)
     except BlockingIOError:
         return True
+    except NoLocksError:
+        return _has_processes(folder)
     finally:
         os.close(descriptor)
     return False
+
+
+def _has_processes(folder: Path) -> bool:
+    name = os.fsencode(folder.name)
+    return any(name in command_line(process).split(b"\0") for process in process_ids(folder).values())
 
 
 def process_ids(folder: Path) -> dict[str, int]:

@@ -21,6 +21,7 @@ from vmlab.model.results import RawOutput
 from vmlab.store.columns import names_of, number, packed, raw_output, text, whole
 from vmlab.store.life import is_alive
 from vmlab.store.sql_schema import APPLICATION_ID, VERSION
+from vmlab.system.file_system import has_record_locks
 from vmlab.system.given_file import demand_given
 
 _PAGE = 1000
@@ -34,6 +35,7 @@ _OF_ANY_KIND = f"SELECT id, body FROM events WHERE id > ? ORDER BY id LIMIT {_PA
 _OF_KIND = f"SELECT id, body FROM events WHERE id > ? AND kind = ? AND id <= ? ORDER BY id LIMIT {_PAGE}"
 # The plus keeps SQLite from collecting rows by the index on time of older stores, and sorting them, bodies and all.
 _SPAN = "id > ? AND +mono <= ?"
+_LOCKLESS = "&vfs=unix-none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,11 @@ class RunReader:
                 demand_given(path)
             raise NotBegunError(f"{path}: no such store")
         with self._store_errors():
-            self._connection = sqlite3.connect(_uri(path), uri=True, isolation_level=None, check_same_thread=False)
+            uri = _uri(path)
+            self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
+            # Without locks the index of the log is in this process's own memory.
+            self._connection.execute(f"PRAGMA locking_mode = {'EXCLUSIVE' if _LOCKLESS in uri else 'NORMAL'}")
             try:
                 self._check()
             except BaseException:
@@ -322,8 +327,12 @@ def _uri(path: Path) -> str:
     """A URI that opens `path` read-only.
 
     Without a log, and without a process that could write one, the file is complete. Opened as immutable it can be read
-    from a read-only folder too, and no ``-shm`` file is made.
+    from a read-only folder too, and no ``-shm`` file is made. On a file system without locks no process of this host
+    can write, and SQLite would take what it cannot lock for locked, so it reads file and log without.
     """
     log = path.with_name(path.name + "-wal")
-    rest = "" if log.exists() or is_alive(path.parent) else "&immutable=1"
+    if not log.exists() and not is_alive(path.parent):
+        rest = "&immutable=1"
+    else:
+        rest = "" if not log.exists() or has_record_locks(log) else _LOCKLESS
     return f"file:{quote(str(path.absolute()))}?mode=ro{rest}"

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.model.errors import RefusedError, UsageError
+from vmlab.model.errors import UsageError, unusable
 from vmlab.model.places import runs_folder
 from vmlab.store.tags import LATEST, MOST_RUNS, all_tags, demand_name, tagged, write_tag
 
@@ -78,7 +78,7 @@ def run_names() -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise RefusedError(f"cannot read {place}: {error.strerror}") from error
+        raise unusable(error, "read") from error
 
 
 def run_folders() -> list[Path]:

@@ -27,6 +27,7 @@ _CHANGES = ("skip", "planned", "end")
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9._-]{{0,{LONGEST - 1}}}", re.ASCII)
 _FILES = (".sqlite", ".yaml", ".yml", ".vmlab")
 """What ends so is taken for a file."""
+_RULE = f"use letters from a to z and A to Z, digits, '.', '_' and '-', a letter first, {LONGEST} at most"
 _LONGEST_RUN = 255
 MOST_RUNS = 256
 """Runs that one name may have."""
@@ -41,17 +42,17 @@ def tags_folder() -> Path:
 def demand_name(name: str) -> None:
     """Raises UsageError, with one line, for a name that could be taken for something else, or that is not plain."""
     if len(name) > LONGEST:
-        raise UsageError(f"a name has at most {LONGEST} characters; {name[:LONGEST]!r}… has {len(name)}")
+        raise UsageError(f"a name has at most {LONGEST} characters; {name[:LONGEST]!r}… has {len(name)}; {_RULE}")
     if name[:1].isdigit():
-        raise UsageError(f"{name!r} could be the id of a run; a name begins with a letter")
+        raise UsageError(f"{name!r} could be the id of a run; {_RULE}")
     if name in LATEST:
         raise UsageError(f"{name!r} is always the newest run, and names no other")
     if name in _CHANGES:
         raise UsageError(f"{name!r} is a word of `vmlab set`, and names no run")
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is no name: use letters from a to z, digits, '.', '_' and '-', a letter first")
+        raise UsageError(f"{name!r} is no name: {_RULE}")
     if name.lower().endswith(_FILES):
-        raise UsageError(f"{name!r} could be a file; a name has no such ending")
+        raise UsageError(f"{name!r} could be a file; a name does not end in {', '.join(_FILES)}")
 
 
 def all_tags() -> dict[str, tuple[str, ...]]:

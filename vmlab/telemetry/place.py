@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from vmlab.system.mounts import mounted
+from vmlab.system import file_system
+from vmlab.system.file_system import mounts_of
 from vmlab.telemetry.source import Roots
 
 _NO_UPPER = ("overlay", "nfs", "nfs4")
@@ -36,21 +37,13 @@ def disks_under(folders: Sequence[Path], roots: Roots, notify: Callable[[str], N
 
 def filesystem_of(folder: Path, roots: Roots) -> str | None:
     """The type of the file system that holds `folder`, such as ``ext4``; None where it is not known (btrfs)."""
-    return next((kind for kind, _ in _mounts(folder.stat().st_dev, roots)), None)
+    return file_system.filesystem_of(folder, roots.proc)
 
 
 def refuses_overlay(folder: Path, roots: Roots) -> str | None:
     """The type of the file system that holds `folder`, where that cannot take what an overlay changes; else None."""
     kind = filesystem_of(folder, roots)
     return kind if kind in _NO_UPPER else None
-
-
-def _mounts(device: int, roots: Roots) -> Iterator[tuple[str, str]]:
-    """Type and source of each mount of a file system."""
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    for one in mounted(roots.proc / "self/mountinfo"):
-        if one.device == wanted:
-            yield one.kind, one.source
 
 
 def _disk_of(folder: Path, roots: Roots) -> str | None:
@@ -81,7 +74,7 @@ def _whole_disk(link: Path) -> str | None:
 
 
 def _mounted_from(device: int, roots: Roots) -> str | None:
-    return next((disk_of_source(kind, source, roots) for kind, source in _mounts(device, roots)), None)
+    return next((disk_of_source(kind, source, roots) for kind, source in mounts_of(device, roots.proc)), None)
 
 
 def disk_of_source(kind: str, source: str, roots: Roots) -> str | None:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from vmlab.model.errors import RefusedError
+from vmlab.system.file_system import NoLocksError, demand_usable, flock
+from vmlab.system.removal import remove_file
 
 USE_LOCK = "use.lock"
 """In each entry: shared while it is used, exclusive while it is made or removed; its time is that of the last use."""
@@ -47,17 +49,23 @@ class Lock:
 
     @classmethod
     def _take(cls, path: Path, kind: int) -> Lock | None:
+        made = not path.exists()
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except FileNotFoundError:
             return None
         try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            flock(descriptor, kind | fcntl.LOCK_NB, path)
             # Between the two calls the file may have been moved away together with its folder.
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 return cls(descriptor)
         except (BlockingIOError, FileNotFoundError):
             pass
+        except BaseException as error:
+            os.close(descriptor)
+            if made and isinstance(error, NoLocksError):
+                remove_file(path)
+            raise
         os.close(descriptor)
         return None
 
@@ -96,7 +104,8 @@ async def wait_for_async(
 
 def _attempts(path: Path, seconds: float | None, busy: Callable[[], object]) -> Iterator[Lock | None]:
     """None for each attempt that failed, and then the lock."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.parent.is_dir():
+        demand_usable(path.parent)
     began = time.monotonic()
     waiting = False
     while (lock := Lock.try_exclusive(path)) is None:

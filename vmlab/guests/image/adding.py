@@ -19,6 +19,7 @@ from vmlab.guests.ssh_keys import read_private_key
 from vmlab.integrity import describe
 from vmlab.model.errors import HypervisorUnavailable, ImageError, UsageError, in_one_line
 from vmlab.model.quantities import format_bytes
+from vmlab.system.file_system import demand_usable
 from vmlab.system.given_file import demand_given, read_given
 from vmlab.system.marks import mark
 from vmlab.system.packages import installing
@@ -70,6 +71,7 @@ def add(new: NewImage, progress: Notice) -> AddedImage:
             raise UsageError(f"{beside} is larger than {format_bytes(_MOST_BESIDE)}; no kernel or initial RAM disk is")
     demand_given(new.disk)
     kind = _format_of(new.disk)
+    demand_usable(ADDED.folder())
     with stoppable() as stop:
         lock = wait_for(
             ADDED.build_lock(new.name),

@@ -19,7 +19,9 @@ from vmlab.guests.image.root_tree import make_tree, package_versions
 from vmlab.guests.image.steps import Stop, run_step, stoppable
 from vmlab.integrity import describe
 from vmlab.model.errors import ImageError, in_one_line
+from vmlab.model.places import remedy_for
 from vmlab.model.units import format_bytes
+from vmlab.system.file_system import demand_usable
 from vmlab.system.packages import installing
 from vmlab.system.removal import Removals, remove_file, remove_tree
 
@@ -82,6 +84,7 @@ def build(progress: Notice, force: bool = False) -> Image:
     recipe = catalog.own_recipe()
     final = catalog.images_folder() / recipe.address()
     _check_tools()
+    demand_usable(catalog.images_folder())
     with stoppable() as stop, _system_errors_are_said(), _only_builder(progress, stop):
         if final.is_dir() and not force:
             return catalog.load(final)
@@ -201,7 +204,8 @@ def _system_errors_are_said() -> Iterator[None]:
         yield
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
-        raise ImageError(f"the guest image could not be built: {error.strerror or error}{where}") from error
+        words = f"the guest image could not be built: {error.strerror or error}{where}"
+        raise ImageError(words, remedy=remedy_for(error.filename) if where else None) from error
 
 
 @contextmanager

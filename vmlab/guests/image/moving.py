@@ -24,6 +24,7 @@ from vmlab.integrity.digests import describe
 from vmlab.integrity.sealed import unseal
 from vmlab.model.errors import ImageError, in_one_line
 from vmlab.model.units import format_bytes
+from vmlab.system.file_system import demand_usable
 from vmlab.system.given_file import open_given
 from vmlab.system.new_file import new_file
 
@@ -79,7 +80,7 @@ def _kept(packed: gzip.GzipFile, source: Path, notice: Notice, stop: Stop) -> Im
         notice(f"image {id} is there already")
         return catalog.load(final)
     size = sum(files[name].size for name in FILES)
-    catalog.images_folder().mkdir(parents=True, exist_ok=True)
+    demand_usable(catalog.images_folder())
     free = shutil.disk_usage(catalog.images_folder()).free
     if size > min(free, _MOST_BYTES):
         raise ImageError(f"{source}: the image has {format_bytes(size)}, and {format_bytes(free)} are free")

@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass
 
 from vmlab.lab.process.launch import spawn_detached
 from vmlab.lab.process.run_folder import RunFolder
-from vmlab.model.errors import RefusedError, UsageError, in_one_line
+from vmlab.model.errors import UsageError, unusable
+from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_bytes, format_seconds
 from vmlab.store.life import RECORDER
 from vmlab.store.runs import new_run_id
+from vmlab.system.file_system import demand_usable
 from vmlab.system.marks import make_marked
 from vmlab.system.removal import remove_tree
 
@@ -46,11 +48,13 @@ class RecordingRequest:
 def start_recording(request: RecordingRequest) -> RunFolder:
     """Start it; returns as soon as its process runs.
 
-    Raises UsageError for a request that makes no sense, and RefusedError where the state folder cannot be written.
+    Raises UsageError for a request that makes no sense, and RefusedError where the state folder cannot be written,
+    or has no locks.
 
     It holds no place among the runs that measure on this host: it starts no guest and loads no disk.
     """
     _demand_sense(request)
+    demand_usable(runs_folder())
     folder = RunFolder.of(new_run_id(NAME))
     try:
         make_marked(folder.path, folder.id)
@@ -60,7 +64,7 @@ def start_recording(request: RecordingRequest) -> RunFolder:
             remove_tree(folder.path)
             raise
     except OSError as error:
-        raise RefusedError(f"cannot write {in_one_line(error)}") from error
+        raise unusable(error, "write") from error
     try:
         pid = spawn_detached(_PROGRAM, folder, str(lock), request.to_json(), kept=(lock,))
         folder.note_processes(launcher_pid=pid, **{RECORDER: pid})

@@ -6,12 +6,11 @@ Imports no hypervisor and no SSH, so that the console and small commands start q
 from __future__ import annotations
 
 import os
-import resource
 import sys
 from dataclasses import replace
 
 from vmlab.hypervisor.hosts_libvirt.daemon import require_daemon
-from vmlab.lab.process.measuring_runs import claim
+from vmlab.lab.process.measuring_runs import claim, leave
 from vmlab.lab.process.prepared import write_request
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.run_request import RunRequest
@@ -60,6 +59,9 @@ def start_run(
             folder.note_processes(launcher_pid=spawn_launcher(folder, lock, measuring))
         finally:
             os.close(lock)
+    except BaseException:
+        leave(folder.id)
+        raise
     finally:
         os.close(measuring)
     return folder
@@ -70,18 +72,6 @@ def check_startable(plan: Plan) -> None:
     _require_pools(plan)
     if plan.on_hosts_libvirt:
         require_daemon()
-    _require_files()
-
-
-_LEAST_FILES = 256
-"""Open files that a run of a few guests needs; each further guest takes about ten."""
-
-
-def _require_files() -> None:
-    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if allowed != resource.RLIM_INFINITY and allowed < _LEAST_FILES:
-        text = f"this process may have {allowed} open files, and a run needs {_LEAST_FILES}"
-        raise RefusedError(text, remedy="ulimit -n 4096")
 
 
 def _require_pools(plan: Plan) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import RefusedError, in_one_line
 from vmlab.model.quantities import about_seconds
+from vmlab.system.file_system import flock
 from vmlab.system.naming import named
 from vmlab.system.removal import remove_empty_folder, remove_file
 from vmlab.system.user_names import user_name
@@ -93,7 +94,7 @@ def _entry(place: Path, folder: RunFolder, concurrent: bool) -> int:
         raise RefusedError(f"another run is called {folder.id} too", remedy="start it once more") from None
     try:
         with named(path):
-            fcntl.flock(entry, fcntl.LOCK_EX)
+            flock(entry, fcntl.LOCK_EX, path)
             _write(entry, MeasuringRun(folder.id, _user(), os.getpid(), str(folder.path), time.time()))
     except BaseException:
         remove_file(path)
@@ -132,11 +133,12 @@ def clear_dead() -> None:
 def wait_for_end(run: MeasuringRun) -> None:
     """Return when `run` does not measure any more."""
     try:
-        entry = os.open(_folder() / run.run, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        path = _folder() / run.run
+        entry = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
-        fcntl.flock(entry, fcntl.LOCK_SH)
+        flock(entry, fcntl.LOCK_SH, path)
     finally:
         os.close(entry)
 
@@ -205,11 +207,14 @@ def _entered(place: Path) -> int | None:
     except FileNotFoundError:
         return None
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB, place)
         if os.fstat(folder).st_ino == place.stat().st_ino:
             return folder
     except (BlockingIOError, FileNotFoundError):
         pass
+    except BaseException:
+        os.close(folder)
+        raise
     os.close(folder)
     return None
 
@@ -223,7 +228,7 @@ def _living(place: Path, *, clear: bool = False) -> Iterator[MeasuringRun]:
         except OSError:
             continue
         try:
-            fcntl.flock(entry, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            flock(entry, fcntl.LOCK_SH | fcntl.LOCK_NB, path)
             if clear:
                 with contextlib.suppress(OSError):
                     remove_file(path)

@@ -11,8 +11,9 @@ from vmlab.hypervisor.libvirt.libvirt_root import check_length, root_folder
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.runtime_folder import RuntimeFolder
 from vmlab.model.errors import RefusedError, StoreError
-from vmlab.model.places import runs_folder
+from vmlab.model.places import cache_folder, remedy_for, runs_folder, runtime_folder
 from vmlab.store.runs import run_folders
+from vmlab.system.file_system import demand_usable
 from vmlab.system.rights import as_root, missing_capabilities
 
 _HIDDEN = Path("/run")
@@ -20,7 +21,9 @@ _HIDDEN = Path("/run")
 
 
 def check_ready() -> None:
-    """Make the folder that runs lie in. Raises RefusedError where no run could start, whatever its scenario says."""
+    """Make the folders that runs, images and sockets lie in. Raises RefusedError where no run could start, whatever
+    its scenario says; then no folder is left that was not there.
+    """
     if os.geteuid() != 0:
         raise RefusedError("a run makes namespaces, a bridge and cgroups, and needs root", remedy=as_root())
     if missing := missing_capabilities():
@@ -28,15 +31,10 @@ def check_ready() -> None:
     if util.find_spec("libvirt") is None:
         raise RefusedError("a run needs the Python package libvirt-python", remedy="vmlab doctor --fix")
     check_length(root_folder(RuntimeFolder.of("any").path))
-    folder, remedy = runs_folder(), "set XDG_STATE_HOME to a folder on a disk"
+    folder = runs_folder()
     if folder.resolve().is_relative_to(_HIDDEN):
-        raise RefusedError(f"{folder} is below {_HIDDEN}, which a run hides from itself", remedy=remedy)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RefusedError(f"cannot make {folder}: {error.strerror}", remedy=remedy) from error
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise RefusedError(f"cannot write {folder}", remedy=remedy)
+        raise RefusedError(f"{folder} is below {_HIDDEN}, which a run hides from itself", remedy=remedy_for(folder))
+    demand_usable(folder, cache_folder(), runtime_folder())
     _check_settings_put_back()
 
 

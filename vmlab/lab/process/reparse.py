@@ -25,6 +25,7 @@ from vmlab.model.run import Outcome
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
+from vmlab.system.file_system import demand_usable
 from vmlab.workloads.contract import AnyWorkload, Collected
 from vmlab.workloads.registry import kinds
 
@@ -63,7 +64,8 @@ def reparse(store: Path, *, dry_run: bool = False) -> Reparsed:
     """Read the raw texts of the run at `store` again, and keep what changed unless it is a `dry_run`.
 
     Every workload that passed is read by its own kind, with the parameters that it had. Raises RefusedError for a run
-    that is not over, UsageError for no store, StoreError for a damaged one and where nothing can be written.
+    that is not over, and for a folder that cannot be written or has no locks; UsageError for no store, StoreError for a
+    damaged one and where nothing can be written.
     """
     if is_alive(store.parent):
         raise RefusedError(
@@ -72,6 +74,7 @@ def reparse(store: Path, *, dry_run: bool = False) -> Reparsed:
     with RunReader(store) as reader:
         found = _read(reader)
     if found.changed and not dry_run:
+        demand_usable(store.parent)
         writer = RunWriter(store)
         try:
             for event in found.changed:

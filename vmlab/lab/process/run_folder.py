@@ -10,13 +10,14 @@ from pathlib import Path
 
 from vmlab.hypervisor.journal import Journal
 from vmlab.lab.process.runtime_folder import RuntimeFolder
-from vmlab.model.errors import RefusedError, UsageError, in_one_line
-from vmlab.model.places import runs_folder
+from vmlab.model.errors import RefusedError, UsageError, unusable
+from vmlab.model.places import runs_folder, runtime_folder
 from vmlab.store.life import LOCK, LOG, PROCESSES, is_alive, process_ids
 from vmlab.store.runs import STORE
+from vmlab.system.file_system import NoLocksError, demand_usable, flock
 from vmlab.system.marks import make_marked, owner_of
 from vmlab.system.naming import named
-from vmlab.system.removal import remove_tree
+from vmlab.system.removal import remove_file, remove_tree
 from vmlab.system.user_names import user_name
 
 
@@ -86,8 +87,9 @@ class RunFolder:
         """Make the folders, marked as the run's; the descriptor that holds its lock, see `take_lock`.
 
         At no moment can another process that clears up mistake the run for a dead one. Raises RefusedError, with no
-        folder left, when one cannot be written.
+        folder left, when one cannot be written, or files in it cannot be locked.
         """
+        demand_usable(runs_folder(), runtime_folder())
         try:
             make_marked(self.path, self.id)
             lock = None
@@ -102,18 +104,21 @@ class RunFolder:
                     os.close(lock)
                 raise
         except OSError as error:
-            raise RefusedError(f"cannot write {in_one_line(error)}") from error
+            raise unusable(error, "write") from error
 
     def take_lock(self) -> int:
         """Take the run's lock; the descriptor that holds it, to be inherited by the launcher.
 
-        Raises BlockingIOError while a process of the run holds it.
+        Raises BlockingIOError while a process of the run holds it, and what `flock` of `file_system` raises.
         """
+        made = not self.lock.exists()
         descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, self.lock)
+        except BaseException as error:
             os.close(descriptor)
+            if made and isinstance(error, NoLocksError):
+                remove_file(self.lock)
             raise
         return descriptor
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from vmlab.model.places import runtime_folder
 from vmlab.store.life import LOCK, is_alive
+from vmlab.system.file_system import flock
 from vmlab.system.marks import make_marked, owner_of
 from vmlab.system.naming import named
 from vmlab.system.removal import remove_tree
@@ -65,7 +66,7 @@ class RuntimeFolder:
         """
         descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, self.path / LOCK)
             yield descriptor
         finally:
             os.close(descriptor)

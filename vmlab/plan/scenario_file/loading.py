@@ -36,7 +36,14 @@ def load(reference: str) -> ScenarioFile:
     Raises UsageError when there is no such file, and ScenarioError with file, line and column for what is wrong in it.
     """
     path = find(reference)
-    return read(path, _text(path))
+    try:
+        return read(path, _text(path))
+    except ScenarioError as error:
+        if path != Path(reference) or _shipped(reference) is None:
+            raise
+        problems = error.problems if isinstance(error, ScenarioErrors) else (error,)
+        words = f"{reference} is a file in this folder, which was read in place of the shipped scenario of that name"
+        raise ScenarioErrors([*problems, UsageError(words)]) from None
 
 
 def read(path: Path, text: str) -> ScenarioFile:
@@ -70,24 +77,38 @@ def _first_cell(document: Document, scenario: Scenario) -> None:
 
 
 def find(reference: str) -> Path:
-    """The file that is meant; an existing file has precedence over a shipped scenario. Raises UsageError."""
+    """The file that is meant. Raises UsageError.
+
+    A word without a slash that names a shipped scenario is that one, unless a file that can be one stands here under
+    that word: not a folder, an empty file, a dangling link or the like, which `./WORD` names.
+    """
     path = Path(reference)
     if "\0" in reference or not reference:
         raise UsageError(f"{shorten(reference)!r} is not a scenario")
+    shipped = _shipped(reference)
     try:
+        if shipped is not None and not (path.is_file() and path.stat().st_size):
+            return shipped
         is_there, is_folder = path.exists(), path.is_dir()
     except OSError as error:
+        if shipped is not None:
+            return shipped
         raise UsageError(f"cannot read {shorten(reference, 200)}: {error.strerror}") from error
     if is_folder:
         raise UsageError(f"{reference} is a folder, not a scenario")
     if is_there:
         return path
+    if path.is_symlink():
+        raise UsageError(f"{shorten(reference, 200)} is a link to a file that is not there")
     if path.name == reference:
-        for name in (reference, f"{reference}.yaml"):
-            if (shipped := shipped_scenarios() / name).is_file() and shipped.suffix == ".yaml":
-                return shipped
         raise UsageError(f"there is no scenario {shorten(reference)!r}; {meant(path.stem, shipped_names())}")
     raise UsageError(f"there is no file {shorten(reference, 200)}")
+
+
+def _shipped(word: str) -> Path | None:
+    """The shipped scenario of that name, with or without its ending; None where there is none, or for a path."""
+    name = word.removesuffix(".yaml")
+    return shipped_scenarios() / f"{name}.yaml" if name in shipped_names() else None
 
 
 def shipped_names() -> list[str]:
@@ -103,6 +124,9 @@ def _text(path: Path) -> str:
             raise UsageError(f"cannot read {path}: {error.strerror}") from error
     if len(raw) > MOST_BYTES:
         raise ScenarioError(f"is larger than {MOST_BYTES // 1024} KiB; no scenario is", file=path)
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in raw[:4]:
+        # A byte order mark, or half of a character of ASCII.
+        raise ScenarioError("is UTF-16, UTF-32 or no text; save it as UTF-8", file=path, line=1, column=1)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -31,7 +31,8 @@ def expand(document: Document, path: str, roots: Iterable[str]) -> list[Place]:
     if not parts or not all(_PART.fullmatch(part) for part in parts):
         raise ValueError(f"{shorten(path)!r} is not a path such as workloads.web.requests or guests.*.memory")
     if parts[0] not in roots:
-        raise ValueError(f"{shorten(path)!r} begins with nothing that can be set; {meant(parts[0], roots)}")
+        words = f"{shorten(path)!r} begins with nothing that can be set"
+        raise ValueError(f"{words}; {_fuller(document, parts) or meant(parts[0], roots)}")
     if tuple(roots) == AXIS_ROOTS and (why := why_not_varied(path)):
         raise ValueError(f"{path} {why}")
     if parts[0] in _MEMBER_ROOTS:
@@ -48,7 +49,23 @@ def expand(document: Document, path: str, roots: Iterable[str]) -> list[Place]:
             what = {"limits": "limit", "host": "setting of the host"}[parts[0]]
             raise ValueError(f"there is no {what} {shorten(parts[1])!r}; {meant(parts[1], known)}")
         return [(parts[0], parts[1])]
-    raise ValueError(f"{shorten(path)!r} means nothing; {parts[0]} is set as {_example(parts[0])}")
+    listed = f"; known are {', '.join(_KEYS[parts[0]]())}" if parts[0] in _KEYS else ""
+    raise ValueError(f"{shorten(path)!r} means nothing; {parts[0]} is set as {_example(parts[0])}{listed}")
+
+
+def _fuller(document: Document, parts: list[str]) -> str:
+    """The whole path where the last part of one was given, such as ``memory``; empty where no path ends so."""
+    if parts == ["tiles"]:
+        return "tiles are an axis: axes.tiles=[1, 2], or --tiles 1,2"
+    found = []
+    for root in _MEMBER_ROOTS:
+        members = document.at((root,))
+        names = [str(name) for name in members] if isinstance(members, dict) else []
+        if len(parts) == 2 and parts[0] in names:
+            found.append(f"{root}.{'.'.join(parts)}")
+        elif len(parts) == 1 and (having := [name for name in names if parts[0] in _keys(document, root, name)]):
+            found.append(f"{root}.{having[0] if len(having) == 1 else '*'}.{parts[0]}")
+    return f"did you mean {' or '.join(found)}?" if found else ""
 
 
 def point_places(document: Document, path: str) -> list[Place]:
@@ -85,12 +102,16 @@ def _members(document: Document, parts: list[str], path: str) -> list[Place]:
     found = document.at((root,))
     names = [str(name) for name in found] if isinstance(found, dict) else []
     if len(rest) != 2 or rest[1] == "*":
-        raise ValueError(f"{shorten(path)!r} needs three parts, such as {root}.{names[0] if names else 'NAME'}.KEY")
+        name = rest[0] if rest and rest[0] in names else names[0] if names else "NAME"
+        known = f"; keys are {', '.join(_keys(document, root, name))}" if names else ""
+        raise ValueError(f"{shorten(path)!r} needs three parts, such as {root}.{name}.KEY{known}")
     name, key = rest
     if name == "*":
         places: list[Place] = [(root, each, key) for each in names if key in _keys(document, root, each)]
         if not places:
-            raise ValueError(f"{shorten(path)!r} hits nothing: no {root[:-1]} here has a {key!r}")
+            all_keys = dict.fromkeys(one for each in names for one in _keys(document, root, each))
+            words = f"{shorten(path)!r} hits nothing: no {root[:-1]} here has a {key!r}"
+            raise ValueError(f"{words}; {meant(key, all_keys)}")
         return places
     if name not in names:
         raise ValueError(f"there is no {root[:-1]} {shorten(name)!r}; {meant(name, names)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from vmlab.model.errors import ScenarioError, UsageError, VmlabError
 from vmlab.model.visible import visible_line
 
 MOST_LINES = 20
+_VARIABLE = re.compile(r"\$\{|\$[A-Za-z_]|\{\{|%[A-Za-z_]+%")
 
 Place = tuple[str | int, ...]
 """Where something stands in a document: keys and indices from the root."""
@@ -83,6 +85,13 @@ def meant(word: object, known: Iterable[str]) -> str:
     if near:
         return f"did you mean {near[0]!r}?"
     return f"known are {', '.join(words)}" if words else "none is known here"
+
+
+def unexpanded(value: str) -> str:
+    """A remark on what looks like a variable of a shell or a template; empty for all else."""
+    if _VARIABLE.search(value) is None:
+        return ""
+    return "; environment variables and templates are not expanded: write the value itself, or --set PATH=VALUE"
 
 
 def as_error(message: str, origin: Origin, file: Path | str) -> UsageError:

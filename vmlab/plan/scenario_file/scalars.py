@@ -1,4 +1,7 @@
-"""What a plain YAML scalar means: the core schema of YAML 1.2, without infinities."""
+"""What a plain YAML scalar means: the core schema of YAML 1.2, without infinities.
+
+A number that is whole is one however it is written: ``1e4`` and ``2.0`` are 10000 and 2, ``2.5`` stays a fraction.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ _OTHER_BASE = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
 _MOST_DIGITS = 18
+_MOST_EXACT = 2**53
+"""Up to here each whole number is a floating-point number of its own."""
 
 
 def scalar(text: str) -> Scalar:
@@ -36,8 +41,8 @@ def _integer(text: str) -> int:
     return int(text, 0) if text.startswith(("0o", "0x")) else int(text)
 
 
-def _float(text: str) -> float:
+def _float(text: str) -> int | float:
     value = float(text) if len(text) < 400 else math.inf
     if not math.isfinite(value):
         raise ValueError("is too large a number")
-    return value
+    return int(value) if value.is_integer() and abs(value) <= _MOST_EXACT else value

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from pydantic import ValidationError
 
 from vmlab.model.units import format_bit_rate, format_bytes, format_seconds
-from vmlab.plan.scenario_file.problems import Place, Problem, dotted, meant, shorten
+from vmlab.plan.scenario_file.problems import Place, Problem, dotted, meant, shorten, unexpanded
 
 KnownKeys = Callable[[Place], Iterable[str]]
 """The keys that a mapping at a place may have."""
@@ -78,13 +79,22 @@ def _problem(detail: dict[str, Any], under: Place, known: KnownKeys) -> Problem:
     kind = detail["type"]
     if kind == "extra_forbidden" and place == ("image",):
         return Problem(place, "image belongs to a guest, as in guests: {front: {image: NAME, …}}", True)
+    if kind == "extra_forbidden" and (missing := _without_space(str(place[-1]), known(place[:-1]))):
+        return Problem(place, f"{shorten(place[-1])!r} is no key: a space is missing after {missing}:", True)
     if kind == "extra_forbidden":
         return Problem(place, f"unknown key {shorten(place[-1])!r} in {_inside(place)}; {_meant(place, known)}", True)
     if kind == "missing":
         return Problem(place, f"{_inside(place)} needs {place[-1]!r}", True)
     if at_key:
-        return Problem(place, f"the name {shorten(place[-1])!r} {_reason(detail)}", True)
+        words = f"the name {shorten(place[-1])!r} {_reason(detail)}{unexpanded(str(place[-1]))}"
+        return Problem(place, words, True)
     return Problem(place, f"{dotted(place) or 'a scenario'}: {_reason(detail)}{_given(detail)}")
+
+
+def _without_space(word: str, known: Iterable[str]) -> str:
+    """The key that a word such as ``vcpus:2`` begins with; empty for any other."""
+    key, colon, _ = word.partition(":")
+    return key if colon and key in known else ""
 
 
 def _inside(place: Place) -> str:
@@ -144,4 +154,18 @@ def _given(detail: dict[str, Any]) -> str:
         return ", not nothing"
     if isinstance(given, float) and detail["type"] in _BOUNDS:
         return f", not {given:.15g}"
-    return f", not {shorten(given)!r}" if isinstance(given, str) else f", not {shorten(given)}"
+    if isinstance(given, str):
+        return f", not {shorten(given)!r}{_remark(detail['type'], given)}"
+    quoted = f" (in quotation marks it is a word: '{shorten(given)}')" if detail["type"] == "string_type" else ""
+    return f", not {shorten(given)}{quoted}"
+
+
+def _remark(kind: str, given: str) -> str:
+    """What is most likely meant by a text where something else is due; empty where that is not known."""
+    if "number" in _NEEDS.get(kind, "") and given.strip().isdecimal():
+        return " (a number has no quotation marks)"
+    if "number" in _NEEDS.get(kind, "") and (digits := re.sub(r"(?<=\d)[_, ](?=\d{3})", "", given.strip())).isdecimal():
+        return f" (write {digits})"
+    if kind.startswith("bool") and given.lower() in ("true", "false"):
+        return " (without quotation marks)"
+    return unexpanded(given)

@@ -17,12 +17,15 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
 from vmlab.model.errors import ScenarioError
-from vmlab.plan.scenario_file.problems import Place, Position, shorten
+from vmlab.plan.scenario_file.problems import Place, Position, shorten, unexpanded
 from vmlab.plan.scenario_file.scalars import scalar
 
 MOST_BYTES = 256 * 1024
 MOST_NODES = 10_000
 MOST_NESTING = 16
+_DIRECTIVE = re.compile(r"%\S*")
+_USUAL_DIRECTIVE = re.compile(r"%YAML\s+1\.2(\s.*)?", re.ASCII)
+_IN_QUOTES = "in quotation marks it is a word"
 
 
 @dataclass(slots=True)
@@ -47,6 +50,7 @@ class _Node:
 
 def parse(text: str, file: Path | str) -> Tree:
     """Parse one document. Raises ScenarioError with the position of the first thing that is wrong."""
+    _check_directives(text, file)
     builder = _Builder(text, file)
     tree = Tree()
     try:
@@ -64,10 +68,34 @@ def parse(text: str, file: Path | str) -> Tree:
     return tree
 
 
+def _check_directives(text: str, file: Path | str) -> None:
+    """Another version has other words for truth and other numbers, so that a scenario would mean something else."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if (found := _DIRECTIVE.match(line)) and not _USUAL_DIRECTIVE.fullmatch(line):
+            what = "is read as YAML 1.2" if found[0] == "%YAML" else "has no such directives"
+            raise ScenarioError(f"a scenario {what}; remove this line", file=file, line=number, column=1)
+        if line.strip() and not line.lstrip().startswith("#") and not found:
+            return
+
+
+def _of_tab(line: str, column: int) -> str:
+    """What is wrong with the tab that is at `column` of a line, or before it."""
+    if not line.strip():
+        return "a tab on a line of its own; remove it"
+    if line[column:].lstrip().startswith("#"):
+        return "a tab cannot stand before a comment; use a space"
+    if not line[:column].strip():
+        return "a tab cannot indent YAML; use spaces"
+    return "a tab cannot separate what stands on one line; use a space"
+
+
 def _plainly(error: MarkedYAMLError, text: str) -> str:
     problem = str(error.problem or error.context or "cannot be read")
+    here = "" if error.problem_mark is None else [*text.splitlines(), ""][error.problem_mark.line]
     if "'\\t'" in problem:
-        return "a tab cannot indent YAML; use spaces"
+        return _of_tab(here, error.problem_mark.column) if error.problem_mark else "a tab cannot indent YAML"
+    if error.problem_mark is not None and here[: error.problem_mark.column + 1].endswith("${"):
+        return unexpanded(here[error.problem_mark.column - 1 :]).removeprefix("; ")
     began = error.context_mark
     if began is not None and "expected <block end>" in problem:
         what = "list" if "sequence" in str(error.context) else "mapping"
@@ -147,7 +175,7 @@ class _Builder:
         if kind == "Alias":
             return self._alias(event, position, depth)
         if event.tag not in (None, "!"):
-            self._fail(f"the tag {shorten(event.tag)} is not allowed", position)
+            self._fail(f"the tag {shorten(event.tag)} is not allowed; remove it", position)
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         node = {"Scalar": self._scalar, "SequenceStart": self._sequence, "MappingStart": self._mapping}[kind](
@@ -192,7 +220,7 @@ class _Builder:
         size = 1
         while type(inner := next(self._events)).__name__ != "MappingEndEvent":
             key = self._node(inner, depth + 1)
-            name = self._key(key)
+            name = self._key(key, str(getattr(inner, "value", "")))
             if name in entries:
                 first = entries[name][0].position.line
                 self._fail(f"the key {shorten(name)!r} stands twice; the first is on line {first}", key.position)
@@ -201,9 +229,15 @@ class _Builder:
             self._bound(size, key.position)
         return _Node("mapping", entries, position, size, 1 + max((v.height for _, v in entries.values()), default=0))
 
-    def _key(self, key: _Node) -> str:
+    def _key(self, key: _Node, written: str) -> str:
         if key.kind != "scalar":
-            self._fail("a key must be a word", key.position)
+            self._fail("a key must be a word; templates such as {{ name }} are not filled in", key.position)
+        if key.content is None and not written:
+            self._fail("a key is missing before this colon", key.position)
+        if key.content is None or isinstance(key.content, bool):
+            self._fail(f"the key {written} is no word in YAML; {_IN_QUOTES}: '{written}'", key.position)
+        if key.content == "<<":
+            self._fail("there is no merge key <<; write the keys out, or let an alias stand for all", key.position)
         return key.content if isinstance(key.content, str) else str(key.content)
 
     def _bound(self, size: int, position: Position) -> None:
