@@ -7,6 +7,7 @@ import os
 import statistics
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,12 @@ def test_an_alias_bomb_costs_a_fresh_process_little(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "line"),
-    [(b"name: \xff\n", ":1:7: is not UTF-8 text"), (b"#" * 300_000, ": is larger than 256 KiB; no scenario is")],
+    [
+        (b"name: \xff\n", ":1:7: is not UTF-8 text"),
+        (b"#" * 300_000, ": is larger than 256 KiB; no scenario is"),
+        (GOOD.encode("utf-16"), ":1:1: is UTF-16, UTF-32 or no text; save it as UTF-8"),
+        (GOOD.encode("utf-16-be"), ":1:1: is UTF-16, UTF-32 or no text; save it as UTF-8"),
+    ],
 )
 def test_a_file_that_is_no_text_is_refused(content: bytes, line: str, tmp_path: Path, capsys: Captured) -> None:
     path = tmp_path / "x.yaml"
@@ -137,10 +143,29 @@ def test_a_scenario_that_is_not_there(argument: str, line: str, capsys: Captured
         (["--set", "workloads.web.requests=[1"], "the value is not YAML"),
         (["--set", "colour=1"], "'colour' begins with nothing that can be set"),
         (["--tiles", "0"], "'0' must be from 1 to 64, smallest first"),
-        (["--tiles", "3..1"], "'3..1' must be from 1 to 64, smallest first"),
+        (["--tiles", "3..1"], "'3..1' must be from 1 to 64, smallest first, as 1..3"),
         (["--tiles", "1..1000000000"], "is not a tile count; use 3, 1,3 or 1..3"),
         (["--tiles", "1,1"], "names a tile count twice"),
-        (["--cache", "fast"], "'fast' is no cache mode"),
+        (["--cache", "fast"], "'fast' is no cache mode; use none, writeback, writethrough, directsync, unsafe"),
+        (["--cache", "writebak"], "'writebak' is no cache mode; did you mean 'writeback'?"),
+        (
+            ["--set", "requests=5"],
+            "'requests' begins with nothing that can be set; did you mean workloads.web.requests?",
+        ),
+        (["--set", "memory=1 GiB"], "did you mean guests.*.memory?"),
+        (["--set", "web.requests=5"], "did you mean workloads.web.requests?"),
+        (["--set", "tiles=2"], "tiles are an axis: axes.tiles=[1, 2], or --tiles 1,2"),
+        (["--set", "host=1"], "'host' means nothing; host is set as host.thp; known are "),
+        (
+            ["--set", "workloads.web=1"],
+            "needs three parts, such as workloads.web.KEY; keys are kind, from, to, on, requests",
+        ),
+        (
+            ["--set", "workloads.*.request=1"],
+            "hits nothing: no workload here has a 'request'; did you mean 'requests'?",
+        ),
+        (["--set", "guests.front.memory=${MEM}"], "environment variables and templates are not expanded"),
+        (["--set", "repeats=2.5"], "repeats: needs a whole number, not 2.5"),
         (["--cache", "unsafe"], "--cache unsafe: cache mode unsafe may lose guests' data"),
         (["--set", "axes.queues=[900]"], "axes.queues=[900]: guests.file-a.queues: must be at most 64, not 900"),
         (["--size", "big"], "'big' is not one of"),
@@ -154,6 +179,53 @@ def test_an_option_that_is_wrong_is_named(options: list[str], words: str, capsys
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err
     assert options[0] in err
+
+
+NOT_SCENARIOS: dict[str, Callable[[Path], object]] = {
+    "a folder": Path.mkdir,
+    "an empty file": Path.touch,
+    "a dangling link": lambda path: path.symlink_to("nowhere"),
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "a named pipe": os.mkfifo,
+}
+
+
+@pytest.mark.parametrize("word", ["tile", "tile.yaml"])
+@pytest.mark.parametrize("kind", NOT_SCENARIOS)
+def test_what_cannot_be_a_scenario_hides_no_shipped_one(
+    kind: str, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """A word without a slash that names a shipped scenario is that one, unless a file that can be one stands there;
+    with ``./`` it is always the file."""
+    monkeypatch.chdir(tmp_path)
+    NOT_SCENARIOS[kind](tmp_path / word)
+    code, _, err = ended(["validate", word], capsys)
+    assert (code, err.startswith(f"{shipped_scenarios() / 'tile.yaml'}: valid; ")) == (0, True), err
+    code, out, err = ended(["validate", f"./{word}"], capsys)
+    assert (code, out, err.count("\n"), word in err) == (2, "", 1, True), err
+
+
+def test_a_file_that_stands_for_a_shipped_scenario_is_read_and_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tile").write_text(GOOD)
+    assert ended(["validate", "tile"], capsys) == (0, "", "tile: valid; 1 cell at full\n")
+    (tmp_path / "tile").write_text("run,cell\n")
+    code, _, err = ended(["validate", "tile"], capsys)
+    assert (code, err.splitlines()[1]) == (
+        2,
+        "tile is a file in this folder, which was read in place of the shipped scenario of that name",
+    )
+
+
+@pytest.mark.parametrize(("written", "cells"), [("2.0", 2), ("2e0", 2), ("20e-1", 2), ("1e1", 10)])
+def test_a_whole_number_may_be_written_as_a_fraction_or_with_an_exponent(
+    written: str, cells: int, tmp_path: Path, capsys: Captured
+) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(f"{GOOD}repeats: {written}\n")
+    assert ended(["validate", str(path)], capsys) == (0, "", f"{path}: valid; {cells} cells at full\n")
 
 
 def test_an_estimate_is_for_emulation_where_there_are_guests(tmp_path: Path, capsys: Captured) -> None:

@@ -35,6 +35,7 @@ def added(name: str, text: str, line: str) -> Bad:
 
 
 _BOMB = "\n".join(f"{c}: &{c} [{', '.join(['*' + p] * 10)}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True))
+_NOT_EXPANDED = "environment variables and templates are not expanded: write the value itself, or --set PATH=VALUE"
 _BYTE_UNITS = "B, kB, MB, GB, TB, PB, EB, KiB, MiB, GiB, TiB, PiB, EiB"
 _NAME_RULE = "needs small letters, digits and dashes, at most 31, the first a letter"
 _IMAGE_RULE = "needs small letters, digits, dots and dashes, at most 31, the first a letter"
@@ -198,7 +199,8 @@ BAD = [
         "unknown unit",
         "512 MiB",
         "512 Mib",
-        f":3:33: guests.a.memory: unknown unit 'Mib' (did you mean MiB?); use one of {_BYTE_UNITS}, such as 512 MiB, not '512 Mib'",
+        f":3:33: guests.a.memory: unknown unit 'Mib' (did you mean MiB?); use one of {_BYTE_UNITS}, such as 512 MiB, "
+        "not '512 Mib'",
     ),
     changed("no unit", "512 MiB", "512", ":3:33: guests.a.memory: needs a number and a unit, such as 512 MiB, not 512"),
     changed("too small", "512 MiB", "1 MiB", ":3:33: guests.a.memory: must be at least 64 MiB, not '1 MiB'"),
@@ -259,7 +261,12 @@ BAD = [
     changed("kind", "filecopy", "filecpy", ":6:16: there is no kind of workload 'filecpy'; did you mean 'filecopy'?"),
     changed("parameter", "files:", "flies:", ":6:42: unknown key 'flies' in workloads.copy; did you mean 'files'?"),
     changed("word for a number", "10", "ten", ":6:49: workloads.copy.files: needs a whole number, not 'ten'"),
-    changed("text for a number", "10", '"10"', ":6:49: workloads.copy.files: needs a whole number, not '10' (a number has no quotation marks)"),
+    changed(
+        "text for a number",
+        "10",
+        '"10"',
+        ":6:49: workloads.copy.files: needs a whole number, not '10' (a number has no quotation marks)",
+    ),
     changed("fraction for a count", "10", "1.5", ":6:49: workloads.copy.files: needs a whole number, not 1.5"),
     changed("truth for a number", "10", "true", ":6:49: workloads.copy.files: needs a whole number, not true"),
     changed(
@@ -305,6 +312,95 @@ BAD = [
         ":4:3: the name 'host' is taken: the scenario language gives the word a meaning of its own",
     ),
     Bad("tab", "name: x\n\tguests: 1\n", ":2:1: a tab cannot indent YAML; use spaces"),
+    Bad("tab before a comment", "name: x\t# one\n", ":1:8: a tab cannot stand before a comment; use a space"),
+    Bad("tab before a line's comment", "name: x\n\t# one\n", ":2:1: a tab cannot stand before a comment; use a space"),
+    Bad("tab after a colon", "name:\tx\n", ":1:6: a tab cannot separate what stands on one line; use a space"),
+    Bad("tab alone", "name: x\n\t\nseed: 1\n", ":2:1: a tab on a line of its own; remove it"),
+    Bad("YAML 1.1", f"%YAML 1.1\n---\n{GOOD}", ":1:1: a scenario is read as YAML 1.2; remove this line"),
+    Bad("YAML 1.3", f"# x\n%YAML 1.3\n---\n{GOOD}", ":2:1: a scenario is read as YAML 1.2; remove this line"),
+    Bad("a tag's directive", f"%TAG ! x:\n---\n{GOOD}", ":1:1: a scenario has no such directives; remove this line"),
+    changed("a variable of the shell", "512 MiB", "${MEM}", f":3:34: {_NOT_EXPANDED}"),
+    changed(
+        "a quoted variable",
+        "512 MiB",
+        "'${MEM}'",
+        f":3:33: guests.a.memory: needs a number and a unit, such as 512 MiB, not '${{MEM}}'; {_NOT_EXPANDED}",
+    ),
+    changed(
+        "a variable for a number",
+        "10",
+        "$FILES",
+        f":6:49: workloads.copy.files: needs a whole number, not '$FILES'; {_NOT_EXPANDED}",
+    ),
+    changed(
+        "a template",
+        "512 MiB",
+        "{{ mem }}",
+        ":3:34: a key must be a word; templates such as {{ name }} are not filled in",
+    ),
+    changed(
+        "a guest called null",
+        "a:",
+        "null:",
+        ":3:3: the key null is no word in YAML; in quotation marks it is a word: 'null'",
+    ),
+    changed("a guest called ~", "a:", "~:", ":3:3: the key ~ is no word in YAML; in quotation marks it is a word: '~'"),
+    changed(
+        "a guest called true",
+        "a:",
+        "True:",
+        ":3:3: the key True is no word in YAML; in quotation marks it is a word: 'True'",
+    ),
+    changed("no key", "a:", ":", ":3:3: a key is missing before this colon"),
+    changed(
+        "from nothing",
+        "from: a",
+        "from: null",
+        ":6:32: workloads.copy.from is nothing, as null and ~ are; a guest called so needs quotation marks",
+    ),
+    changed(
+        "truth for a word",
+        "from: a",
+        "from: true",
+        ":6:32: workloads.copy.from: needs a word, not true (in quotation marks it is a word: 'true')",
+    ),
+    changed(
+        "a merge key",
+        "{role: fileserver, memory: 512 MiB}",
+        "{<<: {}}",
+        ":3:7: there is no merge key <<; write the keys out, or let an alias stand for all",
+    ),
+    changed(
+        "a key without a space",
+        "memory: 512 MiB",
+        "memory: 512 MiB, vcpus:2",
+        ":3:42: 'vcpus:2' is no key: a space is missing after vcpus:",
+    ),
+    changed(
+        "a grouped number", "10", "1_000", ":6:49: workloads.copy.files: needs a whole number, not '1_000' (write 1000)"
+    ),
+    changed(
+        "quoted truth",
+        "files: 10",
+        "files: 10, back: 'true'",
+        ":6:59: workloads.copy.back: needs true or false, not 'true' (without quotation marks)",
+    ),
+    changed(
+        "a size with a comma",
+        "512 MiB",
+        "'1,5 GiB'",
+        ":3:33: guests.a.memory: needs a number with a point and a unit, such as 512 MiB, not '1,5 GiB'",
+    ),
+    changed(
+        "a unit without its B",
+        "512 MiB",
+        "1G",
+        f":3:33: guests.a.memory: unknown unit 'G' (did you mean GB or GiB?); use one of {_BYTE_UNITS}, such as 512 MiB, "
+        "not '1G'",
+    ),
+    changed(
+        "a half for a count", "files: 10", "files: 2.5", ":6:49: workloads.copy.files: needs a whole number, not 2.5"
+    ),
     Bad("list", "- 1\n", ":1:1: a scenario is a mapping: keys such as name, guests and workloads"),
     Bad("empty", "", ":1:1: is empty; a scenario needs at least a name and workloads"),
     Bad("only comments", "# nothing\n", ":1:1: is empty; a scenario needs at least a name and workloads"),
@@ -312,7 +408,9 @@ BAD = [
     Bad("two documents", f"{GOOD}---\n{GOOD}", ":7:1: holds a second document; a scenario is one"),
     Bad("control character", "name: a\0b\n", ":1:8: a control character is not allowed"),
     added(
-        "tag", "seed: !!python/name:os.system x", ":7:7: the tag tag:yaml.org,2002:python/name:os.system is not allowed; remove it"
+        "tag",
+        "seed: !!python/name:os.system x",
+        ":7:7: the tag tag:yaml.org,2002:python/name:os.system is not allowed; remove it",
     ),
     Bad(
         "alias bomb",
@@ -512,7 +610,8 @@ BAD = [
     added(
         "axis that hits nothing",
         "axes: {threads: {values: [1], sets: workloads.*.threads}}",
-        ":7:37: axis threads: 'workloads.*.threads' hits nothing: no workload here has a 'threads'",
+        ":7:37: axis threads: 'workloads.*.threads' hits nothing: no workload here has a 'threads'; "
+        "known are kind, from, to, on, files, bytes, idle, back, contents",
     ),
     added(
         "axis to no workload",

@@ -44,7 +44,7 @@ def demand_name(name: str) -> None:
     if len(name) > LONGEST:
         raise UsageError(f"a name has at most {LONGEST} characters; {name[:LONGEST]!r}… has {len(name)}; {_RULE}")
     if name[:1].isdigit():
-        raise UsageError(f"{name!r} could be the id of a run; {_RULE}")
+        raise UsageError(f"{name!r} could be the id of a run; a name begins with a letter: {_RULE}")
     if name in LATEST:
         raise UsageError(f"{name!r} is always the newest run, and names no other")
     if name in _CHANGES:
