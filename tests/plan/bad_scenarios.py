@@ -395,8 +395,8 @@ BAD = [
         "a unit without its B",
         "512 MiB",
         "1G",
-        f":3:33: guests.a.memory: unknown unit 'G' (did you mean GB or GiB?); use one of {_BYTE_UNITS}, such as 512 MiB, "
-        "not '1G'",
+        f":3:33: guests.a.memory: unknown unit 'G' (did you mean GB or GiB?); use one of {_BYTE_UNITS}, "
+        "such as 512 MiB, not '1G'",
     ),
     changed(
         "a half for a count", "files: 10", "files: 2.5", ":6:49: workloads.copy.files: needs a whole number, not 2.5"
