@@ -208,7 +208,7 @@ def _limits() -> Check:
     """Whether a run of one guest of the usual size would be refused; `vmlab plan` knows what a scenario needs."""
     found = list(too_low(Needed(_USUAL_DISK, _USUAL_MEMORY + QEMU_BYTES, 1)))
     detail = "; ".join(line for line, _ in found) or "high enough for a guest of the usual size"
-    return Check("limits", not found, detail, " && ".join(remedy for _, remedy in found) or None)
+    return Check("limits", not found, detail, " && ".join(remedy for _, remedy in found) or "ulimit -n 4096")
 
 
 def _locks() -> Iterator[Check]:
