@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
 
-from vmlab.system.leaving import leave_at_once
+from vmlab.system.leaving import ON_A_TERMINAL, STOPPING, leave_at_once
 from vmlab.system.terminal import open_streams, say
 from vmlab.tui.console_options import ConsoleOptions, console_options, has_terminal, no_terminal
 
@@ -47,10 +46,10 @@ def console(options: ConsoleOptions) -> int:
     # Nothing that start-up makes is garbage; looking for some costs a tenth of the time to the first picture.
     # `Console.on_mount` turns the collection on again after it.
     gc.disable()
+    # It owns no run and keeps no file open, so it leaves at once, and the terminal as it was.
+    leave_at_once((*STOPPING, *ON_A_TERMINAL))
     from vmlab.tui import app
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return app.main(options)
 
 

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM on the command line: their effect when a command is loaded, and while there is a run to stop."""
+"""Signals on the command line: what they do to a command that is loaded, that draws, or that has a run to stop."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TextIO
 
 from vmlab.model.errors import ExitCode
-from vmlab.system.leaving import STOPPING, leave_at_once
+from vmlab.system.leaving import ON_A_TERMINAL, STOPPING, leave_at_once
+from vmlab.system.processes import stop_job
+from vmlab.system.terminal import OTHER_SCREEN, put_back, take_terminal
 
 
 class Terminated(BaseException):
@@ -23,6 +26,30 @@ def obey() -> None:
     """From now on SIGINT raises KeyboardInterrupt and SIGTERM Terminated, so that open files are closed."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _terminate)
+
+
+@contextmanager
+def on_other_screen(stream: TextIO) -> Iterator[None]:
+    """In this block the terminal of `stream` shows its other screen, which a command may draw on.
+
+    The first one is back after it, also where a signal ends the program, and while Ctrl-Z has it stopped.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        put_back()
+        stop_job()
+        take_terminal(stream, keys=False).write(OTHER_SCREEN)
+
+    before = {number: signal.getsignal(number) for number in (*ON_A_TERMINAL, signal.SIGTSTP)}
+    leave_at_once(ON_A_TERMINAL)
+    signal.signal(signal.SIGTSTP, stop)
+    take_terminal(stream, keys=False).write(OTHER_SCREEN)
+    try:
+        yield
+    finally:
+        put_back()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class InterruptedLater:

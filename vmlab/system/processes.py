@@ -46,6 +46,38 @@ def oom_kills(proc: Path) -> int:
         return 0
 
 
+def has_job_control() -> bool:
+    """Whether a shell started this process's job and would have it go on after a stop, such as by `fg`.
+
+    Not where the terminal runs the program itself (`xterm -e`, the command of a tmux window, `ssh -t`): the parent of
+    the job is of another session then.
+    """
+    process, group = os.getpid(), os.getpgrp()
+    try:
+        while os.getpgid(process) == group:
+            process = _parent(process)
+        return os.getsid(process) == os.getsid(0)
+    except (OSError, ValueError):
+        return False
+
+
+def _parent(process: int) -> int:
+    """Raises OSError for a process that is gone. The name before the field may contain anything."""
+    return int(Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+
+
+def stop_job() -> None:
+    """Stop this process and the others of its job, as Ctrl-Z does, until the shell has them go on.
+
+    Without `has_job_control` the kernel stops nothing, and this returns at once. Call it in the main thread.
+    """
+    before = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    try:
+        os.kill(0, signal.SIGTSTP)
+    finally:
+        signal.signal(signal.SIGTSTP, before)
+
+
 def command_line(process: int) -> bytes:
     """The command line of a process, each word ended by NUL; empty for one that is gone."""
     try:

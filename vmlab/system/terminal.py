@@ -1,6 +1,8 @@
 """All that the program writes to standard output and standard error goes through this module.
 
-The console, whose screen is Textual's, makes its texts visible with the same functions of `model.visible`.
+The console, whose screen is Textual's, makes its texts visible with the same functions of `model.visible`. Whoever puts
+the terminal into another state (alternate screen, mouse reports, keys without echo) takes it here first, so that it is
+put back however the program ends: by itself, by an exception, or by a signal.
 """
 
 from __future__ import annotations
@@ -8,10 +10,106 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import select
+import signal
 import sys
-from typing import TextIO
+import termios
+import threading
+from typing import Any, TextIO
 
 from vmlab.model.visible import Control, visible
+
+OTHER_SCREEN, FIRST_SCREEN = Control("\x1b[?1049h"), Control("\x1b[?1049l")
+_AS_BEFORE = "".join(
+    (
+        "\x1b[?2026l",  # what is drawn is shown at once
+        "\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1004l",  # pastes, line wrap, reports of size and of focus
+        "\x1b[?1016l\x1b[?1015l\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l",  # mouse
+        "\x1b[<u",  # kitty's keyboard protocol, which each screen has of its own
+        FIRST_SCREEN,
+        "\x1b[?25h\x1b[0m",  # cursor, colours
+    )
+)
+"""Each state that Textual or a command of ours puts the terminal into, taken back; an escape ends half a sequence."""
+_STUCK_SECONDS = 0.5
+"""A terminal that takes nothing for so long, such as one that was stopped with Ctrl-S, is left as it is."""
+
+
+class TakenTerminal:
+    """The terminal of `stream` while the program has it in another state; a file for whoever draws on it.
+
+    What is written to it is written whole, so that nothing is drawn after it was put back. Characters that its encoding
+    lacks become question marks, and a terminal that is gone takes everything: its end is reported where keys are read.
+    """
+
+    def __init__(self, stream: TextIO, *, keys: bool) -> None:
+        self._file = stream.fileno()
+        self._encoding = "utf-8" if is_unicode(stream) else stream.encoding
+        self._writing = threading.RLock()
+        self._as_before = _AS_BEFORE if keys else FIRST_SCREEN
+        self._settings: list[Any] | None = None
+        with contextlib.suppress(termios.error):
+            self._settings = termios.tcgetattr(self._file) if keys else None
+
+    def write(self, text: str) -> None:
+        """Write all of `text`, as it is."""
+        rest = memoryview(text.encode(self._encoding, "replace"))
+        with self._writing, contextlib.suppress(OSError):
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def fileno(self) -> int:
+        """The descriptor that is written to."""
+        return self._file
+
+    def put_back(self) -> None:
+        """Put the terminal back as it was, and draw nothing on it any more. May be called in a signal's handler."""
+        # Not released: a picture of another thread would follow. That thread may hold it for as long as it is stuck.
+        self._writing.acquire(timeout=_STUCK_SECONDS)
+        with contextlib.suppress(OSError, ValueError):
+            if select.select([], [self._file], [], _STUCK_SECONDS)[1]:
+                os.write(self._file, self._as_before.encode())
+        if self._settings is not None:
+            self._set(self._settings)
+
+    def _set(self, settings: list[Any]) -> None:
+        # Whoever is in the background by now would be stopped for it.
+        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(self._file, termios.TCSANOW, settings)
+            # Reports of the mouse that nobody reads any more would stand behind the shell's prompt.
+            termios.tcflush(self._file, termios.TCIFLUSH)
+        signal.signal(signal.SIGTTOU, before)
+
+
+_taken: TakenTerminal | None = None
+
+
+def take_terminal(stream: TextIO, *, keys: bool) -> TakenTerminal:
+    """Say that the terminal of `stream` is put into another state from now on; `put_back` ends that.
+
+    Without `keys` it only shows its other screen: nothing is changed of how keys and the mouse are read.
+    """
+    global _taken
+    _taken = TakenTerminal(stream, keys=keys)
+    return _taken
+
+
+def is_back() -> None:
+    """Say that whoever took the terminal has put it back already."""
+    global _taken
+    _taken = None
+
+
+def put_back() -> None:
+    """Put the terminal back as it was where it is taken. May be called in a signal's handler, and twice."""
+    global _taken
+    taken, _taken = _taken, None
+    if taken is not None:
+        taken.put_back()
 
 
 def open_streams() -> None:

@@ -11,19 +11,23 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import work
-from textual.app import App, SystemCommand
+from textual.app import App, ScreenStackError, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.css.query import NoMatches
 from textual.driver import Driver
+from textual.events import Event, InputEvent
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.scrollbar import ScrollBarRender
 from textual.signal import Signal
 from textual.timer import Timer
+from textual.worker import WorkerFailed
 
 from vmlab.model.errors import ExitCode, UsageError, VmlabError
 from vmlab.model.places import state_folder
 from vmlab.model.visible import visible, visible_line
-from vmlab.system.terminal import say
+from vmlab.system.processes import has_job_control
+from vmlab.system.terminal import put_back, say
 from vmlab.telemetry.priority import answer_first
 from vmlab.tui.console_options import ConsoleOptions, has_terminal, no_terminal
 from vmlab.tui.contract import CHANGING, WATCHES, Proposal, Said, Tabular
@@ -79,6 +83,14 @@ class Console(App[int], inherit_bindings=False):
         Binding("ctrl+s", "picture", "Picture", show=False, tooltip="This screen as an SVG file"),
         Binding("q", "quit", "Quit", tooltip="Leave the console; runs go on"),
         Binding("ctrl+q", "quit", "Quit", show=False, system=True, priority=True),
+        Binding(
+            "ctrl+z",
+            "suspend_process",
+            "Suspend",
+            show=False,
+            priority=True,
+            tooltip="Back to the shell; `fg` continues it",
+        ),
         Binding("ctrl+c", "help_quit", show=False, system=True),
     ]
     MODES = {name: partial(_loaded, place) for name, place in SCREENS.items()}  # noqa: RUF012 - Textual's own form
@@ -96,6 +108,7 @@ class Console(App[int], inherit_bindings=False):
         self.said: Said | None = None
         self.said_changed: Signal[Said | None] = Signal(self, "said")
         self._silence: Timer | None = None
+        self.has_crashed = False
 
     def get_css_variables(self) -> dict[str, str]:
         """The theme's; where there are 16 colours, none of them is left for a ground between dark and light."""
@@ -146,6 +159,26 @@ class Console(App[int], inherit_bindings=False):
             self._silence.stop()
         self._silence = self.set_timer(timeout or _SAID_SECONDS[severity], self.say_nothing)
 
+    async def on_event(self, event: Event) -> None:
+        """Textual's own, except that keys which come behind the one that leaves find no screen any more."""
+        if not (self.is_leaving and isinstance(event, InputEvent)):
+            await super().on_event(event)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the user has left: Textual mounts nothing from then on, and removes what is there."""
+        return self._exit
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Textual's own, which a key that leaves the console meanwhile would make exit code 0.
+
+        A screen on its way in when the user leaves gets none of its panes, and what its handlers then miss is no error.
+        """
+        missed = error.error if isinstance(error, WorkerFailed) else error
+        if not (self.is_leaving and isinstance(missed, NoMatches | ScreenStackError)):
+            self.has_crashed = True
+            super()._handle_exception(error)
+
     def say_nothing(self) -> None:
         """Take away what is said."""
         self.said = None
@@ -168,6 +201,13 @@ class Console(App[int], inherit_bindings=False):
     def action_help_quit(self) -> None:
         """What Ctrl+C does in other programs."""
         self.notify("press q to leave the console; runs go on")
+
+    def action_suspend_process(self) -> None:
+        """Textual's own, where there is a shell that `fg` can be said to."""
+        if self._driver is not None and self._driver.can_suspend and has_job_control():
+            super().action_suspend_process()
+        else:
+            self.notify("no shell is behind the console; q leaves it, and runs go on")
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """What the command palette offers: what can be done on this screen now, with its keys, and the themes."""
@@ -279,6 +319,13 @@ class Console(App[int], inherit_bindings=False):
             return
         self.call_from_thread(self.notify, "the guests are cleared away first", title="Stopping")
 
+    def action_command_palette(self) -> None:
+        """Everything by name."""
+        from vmlab.tui.every_command import Palette
+
+        if not Palette.is_open(cast(App[object], self)):
+            self.push_screen(Palette(id="--command-palette"))
+
     def action_help(self) -> None:
         """All keys of this screen."""
         from vmlab.tui.screens.help import HelpModal
@@ -340,7 +387,17 @@ def main(options: ConsoleOptions | None = None) -> int:
         say(f"vmlab: {visible_line(str(error))}")
         return int(error.exit_code)
     answer_first()
-    return console.run(mouse=chosen.mouse) or 0
+    return run_console(console, mouse=chosen.mouse)
+
+
+def run_console(console: Console, *, mouse: bool = True) -> int:
+    """Run it to its end; the exit code, which is never 0 after an error that nobody expected."""
+    try:
+        console.run(mouse=mouse)
+    finally:
+        # Textual's own end did it, unless that is what failed.
+        put_back()
+    return int(ExitCode.FAILED) if console.return_code is None or console.has_crashed else console.return_code
 
 
 def open_console(options: ConsoleOptions) -> Console:

@@ -1,6 +1,8 @@
-"""Textual's driver for Linux, except that it sleeps until keys come.
+"""Textual's driver for Linux, except that it sleeps until keys come, and that the terminal has one owner.
 
-Textual's own looks for them ten times a second, which took a sixth of all CPU time that the console needs.
+Textual's own looks for keys ten times a second, which took a sixth of all CPU time that the console needs. The terminal
+is taken from `system.terminal`, which puts it back where Textual cannot: when a signal ends the program. What Ctrl-Z
+does to the screen is done in the console's loop: a signal's handler could wait for a queue that it has interrupted.
 """
 
 from __future__ import annotations
@@ -9,12 +11,18 @@ import os
 import select
 import sys
 from codecs import getincrementaldecoder
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from textual._xterm_parser import XTermParser
 from textual.constants import ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
 
+from vmlab.system.leaving import TERMINAL_CLOSED
+from vmlab.system.processes import stop_job
+from vmlab.system.terminal import is_back, say_at_once, take_terminal
+
+SUSPENDED = "vmlab is suspended: `fg` continues it; runs go on meanwhile"
 _MOST_BYTES = 4096
 _PATIENCE_SECONDS = 1.1 * ESCAPE_DELAY
 """A little more than the parser waits for the rest of a sequence."""
@@ -25,9 +33,7 @@ class WaitingDriver(LinuxDriver):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # Textual draws on standard error, which users redirect: then there would be a console on no terminal.
-        assert sys.__stdout__ is not None
-        self._file = sys.__stdout__
+        self._suspended = False
         self._ending, self._end = os.pipe()
         """A byte in the pipe ends the thread that reads."""
 
@@ -41,11 +47,57 @@ class WaitingDriver(LinuxDriver):
         """What can be read: keys, or that the reading ends; nothing after `patience` seconds."""
         return select.select([self.fileno, self._ending], [], [], patience)[0]
 
+    def start_application_mode(self) -> None:
+        """Textual's own, on a terminal that is taken first."""
+        # Textual draws on standard error, which users redirect: then there would be a console on no terminal.
+        assert sys.__stdout__ is not None
+        self._file = cast(Any, take_terminal(sys.__stdout__, keys=True))
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        """Textual's own, after which all is written that puts the terminal back."""
+        super().close()
+        is_back()
+
+    def _in_loop(self, do: Callable[[], None]) -> None:
+        loop = self._app._loop
+        if loop is None:
+            do()
+        else:
+            loop.call_soon_threadsafe(do)
+
+    def _sigtstp_application(self, *arguments: Any) -> None:
+        """Ctrl-Z in the console, or SIGTSTP from outside."""
+        self._in_loop(self._suspend)
+
+    def _suspend(self) -> None:
+        """Put the terminal back, and stop, with all of the job, until the shell has it go on."""
+        if self._auto_restart and not self._suspended:
+            self._suspended = self._must_signal_resume = True
+            self.suspend_application_mode()
+            # Textual has standard error in its hands.
+            say_at_once(SUSPENDED)
+            stop_job()
+            # With the handler of SIGCONT, which is still to come, or here where nothing was stopped.
+            self._in_loop(self._resume)
+
     def _sigcont_application(self, *arguments: Any) -> None:
+        """The shell has the job go on."""
+        self._in_loop(self._go_on)
+
+    def _go_on(self) -> None:
         """Go on after a stop. Where nothing was suspended before it (SIGSTOP), a reader is left, and ends first."""
-        if self._key_thread is not None and self._key_thread.is_alive():
-            self.disable_input()
-        super()._sigcont_application(*arguments)
+        if self._suspended:
+            self._resume()
+        elif self._auto_restart:
+            if self._key_thread is not None and self._key_thread.is_alive():
+                self.disable_input()
+            self.resume_application_mode()
+
+    def _resume(self) -> None:
+        if self._suspended:
+            self._suspended = False
+            self.resume_application_mode()
 
     def run_input_thread(self) -> None:
         """Read keys and hand them on, until the program or the terminal ends."""
@@ -60,8 +112,13 @@ class WaitingDriver(LinuxDriver):
                 os.read(self._ending, 1)
                 return
             if ready:
-                read = os.read(self.fileno, _MOST_BYTES)
+                try:
+                    read = os.read(self.fileno, _MOST_BYTES)
+                except OSError:
+                    read = b""
                 if not read:
+                    # Without this a console that ignores SIGHUP would go on with nobody to see it.
+                    self._app.call_later(self._app.exit, None, TERMINAL_CLOSED)
                     return
                 # A part of a letter is no text yet, which the parser would take for the end.
                 for event in parser.feed(text) if (text := decode(read)) else ():

@@ -12,7 +12,7 @@ from textual.messages import ExitApp
 from vmlab.model.errors import ExitCode, VmlabError
 from vmlab.model.visible import visible_line
 from vmlab.system.terminal import say
-from vmlab.tui.app import open_console
+from vmlab.tui.app import open_console, run_console
 from vmlab.tui.console_options import console_options
 
 CONTROL = "--control"
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         say(f"vmlab: {visible_line(str(error))}")
         return int(error.exit_code)
     console.driver_class = ServedDriver
-    return console.run() or 0
+    return run_console(console)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,15 @@ class Commands:
         assert folder.name == RUN
         return self
 
+    def __getattr__(self, name: str) -> Any:
+        """All else that a run can be asked for, which this one does not do."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._refuse
+
+    def _refuse(self, *asked: Any) -> str:
+        raise UsageError("this run has only cells to come")
+
     def coming(self) -> list[CellToCome]:
         self.listed += 1
         if self.failure:

@@ -15,6 +15,7 @@ import click
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.domain_lines import domain_lines
+from vmlab.cli.interrupts import on_other_screen
 from vmlab.cli.output import write_json_line, write_screen, write_text
 from vmlab.cli.serving.metrics_server import Address, MetricsServer, is_loopback, read_address
 from vmlab.cli.top_view import host_lines
@@ -32,7 +33,6 @@ SCHEMA = "vmlab.top/1"
 _AROUND = 5
 """Rows of a picture that are neither the host's nor its guests'."""
 _HOME, _END_OF_LINE, _BELOW = Control("\x1b[H"), Control("\x1b[K\n"), Control("\x1b[J")
-_OTHER_SCREEN, _FIRST_SCREEN = Control("\x1b[?1049h"), Control("\x1b[?1049l")
 
 
 def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
@@ -168,7 +168,7 @@ def _follow(samples: SimpleQueue[Sample], count: int | None, show: Callable[[Sam
 
 
 def _on_screen(samples: SimpleQueue[Sample], count: int | None, watched: _Watched) -> None:
-    """Draw over the last picture, on the terminal's alternate screen; the normal screen is restored at the end."""
+    """Draw over the last picture, on the terminal's other screen."""
 
     def show(sample: Sample) -> None:
         size = shutil.get_terminal_size()
@@ -176,11 +176,9 @@ def _on_screen(samples: SimpleQueue[Sample], count: int | None, watched: _Watche
         lines = fitting([_time(sample), "", *inner, "", "Ctrl-C ends."], size)
         write_screen(_HOME, *(part for line in lines for part in (line, _END_OF_LINE)), _BELOW)
 
-    write_screen(_OTHER_SCREEN)
-    try:
+    with on_other_screen(sys.stdout):
         _follow(samples, count, show)
-    finally:
-        write_screen(_FIRST_SCREEN, "\n")
+    write_text("")
 
 
 def fitting(lines: Sequence[str], size: os.terminal_size) -> list[str]:

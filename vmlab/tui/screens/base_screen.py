@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
@@ -16,7 +17,19 @@ SMALLEST = (60, 16)
 """Columns and rows below which a screen would be cut to what misleads."""
 
 
-class ConsoleScreen(KeptLines, Screen[None], inherit_bindings=False):
+class DismissedOnce:
+    """A screen that ends itself once: Textual's own would take the one below away at a second key of a burst.
+
+    Goes before a class of screens, and is none itself: Textual takes styles from the first of such bases alone.
+    """
+
+    def dismiss(self, result: Any = None) -> AwaitComplete:
+        """Textual's own, where this screen is the one that is shown."""
+        shown: AwaitComplete = super().dismiss(result) if cast(Screen[Any], self).is_current else AwaitComplete()  # type: ignore[misc]
+        return shown
+
+
+class ConsoleScreen(KeptLines, DismissedOnce, Screen[None], inherit_bindings=False):
     """A screen with the console's own keys alone: Textual's would be in the help, and do nothing here."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

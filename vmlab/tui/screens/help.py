@@ -13,6 +13,7 @@ from textual.markup import escape
 from textual.screen import ModalScreen, Screen
 
 from vmlab.tui.contract import CHANGING, WATCHES, Explaining, Limiting, Said, Saying
+from vmlab.tui.screens.base_screen import DismissedOnce
 from vmlab.tui.widgets.glyphs import glyphs_for
 from vmlab.tui.widgets.painted import Line, Painted, cut
 
@@ -136,7 +137,7 @@ def _columns(line: Line) -> int:
     return sum(len(text) for text, _ in line)
 
 
-class HelpModal(ModalScreen[None], inherit_bindings=False):
+class HelpModal(DismissedOnce, ModalScreen[None], inherit_bindings=False):
     """Keys, what they do, and a longer explanation where there is room."""
 
     CSS_PATH = "../styles/help.tcss"

@@ -12,10 +12,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Label
 
 from vmlab.model.visible import visible
+from vmlab.tui.screens.base_screen import DismissedOnce
 from vmlab.tui.widgets.glyphs import glyphs_for
 
 
-class QuestionModal(ModalScreen[bool], inherit_bindings=False):
+class QuestionModal(DismissedOnce, ModalScreen[bool], inherit_bindings=False):
     """Returns True if confirmed and False otherwise; a single accidental key does nothing."""
 
     CSS_PATH = "../styles/question.tcss"
