@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from vmlab.model.text_width import first_columns, width_of
 from vmlab.report.grid import Column, grid, paragraph
+from vmlab.report.listing import names_text
 from vmlab.report.words import number
 
 
@@ -46,3 +48,15 @@ def test_paragraphs_break_at_words() -> None:
 )
 def test_numbers_have_about_three_figures(value: float, text: str) -> None:
     assert number(value) == text
+
+
+WIDE = ["数据库", "🚀-web", "cafe\u0301", "plain"]
+
+
+def test_columns_are_aligned_beside_wide_letters() -> None:
+    lines = grid("s", WIDE, [Column("数据", ["1.0", "20.0", "3", "4"]), Column("none", ["5", "6", "7", "8"])])
+    assert {width_of(line) for line in lines} == {len("🚀-web ") + 2 + 4 + 2 + 4}
+    listed = names_text([(name, "| what it is") for name in WIDE]).splitlines()
+    assert {width_of(line.partition("|")[0]) for line in listed} == {8}
+    (_, line) = grid("", ["数" * 40], [Column("x", ["1"])])
+    assert first_columns(line, 29) == "数" * 14 + "…"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from vmlab.model.domain import DomainDisk
+from vmlab.model.text_width import exactly
 from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible_line
 from vmlab.telemetry.domains.hurting import DomainState
@@ -66,7 +67,7 @@ def _disk(disk: DomainDisk, figures: Mapping[str, float], of_process: Mapping[st
 
 def _cell(text: str, width: int) -> str:
     """A text from outside in a column, with a space behind it."""
-    return f"{visible_line(text)[: width - 1]:<{width}}"
+    return f"{exactly(visible_line(text), width - 1)} "
 
 
 def _known(figures: Mapping[str, float]) -> bool:

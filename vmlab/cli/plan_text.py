@@ -12,6 +12,7 @@ from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
 from vmlab.model.scenarios.guest import LAB_IMAGE
 from vmlab.model.scenarios.repetition import Until
+from vmlab.model.text_width import left, width_of
 from vmlab.model.units import about_seconds, format_bit_rate, format_bytes
 from vmlab.model.visible import visible_line
 from vmlab.plan.control_cells import SIDE, SIDES
@@ -286,7 +287,7 @@ def _largest(cell: CellPlan) -> list[str]:
     if not cell.guests:
         return []
     first = [guest for guest in cell.guests if guest.tile == 1]
-    width = max(len(guest.guest) for guest in first)
+    width = max(width_of(guest.guest) for guest in first)
     return [
         f"guests of a tile, of which there are {cell.tiles} at most",
         *(_guest_line(guest, width, alike=cell.cache is not None) for guest in first),
@@ -312,7 +313,7 @@ def _guest_line(guest: GuestPlan, width: int, *, alike: bool) -> str:
         words.append(f"{given.queues} queues")
     if not alike:
         words.append(f"cache {given.cache}")
-    return f"  {guest.guest:<{width}}  {'  '.join(words)}"
+    return f"  {left(guest.guest, width)}  {'  '.join(words)}"
 
 
 def _line(cell: CellPlan) -> str:

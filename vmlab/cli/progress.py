@@ -30,6 +30,7 @@ from vmlab.model.event import (
     TogetherEnded,
     WorkloadEnded,
 )
+from vmlab.model.text_width import first_columns
 from vmlab.model.units import about_seconds, format_seconds
 from vmlab.model.visible import Control, visible_line
 from vmlab.report.event_words import event_sentence
@@ -83,7 +84,9 @@ class RunProgress:
         now = time.monotonic()
         if self._moving and (line is not None or now - self._moved >= _MOVE_SECONDS):
             self._moved = now
-            self._write(_CLEAR_LINE, visible_line(self._status())[: shutil.get_terminal_size().columns - 1])
+            self._write(
+                _CLEAR_LINE, first_columns(visible_line(self._status()), shutil.get_terminal_size().columns - 1)
+            )
         if isinstance(event, RunEnded):
             self._write(*clear)
 

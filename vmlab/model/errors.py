@@ -31,7 +31,8 @@ from pathlib import Path
 class ExitCode(IntEnum):
     """The exit code of the process; part of the command line's interface.
 
-    READER_GONE means that nobody reads standard output any more: 128 + SIGPIPE, as a shell reports it.
+    READER_GONE means that nobody reads standard output any more: 128 + SIGPIPE, as a shell reports it. TERMINAL_CLOSED
+    (SIGHUP) and QUIT (SIGQUIT) are those of what draws on a terminal; a run has neither.
     """
 
     PASSED = 0
@@ -40,7 +41,9 @@ class ExitCode(IntEnum):
     REFUSED = 3
     INVALID = 4
     CLEANUP_INCOMPLETE = 5
+    TERMINAL_CLOSED = 129
     INTERRUPTED = 130
+    QUIT = 131
     READER_GONE = 141
     TERMINATED = 143
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.event import CellToCome
+from vmlab.model.text_width import left, width_of
 from vmlab.report.words import plural
 
 HEADINGS = ("CELL", "AXES", "REPEAT", "AS PLANNED")
@@ -15,8 +16,8 @@ NONE_TO_COME = "no cell is to come; the running one stays as it is"
 def coming_rows(cells: Sequence[CellToCome]) -> list[str]:
     """A heading, and a line for each cell: its number, axes and repeat, and whether it is as planned."""
     rows = [HEADINGS, *((str(one["cell"]), _axes(one), repeat_words(one["repeat"]), _planned(one)) for one in cells)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(HEADINGS))]
-    return ["  ".join(text.ljust(size) for text, size in zip(row, widths, strict=True)).rstrip() for row in rows]
+    widths = [max(width_of(row[place]) for row in rows) for place in range(len(HEADINGS))]
+    return ["  ".join(left(text, size) for text, size in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def coming_text(cells: Sequence[CellToCome]) -> str:

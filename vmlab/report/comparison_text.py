@@ -9,6 +9,7 @@ from vmlab.analysis.comparison.comparison import INDEX, Comparison, Row
 from vmlab.analysis.comparison.difference import Difference
 from vmlab.analysis.figures.figure import WALL_SECONDS, Figure
 from vmlab.model.axes import axes_words, places_words
+from vmlab.model.text_width import width_of
 from vmlab.model.visible import visible_values
 from vmlab.report.compared_rows import ComparedRow, compared_rows, row_name
 from vmlab.report.grid import UNCUT, WIDTH, Column, grid, paragraph, shorten
@@ -106,8 +107,8 @@ def side_title(labels: Sequence[str]) -> str:
 
 
 def _short_names(labels: Sequence[str]) -> list[str]:
-    names = [label if len(label) <= _LONGEST_NAME else _group_name(label) for label in labels]
-    return names if all(len(name) <= _LONGEST_NAME for name in names) and len({*names}) == len(names) else []
+    names = [label if width_of(label) <= _LONGEST_NAME else _group_name(label) for label in labels]
+    return names if all(width_of(name) <= _LONGEST_NAME for name in names) and len({*names}) == len(names) else []
 
 
 def _group_name(label: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from vmlab.model.text_width import centred, first_columns, last_columns, left, right, shortened, width_of, wrapped
 
 WIDTH = 80
 """The width of the smallest terminal that all output must fit."""
@@ -31,8 +32,8 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Characters of its widest text."""
-        return max(len(text) for text in (self.heading, *self.texts))
+        """Columns of a terminal that its widest text takes."""
+        return max(width_of(text) for text in (self.heading, *self.texts))
 
 
 def grid(
@@ -48,17 +49,17 @@ def grid(
         raise ValueError("every column needs a text for every row")
     longest = UNCUT if width == UNCUT else longest
     shown = [shorten(corner, longest), *_distinct(labels, longest)]
-    label_width = max(len(label) for label in shown)
+    label_width = max(width_of(label) for label in shown)
     lines: list[str] = []
     for group in _groups(columns, width - label_width):
         if lines:
             lines.append("")
         widths = _widths(group)
-        lines += (f"{' ' * label_width}{_GAP}{line}".rstrip()[:width] for line in _above(group, widths))
+        lines += (first_columns(f"{' ' * label_width}{_GAP}{line}".rstrip(), width) for line in _above(group, widths))
         for place, label in enumerate(shown):
             texts = [column.texts[place - 1] if place else column.heading for column in group]
-            figures = (text.rjust(size) for text, size in zip(texts, widths, strict=True))
-            lines.append(_GAP.join([label.ljust(label_width), *figures]).rstrip()[:width])
+            figures = (right(text, size) for text, size in zip(texts, widths, strict=True))
+            lines.append(first_columns(_GAP.join([left(label, label_width), *figures]).rstrip(), width))
     return lines
 
 
@@ -71,7 +72,7 @@ def _distinct(labels: Sequence[str], longest: int) -> list[str]:
 
 def _middle_out(label: str, longest: int) -> str:
     before = longest // 4
-    return f"{label[:before]}…{label[-(longest - before - 1) :]}"
+    return f"{first_columns(label, before)}…{last_columns(label, longest - before - 1)}"
 
 
 def _spans(columns: Sequence[Column], level: int) -> list[tuple[int, int]]:
@@ -100,7 +101,7 @@ def _widths(columns: Sequence[Column]) -> list[int]:
     for level in range(_levels(columns)):
         for first, last in _spans(columns, level):
             room = sum(widths[first : last + 1]) + len(_GAP) * (last - first)
-            widths[last] += max(0, len(_heading_above(columns[first], level)) - room)
+            widths[last] += max(0, width_of(_heading_above(columns[first], level)) - room)
     return widths
 
 
@@ -111,7 +112,7 @@ def _above(columns: Sequence[Column], widths: Sequence[int]) -> Iterator[str]:
         for first, last in _spans(columns, level):
             room = sum(widths[first : last + 1]) + len(_GAP) * (last - first)
             text = _heading_above(columns[first], level)
-            parts.append(text.rjust(room) if first == last else text.center(room))
+            parts.append(right(text, room) if first == last else centred(text, room))
         yield _GAP.join(parts)
 
 
@@ -143,9 +144,9 @@ def _needed(columns: Sequence[Column]) -> int:
 
 def shorten(text: str, longest: int) -> str:
     """`text`; if it is longer than `longest`, its end is replaced by an ellipsis."""
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return shortened(text, longest)
 
 
 def paragraph(text: str, width: int = WIDTH, indent: str = "") -> list[str]:
     """`text` broken at words into lines of at most `width`; later lines are indented by `indent`."""
-    return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    return wrapped(text, width, indent=indent, hyphens=False) or [""]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from vmlab.model.quantities import format_bytes
+from vmlab.model.text_width import exactly, left, width_of
 from vmlab.model.visible import visible_line, visible_values
 from vmlab.report.grid import UNCUT, WIDTH, shorten
 from vmlab.store.runs import RunSummary
@@ -26,7 +27,7 @@ def runs_text(runs: Sequence[RunSummary], width: int = WIDTH, disk: Mapping[str,
         rows = [(*row, size) for row, size in zip(rows, taken, strict=True)]
     if any(run.tags for run in runs):
         rows = [(*row, tags) for row, tags in zip(rows, _tags(runs, width), strict=True)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    widths = [max(width_of(row[place]) for row in rows) for place in range(len(rows[0]))]
     widths[0] = min(widths[0], width - sum(widths[1:]) - 2 * (len(widths) - 1))
     lines = [_line(row, widths) for row in rows]
     lines += [visible_line(run.problem) for run in runs if run.problem and run.runner_pid is None]
@@ -47,11 +48,11 @@ def _tags(runs: Sequence[RunSummary], width: int) -> list[str]:
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(shorten(text, size).ljust(size) for text, size in zip(row, widths, strict=True)).rstrip()
+    return "  ".join(exactly(text, size) for text, size in zip(row, widths, strict=True)).rstrip()
 
 
 def names_text(entries: Sequence[tuple[str, str]], width: int = WIDTH) -> str:
     """A line for each name with what it is, cut off at `width`."""
     entries = visible_values(list(entries))
-    longest = max((len(name) for name, _ in entries), default=0)
-    return "\n".join(shorten(f"{name.ljust(longest)}  {what}".rstrip(), width) for name, what in entries) + "\n"
+    longest = max((width_of(name) for name, _ in entries), default=0)
+    return "\n".join(shorten(f"{left(name, longest)}  {what}".rstrip(), width) for name, what in entries) + "\n"

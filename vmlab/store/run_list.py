@@ -43,11 +43,15 @@ def kept_file() -> Path:
 
 def list_runs() -> list[RunSummary]:
     """All runs with their names, the newest first. A damaged store affects its own line only."""
+    return _with_tags(summaries())
+
+
+def _with_tags(runs: list[RunSummary]) -> list[RunSummary]:
+    """The runs with the names that users gave to them. Raises OSError."""
     tags = all_tags()
-    found = summaries()
     if not tags:
-        return found
-    return [replace(run, tags=tuple(name for name, of in tags.items() if run.id in of)) for run in found]
+        return runs
+    return [replace(run, tags=tuple(name for name, of in tags.items() if run.id in of)) for run in runs]
 
 
 def summaries() -> list[RunSummary]:
@@ -107,7 +111,7 @@ class RunList:
         self._ended: dict[str, tuple[Stamp | None, RunSummary]] | None = None
 
     def read(self) -> list[RunSummary]:
-        """The runs as they are now."""
+        """The runs as they are now, with their names. Raises OSError where the names cannot be read."""
         place, names = runs_folder(), run_names()
         # Before a run is read: what is written meanwhile is found the next time.
         stamps = {name: _stamp(f"{place}/{name}/{STORE}") for name in names}
@@ -119,4 +123,4 @@ class RunList:
             found = [kept.get(name) or _summarise(place / name) for name in names]
         over = (run for run in found if run.outcome != RUNNING and run.problem is None)
         self._ended = {run.id: (stamps.get(run.id), run) for run in over}
-        return found
+        return _with_tags(found)

@@ -17,8 +17,6 @@ from vmlab.system.terminal import put_back, say_at_once
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 ON_A_TERMINAL = (signal.SIGHUP, signal.SIGQUIT)
 """Those that also end what draws on a terminal: it was closed, or Ctrl-\\ was pressed."""
-TERMINAL_CLOSED = 128 + signal.SIGHUP
-"""The exit code where there is nobody to draw for any more."""
 _OF_A_SIGNAL = 128
 _WORDS = {
     signal.SIGHUP: "vmlab: the terminal was closed",

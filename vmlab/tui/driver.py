@@ -18,7 +18,7 @@ from textual._xterm_parser import XTermParser
 from textual.constants import ESCAPE_DELAY
 from textual.drivers.linux_driver import LinuxDriver
 
-from vmlab.system.leaving import TERMINAL_CLOSED
+from vmlab.model.errors import ExitCode
 from vmlab.system.processes import stop_job
 from vmlab.system.terminal import is_back, say_at_once, take_terminal
 
@@ -118,7 +118,7 @@ class WaitingDriver(LinuxDriver):
                     read = b""
                 if not read:
                     # Without this a console that ignores SIGHUP would go on with nobody to see it.
-                    self._app.call_later(self._app.exit, None, TERMINAL_CLOSED)
+                    self._app.call_later(self._app.exit, None, ExitCode.TERMINAL_CLOSED)
                     return
                 # A part of a letter is no text yet, which the parser would take for the end.
                 for event in parser.feed(text) if (text := decode(read)) else ():

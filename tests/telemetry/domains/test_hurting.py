@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from vmlab.cli.domain_lines import domain_lines
 from vmlab.model.domain import Domain, DomainDisk
 from vmlab.model.sample import Sample, SampleNames
+from vmlab.model.text_width import width_of
 from vmlab.telemetry.domains.hurting import SPAN, DomainState, Recent, host_limits, ranked
 
 HOST = {"cpu_count": 4.0, "cpu_idle_percent": 60.0, "cpu_iowait_percent": 0.0, "memory_total_bytes": 8e9}
@@ -129,3 +131,11 @@ def test_no_name_ends_or_rewrites_its_row(end: str) -> None:
     assert lines == [line for text in lines for line in text.splitlines()]
     assert all(line.isprintable() for line in lines)
     assert sum(line.startswith("Domains") for line in lines) == 1
+
+
+def test_figures_of_domains_with_wide_names_are_aligned() -> None:
+    named = [replace(DOMAINS[0], name=name) for name in ("db", "数据库", "cafe\u0301", "数据库服务器数据库服务器")]
+    found = ranked(recent({f"domain_cpu_percent[{one.name}]": 12.3 for one in named}).get, named)
+    rows = [line for line in domain_lines(found, 0.0, ()) if "12.3" in line]
+    assert len(rows) == 4
+    assert {width_of(row.partition("12.3")[0]) for row in rows} == {21}

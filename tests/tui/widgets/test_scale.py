@@ -48,6 +48,13 @@ def test_clocks_and_counts() -> None:
         ({"LANG": "en_US.UTF-8", "LC_ALL": "POSIX"}, True),
         ({"LANG": "en_US.UTF-8", "VMLAB_ASCII": "1"}, True),
         ({"LANG": "xx_YY.NO-SUCH"}, True),
+        ({"LANG": "C.UTF-8", "TERM": "linux"}, True),
+        ({"LANG": "C.UTF-8", "TERM": "linux-16color"}, True),
+        ({"LANG": "C.UTF-8", "TERM": "vt220"}, True),
+        ({"LANG": "C.UTF-8", "TERM": "vt100-am"}, True),
+        ({"LANG": "C.UTF-8", "TERM": "vte-256color"}, False),
+        ({"LANG": "C.UTF-8", "TERM": "screen.linux"}, False),
+        ({"LANG": "C.UTF-8", "TERM": "xterm-256color"}, False),
     ],
 )
 def test_the_locale_decides_which_signs_there_are(environment: dict[str, str], plain: bool) -> None:
@@ -62,3 +69,8 @@ def test_a_bar_is_as_long_as_it_should_be() -> None:
         glyphs = glyphs_for({"LANG": "C.UTF-8", "VMLAB_ASCII": plain})
         for fraction in (-1, 0, 0.03, 0.5, 0.99, 1, 7):
             assert sum(map(len, glyphs.bar(fraction, 10))) == 10
+
+
+def test_a_letter_that_ascii_lacks_is_as_wide_as_it_was() -> None:
+    glyphs = glyphs_for({"LANG": "C"})
+    assert glyphs.ascii("数a\u0301é…") == "??a?~"

@@ -22,6 +22,7 @@ from vmlab.cli.top_view import host_lines
 from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample
+from vmlab.model.text_width import first_columns
 from vmlab.model.units import parse_seconds
 from vmlab.model.visible import Control, visible_line
 from vmlab.telemetry.domains.domains import Domains
@@ -186,11 +187,11 @@ def fitting(lines: Sequence[str], size: os.terminal_size) -> list[str]:
     not.
     """
     rows = max(2, size.lines - 1)
-    shown = [line[: size.columns] for line in lines]
+    shown = [first_columns(line, size.columns) for line in lines]
     if len(shown) <= rows:
         return shown
     more = f"{len(shown) - rows + 1} more lines; `vmlab` lists all guests. Ctrl-C ends."
-    return [*shown[: rows - 1], more[: size.columns]]
+    return [*shown[: rows - 1], first_columns(more, size.columns)]
 
 
 def _time(sample: Sample) -> str:

@@ -16,6 +16,7 @@ from vmlab.analysis.tiles.throughput import tiles_of
 from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_json, carried_of, nearest
 from vmlab.model.axes import axes_words
 from vmlab.model.ordered import all_ordered_words
+from vmlab.model.text_width import left, width_of
 from vmlab.model.visible import visible_line
 from vmlab.report.bound_text import resource_word
 from vmlab.report.grid import WIDTH, paragraph, shorten
@@ -104,7 +105,7 @@ def step_lines(ascent: Ascent, tiles: int, width: int = WIDTH) -> list[str]:
         if cells := place.cells.get(tiles):
             target = nearest(cells)
             bar = bar_text(load_of(target)) if target else f"[{'':{_BAR}}]"
-            row = f"{tiles:>5}  {visible_line(place.label):{label}}  {bar}  {_row_words(cells)}"
+            row = f"{tiles:>5}  {left(visible_line(place.label), label)}  {bar}  {_row_words(cells)}"
             rows.append(shorten(row, width))
     return rows
 
@@ -113,7 +114,7 @@ def bar_text(load: float) -> str:
     """``[=====     |         ]``: how much of its limit something takes, up to twice the limit."""
     half = _BAR // 2
     filled = round(min(load, 2.0) * half)
-    text = ("=" * filled).ljust(_BAR)
+    text = left("=" * filled, _BAR)
     return f"[{text[:half]}|{text[half + 1 :]}]"
 
 
@@ -180,7 +181,7 @@ def scale_document(ascent: Ascent) -> dict[str, Any]:
 
 
 def _label_width(ascent: Ascent) -> int:
-    return max((len(visible_line(label)) for label in ascent.labels), default=0)
+    return max((width_of(visible_line(label)) for label in ascent.labels), default=0)
 
 
 def _row_words(cells: Sequence[CellDocument]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from vmlab.model.text_width import last_columns, left, width_of
 from vmlab.model.units import format_bytes
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.screens.span_keys import SPAN_KEYS, switch_span
@@ -141,7 +142,7 @@ def _who(state: DomainState, width: int) -> list[Line]:
 
 
 def _disks(state: DomainState, width: int) -> list[Line]:
-    name = max([len(disk.target) for disk in state.domain.disks], default=0) + 1
+    name = max([width_of(disk.target) for disk in state.domain.disks], default=0) + 1
     lines: list[Line] = [
         [(f" {'disk':<{name}} {'cache':<22} {'format':<8}   MB/s   req/s   await  queue  file", "quiet")]
     ]
@@ -155,7 +156,7 @@ def _disks(state: DomainState, width: int) -> list[Line]:
         where = f"{disk.file}{f' on {disk.holder}' if disk.holder else ''}"
         lines.append(
             [
-                (f" {disk.target:<{name}} ", "accent"),
+                (f" {left(disk.target, name)} ", "accent"),
                 (f"{cut(disk.cache_words + proof, 22)} ", "two"),
                 (f"{cut(disk.format, 8)}{numbers}  ", "plain"),
                 (_end_of(where, width - name - 65), "quiet"),
@@ -166,4 +167,4 @@ def _disks(state: DomainState, width: int) -> list[Line]:
 
 def _end_of(text: str, width: int) -> str:
     """`text`, or its end where it is wider: the end of a path says more than its beginning."""
-    return text if len(text) <= width else f"…{text[-max(1, width - 1) :]}" if width > 1 else ""
+    return text if width_of(text) <= width else f"…{last_columns(text, max(1, width - 1))}" if width > 1 else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.markup import escape
 from textual.screen import ModalScreen, Screen
 
+from vmlab.model.text_width import width_of, wrapped
 from vmlab.tui.contract import CHANGING, WATCHES, Explaining, Limiting, Said, Saying
 from vmlab.tui.screens.base_screen import DismissedOnce
 from vmlab.tui.widgets.glyphs import glyphs_for
@@ -41,8 +41,8 @@ class ListedKey(NamedTuple):
         """What it does: all of it on several lines, or else as much as one line has room for."""
         words = f"{self.description}: {self.tooltip}" if self.tooltip else self.description
         if whole:
-            return textwrap.wrap(words, max(10, width))
-        return [words if len(words) <= width else cut(self.description, width).rstrip()]
+            return wrapped(words, max(10, width))
+        return [words if width_of(words) <= width else cut(self.description, width).rstrip()]
 
 
 def listed_keys(screen: Screen[Any]) -> list[ListedKey]:
@@ -99,7 +99,7 @@ def help_lines(keys: Sequence[ListedKey], width: int, height: int, last: str = L
 def _in_two(keys: Sequence[ListedKey], width: int, sentence: str, whole: bool, airy: bool) -> list[Line]:
     half = (width - 1 - _GAP) // 2
     lines = _in_one(keys, half, whole=whole)
-    last: list[Line] = [[], *([(text, "quiet")] for text in textwrap.wrap(sentence, max(10, width - 1)))]
+    last: list[Line] = [[], *([(text, "quiet")] for text in wrapped(sentence, max(10, width - 1)))]
     if not airy:
         lines, last = [line for line in lines if line], last[1:]
     left, right = _halves(lines)
@@ -124,7 +124,7 @@ def _in_one(keys: Sequence[ListedKey], width: int, *, whole: bool) -> list[Line]
     titles = {one: NOT_NOW + one.why if one.why else one.group for one in keys}
     for title in dict.fromkeys(titles.values()):
         lines += [[]] if lines else []
-        lines += [[(text, "title")] for text in textwrap.wrap(title, max(10, width))]
+        lines += [[(text, "title")] for text in wrapped(title, max(10, width))]
         for one in (one for one in keys if titles[one] == title):
             first, *others = one.text(width - _KEYS, whole=whole)
             tone = "quiet" if one.why else "plain"
@@ -134,7 +134,7 @@ def _in_one(keys: Sequence[ListedKey], width: int, *, whole: bool) -> list[Line]
 
 
 def _columns(line: Line) -> int:
-    return sum(len(text) for text, _ in line)
+    return sum(width_of(text) for text, _ in line)
 
 
 class HelpModal(DismissedOnce, ModalScreen[None], inherit_bindings=False):

@@ -16,7 +16,7 @@ from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from vmlab.analysis.record.timeline import RunTimeline
-from vmlab.model.errors import VmlabError
+from vmlab.model.errors import VmlabError, in_one_line
 from vmlab.model.event import CellEnded, CellStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_seconds
@@ -104,7 +104,7 @@ class RunsScreen(ConsoleScreen):
     def compose(self) -> ComposeResult:
         """The list, the filter under it while it is used, the result of the run under the cursor, the keys."""
         yield RowList(id="runs").titled("Runs")
-        yield FilterLine("words that a run must have: scenario, size, outcome, date")
+        yield FilterLine("words that a run must have: tag, scenario, size, outcome, date")
         yield ResultBoard(id="preview", in_two=True).titled("Result")
         yield KeyBar(id="keys")
 
@@ -133,8 +133,8 @@ class RunsScreen(ConsoleScreen):
     def _read_now(self) -> None:
         try:
             runs = self._run_list.read()
-        except VmlabError as error:
-            self.hand_over(self._refused, str(error))
+        except (VmlabError, OSError) as error:
+            self.hand_over(self._refused, in_one_line(error))
             return
         finally:
             self._reading = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, cast
@@ -18,6 +17,7 @@ from textual.worker import get_current_worker
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import VmlabError
 from vmlab.model.quantities import about_seconds
+from vmlab.model.text_width import left, wrapped
 from vmlab.plan.terms import Overrides
 from vmlab.tui.commands import start
 from vmlab.tui.contract import ConsoleCommands, Proposal
@@ -277,7 +277,7 @@ class ScenariosScreen(ConsoleScreen):
         summary = self._summaries.get(self._name or "", "")
         if self._planned is not None and is_planned:
             summary = self._planned.file.scenario.summary
-        lines: list[Line] = [[(text, "title")] for text in textwrap.wrap(summary, width)]
+        lines: list[Line] = [[(text, "title")] for text in wrapped(summary, width)]
         if self._planned is not None and is_planned:
             tiles = max((cell.tiles for cell in self._planned.plan.cells), default=1)
             each = " (each of them)" if tiles > 1 else ""
@@ -305,9 +305,9 @@ class ScenariosScreen(ConsoleScreen):
             accelerator = "if KVM works" if made.host.accelerator_guess == "kvm" else "emulated (TCG)"
             lines.append([("time     ", "quiet"), (f"{about_seconds(made.plan.seconds)}, {accelerator}", "plain")])
             for label, text in plan_lines(made.plan, made.host):
-                lines.append([(label.ljust(9), "quiet"), (text, "bad" if TOO_MUCH in text else "plain")])
-            lines += [[(text, "warning")] for note in made.plan.notes for text in textwrap.wrap(f"! {note}", width)]
-        for text in textwrap.wrap(self._problem, width):
+                lines.append([(left(label, 9), "quiet"), (text, "bad" if TOO_MUCH in text else "plain")])
+            lines += [[(text, "warning")] for note in made.plan.notes for text in wrapped(f"! {note}", width)]
+        for text in wrapped(self._problem, width):
             lines.append([(text, "bad")])
         if made is not None and not self._problem:
             forbidden = self.why_not("start")
@@ -320,7 +320,7 @@ class ScenariosScreen(ConsoleScreen):
                 ]
                 for cell in made.plan.cells
             ]
-            lines += [[(text, "quiet")] for one in made.plan.absent for text in textwrap.wrap(f"   - {one}", width)]
+            lines += [[(text, "quiet")] for one in made.plan.absent for text in wrapped(f"   - {one}", width)]
         return lines
 
     def action_start(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from vmlab.model.names import guest_of
 from vmlab.model.quantities import format_bytes
+from vmlab.model.text_width import exactly, left, width_of
 from vmlab.plan.disk_room import disk_needed
 from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import GuestPlan, HostFacts, Plan
@@ -44,8 +45,8 @@ def load_map(plan: Plan, width: int, *, plain: bool = False) -> list[list[Piece]
             )
     lanes = sum(len(link.name) + _LANE for link in links.values())
     labels = _labels(names, guests, width - lanes)
-    left = max(map(len, labels), default=0) + 2
-    rows: list[list[Piece]] = [[(label.ljust(left), "plain")] for label in labels]
+    left = max(map(width_of, labels), default=0) + 2
+    rows: list[list[Piece]] = [[(exactly(label, left), "plain")] for label in labels]
     for number, link in enumerate(_that_fit(links.values(), width - left)):
         _draw(rows, link, _TONES[number % len(_TONES)], plain=plain)
     return rows
@@ -55,7 +56,7 @@ def _labels(names: Sequence[str], guests: Mapping[str, GuestPlan], room: int) ->
     """As much about each guest as leaves room for all lanes: with its size, with its roles, or its name alone."""
     for label in (_sized, _with_roles):
         labels = [label(name, guests.get(name)) for name in names]
-        if max(map(len, labels), default=0) + 2 <= room:
+        if max(map(width_of, labels), default=0) + 2 <= room:
             return labels
     return list(names)
 
@@ -97,7 +98,7 @@ def _draw(rows: Sequence[list[Piece]], link: WorkloadLink, tone: str, *, plain: 
             text = f"{head}{line}{corner} {link.name}" if place == first else f"{head}{line}{corner}"
         else:
             text = f"  {down}"
-        row.append((text.ljust(len(blank)), tone))
+        row.append((left(text, len(blank)), tone))
 
 
 TOO_MUCH = "MORE than"

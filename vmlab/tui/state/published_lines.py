@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from vmlab.model.scenarios.reference import Reference
+from vmlab.model.text_width import wrapped
 from vmlab.tui.state.load_map import Piece
 
 _FEWEST = 4
@@ -18,7 +17,7 @@ def published_lines(reference: Reference, width: int, room: int) -> list[list[Pi
     """
     said = list(dict.fromkeys(one.there or one.say for one in reference.claims if one.source == "publication"))
     lines: list[list[Piece]] = [[("Published", "title")]]
-    lines += [[(text, "quiet")] for text in textwrap.wrap(reference.source, width)[:2]]
+    lines += [[(text, "quiet")] for text in wrapped(reference.source, width)[:2]]
     shown = 0
     for claim in said:
         of_claim = _bullet(claim, width)
@@ -30,10 +29,10 @@ def published_lines(reference: Reference, width: int, room: int) -> list[list[Pi
     if shown < len(said):
         return [*lines, [(f"  and {len(said) - shown} more claims", "quiet")]]
     here: list[list[Piece]] = [[("Different here", "title")]]
-    here += [[(text, "quiet")] for text in textwrap.wrap(reference.here, width)]
+    here += [[(text, "quiet")] for text in wrapped(reference.here, width)]
     return [*lines, *here] if reference.here and len(lines) + len(here) <= room else lines
 
 
 def _bullet(text: str, width: int) -> list[list[Piece]]:
-    first, *others = textwrap.wrap(text, max(20, width - 2))
+    first, *others = wrapped(text, max(20, width - 2))
     return [[("- ", "accent"), (first, "plain")], *([("  ", "plain"), (text, "plain")] for text in others)]

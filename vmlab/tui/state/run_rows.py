@@ -55,13 +55,15 @@ def rows_of(
 
 
 def _searched(run: RunSummary) -> str:
-    return f"{run.id} {run.scenario} {run.size} {run.outcome}"
+    return " ".join((run.id, run.scenario, run.size, run.outcome, *run.tags))
 
 
 def _run_row(run: RunSummary) -> RunRow:
     started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started)) if run.started else "-"
     took = run.ended - run.started if run.ended and run.started else None
-    what = (run.scenario or run.id) + (", targets missed" if run.cells_missed else "")
+    # What a user calls it comes first: it is what the room is for.
+    names = f"{', '.join(run.tags)}: " if run.tags else ""
+    what = names + (run.scenario or run.id) + (", targets missed" if run.cells_missed else "")
     return RunRow(run.id, run.id, None, run.outcome, what, run.size, run.cells, started, took, run.problem or "")
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 
+from vmlab.model.text_width import wrapped
 from vmlab.tui.widgets.painted import Line, Painted
 
 ROWS = 2
@@ -36,4 +36,4 @@ class Caption(Painted):
 
 def caption_lines(title: str, sentence: str, width: int) -> list[str]:
     """Title and sentence in lines of `width` columns, `ROWS` at most."""
-    return textwrap.wrap(f"{title}: {sentence}", max(20, width), max_lines=ROWS, placeholder=" …")
+    return wrapped(f"{title}: {sentence}", max(20, width), most=ROWS)

@@ -6,8 +6,11 @@ import codecs
 import locale
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+from vmlab.model.text_width import width_of
 
 _SIGNS = {
     "running": ("●", "*"),
@@ -67,10 +70,18 @@ class Glyphs(NamedTuple):
         )
 
     def ascii(self, text: str) -> str:
-        """`text` as this terminal can show it."""
-        return text.translate(_TO_ASCII).encode("ascii", "replace").decode() if self.plain else text
+        """`text` as this terminal can show it, as wide as it was: a question mark for each column of a letter."""
+        if not self.plain:
+            return text
+        told = text.translate(_TO_ASCII)
+        return told if told.isascii() else "".join(sign if sign.isascii() else "?" * width_of(sign) for sign in told)
 
 
+_FEW_SIGNS = re.compile(r"(linux|vt\d+|ansi|cons\d+|dumb)(-|\.|$)")
+"""Kinds of terminals (``TERM``) whose fonts have neither braille nor most of our signs, whatever the locale is.
+
+The Linux console has 256 or 512 characters, those of real terminals are older than Unicode.
+"""
 _TO_ASCII = str.maketrans("\N{EN DASH}\N{EM DASH}…·→←\N{MULTIPLICATION SIGN}±µ▸◂│─", "--~|><x+u><|-")
 
 
@@ -80,8 +91,8 @@ def tone_of(state: str) -> str:
 
 
 def glyphs_for(environment: Mapping[str, str] = os.environ) -> Glyphs:
-    """The signs for a terminal, by the locale of the environment; ``VMLAB_ASCII=1`` asks for ASCII."""
-    if environment.get("VMLAB_ASCII"):
+    """The signs for a terminal, by its kind and the locale of the environment; ``VMLAB_ASCII=1`` asks for ASCII."""
+    if environment.get("VMLAB_ASCII") or _FEW_SIGNS.match(environment.get("TERM", "")):
         return Glyphs(plain=True)
     language = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "")
     encoding = language.partition(".")[2].partition("@")[0] or ("ascii" if language in ("", "C", "POSIX") else "")

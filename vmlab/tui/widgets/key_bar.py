@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 
 from textual.events import Click
 
+from vmlab.model.text_width import width_of, wrapped
 from vmlab.tui.contract import Explaining, Saying
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 
@@ -39,7 +39,7 @@ class KeyBar(Painted):
         said = self.app.said if isinstance(self.app, Saying) else None
         if said is None or not width:
             return []
-        return [[(f" {text}", said.tone)] for text in textwrap.wrap(said.text, max(20, width - 2))[:_MOST_LINES]]
+        return [[(f" {text}", said.tone)] for text in wrapped(said.text, max(20, width - 2))[:_MOST_LINES]]
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """What is said, or one line of keys; those that have no room are in the help."""
@@ -59,7 +59,7 @@ class KeyBar(Painted):
             binding = active.binding
             key = binding.key_display or self.app.get_key_display(binding)
             text = f" {binding.description} "
-            length = len(key) + len(text) + 1
+            length = len(key) + width_of(text) + 1
             if used + length > (width + 1 if active in ends else room):
                 continue
             off, here = self._is_off(binding.action), binding.action == f"{_TABS}('{self.app.current_mode}')"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Self
 
@@ -14,6 +13,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
+from vmlab.model.text_width import exactly, wrapped
 from vmlab.model.visible import visible_line
 from vmlab.tui.widgets.glyphs import Glyphs, glyphs_for
 from vmlab.tui.widgets.scrolling import SCROLL_KEYS, Scrolling
@@ -193,13 +193,13 @@ class Painted(ScrollView, Scrolling, inherit_bindings=False):
 
 def cut(text: str, width: int) -> str:
     """`text` in exactly `width` columns, with an ellipsis where something was left out."""
-    return text.ljust(width) if len(text) <= width else text[: max(0, width - 1)] + "…"
+    return exactly(text, width)
 
 
 def hint_lines(hint: Iterable[str], width: int) -> Iterable[Line]:
     """The sentences that stand where there is nothing to show, on as many lines as they take."""
     for text in hint:
-        yield from ([(line, "quiet")] for line in textwrap.wrap(text, max(20, width)) or [""])
+        yield from ([(line, "quiet")] for line in wrapped(text, max(20, width)) or [""])
 
 
 def _runs(rows: Sequence[int]) -> Iterable[tuple[int, int]]:

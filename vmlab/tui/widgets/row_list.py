@@ -13,6 +13,7 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
+from vmlab.model.text_width import left
 from vmlab.tui.widgets.painted import Line, Painted, Piece, cut, hint_lines
 
 _EMPTY = "nothing is listed here"
@@ -115,7 +116,7 @@ class RowList(Painted, inherit_bindings=False):
             else:
                 line = row() if callable(row) else row
                 if place == self._cursor:
-                    line = [("".join(piece for piece, _ in line).ljust(width), "cursor")]
+                    line = [(left("".join(piece for piece, _ in line), width), "cursor")]
                 yield line
             at += 1
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Iterable, Sequence
 
+from vmlab.model.text_width import left, shortened, width_of, wrapped
 from vmlab.report.grid import paragraph
 from vmlab.tui.state.compared import ComparedSides, TableRow
 from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
@@ -48,8 +48,8 @@ class SideTable(Painted):
         if not self._labels:
             yield from hint_lines(self._hint, width)
             return
-        yield from ([(line, _TITLE)] for line in textwrap.wrap(self._answer, max(20, width - 1)))
-        name = max(18, *(len(row.label) + 1 for row in self._rows if row.entries), 0)
+        yield from ([(line, _TITLE)] for line in wrapped(self._answer, max(20, width - 1)))
+        name = max(18, *(width_of(row.label) + 1 for row in self._rows if row.entries), 0)
         for number, sides in enumerate(self._bands(width - name)):
             widths = self._widths(width - name, sides)
             yield from ([("", "plain")] for _ in range(min(number, 1)))
@@ -58,7 +58,7 @@ class SideTable(Painted):
                 if place == figures:
                     yield self._heading(name, sides, widths)
                 if row.entries:
-                    yield [(row.label.ljust(name), "plain"), *self._entries(row, sides, widths)]
+                    yield [(left(row.label, name), "plain"), *self._entries(row, sides, widths)]
                 elif number == 0 or row.tone == _TITLE:
                     yield from ([(line, row.tone)] for line in paragraph(row.label, width - 1, "  "))
         for warning in self._warnings:
@@ -81,7 +81,7 @@ class SideTable(Painted):
 
     def _base(self, room: int, sides: int) -> int:
         """The columns of the baseline, which has no differences and takes no more than it needs."""
-        needed = max(self._figure(_WIDEST) + 2, len(self._labels[0]) + len(_BASE) + 2)
+        needed = max(self._figure(_WIDEST) + 2, width_of(self._labels[0]) + len(_BASE) + 2)
         return min(needed, _WIDEST, max(_LEAST, room // sides))
 
     def _figure(self, each: int) -> int:
@@ -90,12 +90,12 @@ class SideTable(Painted):
         return max(_FIGURE, min(longest, each - _DIFFERENCE))
 
     def _heading(self, name: int, sides: Sequence[int], widths: Sequence[int]) -> list[Piece]:
-        line: list[Piece] = [("".ljust(name), "plain")]
+        line: list[Piece] = [(left("", name), "plain")]
         for place, each in zip(sides, widths, strict=True):
             label = self._labels[place]
             role = "" if place else _BASE
-            text = label if len(label) + len(role) < each else label[: each - len(role) - 2] + "…"
-            line.append(((text + role).ljust(each), TONES[place % len(TONES)]))
+            text = shortened(label, each - len(role) - 1)
+            line.append((left(text + role, each), TONES[place % len(TONES)]))
         return line
 
     def _entries(self, row: TableRow, sides: Sequence[int], widths: Sequence[int]) -> Iterable[Piece]:

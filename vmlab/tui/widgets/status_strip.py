@@ -8,6 +8,7 @@ from typing import NamedTuple
 from vmlab.model.axes import axes_words
 from vmlab.model.quantities import about_seconds
 from vmlab.model.run import EMULATED, RUNNING
+from vmlab.model.text_width import width_of
 from vmlab.tui.state.gauges import Gauge
 from vmlab.tui.state.views import NO_RUN, RunView
 from vmlab.tui.widgets.charts.axis_scale import clock
@@ -170,13 +171,13 @@ def _joined(parts: list[list[Piece]], width: int) -> list[Piece]:
 
 
 def _length(line: list[Piece]) -> int:
-    return sum(len(text) for text, _ in line)
+    return sum(width_of(text) for text, _ in line)
 
 
 def _cut(line: list[Piece], room: int) -> list[Piece]:
     kept: list[Piece] = []
     for text, tone in line:
-        if _length(kept) + len(text) > room:
+        if _length(kept) + width_of(text) > room:
             return [*kept, (text[: max(0, room - _length(kept) - 1)] + "…", tone)]
         kept.append((text, tone))
     return kept

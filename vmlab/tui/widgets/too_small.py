@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 
+from vmlab.model.text_width import wrapped
 from vmlab.tui.widgets.painted import Line, Painted
 
 
@@ -20,4 +20,4 @@ class TooSmall(Painted):
         columns, rows = self.app.size
         needed = "the console needs {} and {}".format(*self.needed)
         sentence = f"This terminal has {columns} columns and {rows} rows; {needed}."
-        return [[(line, "warning")] for line in textwrap.wrap(sentence, max(10, width))]
+        return [[(line, "warning")] for line in wrapped(sentence, max(10, width))]

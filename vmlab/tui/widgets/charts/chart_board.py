@@ -13,6 +13,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from vmlab.model.sample import Sample
+from vmlab.model.text_width import width_of
 from vmlab.telemetry.cpu_speed import SPEED
 from vmlab.tui.state.charts import (
     CPU,
@@ -187,7 +188,7 @@ class ChartBoard(Painted):
             (head,) = head_rows(chart, self._last(chart), scale, sys.maxsize, ordered=self._ordered)
             self._keep_head(chart, scale, [head])
             short = [(text, "quiet" if tone != "title" else tone) for text, tone in head]
-            if lines and sum(len(text) for text, _ in [*lines[-1], *short]) + 3 <= width:
+            if lines and sum(width_of(text) for text, _ in [*lines[-1], *short]) + 3 <= width:
                 lines[-1] += [("   ", "plain"), *short]
             else:
                 lines.append(short)

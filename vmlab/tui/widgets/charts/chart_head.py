@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from vmlab.model.sample import Sample
+from vmlab.model.text_width import right, width_of
 from vmlab.tui.state.charts import Chart, Series, title_of
 from vmlab.tui.state.cpu_use import MUCH_PERCENT, CpuUse
 from vmlab.tui.widgets.charts.axis_scale import Scale, figure
@@ -43,8 +44,8 @@ def with_users(head: list[list[Piece]], use: CpuUse, width: int) -> list[list[Pi
         told = [text for text in told if not text.startswith(words[1])]
     much = not math.isnan(use.guests) and use.outside >= MUCH_PERCENT
     line: list[Piece] = [(f"{text} ", "warning" if much and text.startswith("outside") else "plain") for text in told]
-    room = width - sum(len(text) for text, _ in head[-1]) - 1
-    if len(head) > 1 and sum(len(text) for text, _ in line) < room:
+    room = width - sum(width_of(text) for text, _ in head[-1]) - 1
+    if len(head) > 1 and sum(width_of(text) for text, _ in line) < room:
         return [*head[:-1], [*head[-1], (" ", "plain"), *line]]
     return [*head, line]
 
@@ -52,7 +53,7 @@ def with_users(head: list[list[Piece]], use: CpuUse, width: int) -> list[list[Pi
 def _item(series: Series, last: Sample | None, chart: Chart, scale: Scale, mark: str) -> list[Piece]:
     unit = series.unit or chart.unit
     value = math.nan if last is None else sum(last.get(name) * sign for name, sign in series.shown)
-    value_text = figure(value, unit, scale).rjust(_WIDTH.get(unit, 4))
+    value_text = right(figure(value, unit, scale), _WIDTH.get(unit, 4))
     word = f"{mark}{series.label}" if mark and series.drawn else series.label
     tail = f" {series.unit}" if series.unit else ""
     return [(f"{word} {value_text}{tail}", series.tone)]
@@ -62,7 +63,7 @@ def _flow(items: list[list[Piece]], width: int) -> list[list[Piece]]:
     rows: list[list[Piece]] = [[]]
     used = 0
     for item in items:
-        length = sum(len(text) for text, _ in item)
+        length = sum(width_of(text) for text, _ in item)
         if rows[-1] and used + 1 + length > width:
             rows.append([])
             used = 0

@@ -11,6 +11,7 @@ from rich.color_triplet import ColorTriplet
 from rich.style import Style
 
 from vmlab.model.names import guest_key
+from vmlab.model.text_width import first_columns, left, right, width_of
 from vmlab.report.run.latency_text import milliseconds, percentiles_text
 from vmlab.telemetry.latency_bins import OPERATIONS, Counts, LatencyBins
 from vmlab.tui.state.latency_map import LatencyColumn, LatencyMap
@@ -111,8 +112,8 @@ class LatencyBoard(Painted):
         if len(head) + len(error) + len(about) > width:
             head = "Guests' disks: "
         pieces: list[Piece] = [(head, "title"), (error, "quiet"), (about, "plain")]
-        room = width - sum(len(text) for text, _ in pieces)
-        return pieces + legend if sum(len(text) for text, _ in legend) <= room else pieces
+        room = width - sum(width_of(text) for text, _ in pieces)
+        return pieces + legend if sum(width_of(text) for text, _ in legend) <= room else pieces
 
     def _heads(self, each: int) -> Iterator[Line]:
         """Each operation with its number of requests, and the percentiles of the newest part."""
@@ -123,10 +124,10 @@ class LatencyBoard(Painted):
             words = f" {sum(counts)} requests"
             first += [
                 (operation, _TONES[operation]),
-                (words[: each - len(operation)].ljust(each - len(operation)), "quiet"),
+                (left(words[: each - len(operation)], each - len(operation)), "quiet"),
             ]
             figures = _texts(self._map.bins, counts)
-            second.append((figures[:each].ljust(each), "plain"))
+            second.append((left(figures[:each], each), "plain"))
             first.append((" " * _GAP, "plain"))
             second.append((" " * _GAP, "plain"))
         yield first
@@ -154,18 +155,21 @@ class LatencyBoard(Painted):
         for _, readings in itertools.groupby(columns, key=lambda column: column.part):
             words = [column.word for column in readings]
             room = len(words) * wide
-            text += words[0][:room].ljust(room + 1)
-        return [(" " * _SCALE, "plain"), *[(text[:each].ljust(each + _GAP), "quiet")] * len(OPERATIONS)]
+            text += left(words[0][:room], room + 1)
+        return [(" " * _SCALE, "plain"), *[(left(text[:each], each + _GAP), "quiet")] * len(OPERATIONS)]
 
     def _table(self, width: int) -> Iterator[Line]:
         if width < _PLACE + _FIGURES * len(OPERATIONS):
             return
-        heads = "".join(f"{operation} p50 / p95 / p99".rjust(_FIGURES) for operation in OPERATIONS)
+        heads = "".join(right(f"{operation} p50 / p95 / p99", _FIGURES) for operation in OPERATIONS)
         yield [(f"{'ms':<{_PLACE}}{heads}", "quiet")]
         for (tile, guest, disk), operations in sorted(self._map.disks.items()):
             name = f"{guest_key(tile, guest)} {disk}"
             texts = (_texts(self._map.bins, operations[operation]) for operation in OPERATIONS)
-            yield [(f"{name[: _PLACE - 1]:<{_PLACE}}", "plain"), *((text.rjust(_FIGURES), "plain") for text in texts)]
+            yield [
+                (left(first_columns(name, _PLACE - 1), _PLACE), "plain"),
+                *((right(text, _FIGURES), "plain") for text in texts),
+            ]
 
 
 def _texts(bins: LatencyBins, counts: Counts) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from vmlab.model.quantities import format_seconds
+from vmlab.model.text_width import left, width_of
 from vmlab.tui.widgets.painted import Line, Painted, Piece, cut
 from vmlab.tui.widgets.side_table import TONES
 
@@ -45,7 +46,7 @@ class PhaseLines(Painted):
             columns = (round(passed / longest * room) if longest else 0) - used
             used += columns
             text = f"{sign}{name} {format_seconds(seconds)}"
-            if len(text) > columns:
+            if width_of(text) > columns:
                 text = f"{sign}{format_seconds(seconds)}"
-            shown = text[:columns] if len(text) <= columns else sign[:columns]
-            yield (shown.ljust(columns), "accent" if name == "execute" else "plain" if number % 2 else "quiet")
+            shown = text if width_of(text) <= columns else sign[:columns]
+            yield (left(shown, columns), "accent" if name == "execute" else "plain" if number % 2 else "quiet")

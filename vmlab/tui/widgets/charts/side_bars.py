@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from vmlab.model.text_width import first_columns, left, width_of, wrapped
 from vmlab.tui.state.bars import Bar, BarRow
 from vmlab.tui.widgets.painted import Line, Painted, Piece, cut
 from vmlab.tui.widgets.side_table import TONES
@@ -35,7 +35,7 @@ class SideBars(Painted):
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """The sentence, then a line for each side of each figure."""
-        for text in textwrap.wrap(self._sentence, max(20, width - 1)):
+        for text in wrapped(self._sentence, max(20, width - 1)):
             yield [(text, "title")]
         airy = len(self._rows) * (len(self._labels) + 1) + 2 <= height
         for row in self._rows:
@@ -62,7 +62,7 @@ class SideBars(Painted):
         return ("#", "=") if self.glyphs.plain else ("█", "▒")
 
     def _figure(self, row: BarRow, width: int) -> Iterator[list[Piece]]:
-        name = max(_LEAST_NAME, min(width // 5, max(len(one.label) for one in self._rows)))
+        name = max(_LEAST_NAME, min(width // 5, max(width_of(one.label) for one in self._rows)))
         longest = max(len(bar.difference) for one in self._rows for bar in one.bars)
         difference = max(_DIFFERENCE, min(width // 4, longest))
         room = max(_LEAST_BAR, width - name - _SIDE - _FIGURE - difference - 3)
@@ -87,4 +87,4 @@ class SideBars(Painted):
         if half:
             place = min(max(low, round(bar.mean / top * room)), high - 1)
             text = text[:place] + self._mark + text[place + 1 :]
-        return [(text[:room].ljust(room), tone)]
+        return [(left(first_columns(text, room), room), tone)]

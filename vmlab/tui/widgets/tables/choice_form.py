@@ -11,6 +11,7 @@ from textual.message import Message
 
 from vmlab.model.axes import axis_word
 from vmlab.model.run import AxisValue
+from vmlab.model.text_width import left, width_of
 from vmlab.tui.state.choices import Choice
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 
@@ -69,7 +70,7 @@ class ChoiceForm(Painted, inherit_bindings=False):
         for row, column, count in self._spans(width):
             choice = self._choices[row]
             name = "" if column else choice.name
-            line: list[Piece] = [(name.ljust(_NAME_WIDTH), "accent" if choice.touched else "plain")]
+            line: list[Piece] = [(left(name, _NAME_WIDTH), "accent" if choice.touched else "plain")]
             for place in range(column, column + count):
                 value = choice.values[place]
                 chosen = value in choice.chosen
@@ -149,7 +150,7 @@ class ChoiceForm(Painted, inherit_bindings=False):
 
 
 def _name_room(choice: Choice) -> int:
-    return max(_NAME_WIDTH, len(choice.name))
+    return max(_NAME_WIDTH, width_of(choice.name))
 
 
 def _taken(value: AxisValue) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 import time
 from collections.abc import Iterable, Sequence
 
+from vmlab.model.text_width import width_of, wrapped
 from vmlab.tui.state.views import LogLine
 from vmlab.tui.widgets.painted import Line, Painted
 
@@ -55,7 +55,7 @@ class EventLog(Painted):
         room = max(_LEAST, width - _STAMP - 1)
         for one in self._shown:
             stamp = time.strftime("%H:%M:%S", time.localtime(one.wall))
-            texts = [one.text] if len(one.text) <= room else textwrap.wrap(one.text, room)
+            texts = [one.text] if width_of(one.text) <= room else wrapped(one.text, room)
             for text in texts:
                 yield [(f"{stamp:<{_STAMP}}", "quiet"), (text, _TONES.get(one.level, "plain"))]
                 stamp = ""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from vmlab.model.text_width import right, width_of
 from vmlab.telemetry.host.shown_figure import Terms
 from vmlab.tui.state.history import History
 from vmlab.tui.state.views import GuestView
@@ -129,7 +130,7 @@ class Cards:
         now = values[-1] if values and not guest.is_gone else math.nan
         text = NO_FIGURE if math.isnan(now) else f"{now:.0f}" if small.unit == "%" else short(now / small.one)
         late = small is DELAY and now >= _LATE_PERCENT
-        spark = self._glyphs.spark(values[-room:], self._tops[small.label]).rjust(room)
+        spark = right(self._glyphs.spark(values[-room:], self._tops[small.label]), room)
         return [
             (f"{small.label:<5}", "quiet"),
             (f"{text:>5}", "warning" if late else "plain"),
@@ -145,6 +146,6 @@ class Cards:
 def _beside(row: Sequence[list[Piece]], each: int) -> list[Piece]:
     line: list[Piece] = []
     for place, pieces in enumerate(row):
-        used = sum(len(text) for text, _ in pieces)
+        used = sum(width_of(text) for text, _ in pieces)
         line += [*pieces, (" " * (each - used + _GAP), "plain")] if place + 1 < len(row) else pieces
     return line

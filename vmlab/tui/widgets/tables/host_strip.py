@@ -11,6 +11,7 @@ from textual.events import Click
 from textual.message import Message
 
 from vmlab.model.axes import axes_words
+from vmlab.model.text_width import left, width_of
 from vmlab.tui.state.hosts_of_run import HostView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.painted import Line, Painted, Piece, cut
@@ -102,7 +103,7 @@ class HostStrip(Painted):
                 pieces.append((" " * width, "quiet"))
                 continue
             bar = gauge.bar(columns, plain=self.glyphs.plain)
-            pieces.append((f"{bar}{gauge.percent:>{4 if columns else 3}.0f}".ljust(width), gauge.tone))
+            pieces.append((left(f"{bar}{gauge.percent:>{4 if columns else 3}.0f}", width), gauge.tone))
         return pieces
 
     def _beside(self, width: int, height: int) -> list[Line]:
@@ -183,4 +184,4 @@ def _fits(cells: Sequence[Line], width: int, height: int) -> bool:
 
 
 def _length(line: Line) -> int:
-    return sum(len(text) for text, _ in line)
+    return sum(width_of(text) for text, _ in line)

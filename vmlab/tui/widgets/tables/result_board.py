@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 
+from vmlab.model.text_width import width_of
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 from vmlab.tui.widgets.struck import struck_pieces
 
@@ -58,5 +59,5 @@ def _beside(texts: Sequence[str], half: int, height: int) -> Iterable[Line]:
     left, right = texts[:end], texts[end : end + height]
     for place, (one, other) in enumerate(itertools.zip_longest(left, right, fillvalue="")):
         pieces = _line(one[:half], first=place == 0)
-        used = sum(len(text) for text, _ in pieces)
+        used = sum(width_of(text) for text, _ in pieces)
         yield [*pieces, (" " * (half + _GAP - used), "plain"), *_line(other, first=False)]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from vmlab.model.text_width import left, width_of
 from vmlab.tui.widgets.painted import Line, Painted
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class TargetMeter(Painted):
 
     def lines(self, width: int, height: int) -> Iterable[Line]:
         """``mail p95 ████████┃█████ 37.7 s  limit 10 s  MISSED``."""
-        name = max((len(bar.name) for bar in self._bars), default=0)
+        name = max((width_of(bar.name) for bar in self._bars), default=0)
         value = max((len(bar.value) for bar in self._bars), default=0)
         limit = max((len(bar.limit) for bar in self._bars), default=0)
         half = max(_LEAST, min(_MOST, width - name - value - limit - 22)) // 2
@@ -40,10 +41,10 @@ class TargetMeter(Painted):
             # However little was missed, the bar goes beyond its limit, and where it was met it does not.
             filled = math.floor(min(bar.load, 2.0) * half)
             filled = min(half, filled) if bar.met else max(half + 2, filled)
-            text = (_FULL[plain] * filled).ljust(2 * half)
+            text = left(_FULL[plain] * filled, 2 * half)
             tone = "good" if bar.met else "bad"
             yield [
-                (f" {bar.name:<{name}} ", "plain"),
+                (f" {left(bar.name, name)} ", "plain"),
                 (text[:half], tone),
                 (_MARK[plain], "title"),
                 (text[half + 1 :], tone),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from vmlab.model.text_width import centred, left, width_of, wrapped
 from vmlab.tui.widgets.large_text import COLUMNS, LARGER_ROWS, ROWS, large
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 
@@ -42,7 +42,7 @@ class TilesAnswer(Painted):
     def _line(self, question: str, width: int) -> Iterator[Piece]:
         rows = self._board.rows if self._board else ()
         pieces = [[(f"  {row.label} ", "plain"), *self._squares(row), (f" {row.carried}", "title")] for row in rows]
-        room = width - len(question) - sum(len(text) for piece in pieces for text, _ in piece)
+        room = width - width_of(question) - sum(width_of(text) for piece in pieces for text, _ in piece)
         if room >= 0 or not rows:
             yield question[:width], "title"
         else:
@@ -55,9 +55,9 @@ class TilesAnswer(Painted):
             yield _SQUARES[square][self.glyphs.plain], _TONES[square]
 
     def _whole(self, question: str, board: Board, width: int, height: int) -> Iterator[Line]:
-        wide = max((len(row.label) for row in board.rows), default=0)
+        wide = max((width_of(row.label) for row in board.rows), default=0)
         rows = self._letter_rows(board, wide, width, height)
-        notes = textwrap.wrap(" · ".join(board.notes), max(20, width - 2))
+        notes = wrapped(" · ".join(board.notes), max(20, width - 2))
         asked = large(question) if rows and len(question) * COLUMNS <= width - 2 else [question]
         # What is left over stands between the rows.
         spare = height - len(asked) - len(board.rows) * max(1, rows) - len(notes)
@@ -79,26 +79,26 @@ class TilesAnswer(Painted):
         return 0
 
     def _width(self, row: BoardRow, wide: int, rows: int) -> int:
-        return sum(len(text) for text, _ in next(iter(self._large_row(row, wide, rows))))
+        return sum(width_of(text) for text, _ in next(iter(self._large_row(row, wide, rows))))
 
     def _row(self, row: BoardRow, wide: int) -> Iterator[Line]:
         squares = [(f"{text} ", tone) for text, tone in self._squares(row)]
         said = [(row.stopped, "bad" if row.share else "quiet"), (f"  {row.share}", "title")]
-        yield [(f" {row.label:<{wide}}  ", "plain"), *squares, (f" {row.carried}   ", "title"), *said]
+        yield [(f" {left(row.label, wide)}  ", "plain"), *squares, (f" {row.carried}   ", "title"), *said]
 
     def _large_row(self, row: BoardRow, wide: int, rows: int) -> Iterator[Line]:
         twice = rows == LARGER_ROWS
-        stopped = max(len(one.stopped) for one in self._board.rows) if self._board else 0
+        stopped = max(width_of(one.stopped) for one in self._board.rows) if self._board else 0
         count = large(row.carried, twice=twice)
         share = large(row.share.replace(" ", ""), twice=twice) if row.share else [""] * rows
         blocks = [(_block(square, _SQUARE_COLUMNS[rows], rows), _TONES[square]) for square in row.squares]
         for line in range(rows):
             said = line == rows // 2
             yield [
-                (f" {row.label if said else '':<{wide}}  ", "title"),
+                (f" {left(row.label if said else '', wide)}  ", "title"),
                 *((f"{block[line]} ", tone) for block, tone in blocks),
                 (f"  {count[line]}   ", "title"),
-                (f"{row.stopped if said else '':<{stopped}}  ", "bad" if row.share else "quiet"),
+                (f"{left(row.stopped if said else '', stopped)}  ", "bad" if row.share else "quiet"),
                 (share[line], "bad"),
             ]
 
@@ -108,5 +108,5 @@ def _block(square: bool | None, columns: int, rows: int) -> list[str]:
     if square:
         return ["█" * columns] * rows
     if square is None:
-        return [("··" if line == rows // 2 else "").center(columns) for line in range(rows)]
+        return [centred("··" if line == rows // 2 else "", columns) for line in range(rows)]
     return [f"┌{'─' * (columns - 2)}┐", *[f"│{' ' * (columns - 2)}│"] * (rows - 2), f"└{'─' * (columns - 2)}┘"]

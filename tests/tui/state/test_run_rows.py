@@ -1,0 +1,21 @@
+"""Rows of the Runs screen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from vmlab.store.run_list import RunList
+from vmlab.store.tags import write_tag
+from vmlab.tui.state.run_rows import rows_of
+
+
+def test_tags_are_shown_and_found(recorded: Path) -> None:
+    listed = RunList()
+    assert [row.what for row in rows_of(listed.read())] == ["tile"]
+    write_tag("baseline", recorded.name)
+    runs = listed.read()
+    other = replace(runs[0], id="20261121-070000-tile-0bad", tags=())
+    assert [row.what for row in rows_of([*runs, other], sort=1)] == ["baseline: tile", "tile"]
+    assert [row.run for row in rows_of([*runs, other], wanted="BASE tile")] == [recorded.name]
+    assert rows_of([other], wanted="baseline") == []
