@@ -63,6 +63,31 @@ def test_a_guest_that_nowait_passed_over_costs_its_own_figures_only() -> None:
     assert math.isnan(got["guest_memory_resident_bytes[mail]"])
 
 
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(
+    ("back", "unknown"),
+    [
+        ("cpu.time", ("cpu", "vcpu", "disk", "network")),
+        ("vcpu.0.delay", ("vcpu",)),
+        ("block.0.rd.bytes", ("disk",)),
+        ("block.0.wr.times", ("disk",)),
+        ("net.0.tx.bytes", ("network",)),
+    ],
+)
+def test_a_guest_that_was_started_anew_has_no_rates_for_one_answer(
+    whole: bool, back: str, unknown: tuple[str, ...]
+) -> None:
+    """The rule: a counter of a guest that went back began anew, and with it those that belong to the same thing."""
+    rates = GuestRates()
+    named(rates, {"web": {**domain(), back: 4_000_000_000}}, 10.0)
+    again = domain(1) if whole else {key: value for key, value in domain(1).items() if key != "balloon.rss"}
+    got = named(rates, {"web": again}, 11.0)
+    of_rates = {name: value for name, value in got.items() if "_memory_" not in name}
+    for name, value in of_rates.items():
+        assert math.isnan(value) == name.startswith(tuple(f"guest_{one}_" for one in unknown)), name
+    assert not math.isnan(named(rates, {"web": domain(2)}, 12.0)["guest_cpu_percent[web]"])
+
+
 def test_guests_that_come_and_go_change_the_names() -> None:
     rates = GuestRates()
     named(rates, {"web": domain()}, 10.0)

@@ -63,6 +63,24 @@ def test_heat_is_every_throttling_of_cores_and_packages(roots: Roots) -> None:
     assert share(roots, before).heat == 3
 
 
+def test_what_cannot_be_or_began_anew_is_not_counted_as_growth() -> None:
+    """The rule: no thread gains more than passed, and a counter that went back counts from 0."""
+    before = HostCounters(0.0, {(1, 1): 5.0, (2, 1): 5.0, (3, 1): 90.0}, {"a": 7, "b": 5}, {"x": 100.0, "y": 50.0})
+    later = HostCounters(10.0, {(1, 1): 6.0, (2, 1): 500.0, (3, 1): 2.0}, {"a": 8, "b": 3}, {"x": 1e9, "y": 1.0})
+    between = before.until(later)
+    assert between.kernel_threads_percent == pytest.approx(3.0 / 10 / CPUS * 100)
+    assert between.heat == 4
+    assert between.held_back_percent == pytest.approx(1.0 / 10 / CPUS * 100)
+
+
+def test_a_process_of_another_form_is_passed_over(roots: Roots) -> None:
+    task(roots, 20, "loop0", 1.0)
+    for pid, text in ((21, ""), (22, "22 (loop1) S 2"), (23, "23 (loop2) S 2 0 0 0 -1 x")):
+        (roots.host_proc / str(pid)).mkdir()
+        (roots.host_proc / str(pid) / "stat").write_text(text)
+    assert list(host_counters(roots).kernel_threads) == [(20, 7)]
+
+
 @pytest.mark.parametrize(
     ("line", "folder", "text"),
     [

@@ -105,7 +105,7 @@ def test_other_work_is_all_work_less_the_labs(host: RecordedHost, clocks: Clocks
     outside._lab = NamespaceCpu(host.roots, clocks)
     for group in (cpu, outside):
         group.read(0.0, 1.0)
-    host.proc("stat", STAT.replace("cpu0 100 10 60 1000", "cpu0 200 10 60 1000").replace("60 1000", "60 1050", 2))
+    host.proc("stat", STAT.replace("cpu0 100 10 60 1000", "cpu0 150 10 60 1000").replace("60 1000", "60 1050", 2))
     clocks.used[100] += 500_000_000
     cpu.read(1.0, 1.0)
     other, lab = outside.read(1.0, 1.0)
@@ -123,7 +123,7 @@ def test_the_process_of_an_emulated_disk_is_neither_the_labs_work_nor_others(
     assert outside.names[2] == "cpu_emulated_disk_percent"
     for group in (cpu, outside):
         group.read(0.0, 1.0)
-    host.proc("stat", STAT.replace("cpu0 100 10 60 1000", "cpu0 200 10 60 1000").replace("60 1000", "60 1050", 2))
+    host.proc("stat", STAT.replace("cpu0 100 10 60 1000", "cpu0 150 10 60 1000").replace("60 1000", "60 1050", 2))
     clocks.used[100] += 100_000_000
     clocks.used[101] += 400_000_000
     cpu.read(1.0, 1.0)
@@ -155,6 +155,22 @@ def test_a_shortfall_is_taken_off_the_next_ticks(host: RecordedHost) -> None:
         cpu.busy_percent = 20.0
         shares.append(outside.read(time.monotonic(), 1.0)[0])
     assert shares[1:] == pytest.approx([0.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("used", "lab"),
+    [(10.5, 50.0), (11.0, 100.0), (10.0 - 1e-3, 0.0), (8.0, math.nan), (12.5, math.nan), (math.nan, math.nan)],
+)
+def test_a_lab_that_used_less_than_before_or_more_than_all_cpus_is_unknown(
+    host: RecordedHost, used: float, lab: float
+) -> None:
+    cpu = CpuShares(host.roots)
+    readings = iter([10.0, used])
+    outside = OutsideLab(host.roots, cpu, "process")
+    outside._lab = lambda: next(readings)
+    cpu.count, cpu.busy_percent = 1, 100.0
+    outside.read(0.0, 1.0)
+    assert outside.read(1.0, 1.0) == pytest.approx([100.0 - lab, lab], nan_ok=True)
 
 
 def stat_of(user: int, system: int) -> str:

@@ -23,6 +23,8 @@ def recorded_names(host: RecordedHost) -> set[str]:
     host.sys("class/powercap/intel-rapl:0/energy_uj", "1\n")
     host.sys("class/powercap/intel-rapl:0/max_energy_range_uj", "1000\n")
     host.proc("self/mountinfo", "")
+    host.proc("spl/kstat/zfs/arcstats", "13 1\nname type data\nc_min 4 0\nsize 4 0\n")
+    host.sys("kernel/mm/ksm/ksm_zero_pages", "0\n")
     seen: list[Sample] = []
     ordered = ordered_group(host.roots.proc.parent / "ordered")
     guests = {"web": domain()}

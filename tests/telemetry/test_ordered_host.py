@@ -89,3 +89,19 @@ def test_what_is_not_ordered_is_the_hosts(tmp_path: Path, version: int, limit: s
     assert group.read(0.0, 1.0)[0] == HOST_MEMORY
     grown(folder, version, cpu_seconds=4.0)
     assert group.read(1.0, 1.0)[1] == pytest.approx(50.0)
+
+
+def test_counters_of_a_group_that_is_made_anew_or_lacks_them_are_unknown(tmp_path: Path) -> None:
+    """A group that was made anew counts from 0, none uses more than its CPUs, and what no line says is unknown."""
+    folder = tmp_path / "group"
+    group = OrderedHost(ordered_group(folder), HOST_CPUS, HOST_MEMORY)
+    for cpu_seconds in (9.0, 1.0, 900.0):
+        grown(folder, 2, reread=(1, 1), reclaimed=1024, cpu_seconds=cpu_seconds)
+        found = dict(zip(group.names, group.read(1.0, 1.0), strict=True))
+        assert math.isnan(found["ordered_cpu_percent"])
+    (folder / "memory.stat").write_text("file 4096\npgsteal 2048\n")
+    group.read(1.0, 1.0)
+    (folder / "memory.stat").write_text("file 4096\npgsteal 2304\n")
+    found = dict(zip(group.names, group.read(1.0, 1.0), strict=True))
+    assert found["ordered_memory_reclaimed_bytes_per_second"] == MIB
+    assert math.isnan(found["ordered_memory_reread_bytes_per_second"])

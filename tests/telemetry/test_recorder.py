@@ -161,7 +161,7 @@ def test_other_work_is_what_the_lab_did_not_do(host: RecordedHost) -> None:
     one = recorder(host, sink, told)
     one.start()
     sink.enough(2)
-    host.proc("stat", (host.root / "proc/stat").read_text().replace("cpu0 100 10 60 1000", "cpu0 150 10 60 1050"))
+    host.proc("stat", (host.root / "proc/stat").read_text().replace("cpu0 100 10 60 1000", "cpu0 101 10 60 1001"))
     while not (busy := [s for s in sink.enough(len(sink) + 1) if s.get("cpu_user_percent") > 0]):
         pass
     one.stop()

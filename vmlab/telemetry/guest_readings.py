@@ -7,7 +7,7 @@ from itertools import accumulate, chain, pairwise
 from operator import itemgetter, sub
 from typing import NamedTuple, cast
 
-from vmlab.telemetry.host.counter import NAN, growth
+from vmlab.telemetry.host.counter import NAN
 
 GuestStats = Mapping[str, Mapping[str, int]]
 """libvirt's parameters (``cpu.time``, ``block.0.rd.bytes``, …) by the name of the domain."""
@@ -31,6 +31,7 @@ METRICS = (
 _BLOCK = ("rd.bytes", "wr.bytes", "rd.reqs", "wr.reqs", "rd.times", "wr.times")
 _NET = ("rx.bytes", "tx.bytes", "rx.pkts", "tx.pkts")
 _MEMORY = ("balloon.rss", "balloon.current")
+_OF_DELAY, _OF_DISKS, _OF_NICS = slice(1, 2), slice(2, 2 + len(_BLOCK)), slice(2 + len(_BLOCK), None)
 _Reading = tuple[int, float]
 """A counter, and when it was read."""
 _NEVER: list[_Reading | None] = [None] * (2 + len(_BLOCK) + len(_NET))
@@ -107,7 +108,9 @@ class GuestAnswers:
 class GuestRates:
     """Turns answers into rates. An answer has the time at which it was given, so that a rate is over the true time
     between two answers. A guest or a value that is missing in an answer is NaN and does not affect others. When it
-    comes back, its rate is over the time since it was last read.
+    comes back, its rate is over the time since it was last read. libvirt's counters do not wrap: a guest whose CPU time
+    went back was started anew, and none of its rates is known; where a counter of its disks or NICs went back, one of
+    them was changed, and none of theirs is.
     """
 
     def __init__(self) -> None:
@@ -132,7 +135,7 @@ class GuestRates:
                 before = [(counter, before.mono) for counter in before.counters]
             if not whole:
                 readings[guest] = [b if n is None else (n, mono) for n, b in zip(counters, before, strict=True)]
-            rates = [_rate(n, mono, b) for n, b in zip(counters, before, strict=True)]
+            rates = _rates(counters, mono, before)
             values += _values(rates, 1.0, rss, balloon)
         if readings.keys() != self._before.keys() or not self.names:
             self.names = tuple(f"{metric}[{guest}]" for guest in readings for metric in METRICS)
@@ -157,11 +160,19 @@ def _sum(get: Callable[[str], int | None], keys: list[str]) -> int | None:
     return total if keys else None
 
 
-def _rate(now: int | None, mono: float, before: _Reading | None) -> float:
-    """Growth per second; NaN until a counter was read twice."""
-    if now is None or before is None or mono <= before[1]:
-        return NAN
-    return (now - before[0] if now >= before[0] else growth(now, before[0])) / (mono - before[1])
+def _rates(counters: Sequence[int | None], mono: float, before: Sequence[_Reading | None]) -> list[float]:
+    """Growth per second of a guest's counters; NaN until one was read twice, and for all that began anew together."""
+    back = [n is not None and b is not None and n < b[0] for n, b in zip(counters, before, strict=True)]
+    rates = [
+        NAN if n is None or b is None or mono <= b[1] else (n - b[0]) / (mono - b[1])
+        for n, b in zip(counters, before, strict=True)
+    ]
+    if back[0]:
+        return [NAN] * len(rates)
+    for span in (_OF_DELAY, _OF_DISKS, _OF_NICS):
+        if any(back[span]):
+            rates[span] = [NAN] * len(rates[span])
+    return rates
 
 
 def _values(grown: Sequence[float], length: float, rss: int | None, balloon: int | None) -> tuple[float, ...]:

@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from vmlab.telemetry.domains.neighbour_use import NeighbourUse
 from vmlab.telemetry.domains.neighbours import NeighbourCounters, between, counted_neighbours
+from vmlab.telemetry.host.counter import most_seconds
 from vmlab.telemetry.source import THE_HOST, Roots
+
+Number = TypeVar("Number", int, float)
 
 _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD among the flags of a task (include/linux/sched.h)."""
@@ -46,17 +50,29 @@ class HostCounters:
     neighbours: dict[tuple[int, int], NeighbourCounters] = field(default_factory=dict)
 
     def until(self, later: HostCounters) -> Between:
-        """What happened from this reading to a later one. Threads and counters that are new count from 0."""
+        """What happened from this reading to a later one.
+
+        Threads that are new count from 0, and so does a counter that went back: its CPU was taken off and on, or its
+        cgroup made anew. A thread or a quota that grew by more than the time that passed is left out.
+        """
         seconds = later.mono - self.mono
         if seconds <= 0:
             return Between()
-        whole = seconds * (os.cpu_count() or 1) / 100
-        threads = sum(used - self.kernel_threads.get(key, 0.0) for key, used in later.kernel_threads.items())
-        heat = sum(max(0, count - self.heat.get(name, count)) for name, count in later.heat.items())
+        cpus, most = os.cpu_count() or 1, most_seconds(seconds)
+        whole = seconds * cpus / 100
+        used = (_since(now, self.kernel_threads.get(key, 0.0)) for key, now in later.kernel_threads.items())
+        threads = sum(one for one in used if one <= most)
+        heat = sum(_since(count, self.heat.get(name, count)) for name, count in later.heat.items())
         # A group above another one is held back with it, so the largest is taken and not the sum.
-        held = max((max(0.0, now - self.quotas.get(name, now)) for name, now in later.quotas.items()), default=0.0)
+        waited = (_since(now, self.quotas.get(name, now)) for name, now in later.quotas.items())
+        held = max((one for one in waited if one <= most * cpus), default=0.0)
         beside = between(self.neighbours, later.neighbours, seconds)
-        return Between(max(0.0, threads) / whole, heat, held / whole, beside)
+        return Between(threads / whole, heat, held / whole, beside)
+
+
+def _since(now: Number, before: Number) -> Number:
+    """The growth of a counter that counts from 0 where it began anew."""
+    return now - before if now >= before else now
 
 
 def host_counters(roots: Roots = THE_HOST) -> HostCounters:
@@ -77,11 +93,12 @@ def _kernel_threads(proc: Path) -> Iterator[tuple[tuple[int, int], float]]:
             text = stat.read_bytes()
         except OSError:
             continue  # It ended after it was listed.
-        begin, end = text.index(b"("), text.rindex(b")")
+        begin, end = text.find(b"("), text.rfind(b")")
         # proc(5): after the name come the fields from 3 on; 9 is flags, 14 and 15 utime and stime, 22 the start.
         fields = text[end + 2 :].split()
-        if int(fields[6]) & _KERNEL_THREAD and not text[begin + 1 : end].startswith(_SOFTIRQ):
-            yield (int(text[:begin]), int(fields[19])), (int(fields[11]) + int(fields[12])) / ticks
+        with suppress(ValueError, IndexError):
+            if int(fields[6]) & _KERNEL_THREAD and not text[begin + 1 : end].startswith(_SOFTIRQ):
+                yield (int(text[:begin]), int(fields[19])), (int(fields[11]) + int(fields[12])) / ticks
 
 
 def _heat(sys: Path) -> Iterator[tuple[str, int]]:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from vmlab.telemetry.host.counter import NAN
+from vmlab.telemetry.host.counter import NAN, growth, most_seconds
 from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
 from vmlab.telemetry.host.host_cpu import CpuShares
 from vmlab.telemetry.source import KernelFile, Roots
@@ -175,7 +175,9 @@ class OutsideLab:
     """The load that did not come from the lab, in percent of all CPUs.
 
     It is all busy time minus the lab's. The two are counted in ticks of 10 ms by different clocks, so a difference may
-    be negative; it is then subtracted from the next ones, which keeps the mean right.
+    be negative; it is then subtracted from the next ones, which keeps the mean right. A lab that used more than all
+    CPUs, or less than before by more than such ticks (a process whose parent does not wait for its children takes its
+    time along), is unknown for that tick.
     """
 
     title = "the host's own other work"
@@ -209,8 +211,10 @@ class OutsideLab:
         apart = self._read_apart(length)
         if before is None or self._cpu.busy_percent != self._cpu.busy_percent:
             return [NAN, NAN, *apart]
-        lab = max(0.0, now - before) / length / self._cpu.count * 100
+        lab = self._share(now, before, length)
         known = [share for share in apart if not math.isnan(share)]
+        if lab != lab:
+            return [NAN, NAN, *apart]
         outside = self._cpu.busy_percent - lab - sum(known) - self._owed
         self._owed = min(_MOST_OWED, max(0.0, -outside))
         return [max(0.0, outside), lab, *apart]
@@ -220,7 +224,13 @@ class OutsideLab:
             return []
         now = self._apart()
         before, self._apart_before = self._apart_before, now
-        return [(now - before) / length / self._cpu.count * 100]
+        return [self._share(now, before, length)]
+
+    def _share(self, now: float, before: float, length: float) -> float:
+        """What was used from one reading to the next, in percent of all CPUs; NaN where that cannot be."""
+        if 0 < before - now < most_seconds(0.0):
+            return 0.0
+        return growth(now, before, most_seconds(length) * self._cpu.count) / length / self._cpu.count * 100
 
 
 def _outside(watched: Watched) -> OutsideLab | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from vmlab.system import file_system
@@ -23,7 +24,8 @@ def disks_under(folders: Sequence[Path], roots: Roots, notify: Callable[[str], N
     """The kernel's names (``sda``, ``dm-0``) of the whole disks that hold `folders`; one notice where none is found.
 
     For a partition this is the disk with that partition. A file system without a device number of its own (btrfs) is
-    found by its mount source.
+    found by its mount source. Where two of them lie on one disk (a logical volume, and a partition beside it), the
+    kernel counts what the upper one moves on both; then they are the disks at the bottom, and each byte counts once.
     """
     disks: list[str] = []
     for folder in folders:
@@ -32,7 +34,19 @@ def disks_under(folders: Sequence[Path], roots: Roots, notify: Callable[[str], N
             notify(f"no disk is known under {folder}: its wait and utilisation have no headline")
         elif disk not in disks:
             disks.append(disk)
-    return disks
+    lowest = [one for disk in disks for one in _lowest(disk, roots)]
+    return disks if len(set(lowest)) == len(lowest) else list(dict.fromkeys(lowest))
+
+
+def _lowest(disk: str, roots: Roots) -> list[str]:
+    """The disks that a volume, an array or a loop device lies on in the end; of any other disk itself."""
+    folder = roots.sys / "block" / disk.replace("/", "!")
+    found = [_whole_disk(slave) for slave in sorted((folder / "slaves").glob("*"))]
+    with suppress(OSError):
+        file = (folder / "loop/backing_file").read_text().strip()
+        found.append(whole_disk_of(Path(file).stat().st_dev, roots))
+    below = dict.fromkeys(one for name in found if name and name != disk for one in _lowest(name, roots))
+    return list(below) or [disk]
 
 
 def filesystem_of(folder: Path, roots: Roots) -> str | None:

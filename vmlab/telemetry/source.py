@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,10 +28,11 @@ THE_HOST = Roots()
 class KernelFile:
     """A file whose content the kernel makes at every read. Raises OSError where it cannot be opened or read."""
 
-    __slots__ = ("_descriptor", "_size")
+    __slots__ = ("_descriptor", "_path", "_size")
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._path = path
         self._size = 8192
 
     def read(self) -> bytes:
@@ -42,8 +44,12 @@ class KernelFile:
         return text
 
     def number(self) -> int:
-        """The one number in the file."""
-        return int(os.pread(self._descriptor, 64, 0))
+        """The one number in the file. Raises ValueError where it has none, as a driver may write ``N/A`` or nothing."""
+        text = os.pread(self._descriptor, 64, 0)
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError(f"{self._path} has no number, but {text.decode(errors='replace').strip()!r}") from None
 
     def __del__(self) -> None:
         descriptor = getattr(self, "_descriptor", -1)
@@ -66,14 +72,21 @@ class KeyedLines:
         """The numbers of all keys in order; 0 for a key that the kernel does not have. ValueError if it has none of
         them.
         """
+        return [number or 0 for number in self._found(text)]
+
+    def known(self, text: bytes) -> list[float]:
+        """The same, but NaN for a key that the kernel does not have."""
+        return [math.nan if number is None else number for number in self._found(text)]
+
+    def _found(self, text: bytes) -> list[int | None]:
         text = b"\n" + text
         at = 0
-        numbers: list[int] = []
+        numbers: list[int | None] = []
         missing = 0
         for key, width in self._keys:
             found = text.find(key, at)
             if found < 0 and (found := text.find(key)) < 0:
-                numbers.append(0)
+                numbers.append(None)
                 missing += 1
                 continue
             at = found + width

@@ -230,14 +230,21 @@ def _time(disk: DiskEvidence) -> str:
 
 
 def _of_ksm(document: RunDocument) -> Sequence[tuple[float, Advice]]:
-    """KSM that yields next to nothing for the CPU that it takes."""
+    """KSM that yields next to nothing for the CPU that it takes.
+
+    What it yields is the saved memory less KSM's own structures (the kernel's ``general_profit``), where that is known.
+    It is also a lower bound of what was saved, for recordings that have no zero pages in `ksm_saved_bytes`.
+    """
     host = next((cell["host"] for cell in document["cells"]), {})
     names = ("ksm_run", "ksm_saved_bytes", "ksmd_cpu_percent", "memory_total_bytes")
     run, saved, cpu, memory = (host[name]["mean"] if name in host else math.nan for name in names)
     if not run >= 0.5 or saved + cpu + memory != saved + cpu + memory:
         return []
-    percent = 100 * saved / memory
-    yields = f"it saved {format_bytes(saved)}, {percent:.1f} % of the memory, for {cpu:.1f} % of a CPU (ksmd)"
-    if percent < KSM_LITTLE_PERCENT and cpu >= KSMD_MUCH_PERCENT:
+    profit = host["ksm_profit_bytes"]["mean"] if "ksm_profit_bytes" in host else saved
+    saved = max(profit, saved)
+    own = f", less {format_bytes(saved - profit)} for its own structures" if profit < saved else ""
+    yields = f"it saved {format_bytes(saved)}, {100 * saved / memory:.1f} % of the memory{own}"
+    yields += f", for {cpu:.1f} % of a CPU (ksmd)"
+    if 100 * profit / memory < KSM_LITTLE_PERCENT and cpu >= KSMD_MUCH_PERCENT:
         return [(saved, Advice("KSM", "KSM takes CPU here and saves next to nothing", (yields,), KSM_RUN))]
     return [(saved, Advice("KSM", yields))]

@@ -130,7 +130,8 @@ def _memory(now: Mapping[str, Any]) -> Values:
     total, unused, usable = (now.get(f"balloon.{key}") for key in ("available", "unused", "usable"))
     cached = now.get("balloon.disk_caches")
     used = NAN if total is None or unused is None else (total - unused - (cached or 0)) * 1024.0
-    return [used, *(NAN if one is None else one * 1024.0 for one in (cached, usable))]
+    # The guest counts the three one after the other; parts that exceed the whole leave nothing that is known.
+    return [used if used >= 0 else NAN, *(NAN if one is None else one * 1024.0 for one in (cached, usable))]
 
 
 def _network(now: Mapping[str, Any], before: Mapping[str, Any], length: float) -> Values:

@@ -1,4 +1,11 @@
-"""The growth of a kernel counter between two readings, also where it wrapped or started again from zero."""
+"""How far a kernel counter grew between two readings, and when that is not known.
+
+The rule for all counters: none grows by more than the time that passed allows. A CPU gains no more ticks than passed, a
+disk is busy no longer than that, a link carries no more than its speed. What grew by more is unknown for that tick
+(NaN), and is not cut down to what is possible. A counter that went back has wrapped only if the time allows the
+difference over the top, too; else it began anew, with another device, CPU or guest under the old name. Where nothing
+says how fast a counter can grow, one that went back began anew.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +13,42 @@ import math
 from collections.abc import Sequence
 
 NAN = math.nan
+MOST_BYTES_PER_SECOND = 1e12
+"""More than the memory of a host moves, and so more than any disk or link of it."""
+_LAG_SECONDS = 0.2
+_WIDTHS = (1 << 32, 1 << 64)
 
 
-def growth(new: int, old: int) -> float:
-    """How far a counter went from `old` to `new`, with a wrap at 32 or 64 bits counted in; NaN where it was reset.
+def most_seconds(passed: float) -> float:
+    """The most seconds of one CPU or disk that the kernel can have counted while `passed` seconds went by.
 
-    A step back is a wrap when the growth over the top is less than half of the counter's range; otherwise the disk, CPU
-    or guest that it counts was replaced.
+    It counts in ticks of up to 10 ms, rounds each figure down, and counts late what a host lost to its own hypervisor.
+    """
+    return passed * 1.05 + _LAG_SECONDS
+
+
+def growth(new: float, old: float, most: float = math.inf) -> float:
+    """How far a counter went from `old` to `new`, a wrap at 32 or 64 bits included; NaN where that is not known.
+
+    `most` is how far it can have gone in the time between; without it no step back is a wrap.
     """
     if new >= old:
-        return new - old
-    for span in (1 << 32, 1 << 64):
-        if old < span and new - old + span < span >> 1:
-            return new - old + span
-    return NAN
+        return new - old if new - old <= most else NAN
+    over_the_top = (new - old + width for width in _WIDTHS if old < width)
+    return next((grown for grown in over_the_top if grown <= most < math.inf), NAN)
 
 
-def growths(new: Sequence[int], old: Sequence[int]) -> list[float] | None:
-    """The growth of counters that belong to one device or guest; None where that was replaced by another.
+def growths(new: Sequence[float], old: Sequence[float], most: float = math.inf) -> list[float] | None:
+    """The growth of counters that belong to one device or guest; None where that is not known, or it was replaced.
 
-    Counters of one device do not wrap in the same tick, so two that went back mean a reset.
+    Counters of one device do not wrap in the same tick, so two that went back mean that it began anew. A counter that
+    the kernel does not have is NaN, and so is its growth.
     """
     grown: list[float] = [n - o for n, o in zip(new, old, strict=True)]
-    if min(grown, default=0) >= 0:
+    if min(grown, default=0) >= 0 and max(grown, default=0) <= most:
         return grown
     if sum(value < 0 for value in grown) > 1:
         return None
-    grown = [growth(n, o) for n, o in zip(new, old, strict=True)]
-    return None if any(value != value for value in grown) else grown
+    grown = [growth(n, o, most) for n, o in zip(new, old, strict=True)]
+    broken = any(value != value and n == n and o == o for value, n, o in zip(grown, new, old, strict=True))
+    return None if broken else grown

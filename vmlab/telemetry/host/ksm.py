@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from vmlab.telemetry.host.counter import NAN, growth
+from vmlab.telemetry.host.counter import NAN, growth, most_seconds
 from vmlab.telemetry.host.group import FigureSource, GroupMaker
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
@@ -17,14 +17,16 @@ FIGURES = (
     HostFigure("ksmd_cpu_percent", "ksmd", "ksmd", "KSM"),
 )
 
-_GAUGES = 5
+_GAUGES, _SHARING = 5, 2
 
 
 class Ksm:
     """The pages that KSM shares, and the memory that this saves.
 
-    Saved memory is ``pages_sharing`` pages: without KSM, so many more would be in use
-    (Documentation/admin-guide/mm/ksm.rst). ``general_profit``, on newer kernels, subtracts KSM's own structures.
+    Saved memory is ``pages_sharing`` and ``ksm_zero_pages``: without KSM, so many more pages would be in use
+    (Documentation/admin-guide/mm/ksm.rst). Zero pages are those that ``use_zero_pages`` maps to the kernel's own page
+    of zeros; before Linux 6.6 nothing counts them, so that there the saved memory is not known while it is 1.
+    ``general_profit``, on newer kernels, subtracts KSM's own structures, and may be negative.
     """
 
     title = "KSM"
@@ -45,8 +47,11 @@ class Ksm:
             "ksm_full_scans",
             "ksm_saved_bytes",
         ]
+        self._zero_pages = _optional(folder / "ksm_zero_pages")
+        self._uses_zero_pages = _optional(folder / "use_zero_pages") if self._zero_pages is None else None
         self._profit = _optional(folder / "general_profit")
         self._scanned = _optional(folder / "pages_scanned")
+        names += ["ksm_zero_pages"] * (self._zero_pages is not None)
         names += ["ksm_profit_bytes"] * (self._profit is not None)
         names += ["ksm_pages_scanned_per_second"] * (self._scanned is not None)
         self.names = tuple(names)
@@ -65,8 +70,11 @@ class Ksm:
             # KSM is off and has no page, so no other figure can change.
             return self._last
         values: list[float] = [run, *(file.number() for file in self._files)]
-        values.append(values[2] * self._page)
-        self._at_rest = run == 0 and not any(values[1:_GAUGES])
+        zero_pages = self._merged_with_zeros()
+        values.append((values[_SHARING] + zero_pages) * self._page)
+        self._at_rest = run == 0 and not any(values[1:_GAUGES]) and not zero_pages > 0
+        if self._zero_pages is not None:
+            values.append(zero_pages)
         if self._profit is not None:
             values.append(self._profit.number())
         if self._scanned is not None:
@@ -76,6 +84,11 @@ class Ksm:
             self._at_rest &= now == before
         self._last = values
         return values
+
+    def _merged_with_zeros(self) -> float:
+        if self._zero_pages is not None:
+            return self._zero_pages.number()
+        return NAN if self._uses_zero_pages is not None and self._uses_zero_pages.number() else 0
 
 
 class Ksmd:
@@ -95,7 +108,7 @@ class Ksmd:
             return [0.0]
         now = int(self._file.read().split(None, 1)[0])
         before, self._before = self._before, now
-        return [NAN if before is None else growth(now, before) / length / 1e7]
+        return [NAN if before is None else growth(now, before, most_seconds(length) * 1e9) / length / 1e7]
 
 
 def _optional(path: Path) -> KernelFile | None:

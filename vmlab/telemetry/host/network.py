@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from operator import itemgetter, sub
 
 from vmlab.model.names import FAR_BRIDGE, LIMITER_PREFIX, OVERLAY_CABLE, ROUTED_PREFIX, TUNNEL
-from vmlab.telemetry.host.counter import NAN, growths
+from vmlab.telemetry.host.counter import MOST_BYTES_PER_SECOND, NAN, growths
 from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
@@ -17,6 +18,8 @@ _OF_ONE_GUEST = (LIMITER_PREFIX.encode(), ROUTED_PREFIX.encode())
 # Columns after the colon: rx bytes, packets, errs, drop, 4 more; tx bytes, packets, errs, drop, …
 _WANTED = (0, 1, 3, 8, 9, 11)
 _WORDS = 17
+_STALE_SECONDS = 2.0
+"""Some cards bring their counters up to date this seldom."""
 
 FIGURES = (
     HostFigure(
@@ -30,6 +33,9 @@ class BridgeTraffic:
 
     A bridge's own counters miss what it forwards from guest to guest, so the counters of its ports are used: every
     interface of the lab's namespace except the loopback, bridges, tunnels and limits. Received is what guests sent.
+    A port whose counters went back is another one under the same name, and counts from the next tick on as a new one
+    does. Only a network card can wrap instead, within what its speed and the time allow: other interfaces have no
+    speed (a tap always says 10 Mbit/s).
     """
 
     title = "the lab's network"
@@ -45,6 +51,7 @@ class BridgeTraffic:
 
     def __init__(self, roots: Roots, bridge: str) -> None:
         self._file = KernelFile(roots.proc / "net/dev")
+        self._cards = roots.sys / "class/net"
         self._bridge = f"{bridge}:".encode()
         self._lines: list[bytes] = []
         self._ports: list[bytes] = []
@@ -55,8 +62,13 @@ class BridgeTraffic:
         """See `Group.read`. A port that appeared during the tick counts from the next tick on; NaN without a bridge."""
         text = self._file.read()
         # After two lines of headings, each line is a name with a colon and 16 numbers.
-        words = text[text.index(b"\n", text.index(b"\n") + 1) :].split()
+        text = text[text.index(b"\n", text.index(b"\n") + 1) :]
+        words = text.split()
         lines = words[::_WORDS]
+        if lines != self._lines and any(not line.endswith(b":") for line in lines):
+            # Older kernels have no space after the colon where a number is long.
+            words = text.replace(b":", b": ").split()
+            lines = words[::_WORDS]
         ports, before = self._ports, self._before
         if lines != self._lines:
             self._find_ports(lines)
@@ -70,7 +82,9 @@ class BridgeTraffic:
             return [*[NAN] * len(_WANTED), count]
         grown: list[float] = list(map(sub, now, before))
         if ports is not self._ports or min(grown, default=0) < 0:
-            grown = _grown_apart(self._ports, now, ports, before)
+            grown = self._grown_apart(now, ports, before, length)
+        if max(grown, default=0) > MOST_BYTES_PER_SECOND * length:
+            return [*[NAN] * len(_WANTED), count]
         width = len(grown) // len(_WANTED)
         return [*(sum(grown[at * width :][:width]) / length for at in range(len(_WANTED))), count]
 
@@ -86,12 +100,25 @@ class BridgeTraffic:
         wanted = [place * _WORDS + 1 + column for column in _WANTED for place in places]
         self._pick = itemgetter(*wanted) if wanted else None
 
+    def _grown_apart(self, now: list[int], known: list[bytes], before: list[int], length: float) -> list[float]:
+        """The growth of the ports that were there before and are the same, in the order of `now`: column by column."""
+        ports = self._ports
+        old = {port: before[place :: len(known)] for place, port in enumerate(known)}
+        grown = [
+            growths(now[place :: len(ports)], old[port], self._fastest(port) * (length + _STALE_SECONDS))
+            for place, port in enumerate(ports)
+            if port in old
+        ]
+        return [value for column in zip(*(each for each in grown if each is not None), strict=True) for value in column]
 
-def _grown_apart(ports: list[bytes], now: list[int], known: list[bytes], before: list[int]) -> list[float]:
-    """The growth of the ports that were there before and are the same, in the order of `now`: column by column."""
-    old = {port: before[place :: len(known)] for place, port in enumerate(known)}
-    grown = [growths(now[place :: len(ports)], old[port]) for place, port in enumerate(ports) if port in old]
-    return [value for column in zip(*(each for each in grown if each is not None), strict=True) for value in column]
+    def _fastest(self, port: bytes) -> float:
+        """Bytes a second that a network card can carry, from its speed in Mbit/s; infinite where nothing says it."""
+        card = self._cards / port[:-1].decode()
+        try:
+            speed = int((card / "speed").read_text()) if (card / "device").exists() else 0
+        except (OSError, ValueError):
+            speed = 0
+        return speed * 125_000 if speed > 0 else math.inf
 
 
 def _traffic(watched: Watched) -> BridgeTraffic | None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from vmlab.telemetry.host.counter import NAN, growth, growths
+from vmlab.telemetry.host.counter import NAN, growth, growths, most_seconds
 from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
 from vmlab.telemetry.host.host_cpu import CpuShares
 from vmlab.telemetry.host.host_memory import Memory
@@ -95,21 +95,22 @@ class OrderedHost:
         self._cpus = files.cpus or host_cpus
         self._host_memory = host_memory
         self._page = os.sysconf("SC_PAGE_SIZE")
-        self._before: list[int] = []
+        self._before: list[float] = []
         self._cpu_before: int | None = None
 
     def read(self, mono: float, length: float) -> list[float]:
         """See `Group.read`."""
         usage = self._usage.number()
         limit = self._limited()
-        cached, swapped, *counts = self._keys.numbers(self._stat.read())
+        cached, swapped, *counts = self._keys.known(self._stat.read())
         if self._swap is not None:
             swapped = self._swap.number()
         grown = growths(counts, self._before) if self._before else None
         self._before = counts
         rates = [NAN] * len(counts) if grown is None else [one * self._page / length for one in grown]
         reclaimed = rates[2] if len(rates) > 2 else NAN
-        cached = min(cached, usage)
+        # The two are read one after the other, and memory.stat is up to two seconds old.
+        cached = usage if cached > usage else cached
         return [
             limit,
             self._cpu_share(length),
@@ -130,7 +131,9 @@ class OrderedHost:
             return NAN
         now = self._cpu.nanoseconds()
         before, self._cpu_before = self._cpu_before, now
-        return NAN if before is None else growth(now, before) / 1e9 / length / self._cpus * 100
+        if before is None:
+            return NAN
+        return growth(now, before, most_seconds(length) * self._cpus * 1e9) / 1e9 / length / self._cpus * 100
 
 
 class _CpuTime:

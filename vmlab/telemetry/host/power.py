@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from vmlab.telemetry.host.counter import NAN
+from vmlab.telemetry.host.counter import NAN, most_seconds
 from vmlab.telemetry.host.group import FigureSource, GroupMaker
 from vmlab.telemetry.source import KernelFile, Roots
 
+_MOST_WATTS = 2000.0
+"""More than one package draws."""
+
 
 class Power:
-    """Watts of each package and of all together, from ``energy_uj``, which wraps at ``max_energy_range_uj``."""
+    """Watts of each package and of all together, from ``energy_uj``, which wraps at ``max_energy_range_uj``.
+
+    A counter that would have grown by more than a package can draw began anew, as after a suspension.
+    """
 
     title = "power (RAPL)"
 
@@ -32,10 +38,12 @@ class Power:
         before, self._before = self._before, now
         if before is None:
             return [NAN] * len(self.names)
-        each = [
-            (new - old if new >= old else new - old + span) / length / 1e6
+        joules = [
+            (new - old if new >= old else new - old + span) / 1e6
             for new, old, span in zip(now, before, self._ranges, strict=True)
         ]
+        most = _MOST_WATTS * most_seconds(length)
+        each = [one / length if 0 <= one <= most else NAN for one in joules]
         return [sum(each), *each]
 
 

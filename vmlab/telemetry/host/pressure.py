@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vmlab.telemetry.host.counter import NAN, growth
+from vmlab.telemetry.host.counter import NAN, growth, most_seconds
 from vmlab.telemetry.host.group import FigureSource, GroupMaker
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
@@ -19,7 +19,8 @@ FIGURES = (
 class Pressure:
     """The share of the tick in which some, or all, tasks waited for CPU, I/O or memory, in percent.
 
-    It comes from the ``total`` counters (microseconds), not from the kernel's ten-second averages.
+    It comes from the ``total`` counters (microseconds), not from the kernel's ten-second averages. These begin anew
+    where PSI is switched off and on, and none grows by more than the time that passed: else it is unknown.
     """
 
     title = "pressure (PSI)"
@@ -40,8 +41,9 @@ class Pressure:
         for file in self._files:
             parts = file.read().split(b"total=")
             now += [int(parts[1].split(None, 1)[0]), int(parts[2]) if len(parts) > 2 else None]
+        most = most_seconds(length) * 1e6
         values = [
-            NAN if n is None or b is None else growth(n, b) / length / 1e4
+            NAN if n is None or b is None else growth(n, b, most) / length / 1e4
             for n, b in zip(now, self._before, strict=True)
         ]
         self._before = now
