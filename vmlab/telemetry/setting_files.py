@@ -115,8 +115,8 @@ def in_force(folder: Path, roots: Roots = THE_HOST) -> InForce:
 
 
 def still_merged(roots: Roots) -> int:
-    """The pages that KSM saves by sharing, by its own count; 0 where that is not known."""
-    return _number(_text(roots, f"{KSM}/pages_sharing")) or 0
+    """The pages that KSM saves, those of zeros included, by its own count; 0 where that is not known."""
+    return sum(_number(_text(roots, f"{KSM}/{name}")) or 0 for name in ("pages_sharing", "ksm_zero_pages"))
 
 
 def full_scans(roots: Roots) -> int | None:
