@@ -8,7 +8,7 @@ import math
 
 import pytest
 
-from vmlab.telemetry.host.counter import growth, growths, most_seconds
+from vmlab.telemetry.host.counter import growth, growth_within, growths, most_seconds
 
 INF = math.inf
 
@@ -35,7 +35,7 @@ INF = math.inf
     ],
 )
 def test_growth_is_what_the_time_allows_or_unknown(new: float, old: float, most: float, grown: float | None) -> None:
-    assert growth(new, old, most) == pytest.approx(math.nan if grown is None else grown, nan_ok=True)
+    assert growth_within(new, old, most) == pytest.approx(math.nan if grown is None else grown, nan_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,11 @@ def test_counters_of_one_device_are_known_together(
     new: list[float], old: list[float], most: float, grown: list[float] | None
 ) -> None:
     assert growths(new, old, most) == grown
+
+
+@pytest.mark.parametrize(("new", "old", "grown"), [(12, 5, 7), (5, 2**32 - 3, math.nan), (5, 12, math.nan)])
+def test_a_counter_of_a_plugin_that_went_back_is_unknown(new: int, old: int, grown: float) -> None:
+    assert growth(new, old) == pytest.approx(grown, nan_ok=True)
 
 
 def test_time_that_is_counted_may_differ_by_ticks_and_no_more() -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from vmlab.telemetry.host.counter import NAN, growth, most_seconds
+from vmlab.telemetry.host.counter import NAN, growth_within, most_seconds
 from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
 from vmlab.telemetry.host.host_cpu import CpuShares
 from vmlab.telemetry.source import KernelFile, Roots
@@ -230,7 +230,7 @@ class OutsideLab:
         """What was used from one reading to the next, in percent of all CPUs; NaN where that cannot be."""
         if 0 < before - now < most_seconds(0.0):
             return 0.0
-        return growth(now, before, most_seconds(length) * self._cpu.count) / length / self._cpu.count * 100
+        return growth_within(now, before, most_seconds(length) * self._cpu.count) / length / self._cpu.count * 100
 
 
 def _outside(watched: Watched) -> OutsideLab | None:

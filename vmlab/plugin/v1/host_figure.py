@@ -3,7 +3,7 @@
 Of `Watched` only ``roots``, ``lab_folders``, ``network`` and ``notify`` are promised.
 """
 
-from vmlab.telemetry.host.counter import NAN, growth
+from vmlab.telemetry.host.counter import NAN, growth, growth_within
 from vmlab.telemetry.host.group import FigureSource, Group, GroupMaker, Watched
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
@@ -19,4 +19,5 @@ __all__ = [
     "Roots",
     "Watched",
     "growth",
+    "growth_within",
 ]

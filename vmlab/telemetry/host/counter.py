@@ -27,10 +27,15 @@ def most_seconds(passed: float) -> float:
     return passed * 1.05 + _LAG_SECONDS
 
 
-def growth(new: float, old: float, most: float = math.inf) -> float:
+def growth(new: int, old: int) -> float:
+    """How far a counter went from `old` to `new`; NaN where it went back, as nothing says whether it may wrap."""
+    return growth_within(new, old, math.inf)
+
+
+def growth_within(new: float, old: float, most: float) -> float:
     """How far a counter went from `old` to `new`, a wrap at 32 or 64 bits included; NaN where that is not known.
 
-    `most` is how far it can have gone in the time between; without it no step back is a wrap.
+    `most` is how far it can have gone in the time between; where that is infinite no step back is a wrap.
     """
     if new >= old:
         return new - old if new - old <= most else NAN
@@ -49,6 +54,6 @@ def growths(new: Sequence[float], old: Sequence[float], most: float = math.inf) 
         return grown
     if sum(value < 0 for value in grown) > 1:
         return None
-    grown = [growth(n, o, most) for n, o in zip(new, old, strict=True)]
+    grown = [growth_within(n, o, most) for n, o in zip(new, old, strict=True)]
     broken = any(value != value and n == n and o == o for value, n, o in zip(grown, new, old, strict=True))
     return None if broken else grown

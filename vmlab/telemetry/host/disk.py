@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from operator import sub
 from typing import NamedTuple
 
-from vmlab.telemetry.host.counter import MOST_BYTES_PER_SECOND, NAN, growth, most_seconds
+from vmlab.telemetry.host.counter import MOST_BYTES_PER_SECOND, NAN, growth_within, most_seconds
 from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.place import disks_under
@@ -230,7 +230,9 @@ def _grown(now: list[int], before: list[int], passed: float) -> Sequence[float] 
         for column in _WAITS:
             most[column] = most_waits
         most[_BUSY] = most_busy if grown[_BUSY] < 0 else math.inf
-        grown = [value if value == 0 else growth(*each) for value, *each in zip(grown, now, before, most, strict=True)]
+        grown = [
+            value if value == 0 else growth_within(*each) for value, *each in zip(grown, now, before, most, strict=True)
+        ]
         if any(value != value for value in grown):
             return None
     if grown[_BUSY] > most_busy:

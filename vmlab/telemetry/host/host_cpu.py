@@ -7,7 +7,7 @@ import os
 import time
 from operator import sub
 
-from vmlab.telemetry.host.counter import NAN, growth, most_seconds
+from vmlab.telemetry.host.counter import NAN, growth_within, most_seconds
 from vmlab.telemetry.host.group import FigureSource, GroupMaker
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, KeyedLines, Roots
@@ -163,7 +163,10 @@ class CpuShares:
         else:
             switches, forks, running, blocked = _ACTIVITY.known(text)
         most = _MOST_EVENTS * self.count * passed
-        rates = (growth(switches, self._switches, most) / length, growth(forks, self._forks, most) / length)
+        rates = (
+            growth_within(switches, self._switches, most) / length,
+            growth_within(forks, self._forks, most) / length,
+        )
         self._switches, self._forks = switches, forks
         return (*rates, running, blocked)
 
@@ -181,7 +184,7 @@ def _grown_apart(ticks: list[int], before: list[int] | None, most: float) -> lis
     grown = []
     for column, (new, old) in enumerate(zip(ticks, before, strict=True)):
         taken_back = most if column in _TAKEN_BACK else _ROUNDED
-        grown.append(0.0 if 0 < old - new <= taken_back else growth(new, old, most))
+        grown.append(0.0 if 0 < old - new <= taken_back else growth_within(new, old, most))
     return [] if any(value != value for value in grown) else grown
 
 

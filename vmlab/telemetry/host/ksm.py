@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from vmlab.telemetry.host.counter import NAN, growth, most_seconds
+from vmlab.telemetry.host.counter import NAN, growth, growth_within, most_seconds
 from vmlab.telemetry.host.group import FigureSource, GroupMaker
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
@@ -108,7 +108,7 @@ class Ksmd:
             return [0.0]
         now = int(self._file.read().split(None, 1)[0])
         before, self._before = self._before, now
-        return [NAN if before is None else growth(now, before, most_seconds(length) * 1e9) / length / 1e7]
+        return [NAN if before is None else growth_within(now, before, most_seconds(length) * 1e9) / length / 1e7]
 
 
 def _optional(path: Path) -> KernelFile | None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from vmlab.telemetry.host.counter import NAN, growth, growths, most_seconds
+from vmlab.telemetry.host.counter import NAN, growth_within, growths, most_seconds
 from vmlab.telemetry.host.group import FigureSource, GroupMaker, Watched
 from vmlab.telemetry.host.host_cpu import CpuShares
 from vmlab.telemetry.host.host_memory import Memory
@@ -133,7 +133,7 @@ class OrderedHost:
         before, self._cpu_before = self._cpu_before, now
         if before is None:
             return NAN
-        return growth(now, before, most_seconds(length) * self._cpus * 1e9) / 1e9 / length / self._cpus * 100
+        return growth_within(now, before, most_seconds(length) * self._cpus * 1e9) / 1e9 / length / self._cpus * 100
 
 
 class _CpuTime:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vmlab.telemetry.host.counter import NAN, growth, most_seconds
+from vmlab.telemetry.host.counter import NAN, growth_within, most_seconds
 from vmlab.telemetry.host.group import FigureSource, GroupMaker
 from vmlab.telemetry.host.shown_figure import HostFigure
 from vmlab.telemetry.source import KernelFile, Roots
@@ -43,7 +43,7 @@ class Pressure:
             now += [int(parts[1].split(None, 1)[0]), int(parts[2]) if len(parts) > 2 else None]
         most = most_seconds(length) * 1e6
         values = [
-            NAN if n is None or b is None else growth(n, b, most) / length / 1e4
+            NAN if n is None or b is None else growth_within(n, b, most) / length / 1e4
             for n, b in zip(now, self._before, strict=True)
         ]
         self._before = now
