@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vmlab.model.errors import UsageError, unusable
+from vmlab.model.errors import RefusedError, UsageError, unusable
 from vmlab.model.places import runs_folder
 from vmlab.store.tags import LATEST, MOST_RUNS, all_tags, demand_name, tagged, write_tag
 
