@@ -46,7 +46,6 @@ from vmlab.plan.terms import CellPlan, WorkloadPlan
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
 from vmlab.system.marks import make_marked
-from vmlab.telemetry.poller import Deliver
 from vmlab.telemetry.recorder import Recorder
 from vmlab.workloads.registry import kinds
 
@@ -60,7 +59,7 @@ _GUESTS = ("file-a", "file-b", "front", "database")
 def sampled_here(tiles: int) -> Sample:
     """A real sample of this host with synthetic guests of so many tiles beside it."""
     names = [f"t{tile}-{guest}" for tile in range(1, tiles + 1) for guest in _GUESTS]
-    made_up = SyntheticGuests(len(names))
+    made_up = SyntheticGuests(len(names), names)
     found: list[Sample] = []
     enough = threading.Event()
 
@@ -69,10 +68,7 @@ def sampled_here(tiles: int) -> Sample:
         if len(found) == _TRIAL_TICKS:
             enough.set()
 
-    def guests(deliver: Deliver) -> None:
-        deliver(dict(zip(names, made_up().values(), strict=True)))
-
-    recorder = Recorder(0.2, keep, guests, None, [Path.cwd()], scope="process")
+    recorder = Recorder(0.2, keep, made_up.tell, None, [Path.cwd()], scope="process")
     recorder.start()
     enough.wait(60)
     recorder.stop()

@@ -9,18 +9,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vmlab.store.samples import SampleWriter
 from vmlab.store.writer import RunWriter
+from vmlab.telemetry.guest_readings import GuestAnswer, Timed
+from vmlab.telemetry.poller import Deliver
 from vmlab.telemetry.recorder import Recorder
 
 
 class SyntheticGuests:
     """Grows counters by as much each time as a guest at half load might."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, names: Sequence[str] | None = None) -> None:
+        self.names = names or [f"guest-{number}" for number in range(count)]
         self._count = count
         self._asked = 0
 
@@ -28,6 +32,12 @@ class SyntheticGuests:
         """Fresh dictionaries of 52 entries each, as libvirt-python makes them."""
         self._asked += 1
         return {f"guest-{number}": self._one(number, self._asked) for number in range(self._count)}
+
+    def tell(self, deliver: Deliver, whole: bool) -> None:
+        """Answer as the hypervisor does."""
+        asked, found = time.monotonic(), dict(zip(self.names, self().values(), strict=True))
+        timed = Timed(asked, time.monotonic(), found)
+        deliver(GuestAnswer(timed, timed))
 
     @staticmethod
     def _one(number: int, asked: int) -> dict[str, int]:
@@ -78,7 +88,7 @@ def main(
     recorder = make(
         interval,
         SampleWriter(writer),
-        lambda deliver: deliver(made_up()),
+        made_up.tell,
         None,
         [store.parent],
         scope="namespace" if inside else "process",

@@ -23,6 +23,7 @@ from vmlab.lab.provision.host_side import HostTiles
 from vmlab.model.errors import DeadlineExceeded, GuestError, HypervisorError
 from vmlab.model.results import CacheProof, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
+from vmlab.telemetry.guest_readings import GuestAnswer
 from vmlab.workloads.contract import RUN_DEADLINE, Completed, Shell
 
 _TABLES = {"events": "event", "raw_outputs": "raw", "samples": "sample", "layouts": "sample", "documents": "document"}
@@ -117,9 +118,9 @@ class SpoiltHypervisor:
         await self._point("cpu_seconds")
         return await self._inner.cpu_seconds(names)
 
-    async def domain_stats(self) -> dict[str, dict[str, int]]:
+    async def domain_stats(self, *, whole: bool = False) -> GuestAnswer[dict[str, dict[str, int]]]:
         await self._point("domain_stats")
-        return await self._inner.domain_stats()
+        return await self._inner.domain_stats(whole=whole)
 
     async def until_lost(self, names: Collection[str]) -> NoReturn:
         await self._inner.until_lost(names)

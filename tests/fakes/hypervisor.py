@@ -19,6 +19,7 @@ from vmlab.model.names import BRIDGE, NETWORK
 from vmlab.model.results import CacheProof, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.system.marks import make_marked
+from vmlab.telemetry.guest_readings import GuestAnswer, Timed
 
 _WHOLE = "whole"
 _FILES = ("ram", "disk.qcow2", "machine.json")
@@ -275,9 +276,11 @@ class FakeHypervisor:
         asked = self.calls.count("cpu_seconds")
         return {name: asked * (self._running(name).resources.cpu_shares or 1024) / 1024 for name in names}
 
-    async def domain_stats(self) -> dict[str, dict[str, int]]:
-        """A few of libvirt's numbers for each."""
-        return {name: {"state.state": 1, "cpu.time": 10**9, "vcpu.0.delay": 0} for name in self.running}
+    async def domain_stats(self, *, whole: bool = False) -> GuestAnswer[dict[str, dict[str, int]]]:
+        """A few of libvirt's numbers for each, and nothing of their disks."""
+        now = time.monotonic()
+        found = {name: {"state.state": 1, "cpu.time": 10**9, "vcpu.0.delay": 0} for name in self.running}
+        return GuestAnswer(Timed(now, now, found), Timed(now, now, {name: {} for name in self.running}))
 
     def lose(self, name: str, cause: str = "its QEMU died: killed by SIGKILL", *, crashed: bool = False) -> None:
         """Guest `name` dies, and is found out at once."""

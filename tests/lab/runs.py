@@ -90,6 +90,9 @@ class TestRecording:
         """What answers `mean`."""
         return self
 
+    async def read_at(self, mono: float) -> None:
+        """Nothing is read."""
+
     def mean(self, name: str, since: float, until: float) -> float:
         """The mean of one figure."""
         return self.values.get(name, 100.0 if name == SPEED else 0.0)

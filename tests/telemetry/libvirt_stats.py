@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
+from vmlab.telemetry.guest_readings import GuestAnswer, GuestStats, Timed
+
 
 def domain(scale: int = 0) -> dict[str, int]:
     """What a guest has used after `scale` steps of equal work."""
@@ -33,3 +37,10 @@ def domain(scale: int = 0) -> dict[str, int]:
         "block.0.fl.reqs": 1,
         "block.0.fl.times": 1000,
     }
+
+
+def answer(stats: GuestStats, asked: float | None = None, given: float | None = None) -> GuestAnswer[GuestStats]:
+    """libvirt's answer with all of these figures, read now or between these moments."""
+    begin = time.monotonic() if asked is None else asked
+    timed = Timed(begin, begin if given is None else given, stats)
+    return GuestAnswer(timed, timed)

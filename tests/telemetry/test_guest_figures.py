@@ -11,19 +11,29 @@ from typing import Any
 
 import pytest
 
-from tests.telemetry.libvirt_stats import domain
-from vmlab.telemetry.guest_readings import METRICS, GuestAnswers, GuestRates, GuestStats
+from tests.telemetry.libvirt_stats import answer, domain
+from vmlab.telemetry.guest_readings import DISKS, QUICK, GuestAnswer, GuestAnswers, GuestRates, GuestStats, Part, Timed
 from vmlab.telemetry.guests import Guests, asked_of_loop
 from vmlab.telemetry.poller import Answer, Deliver, GuestPoller
 
 
-def named(rates: GuestRates, stats: GuestStats, mono: float) -> dict[str, float]:
-    values = rates.rates(GuestAnswers().counters(stats), mono)
-    return dict(zip(rates.names, values, strict=True))
+class Rates:
+    """Those of both parts of an answer."""
+
+    def __init__(self) -> None:
+        self.parts = {part: GuestRates(part) for part in (QUICK, DISKS)}
+
+
+def named(rates: Rates, stats: GuestStats, mono: float) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for part, one in rates.parts.items():
+        values = one.rates(GuestAnswers().counters(part, stats), mono)
+        found |= dict(zip(one.names, values, strict=True))
+    return found
 
 
 def test_rates_are_over_the_time_between_two_answers() -> None:
-    rates = GuestRates()
+    rates = Rates()
     first = named(rates, {"web": domain()}, 10.0)
     assert math.isnan(first["guest_cpu_percent[web]"])
     assert first["guest_memory_resident_bytes[web]"] == 300000 * 1024
@@ -44,7 +54,7 @@ def test_several_disks_vcpus_and_nics_are_added_up() -> None:
         second = {key.replace("block.0", "block.1"): value for key, value in stats.items() if "block.0" in key}
         return {**stats, **second, "block.count": 2, "vcpu.maximum": 2, "vcpu.1.delay": scale * 100_000_000}
 
-    rates = GuestRates()
+    rates = Rates()
     named(rates, {"web": big(0)}, 10.0)
     got = named(rates, {"web": big(1)}, 11.0)
     assert got["guest_disk_reads_per_second[web]"] == 100
@@ -53,7 +63,7 @@ def test_several_disks_vcpus_and_nics_are_added_up() -> None:
 
 
 def test_a_guest_that_nowait_passed_over_costs_its_own_figures_only() -> None:
-    rates = GuestRates()
+    rates = Rates()
     named(rates, {"web": domain(), "mail": domain()}, 10.0)
     partial = {key: value for key, value in domain(1).items() if key.startswith(("state.", "cpu."))}
     got = named(rates, {"web": domain(1), "mail": partial}, 11.0)
@@ -67,7 +77,7 @@ def test_a_guest_that_nowait_passed_over_costs_its_own_figures_only() -> None:
 @pytest.mark.parametrize(
     ("back", "unknown"),
     [
-        ("cpu.time", ("cpu", "vcpu", "disk", "network")),
+        ("cpu.time", ("cpu", "vcpu", "network")),
         ("vcpu.0.delay", ("vcpu",)),
         ("block.0.rd.bytes", ("disk",)),
         ("block.0.wr.times", ("disk",)),
@@ -78,7 +88,7 @@ def test_a_guest_that_was_started_anew_has_no_rates_for_one_answer(
     whole: bool, back: str, unknown: tuple[str, ...]
 ) -> None:
     """The rule: a counter of a guest that went back began anew, and with it those that belong to the same thing."""
-    rates = GuestRates()
+    rates = Rates()
     named(rates, {"web": {**domain(), back: 4_000_000_000}}, 10.0)
     again = domain(1) if whole else {key: value for key, value in domain(1).items() if key != "balloon.rss"}
     got = named(rates, {"web": again}, 11.0)
@@ -89,12 +99,12 @@ def test_a_guest_that_was_started_anew_has_no_rates_for_one_answer(
 
 
 def test_guests_that_come_and_go_change_the_names() -> None:
-    rates = GuestRates()
+    rates = Rates()
     named(rates, {"web": domain()}, 10.0)
     got = named(rates, {"web": domain(1), "mail": domain()}, 11.0)
     assert got["guest_cpu_percent[web]"] == pytest.approx(50.0)
     assert math.isnan(got["guest_cpu_percent[mail]"])
-    assert len(named(rates, {"mail": domain(1)}, 12.0)) == len(METRICS)
+    assert len(named(rates, {"mail": domain(1)}, 12.0)) == len(QUICK.metrics) + len(DISKS.metrics)
     assert named(rates, {}, 13.0) == {}
 
 
@@ -107,7 +117,7 @@ class Hypervisor:
         self.calls = 0
         self.scale = 0
 
-    def __call__(self, deliver: Deliver) -> None:
+    def __call__(self, deliver: Deliver, whole: bool) -> None:
         self.calls += 1
         if self.free.is_set():
             self._answer(deliver)
@@ -117,7 +127,7 @@ class Hypervisor:
     def _answer(self, deliver: Deliver) -> None:
         if self.free.wait(600):
             self.scale += 1
-            deliver({"web": domain(self.scale)})
+            deliver(answer({"web": domain(self.scale)}))
 
 
 @pytest.fixture
@@ -172,30 +182,28 @@ def test_a_question_that_hangs_is_left_behind_and_asked_again(
 
 def test_an_answer_that_is_late_for_its_tick_serves_the_next_one() -> None:
     asked: list[Deliver] = []
-    poller = GuestPoller(asked.append)
+    poller = GuestPoller(lambda deliver, whole: asked.append(deliver))
     assert poller.answer(0.0) is None
-    asked[0]({"web": domain(3)})
-    given_at = time.monotonic()
+    asked[0](third := answer({"web": domain(3)}))
     late = poller.answer(0.0)
     assert len(asked) == 2, "the next tick asks too, and gets what is there"
-    assert late is not None
-    assert late.counters == GuestAnswers().counters({"web": domain(3)})
-    assert late.given <= given_at, "its rates are over the time between answers"
-    asked[1]({"web": domain(4)})
+    assert late is not None and late.counters is not None
+    assert late.counters.found == GuestAnswers().cut(third), "with the time at which it was read"
+    asked[1](fourth := answer({"web": domain(4)}))
     newest = poller.answer(0.0)
-    assert newest is not None
-    assert newest.counters == GuestAnswers().counters({"web": domain(4)})
+    assert newest is not None and newest.counters is not None
+    assert newest.counters.found == GuestAnswers().cut(fourth)
 
 
 def test_no_rate_is_over_a_time_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer was held up for 0.9 s, so that the next one seems to follow it closely."""
     times = iter([(10.0, 10.0), (11.0, 11.9), (12.0, 12.0), (13.0, 13.0)])
     answers = [
-        Answer(number, asked, given, GuestAnswers().counters({"web": domain(number)}), None)
-        for number, (asked, given) in enumerate(times)
+        Answer(number, Timed(0.0, 0.0, GuestAnswers().cut(answer({"web": domain(number)}, *one))), None)
+        for number, one in enumerate(times)
     ]
-    guests = Guests(lambda deliver: None, 1.0)
-    monkeypatch.setattr(guests._poller, "answer", lambda seconds: answers.pop(0))
+    guests = Guests(lambda deliver, whole: None, 1.0)
+    monkeypatch.setattr(guests._poller, "answer", lambda seconds, anew: answers.pop(0))
     tick(guests)
     held_up, at_once, usual = (tick(guests)["guest_cpu_percent[web]"] for _ in range(3))
     assert held_up == pytest.approx(50 / 1.45)
@@ -206,7 +214,7 @@ def test_no_rate_is_over_a_time_that_is_not_known(monkeypatch: pytest.MonkeyPatc
 def test_a_question_under_way_is_not_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vmlab.telemetry.poller._PATIENCE_SECONDS", 600.0)
     asked: list[Deliver] = []
-    poller = GuestPoller(asked.append)
+    poller = GuestPoller(lambda deliver, whole: asked.append(deliver))
     assert [poller.answer(0.0) for _ in range(3)] == [None, None, None]
     assert len(asked) == 1
     assert poller.stuck == 0
@@ -214,9 +222,9 @@ def test_a_question_under_way_is_not_asked_twice(monkeypatch: pytest.MonkeyPatch
 
 def test_a_source_that_fails_says_why() -> None:
     with pytest.raises(ValueError, match="the connection is gone"):
-        tick(Guests(lambda deliver: deliver(RuntimeError("the connection is gone")), 0.06))
+        tick(Guests(lambda deliver, whole: deliver(RuntimeError("the connection is gone")), 0.06))
 
-    def broken(deliver: Deliver) -> None:
+    def broken(deliver: Deliver, whole: bool) -> None:
         raise RuntimeError("the loop has ended")
 
     with pytest.raises(ValueError, match="the loop has ended"):
@@ -224,33 +232,36 @@ def test_a_source_that_fails_says_why() -> None:
 
 
 async def answered(
-    statistics: Callable[[], Coroutine[Any, Any, GuestStats]], deadline: float = 30.0
-) -> GuestStats | Exception:
+    statistics: Callable[[bool], Coroutine[Any, Any, GuestAnswer[GuestStats]]], deadline: float = 30.0
+) -> GuestAnswer[GuestStats] | Exception:
     """What this test's loop delivers for one question that another thread puts."""
-    found: asyncio.Queue[GuestStats | Exception] = asyncio.Queue()
+    found: asyncio.Queue[GuestAnswer[GuestStats] | Exception] = asyncio.Queue()
     ask = asked_of_loop(statistics, asyncio.get_running_loop(), deadline)
-    await asyncio.to_thread(ask, found.put_nowait)
+    await asyncio.to_thread(ask, found.put_nowait, True)
     async with asyncio.timeout(120):
         return await found.get()
 
 
 async def test_a_coroutine_is_asked_without_holding_its_loop() -> None:
-    async def domain_stats() -> GuestStats:
-        await asyncio.sleep(0)
-        return {"web": domain()}
+    given = answer({"web": domain()})
 
-    assert await answered(domain_stats) == {"web": domain()}
+    async def domain_stats(whole: bool) -> GuestAnswer[GuestStats]:
+        await asyncio.sleep(0)
+        assert whole, "as it was asked"
+        return given
+
+    assert await answered(domain_stats) is given
 
 
 async def test_what_goes_wrong_with_a_coroutine_is_delivered() -> None:
-    async def broken() -> GuestStats:
+    async def broken(whole: bool) -> GuestAnswer[GuestStats]:
         raise OSError("no such domain")
 
-    async def hangs() -> GuestStats:
+    async def hangs(whole: bool) -> GuestAnswer[GuestStats]:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def given_up() -> GuestStats:
+    async def given_up(whole: bool) -> GuestAnswer[GuestStats]:
         raise asyncio.CancelledError
 
     assert isinstance(await answered(broken), OSError)
@@ -259,8 +270,8 @@ async def test_what_goes_wrong_with_a_coroutine_is_delivered() -> None:
 
 
 def test_a_loop_that_has_ended_is_told() -> None:
-    async def domain_stats() -> GuestStats:
-        return {}
+    async def domain_stats(whole: bool) -> GuestAnswer[GuestStats]:
+        return answer({})
 
     loop = asyncio.new_event_loop()
     ask = asked_of_loop(domain_stats, loop)
@@ -269,20 +280,21 @@ def test_a_loop_that_has_ended_is_told() -> None:
         tick(Guests(ask, 0.06))
 
 
-def test_a_whole_answer_gives_what_each_value_gives_apart() -> None:
-    whole, apart = GuestRates(), GuestRates()
+@pytest.mark.parametrize("part", [QUICK, DISKS])
+def test_a_whole_answer_gives_what_each_value_gives_apart(part: Part) -> None:
+    whole, apart = GuestRates(part), GuestRates(part)
     counters = GuestAnswers().counters
     for scale in (0, 1, 3, 2, 7):
-        answer = counters({"web": domain(scale), "mail": domain(2 * scale)})
-        pieces = {guest: counted._replace(whole=False) for guest, counted in answer.items()}
-        assert all(counted.whole for counted in answer.values())
-        got = whole.rates(answer, 10.0 + scale)
+        found = counters(part, {"web": domain(scale), "mail": domain(2 * scale)})
+        pieces = {guest: counted._replace(whole=False) for guest, counted in found.items()}
+        assert all(counted.whole for counted in found.values())
+        got = whole.rates(found, 10.0 + scale)
         assert got == pytest.approx(apart.rates(pieces, 10.0 + scale), nan_ok=True, rel=1e-12)
         assert whole.names == apart.names
 
 
 def test_a_value_that_comes_again_is_over_the_time_since_it_was_last_told() -> None:
-    rates = GuestRates()
+    rates = Rates()
     named(rates, {"web": domain()}, 10.0)
     quick = {key: value for key, value in domain(1).items() if not key.startswith("block.")}
     assert math.isnan(named(rates, {"web": quick}, 11.0)["guest_disk_reads_per_second[web]"])

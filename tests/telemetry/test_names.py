@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from tests.telemetry.domains.own_guests import OwnGuests
-from tests.telemetry.libvirt_stats import domain
+from tests.telemetry.libvirt_stats import answer, domain
 from tests.telemetry.recorded import RecordedHost
 from tests.telemetry.test_ordered_host import ordered_group
 from vmlab.model.sample import Sample, split_name
@@ -33,7 +33,7 @@ def recorded_names(host: RecordedHost) -> set[str]:
     recorder = Recorder(
         0.02,
         seen.append,
-        lambda deliver: deliver(guests),
+        lambda deliver, whole: deliver(answer(guests)),
         roots=host.roots,
         apart=os.getpid(),
         ordered=ordered,

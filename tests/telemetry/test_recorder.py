@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.telemetry.libvirt_stats import domain
+from tests.telemetry.libvirt_stats import answer, domain
 from tests.telemetry.recorded import DISKSTATS, RecordedHost
 from vmlab.model.sample import OWN_NAMES, Sample
 from vmlab.telemetry.priority import take_precedence
@@ -143,7 +143,7 @@ def test_a_sink_that_is_slow_or_fails_loses_no_tick(host: RecordedHost) -> None:
 def test_guests_stand_beside_the_host(host: RecordedHost) -> None:
     sink, told = Sink(), list[str]()
     steps = iter(range(10_000))
-    one = recorder(host, sink, told, guests=lambda deliver: deliver({"web": domain(next(steps))}))
+    one = recorder(host, sink, told, guests=lambda deliver, whole: deliver(answer({"web": domain(next(steps))})))
     one.start()
     sample = sink.enough(4)[-1]
     one.stop()

@@ -12,6 +12,7 @@ from vmlab.analysis.figures.counted_cells import was_switched
 from vmlab.analysis.figures.directions import Directions
 from vmlab.analysis.figures.intent import absent_of, axes_of, kinds_of, table_of, targets_said, until_of
 from vmlab.analysis.record.bound import COMPARED_FIGURES, bound_by, vcpus_of
+from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.domain_documents import recording_document
 from vmlab.analysis.record.fleet_hosts import host_documents, host_notices
 from vmlab.analysis.record.host_means import host_of
@@ -38,6 +39,7 @@ from vmlab.model.event import (
     CellPlaced,
     CellStarted,
     CellWithdrawn,
+    CountersRead,
     DiskLatencyRead,
     DomainsSeen,
     Event,
@@ -71,7 +73,6 @@ from vmlab.model.sample import Sample
 from vmlab.store.host_readers import HostReaders
 from vmlab.store.life import is_alive
 from vmlab.store.reader import RunReader
-from vmlab.store.samples import read_samples
 
 # Progress and the states of guests are most of a run's events, and no document needs them.
 _KINDS = (
@@ -93,6 +94,7 @@ _KINDS = (
     NetworkProved,
     NeighboursCounted,
     DiskLatencyRead,
+    CountersRead,
     *SWITCHED,
     TilesChanged,
     WorkloadStarted,
@@ -124,20 +126,20 @@ def run_document(reader: RunReader) -> RunDocument:
     signs, speed = signs_of_stages(reader), defaultdict[str, SpeedTrace](SpeedTrace)
     with HostReaders(reader) as readers:
         for cell, known in zip(document["cells"], timelines, strict=True):
-            if known.execution is not None:
+            if (window := known.window) is not None:
                 of_host = readers.of(known.host)
-                samples = list(read_samples(of_host, *known.execution))
-                speed[known.host].add(samples)
+                samples = window.samples(of_host)
+                speed[known.host].add(window.ticks(samples))
                 if document["run"]["size"] == OF_HOST:
-                    document["recording"] = recording_document(samples, timeline.domains.values(), *known.execution)
+                    document["recording"] = recording_document(samples, timeline.domains.values(), *window.host)
                 if was_switched(cell):
                     cell["spans"] = list(span_documents(known, samples))
                     cell["disk_latency"] = None
                 else:
-                    _watched(cell, samples, *known.execution)
+                    _watched(cell, samples, window)
                 if cell["linked"] is not None:
-                    there = read_samples(readers.of(cell["linked"]["other"]), *known.execution)
-                    cell["linked"]["other_host"] = host_of(list(there), *known.execution)
+                    there = window.samples(readers.of(cell["linked"]["other"]))
+                    cell["linked"]["other_host"] = host_of(there, *window.host)
                 # A loop's stages come again and again, and are of no one span.
                 signs_here = signs.get(cell["cell"], ())
                 cell["stages"] = [] if cell["looped"] else list(stages_of(of_host, known, signs_here))
@@ -156,10 +158,10 @@ def compared_document(reader: RunReader) -> RunDocument:
     speed = defaultdict[str, SpeedTrace](SpeedTrace)
     with HostReaders(reader) as readers:
         for cell, known in zip(document["cells"], timelines, strict=True):
-            if known.execution is not None and not was_switched(cell):
-                samples = list(read_samples(readers.of(known.host), *known.execution))
+            if (window := known.window) is not None and not was_switched(cell):
+                samples = list(window.ticks(window.samples(readers.of(known.host))))
                 speed[known.host].add(samples)
-                cell["host"] = host_of(samples, *known.execution, COMPARED_FIGURES)
+                cell["host"] = host_of(samples, *window.host, COMPARED_FIGURES)
     _fill_in_speed(document, timelines, speed)
     return document
 
@@ -169,7 +171,7 @@ def _fill_in_speed(
 ) -> None:
     """The speed of each cell by the trace of its host; that of the run, where it had one host."""
     if not document["run"]["hosts"]:
-        executions = [known.execution for known in timelines if known.execution is not None]
+        executions = [known.window.host for known in timelines if known.window is not None]
         document["run"]["speed"] = traces[""].document(executions)
     # An ordered host has the last CPUs of those that there are.
     cpus = (document["run"]["host"].get("ordered") or {}).get("cpus")
@@ -261,11 +263,11 @@ def unrun_document(scenario: str, texts: Mapping[str, str]) -> RunDocument:
     return {"schema": SCHEMA, "run": run, "cells": [], "together": [], "tables": [], "scores": {}, "recording": None}
 
 
-def _watched(cell: CellDocument, samples: Sequence[Sample], since: float, until: float) -> None:
+def _watched(cell: CellDocument, samples: Sequence[Sample], window: Window) -> None:
     """Fill in what the recorder saw while the cell's workloads ran."""
-    cell["host"] = host_of(samples, since, until)
-    cell["disk_traffic"] = disk_traffic(samples, since, until)
-    cell["bound_by"] = bound_by(samples, since, until, vcpus_of(cell["settings"]))
+    cell["host"] = host_of(samples, *window.host)
+    cell["disk_traffic"] = disk_traffic(samples, window)
+    cell["bound_by"] = bound_by(samples, window, vcpus_of(cell["settings"]))
 
 
 def laid_out(document: RunDocument, share_percent: float = SHARE_PERCENT) -> RunDocument:

@@ -241,11 +241,16 @@ class MovedDocument(TypedDict):
 
 
 class TrafficDocument(TypedDict):
-    """Where the guests' bytes went, with one sentence that says so."""
+    """Where the guests' bytes went, with one sentence that says so.
+
+    `exact` where the counters were read as the workloads started and had ended; else they are by ticks of the recorder,
+    of which the first and the last lie in part outside.
+    """
 
     read: MovedDocument
     written: MovedDocument
     sentence: str
+    exact: bool
 
 
 class PercentilesDocument(TypedDict):

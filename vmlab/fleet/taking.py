@@ -12,6 +12,7 @@ from vmlab.model.event import (
     CellsReplanned,
     CellStarted,
     CommandReceived,
+    CountersRead,
     Event,
     HalfEnded,
     HostProbed,
@@ -100,7 +101,9 @@ class Taking:
                 clocks = {"wall": event.wall, "mono": event.mono}
                 end = {"outcome": event.outcome, "reasons": event.reasons}
                 return HalfEnded(cell=event.cell, name=self._source.host, **end, **clocks)  # type: ignore[arg-type]
-            case CellStarted() | PhaseStarted() | PhaseEnded() | StepEnded() | NeighboursCounted() if self._other:
+            case CellStarted() | PhaseStarted() | PhaseEnded() | StepEnded() | NeighboursCounted() | CountersRead() if (
+                self._other
+            ):
                 return None
             case Notice():
                 return replace(event, text=f"{self._source.host}: {event.text}")

@@ -12,6 +12,7 @@ from vmlab.integrity import FileDigests
 from vmlab.model.results import CacheProof, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.model.scenarios.guest import GuestResources
+from vmlab.telemetry.guest_readings import GuestAnswer
 
 CAUSE_SECONDS = 1.0
 """From the first report of a guest's death until its cause is given: other reports may tell more."""
@@ -207,8 +208,8 @@ class Hypervisor(Protocol):
         """CPU time that each domain has used, in seconds, in one bulk call."""
         ...
 
-    async def domain_stats(self) -> dict[str, dict[str, int]]:
-        """libvirt's bulk statistics, by domain name; without waiting for busy domains."""
+    async def domain_stats(self, *, whole: bool = False) -> GuestAnswer[dict[str, dict[str, int]]]:
+        """libvirt's bulk statistics, by domain name, without waiting for busy domains; with `whole`, of all of them."""
         ...
 
     async def until_lost(self, names: Collection[str]) -> NoReturn:

@@ -38,6 +38,7 @@ from vmlab.model.results import CacheProof, Drained
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.system.kvm_device import START_SECONDS
 from vmlab.system.removal import remove_file
+from vmlab.telemetry.guest_readings import GuestAnswer
 
 _OPEN = 60.0
 _DISK = 120.0
@@ -327,9 +328,9 @@ class LibvirtHypervisor:
         """CPU time by guest, in seconds. Raises HypervisorError where one does not run."""
         return await self._statistics.cpu_seconds(names)
 
-    async def domain_stats(self) -> dict[str, dict[str, int]]:
+    async def domain_stats(self, *, whole: bool = False) -> GuestAnswer[dict[str, dict[str, int]]]:
         """libvirt's bulk statistics, its numbers alone, by the guest's name; see `DomainStatistics`."""
-        return await self._statistics.domain_stats()
+        return await self._statistics.domain_stats(whole=whole)
 
     async def until_lost(self, names: Collection[str]) -> NoReturn:
         """Raise GuestLost for the first of these guests that dies or is stopped by a disk error; see `DomainWatch`."""

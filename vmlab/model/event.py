@@ -483,6 +483,23 @@ class DiskLatencyRead(Event):
 
 
 @event
+class CountersRead(Event):
+    """The counters of host and guests were read as the workloads of a cell started (`edge` is ``start``) or when the
+    last of them had ended (``end``).
+
+    Seconds before this event at which they were read: the host's, the guests', and those of the guests' disks;
+    `sample_ago` is when the sample was taken that has the last of them.
+    """
+
+    cell: int
+    edge: str
+    host_ago: float
+    guests_ago: float
+    guests_disks_ago: float
+    sample_ago: float
+
+
+@event
 class NeighboursCounted(Event):
     """What each of the host's own guests took while the workloads of a cell ran; [] where there were none."""
 

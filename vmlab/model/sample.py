@@ -31,6 +31,25 @@ OWN_NAMES = (
 )
 """The first values of every sample; they describe the tick itself."""
 
+OF_GUESTS_DISKS = (
+    "guest_memory_resident_bytes",
+    "guest_memory_balloon_bytes",
+    "guest_disk_read_bytes_per_second",
+    "guest_disk_write_bytes_per_second",
+    "guest_disk_reads_per_second",
+    "guest_disk_writes_per_second",
+    "guest_disk_read_await_ms",
+    "guest_disk_write_await_ms",
+)
+"""The guests' figures that QEMU is asked for; all others of guests are known without it."""
+GUESTS_READ = ("guests_read_offset_seconds", "guests_read_length_seconds")
+"""When the guests' counters were read, in seconds after the tick began (below 0 in an answer that came late), and the
+seconds since they were last read.
+"""
+GUESTS_DISKS_READ = ("guests_disks_read_offset_seconds", "guests_disks_read_length_seconds")
+"""The same of `OF_GUESTS_DISKS`."""
+_OF_GUEST = "guest_"
+
 
 def split_name(name: str) -> tuple[str, str | None]:
     """``"disk_await_ms[vda]"`` to ``("disk_await_ms", "vda")``; the instance is None for the whole host."""
@@ -47,12 +66,18 @@ def unit_of(name: str) -> str:
 class SampleNames:
     """The names of a sample's values in order; many samples share one. `units` is parallel to `names`."""
 
-    __slots__ = ("names", "position", "units")
+    __slots__ = ("names", "position", "read", "units")
 
     def __init__(self, names: tuple[str, ...], units: tuple[str, ...]) -> None:
         self.names = names
         self.units = units
         self.position = {name: place for place, name in enumerate(names)}
+        self.read = {
+            source: (self.position[source[0]], self.position[source[1]])
+            for source in (GUESTS_READ, GUESTS_DISKS_READ)
+            if source[0] in self.position and source[1] in self.position
+        }
+        """Where the times stand at which guests' values were read; {} in records from before these had times."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SampleNames) and (self.names, self.units) == (other.names, other.units)
@@ -66,8 +91,17 @@ class SampleNames:
         return cls(tuple(names), tuple(map(unit_of, names)))
 
 
+def read_with(metric: str) -> tuple[str, str] | None:
+    """`GUESTS_READ` or `GUESTS_DISKS_READ` for what guests are asked for; None for what is read as the tick begins."""
+    if not metric.startswith(_OF_GUEST) or metric == "guest_questions_stuck":
+        return None
+    return GUESTS_DISKS_READ if metric in OF_GUESTS_DISKS else GUESTS_READ
+
+
 class Sample(NamedTuple):
     """All values of one tick; it describes the `length` seconds that ended at `mono`.
+
+    Values of guests describe spans of their own, which `span_of` gives: libvirt answers after the tick began.
 
     `wall` is seconds since the epoch and `mono` seconds of the monotonic clock, both read when the tick began.
     `lateness` is how many seconds after its deadline that was. A value that could not be read is NaN.
@@ -84,6 +118,16 @@ class Sample(NamedTuple):
         """The value called `name`; NaN where the sample has none."""
         place = self.layout.position.get(name)
         return math.nan if place is None else self.values[place]
+
+    def span_of(self, metric: str) -> tuple[float, float]:
+        """Beginning and end of what a value of `metric` describes, on the monotonic clock."""
+        source = read_with(metric)
+        places = None if source is None else self.layout.read.get(source)
+        if places is not None:
+            offset, length = self.values[places[0]], self.values[places[1]]
+            if offset == offset and length == length:
+                return self.mono + offset - length, self.mono + offset
+        return self.mono - self.length, self.mono
 
     def host(self) -> dict[str, float]:
         """Name and value of everything that is about the whole host, without CPUs, disks and guests apart."""

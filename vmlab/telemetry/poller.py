@@ -8,7 +8,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
 
-from vmlab.telemetry.guest_readings import GuestAnswers, GuestCounters, GuestStats
+from vmlab.telemetry.guest_readings import GuestAnswer, GuestAnswers, GuestCounters, GuestStats, Timed
 
 _MOST_STUCK = 4
 _PATIENCE_SECONDS = 1.0
@@ -17,30 +17,20 @@ Found = TypeVar("Found")
 """What the hypervisor answers."""
 Cut = TypeVar("Cut")
 """What is kept of it."""
-Deliver = Callable[[GuestStats | Exception], None]
+Deliver = Callable[[GuestAnswer[GuestStats] | Exception], None]
 """Takes the answer to one question, or its error, in any thread."""
-Ask = Callable[[Deliver], None]
-"""Puts one question to the hypervisor and returns at once. The answer may come before it returns, later, or never."""
+Ask = Callable[[Deliver, bool], None]
+"""Puts one question to the hypervisor and returns at once. The answer may come before it returns, later, or never. With
+True it is to have the counters of all guests, if one of them is busy too.
+"""
 
 
 class Answer(NamedTuple, Generic[Cut]):
-    """The answer to a question that was put at `asked` and answered at `given`, or its error."""
+    """The answer to a question, with the times of question and answer, or its error."""
 
     question: int
-    asked: float
-    given: float
-    counters: Cut | None
+    counters: Timed[Cut] | None
     error: Exception | None
-
-    @property
-    def read_at(self) -> float:
-        """When the counters were read, as well as it is known: in the middle."""
-        return (self.asked + self.given) / 2
-
-    @property
-    def doubt(self) -> float:
-        """Seconds that `read_at` may be wrong by. A guest that is being ended holds up the answer for all others."""
-        return (self.given - self.asked) / 2
 
 
 class Poller(Generic[Found, Cut]):
@@ -54,7 +44,7 @@ class Poller(Generic[Found, Cut]):
 
     def __init__(
         self,
-        ask: Callable[[Callable[[Found | Exception], None]], None],
+        ask: Callable[[Callable[[Found | Exception], None], bool], None],
         cut: Callable[[Found], Cut],
         patience: float = _PATIENCE_SECONDS,
     ) -> None:
@@ -71,14 +61,17 @@ class Poller(Generic[Found, Cut]):
         """How many questions were left behind and have no answer yet."""
         return len(self._stuck)
 
-    def answer(self, seconds: float) -> Answer[Cut] | None:
-        """The newest answer that was not returned before; waits up to `seconds` for one, None where none came."""
+    def answer(self, seconds: float, *, anew: bool = False) -> Answer[Cut] | None:
+        """The newest answer that was not returned before; waits up to `seconds` for one, None where none came.
+
+        With `anew` a question is put now, also where the one before is under way, whose answer is not waited for then.
+        """
         late = None
         # This thread alone takes answers, so one that is there stays; an empty queue would cost an exception.
         while not self._answers.empty():
             late = self._wanted(self._answers.get()) or late
         if self._asked_at is not None:
-            if time.monotonic() - self._asked_at < self._patience:
+            if not anew and time.monotonic() - self._asked_at < self._patience:
                 return self._wait(seconds)
             self._stuck.add(self._question)
             self._asked_at = None
@@ -87,7 +80,7 @@ class Poller(Generic[Found, Cut]):
         self._question += 1
         self._asked_at = time.monotonic()
         try:
-            self._ask(partial(self._deliver, self._question, self._asked_at))
+            self._ask(partial(self._deliver, self._question, self._asked_at), anew)
         except Exception as error:  # noqa: BLE001 - the recorder reports whatever the source raises
             self._deliver(self._question, self._asked_at, error)
         return self._wait(seconds) or late
@@ -114,17 +107,17 @@ class Poller(Generic[Found, Cut]):
         """Keep what came of a `question`, cut down in the thread that has its hundreds of objects in its cache."""
         given = time.monotonic()
         if isinstance(found, Exception):
-            self._answers.put(Answer(question, asked, given, None, found))
+            self._answers.put(Answer(question, None, found))
             return
         try:
-            answer = Answer(question, asked, given, self._cut(found), None)
+            answer = Answer(question, Timed(asked, given, self._cut(found)), None)
         except Exception as error:  # noqa: BLE001 - the recorder reports an unexpected form too
-            answer = Answer(question, asked, given, None, error)
+            answer = Answer(question, None, error)
         self._answers.put(answer)
 
 
-class GuestPoller(Poller[GuestStats, GuestCounters]):
+class GuestPoller(Poller[GuestAnswer[GuestStats], GuestAnswer[GuestCounters]]):
     """Asks for the lab's guests."""
 
     def __init__(self, ask: Ask) -> None:
-        super().__init__(ask, GuestAnswers().counters)
+        super().__init__(ask, GuestAnswers().cut)

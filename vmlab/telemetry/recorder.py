@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
+from typing import NamedTuple
 
 from vmlab.model.names import BRIDGE
 from vmlab.model.sample import OWN_NAMES, Sample, SampleNames
@@ -25,6 +26,17 @@ from vmlab.telemetry.speed_trace import CpuSpeed
 # Waking the sink's thread costs a third of a tick, so with short intervals a few ticks are handed over together.
 _HAND_OVER_SECONDS = 0.19
 _FASTEST, _SLOWEST = 0.02, 3600.0
+
+
+class ReadTimes(NamedTuple):
+    """When counters were read that somebody asked for, in seconds of the monotonic clock: those of the host, of the
+    guests, and of the guests' disks. `sampled` is the sample in which the last of them is, by its `mono`.
+    """
+
+    host: float
+    guests: float
+    guests_disks: float
+    sampled: float
 
 
 class Recorder:
@@ -69,8 +81,9 @@ class Recorder:
         self._hand_over_at = 0.0
         self._loss_reported = False
         groups = host_groups(roots or Roots(), disks, network, scope, notify, apart, ordered, outside)
-        if guests is not None:
-            groups.append(Guests(guests, interval))
+        self._guests = None if guests is None else Guests(guests, interval)
+        if self._guests is not None:
+            groups.append(self._guests)
         if domains is not None:
             groups.append(domains)
         self._speed = CpuSpeed(notify) if speed else None
@@ -81,6 +94,9 @@ class Recorder:
         self._layout = SampleNames((), ())
         self._layouts: dict[tuple[str, ...], SampleNames] = {}
         self._cpu_before = 0.0
+        self._ticker: Ticker | None = None
+        self._asked: list[tuple[float, Callable[[ReadTimes], object]]] = []
+        self._waiting: list[tuple[float, Callable[[ReadTimes], object]]] = []
         self._threads = [
             threading.Thread(target=self._record, name="recorder", daemon=True),
             threading.Thread(target=self._deliver, name="recorder-sink", daemon=True),
@@ -92,6 +108,15 @@ class Recorder:
             self._speed.start()
         for thread in self._threads:
             thread.start()
+
+    def read_at(self, mono: float, done: Callable[[ReadTimes], object]) -> None:
+        """Read all counters at this moment too, or now where it has passed; the span between two such moments is one of
+        whole samples. Any thread may call; `done` is called in the recorder's, once the counters of all guests have
+        been read then or later, or never.
+        """
+        self._asked.append((mono, done))
+        if self._ticker is not None:
+            self._ticker.read_at(mono)
 
     def stop(self, deadline: float | None = None) -> bool:
         """End, after the sink got every sample that was taken. A second call does nothing.
@@ -115,16 +140,38 @@ class Recorder:
                 share_cpu()
             else:
                 self._notify(refusal)
-            ticker = Ticker(self._interval, self._clocks)
+            self._ticker = ticker = Ticker(self._interval, self._clocks)
             self._prime()
             while (tick := ticker.wait()) is not None:
+                asked = self._due(tick.moment.mono)
                 self._fresh.append(self._sample(tick))
-                if tick.moment.mono >= self._hand_over_at:
+                if self._waiting:
+                    self._say_read(tick.moment.mono)
+                if asked or tick.moment.mono >= self._hand_over_at:
                     self._hand_over()
                     self._hand_over_at = tick.moment.mono + _HAND_OVER_SECONDS
         finally:
             self._hand_over()
             self._ready.put(None)
+
+    def _due(self, mono: float) -> bool:
+        """Whether somebody asked for what is read now."""
+        due = [one for one in self._asked if one[0] <= mono]
+        for one in due:
+            self._asked.remove(one)
+            self._waiting.append((mono, one[1]))
+        if due and self._guests is not None:
+            self._guests.ask_anew()
+        return bool(due)
+
+    def _say_read(self, mono: float) -> None:
+        """Tell those who asked, where the guests' counters are of their moment or later."""
+        for one in list(self._waiting):
+            at, done = one
+            of_guests = (at, at) if self._guests is None else self._guests.read_since(at)
+            if of_guests is not None:
+                self._waiting.remove(one)
+                done(ReadTimes(at, *of_guests, mono))
 
     def _hand_over(self) -> None:
         self._ready.put(self._fresh)

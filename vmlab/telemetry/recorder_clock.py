@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
@@ -30,17 +31,25 @@ class Clocks(Protocol):
         """Wait `seconds`; True when `stop` ended the wait."""
         ...
 
+    def wake(self) -> None:
+        """End the current wait, or the next one at once."""
+        ...
+
     def stop(self) -> None:
         """End the current wait, and every later one at once."""
         ...
 
 
 class HostClocks:
-    """The host's clocks. A short wait is a plain sleep; a long one is a lock's timeout, so that `stop` can end it."""
+    """The host's clocks. A wait of up to `plain` seconds is a plain sleep that nothing ends early; a longer one is a
+    lock's timeout, which `wake` and `stop` end.
+    """
 
-    def __init__(self) -> None:
-        self._stop = threading.Lock()
-        self._stop.acquire()
+    def __init__(self, plain: float = _SHORT_WAIT) -> None:
+        self._plain = plain
+        self._stopped = False
+        self._woken = threading.Lock()
+        self._woken.acquire()
 
     def now(self) -> Moment:
         """See `Clocks.now`."""
@@ -48,18 +57,21 @@ class HostClocks:
 
     def sleep(self, seconds: float) -> bool:
         """See `Clocks.sleep`."""
-        if seconds <= _SHORT_WAIT:
+        if seconds <= self._plain and not self._stopped:
             time.sleep(max(0.0, seconds))  # A third cheaper, which matters at ten ticks a second.
-            return not self._stop.locked()
-        if not self._stop.acquire(timeout=seconds):
-            return False
-        self._stop.release()
-        return True
+        elif not self._stopped:
+            self._woken.acquire(timeout=max(0.0, seconds))
+        return self._stopped
+
+    def wake(self) -> None:
+        """See `Clocks.wake`."""
+        with contextlib.suppress(RuntimeError):  # It is awake already.
+            self._woken.release()
 
     def stop(self) -> None:
         """See `Clocks.stop`."""
-        if self._stop.locked():
-            self._stop.release()
+        self._stopped = True
+        self.wake()
 
 
 class Tick(NamedTuple):
@@ -77,24 +89,52 @@ class Tick(NamedTuple):
 
 
 class Ticker:
-    """Ticks at ``start + n * interval``; after one that is late by more than an interval, missed ones are skipped."""
+    """Ticks at ``start + n * interval``; after one that is late by more than an interval, missed ones are skipped.
+
+    `read_at` adds a tick out of turn. One in turn that is due less than half an interval before or after it is left
+    out, so that no sample is much shorter than the others but for one that nobody could foresee.
+    """
 
     def __init__(self, interval: float, clocks: Clocks) -> None:
         self._interval = interval
         self._clocks = clocks
         self._last = clocks.now()
+        self._wanted: list[float] = []
         self.deadline = self._last.mono + interval
-        """When the next tick is due, in seconds of the monotonic clock."""
+        """When the next tick in turn is due, in seconds of the monotonic clock."""
+
+    def read_at(self, mono: float) -> None:
+        """Tick at this moment too, or at once where it has passed; any thread may call."""
+        self._wanted.append(mono)
+        self._clocks.wake()
 
     def wait(self) -> Tick | None:
         """Wait for the next tick and return it; None when the recorder is to stop."""
-        if self._clocks.sleep(self.deadline - self._clocks.now().mono):
-            return None
-        now, last = self._clocks.now(), self._last
+        while True:
+            wanted = min(self._wanted) if self._wanted else math.inf
+            in_turn = self.deadline < wanted - self._interval / 2
+            due = self.deadline if in_turn else wanted
+            if self._clocks.sleep(due - self._clocks.now().mono):
+                return None
+            now = self._clocks.now()
+            if now.mono >= due:
+                return self._in_turn(now) if in_turn else self._out_of_turn(now, due)
+
+    def _in_turn(self, now: Moment) -> Tick:
         lateness = now.mono - self.deadline
         missed = 0 if lateness < self._interval else math.floor(lateness / self._interval)
         self.deadline += (missed + 1) * self._interval
-        self._last = now
+        return self._tick(now, lateness, missed)
+
+    def _out_of_turn(self, now: Moment, due: float) -> Tick:
+        for one in [one for one in self._wanted if one <= now.mono]:
+            self._wanted.remove(one)  # In place: another thread may add one meanwhile.
+        while self.deadline < now.mono + self._interval / 2:
+            self.deadline += self._interval
+        return self._tick(now, now.mono - due, 0)
+
+    def _tick(self, now: Moment, lateness: float, missed: int) -> Tick:
+        last, self._last = self._last, now
         length = now.mono - last.mono
         return Tick(
             now,

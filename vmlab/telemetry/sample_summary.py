@@ -54,9 +54,10 @@ def summarise(
 
     Of the values called `names` only, if given. A value that was never read is left out. A tick that lies partly in the
     span counts with that part; maximum and percentile are those of the ticks that lie in it by half or more, where
-    there are any.
+    there are any, and are half as long as the longest: in the few milliseconds of a reading out of turn a CPU has the
+    one state or the other.
     """
-    columns: dict[str, list[tuple[float, float, float, float]]] = {}
+    columns: dict[str, list[_Tick]] = {}
     # What follows from names alone is found once for all samples of a layout: there are hundreds of each.
     layout: SampleNames | None = None
     asked: list[_Asked] = []
@@ -78,8 +79,18 @@ def summarise(
             if value == value:
                 weight = seconds * _requests(one.rates, sample) if one.rates else seconds
                 area = weight * (one.area * (cpus if one.of_all_cpus and cpus == cpus else 1.0))
-                columns.setdefault(one.name, []).append((value, weight, part, area))
+                columns.setdefault(one.name, []).append(_Tick(value, weight, part, sample.length, area))
     return {name: _summary(ticks) for name, ticks in columns.items()}
+
+
+class _Tick(NamedTuple):
+    """A value in one tick: its weight, the part and the length of the tick, and the factor of its area."""
+
+    value: float
+    weight: float
+    part: float
+    length: float
+    area: float
 
 
 class _Asked(NamedTuple):
@@ -114,17 +125,14 @@ def mean_over(samples: Iterable[Sample], name: str, start_mono: float, end_mono:
 
 
 def extremes_over(samples: Iterable[Sample], metric: str, start_mono: float, end_mono: float) -> tuple[float, float]:
-    """The lowest and the highest value of any instance of `metric`, over ticks of which half or more lies in the span.
+    """The lowest and the highest value of any instance of `metric`, over the ticks that `summarise` takes for a maximum.
 
     NaN for both where there is none.
     """
-    found = [
-        value
-        for sample in samples
-        if sample.length > 0 and seconds_within(sample, start_mono, end_mono) >= 0.5 * sample.length
-        for value in sample.instances(metric).values()
-        if value == value
-    ]
+    inner = [one for one in samples if one.length > 0 and seconds_within(one, start_mono, end_mono) >= 0.5 * one.length]
+    half = 0.5 * max((one.length for one in inner), default=0.0)
+    values = [value for one in inner if one.length >= half for value in one.instances(metric).values()]
+    found = [value for value in values if value == value]
     return (min(found), max(found)) if found else (math.nan, math.nan)
 
 
@@ -154,18 +162,19 @@ def _requests(rates: Sequence[str], sample: Sample) -> float:
     return asked if asked == asked else 0.0
 
 
-def _summary(ticks: list[tuple[float, float, float, float]]) -> Summary:
-    inner = [tick for tick in ticks if tick[2] >= 0.5] or ticks
-    area = sum(tick[0] * tick[3] for tick in ticks)
-    return Summary(_mean(tick[:2] for tick in ticks), max(tick[0] for tick in inner), _percentile(inner, 0.95), area)
+def _summary(ticks: list[_Tick]) -> Summary:
+    half = 0.5 * max(tick.length for tick in ticks)
+    inner = [tick for tick in ticks if tick.part >= 0.5 and tick.length >= half] or ticks
+    area = sum(tick.value * tick.area for tick in ticks)
+    return Summary(_mean(tick[:2] for tick in ticks), max(tick.value for tick in inner), _percentile(inner, 0.95), area)
 
 
-def _percentile(ticks: list[tuple[float, float, float, float]], part: float) -> float:
+def _percentile(ticks: list[_Tick], part: float) -> float:
     """The smallest value that covers `part` of the weight."""
-    total = sum(tick[1] for tick in ticks)
+    total = sum(tick.weight for tick in ticks)
     reached = 0.0
-    for value, weight, _, _ in sorted(ticks):
-        reached += weight
+    for tick in sorted(ticks):
+        reached += tick.weight
         if reached >= part * total * (1 - 1e-12):
-            return value
-    return max(tick[0] for tick in ticks)
+            return tick.value
+    return max(tick.value for tick in ticks)

@@ -11,9 +11,10 @@ from tests.tui.conftest import RECORDED
 from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.bound import bound_by, idle_disk_words, vcpus_of
+from vmlab.analysis.record.coverage import Window
 from vmlab.analysis.record.traffic import disk_traffic
 from vmlab.analysis.shape import RunDocument
-from vmlab.model.sample import Sample, SampleNames
+from vmlab.model.sample import GUESTS_DISKS_READ, GUESTS_READ, Sample, SampleNames
 from vmlab.report.bound_text import limits_lines
 from vmlab.report.run.cell_text import cell_text
 from vmlab.report.run.tables import run_table
@@ -25,16 +26,23 @@ WAITING = {**IDLE, "cpu_idle_percent": 40.0, "cpu_iowait_percent": 55.0, "disk_u
 
 
 def ticks(*values: dict[str, float]) -> list[Sample]:
-    """Ticks of a second, the first of which ends at 1."""
+    """Ticks of a second, the first of which ends at 1; guests are read as they begin."""
     made = []
     for end, one in enumerate(values, start=1):
+        one = {**one, **dict.fromkeys((GUESTS_READ[0], GUESTS_DISKS_READ[0]), 0.0)}
+        one |= dict.fromkeys((GUESTS_READ[1], GUESTS_DISKS_READ[1]), 1.0)
         layout = SampleNames.of(list(one))
         made.append(Sample(end, end, 1.0, 0.0, layout, tuple(one.values())))
     return made
 
 
+def span(seconds: int) -> Window:
+    """The first seconds of `ticks`."""
+    return Window.plain(0.0, float(seconds))
+
+
 def resource(*values: dict[str, float], vcpus: dict[str, int] | None = None) -> tuple[str, str]:
-    found = bound_by(ticks(*values), 0.0, float(len(values)), vcpus or {})
+    found = bound_by(ticks(*values), span(len(values)), vcpus or {})
     assert found is not None
     return found["resource"], found["where"]
 
@@ -102,16 +110,16 @@ def test_vcpus_are_those_of_the_settings() -> None:
     ],
 )
 def test_the_sentence_has_the_evidence(values: dict[str, float], sentence: str) -> None:
-    found = bound_by(ticks(values), 0.0, 1.0, {})
+    found = bound_by(ticks(values), span(1), {})
     assert found is not None
     assert found["sentence"] == sentence
 
 
 def test_nothing_is_said_of_what_was_not_watched() -> None:
-    assert bound_by([], 0.0, 10.0, {}) is None
-    assert bound_by(ticks(BUSY, BUSY), 0.0, 10.0, {}) is None, "less than half of the time"
-    assert bound_by(ticks({"cpu_idle_percent": 1.0, "cpu_iowait_percent": 0.0}), 0.0, 1.0, {}) is None, "no disk"
-    found = bound_by(ticks({**BUSY, "pressure_memory_some_percent": math.nan}), 0.0, 1.0, {})
+    assert bound_by([], span(10), {}) is None
+    assert bound_by(ticks(BUSY, BUSY), span(10), {}) is None, "less than half of the time"
+    assert bound_by(ticks({"cpu_idle_percent": 1.0, "cpu_iowait_percent": 0.0}), span(1), {}) is None, "no disk"
+    found = bound_by(ticks({**BUSY, "pressure_memory_some_percent": math.nan}), span(1), {})
     assert found is not None
     assert "memory_stalled_percent" not in found["evidence"]
 
@@ -129,7 +137,7 @@ def moved(guest: float, host: float) -> dict[str, float]:
 
 
 def test_what_the_disk_did_not_move_came_from_memory() -> None:
-    found = disk_traffic(ticks(*[moved(100 * MIB, 7 * MIB)] * 4), 0.0, 4.0)
+    found = disk_traffic(ticks(*[moved(100 * MIB, 7 * MIB)] * 4), span(4))
     assert found is not None
     assert found["read"] == {
         "guests_bytes": 400 * MIB,
@@ -143,27 +151,27 @@ def test_what_the_disk_did_not_move_came_from_memory() -> None:
 
 
 def test_small_differences_and_other_work_on_the_disk_are_no_memory() -> None:
-    found = disk_traffic(ticks(moved(100 * MIB, 95 * MIB)), 0.0, 1.0)
+    found = disk_traffic(ticks(moved(100 * MIB, 95 * MIB)), span(1))
     assert found is not None
     assert "memory" not in found["sentence"]
-    found = disk_traffic(ticks(moved(100 * MIB, 300 * MIB)), 0.0, 1.0)
+    found = disk_traffic(ticks(moved(100 * MIB, 300 * MIB)), span(1))
     assert found is not None
     assert found["read"]["memory_percent"] == 0.0
 
 
 def test_a_rate_counts_for_the_ticks_without_an_answer_before_it() -> None:
     none = {**moved(math.nan, 50 * MIB)}
-    found = disk_traffic(ticks(moved(10 * MIB, 50 * MIB), none, none, moved(50 * MIB, 50 * MIB)), 0.0, 4.0)
+    found = disk_traffic(ticks(moved(10 * MIB, 50 * MIB), none, none, moved(50 * MIB, 50 * MIB)), span(4))
     assert found is not None
     assert found["read"]["guests_bytes"] == 160 * MIB
 
 
 def test_without_one_of_its_guests_there_is_no_sum() -> None:
     unknown = {**moved(MIB, MIB), "guest_disk_read_bytes_per_second[t1-b]": math.nan}
-    found = disk_traffic(ticks(unknown, unknown), 0.0, 2.0)
+    found = disk_traffic(ticks(unknown, unknown), span(2))
     assert found is not None
     assert found["read"]["guests_bytes"] is None
-    assert disk_traffic(ticks({"disk_read_bytes_per_second": 1.0}), 0.0, 1.0) is None
+    assert disk_traffic(ticks({"disk_read_bytes_per_second": 1.0}), span(1)) is None
 
 
 @pytest.fixture(scope="module")
@@ -214,8 +222,8 @@ def of_repeats(axes: dict[str, Any], *parts: tuple[dict[str, float], dict[str, f
             "outcome": outcome,
             "settings": {},
             "host": {},
-            "bound_by": bound_by(ticks(host), 0.0, 1.0, {}),
-            "disk_traffic": disk_traffic(ticks(disks), 0.0, 1.0),
+            "bound_by": bound_by(ticks(host), span(1), {}),
+            "disk_traffic": disk_traffic(ticks(disks), span(1)),
         }
 
 

@@ -58,7 +58,7 @@ async def frozen(hypervisor: Hypervisor, image: BootImage, folder: Path) -> dict
     kept = Saved.now(saved)
     await hypervisor.restore(image, clones, {one.name: kept for one in clones})
     proofs = await hypervisor.prove_cache(clones)
-    running = sorted(await hypervisor.domain_stats())
+    running = sorted((await hypervisor.domain_stats()).quick.found)
     await hypervisor.destroy([one.name for one in clones])
     return {"files": [Path(proof.file).name for proof in proofs], "running": running}
 
@@ -81,7 +81,7 @@ async def main(runtime: str, folder: str, end: str) -> None:
     said["network"] = {"bridge": hypervisor.network.bridge, "range": str(hypervisor.network.addresses)}
     said["host_pids"] = len(hypervisor.host_pids())
     said["cpu"] = await hypervisor.cpu_seconds(list(NAMES))
-    said["stats"] = sorted(await hypervisor.domain_stats())
+    said["stats"] = sorted((await hypervisor.domain_stats()).quick.found)
     said["proofs"] = [asdict(proof) for proof in await hypervisor.prove_cache(specs)]
     sys.stdout.write(json.dumps(said) + "\n")
     sys.stdout.flush()

@@ -63,7 +63,7 @@ class Lab:
         await self.hypervisor.save(template.name, self.saved)
         return {
             "said": said.split(),
-            "cards": (await self.hypervisor.domain_stats()),
+            "cards": (await self.hypervisor.domain_stats()).quick.found,
             "files": sorted(path.name for path in self.saved.iterdir()),
             "machine": json.loads((self.saved / "machine.json").read_text())["layout"],
             "overlays": self.overlays(),
@@ -155,7 +155,7 @@ class Lab:
         try:
             await attempt
         except HypervisorError as error:
-            left = sorted(await self.hypervisor.domain_stats())
+            left = sorted((await self.hypervisor.domain_stats()).quick.found)
             return {
                 "error": type(error).__name__,
                 "said": str(error),

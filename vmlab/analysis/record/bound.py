@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from vmlab.analysis.record.coverage import SMALLEST_COVER, covered, instances_of
+from vmlab.analysis.record.coverage import SMALLEST_COVER, Window, covered, instances_of
 from vmlab.analysis.shape import BoundDocument, CellDocument
 from vmlab.model.axes import axes_words
 from vmlab.model.names import guest_of
@@ -79,19 +79,19 @@ class _Watch:
         return means | {f"{name}_at_limit_percent": 100 * part / whole for name, part in self._at_limit.items()}
 
 
-def bound_by(samples: Sequence[Sample], since: float, until: float, vcpus: Mapping[str, int]) -> BoundDocument | None:
-    """The resource that bound what ran from `since` to `until` on the monotonic clock, with one sentence.
+def bound_by(samples: Sequence[Sample], window: Window, vcpus: Mapping[str, int]) -> BoundDocument | None:
+    """The resource that bound what ran in a window, with one sentence.
 
     `vcpus` are the guests' processors by name. None where CPU and disk were watched for less than half of the time.
     """
-    watch = _Watch()
+    watch, (since, until) = _Watch(), window.host
     for sample in samples:
         if (seconds := seconds_within(sample, since, until)) > 0:
             watch.take(sample, seconds)
     evidence = watch.evidence(until - since)
     if evidence is None:
         return None
-    guest, busy = _busiest_guest(samples, since, until, vcpus)
+    guest, busy = _busiest_guest(samples, window, vcpus)
     if guest:
         evidence["guest_cpu_busy_percent"] = busy
     resource = _resource(evidence)
@@ -126,14 +126,12 @@ def _resource(evidence: Mapping[str, float]) -> str:
     return longest if evidence[f"{longest}_at_limit_percent"] >= MOST_OF_THE_TIME else "none"
 
 
-def _busiest_guest(
-    samples: Sequence[Sample], since: float, until: float, vcpus: Mapping[str, int]
-) -> tuple[str, float]:
+def _busiest_guest(samples: Sequence[Sample], window: Window, vcpus: Mapping[str, int]) -> tuple[str, float]:
     """The guest whose processors were busiest, and how busy in percent; ("", 0.0) where none is known."""
     busy = {"": 0.0}
-    for name, one in covered(samples, instances_of(samples, _CPU), since, until).items():
+    for name, one in covered(samples, instances_of(samples, _CPU), window).items():
         _, instance = split_name(name)
-        guest, mean = str(instance), one.over(until - since)
+        guest, mean = str(instance), one.over(window.guests[1] - window.guests[0])
         count = vcpus.get(guest_of(guest), 0)
         if mean is not None and count:
             busy[guest] = min(100.0, mean / count)

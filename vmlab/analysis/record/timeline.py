@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from vmlab.analysis.record.coverage import Window
 from vmlab.model.domain import Domain
 from vmlab.model.event import (
     RESUME,
@@ -23,6 +24,7 @@ from vmlab.model.event import (
     CellStarted,
     CellWithdrawn,
     CommandReceived,
+    CountersRead,
     DiskLatencyRead,
     DomainsSeen,
     Event,
@@ -121,6 +123,8 @@ class CellTimeline:
     proofs: list[CacheProved] = field(default_factory=list)
     network: list[NetworkProved] = field(default_factory=list)
     latency: list[DiskLatencyRead] = field(default_factory=list)
+    read: dict[str, CountersRead] = field(default_factory=dict)
+    """When counters were read as the workloads started and had ended, by the edge."""
     neighbours: NeighboursCounted | None = None
     switches: list[Switched] = field(default_factory=list)
     tile_changes: list[TilesChanged] = field(default_factory=list)
@@ -138,6 +142,21 @@ class CellTimeline:
             return None
         since, until = self.executed
         return since, self.last_mono if until is None else until
+
+    @property
+    def window(self) -> Window | None:
+        """The span of the figures of host and guests: that between the readings as the workloads started and had ended,
+        else the execute phase.
+        """
+        first, last = self.read.get("start"), self.read.get("end")
+        if first is None or last is None or self.execution is None:
+            return None if self.execution is None else Window.plain(*self.execution)
+        return Window(
+            (first.mono - first.host_ago, last.mono - last.host_ago),
+            (first.mono - first.guests_ago, last.mono - last.guests_ago),
+            (first.mono - first.guests_disks_ago, last.mono - last.guests_disks_ago),
+            last.mono - last.sample_ago,
+        )
 
     def is_retired(self, tile: int) -> bool:
         """Whether this tile was retired while the others worked."""
@@ -162,6 +181,8 @@ class CellTimeline:
                 self.network.append(event)
             case DiskLatencyRead():
                 self.latency.append(event)
+            case CountersRead():
+                self.read[event.edge] = event
             case NeighboursCounted():
                 self.neighbours = event
             case CacheSwitched() | KsmSwitched():

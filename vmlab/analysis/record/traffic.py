@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vmlab.analysis.record.coverage import covered, instances_of
+from vmlab.analysis.record.coverage import Span, Window, covered, instances_of
 from vmlab.analysis.shape import MovedDocument, TrafficDocument
 from vmlab.model.quantities import format_bytes
 from vmlab.model.sample import Sample
@@ -16,21 +16,22 @@ PARTED_PERCENT = 10.0
 _WORDS = {"read": ("read", "served from the host's memory"), "write": ("wrote", "not on the host's disk by then")}
 
 
-def disk_traffic(samples: Sequence[Sample], since: float, until: float) -> TrafficDocument | None:
-    """Reads and writes from `since` to `until` on the monotonic clock; None where no guest's disk was watched.
+def disk_traffic(samples: Sequence[Sample], window: Window) -> TrafficDocument | None:
+    """Reads and writes in a window; None where no guest's disk was watched.
 
     The host's disk is the one that holds the lab's files. It also moves what the host itself reads and writes, so that
     a share that memory served is the least that it can be.
     """
-    read, written = (_moved(samples, direction, since, until) for direction in ("read", "write"))
+    read, written = (_moved(samples, direction, window) for direction in ("read", "write"))
     if read["guests_bytes"] is None and written["guests_bytes"] is None:
         return None
-    return _document(read, written)
+    return _document(read, written, exact=window.is_exact)
 
 
 def traffic_over(cells: Sequence[TrafficDocument]) -> TrafficDocument:
     """The bytes of several cells together."""
-    return _document(_sum([one["read"] for one in cells]), _sum([one["written"] for one in cells]))
+    read, written = (_sum([one[way] for one in cells]) for way in ("read", "written"))
+    return _document(read, written, exact=all(one["exact"] for one in cells))
 
 
 def _sum(moved: Sequence[MovedDocument]) -> MovedDocument:
@@ -41,21 +42,26 @@ def _sum(moved: Sequence[MovedDocument]) -> MovedDocument:
     )
 
 
-def _document(read: MovedDocument, written: MovedDocument) -> TrafficDocument:
+def _document(read: MovedDocument, written: MovedDocument, *, exact: bool) -> TrafficDocument:
     parts = [text for text in (_words("read", read), _words("write", written)) if text]
-    return {"read": read, "written": written, "sentence": "; ".join(parts)}
+    return {"read": read, "written": written, "sentence": "; ".join(parts), "exact": exact}
 
 
-def _moved(samples: Sequence[Sample], direction: str, since: float, until: float) -> MovedDocument:
+def _moved(samples: Sequence[Sample], direction: str, window: Window) -> MovedDocument:
     own = f"disk_{direction}_bytes_per_second"
     guests = instances_of(samples, f"guest_{own}")
-    rates = {name: one.over(until - since) for name, one in covered(samples, [own, *guests], since, until).items()}
-    of_guests = [rate for name in guests if (rate := rates.get(name)) is not None]
+    found = covered(samples, [own, *guests], window)
+
+    def moved(name: str, span: Span) -> float | None:
+        """Over all of a span, where the rate is known for most of it."""
+        seconds = span[1] - span[0]
+        rate = found[name].over(seconds) if name in found else None
+        return None if rate is None else float(round(rate * seconds))
+
+    of_guests = [moved(name, window.guests_disks) for name in guests]
     # Without one of its guests the sum would be that of others.
-    asked = sum(of_guests) * (until - since) if guests and len(of_guests) == len(guests) else None
-    rate = rates.get(own)
-    moved = None if rate is None else rate * (until - since)
-    return _moved_document(asked, moved)
+    asked = None if not guests or None in of_guests else sum(one or 0.0 for one in of_guests)
+    return _moved_document(asked, moved(own, window.host))
 
 
 def _moved_document(asked: float | None, moved: float | None) -> MovedDocument:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import libvirt
 
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.model.errors import HypervisorError
+from vmlab.telemetry.guest_readings import GuestAnswer, Timed
 
 _ASK = 10.0
 _WITHOUT_QEMU = (
@@ -18,8 +20,11 @@ _WITHOUT_QEMU = (
     | libvirt.VIR_DOMAIN_STATS_VCPU
     | libvirt.VIR_DOMAIN_STATS_INTERFACE
 )
+_NOWAIT = libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
 _FROM_QEMU = libvirt.VIR_DOMAIN_STATS_BLOCK | libvirt.VIR_DOMAIN_STATS_BALLOON
 
+_WAIT_FOR_QEMU = 0.1
+"""Seconds that an answer waits for what QEMU is asked for; a tick of the recorder waits for it in turn."""
 Figures = dict[str, dict[str, int]]
 
 
@@ -33,7 +38,7 @@ class DomainStatistics:
     ) -> None:
         self._all_stats = all_stats
         self._short = short
-        self._asking: asyncio.Future[Figures] | None = None
+        self._asking: asyncio.Future[Timed[Figures]] | None = None
 
     async def cpu_seconds(self, names: list[str]) -> dict[str, float]:
         """CPU time by guest, in seconds. Raises HypervisorError where one does not run."""
@@ -43,27 +48,26 @@ class DomainStatistics:
         except KeyError as error:
             raise HypervisorError(f"no CPU time of {', '.join(set(names) - stats.keys()) or error}") from error
 
-    async def domain_stats(self) -> Figures:
-        """libvirt's numbers alone, by the guest's name.
+    async def domain_stats(self, *, whole: bool = False) -> GuestAnswer[Figures]:
+        """libvirt's numbers alone, by the guest's name, and when they were read.
 
-        Figures of disks and balloon come from QEMU itself, which takes seconds where many guests are busy: they are
-        read in the background and are in the answer when they have come, each reading once.
+        Figures of disks and balloon come from QEMU itself, which takes seconds where many guests are busy: then they
+        are read in the background and are in the answer after they have come, with the time at which they were read.
+        With `whole` they are asked for now and waited for, and so are guests that are busy with another call.
         """
-        quick = await call("domain statistics", _ASK, self._bulk, _WITHOUT_QEMU)
-        slow = self._slow_stats()
-        return {name: {**slow.get(name, {}), **numbers} for name, numbers in quick.items()}
-
-    def _slow_stats(self) -> Figures:
-        """The result of the last background query, once; starts the next one."""
-        found: Figures = {}
-        if self._asking is not None:
-            if not self._asking.done():
-                return found
-            # A query that failed is repeated; the other figures are returned without it.
-            if not self._asking.cancelled() and self._asking.exception() is None:
-                found = self._asking.result()
-        self._asking = asyncio.ensure_future(call("disk statistics", _ASK, self._bulk, _FROM_QEMU))
-        return found
+        if whole:
+            disks = await call("disk statistics", _ASK, self._timed, _FROM_QEMU, 0)
+            return GuestAnswer(await call("domain statistics", _ASK, self._timed, _WITHOUT_QEMU, 0), disks)
+        quick = await call("domain statistics", _ASK, self._timed, _WITHOUT_QEMU)
+        if self._asking is None:
+            self._asking = asyncio.ensure_future(call("disk statistics", _ASK, self._timed, _FROM_QEMU))
+        done, _ = await asyncio.wait([self._asking], timeout=_WAIT_FOR_QEMU)
+        if not done:
+            return GuestAnswer(quick, None)
+        asking, self._asking = self._asking, None
+        # A query that failed is repeated; the other figures are returned without it.
+        failed = asking.cancelled() or asking.exception() is not None
+        return GuestAnswer(quick, None if failed else asking.result())
 
     async def running(self) -> list[str]:
         """The names of the guests that libvirt knows."""
@@ -74,8 +78,12 @@ class DomainStatistics:
         if self._asking is not None:
             self._asking.cancel()
 
-    def _bulk(self, which: int) -> Figures:
-        flags = libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
+    def _timed(self, which: int, flags: int = _NOWAIT) -> Timed[Figures]:
+        asked = time.monotonic()
+        found = self._bulk(which, flags)
+        return Timed(asked, time.monotonic(), found)
+
+    def _bulk(self, which: int, flags: int = _NOWAIT) -> Figures:
         return {self._short(domain.name()): _numbers(stats) for domain, stats in self._all_stats(which, flags)}
 
 

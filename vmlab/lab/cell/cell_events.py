@@ -17,6 +17,7 @@ from vmlab.model.event import (
     CellEnded,
     CellStarted,
     CommandReceived,
+    CountersRead,
     DiskLatencyRead,
     Event,
     GuestInspected,
@@ -36,6 +37,7 @@ from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan
 from vmlab.telemetry.domains.neighbour_use import NeighbourUse
 from vmlab.telemetry.latency_bins import BINS
+from vmlab.telemetry.recorder import ReadTimes
 
 Emit = Callable[[Event], object]
 _SWITCHED = {"cache": "the cache mode", "ksm": "the host's KSM"}
@@ -135,6 +137,21 @@ class CellEvents:
                 since=since,
                 scale=list(BINS.scale),
                 counts=counts,
+            )
+        )
+
+    def counters_read(self, edge: str, read: ReadTimes) -> None:
+        """The counters of host and guests were read."""
+        now = time.monotonic()
+        self._emit(
+            CountersRead(
+                cell=self._plan.index,
+                edge=edge,
+                host_ago=now - read.host,
+                guests_ago=now - read.guests,
+                guests_disks_ago=now - read.guests_disks,
+                sample_ago=now - read.sampled,
+                mono=now,
             )
         )
 

@@ -32,6 +32,8 @@ from vmlab.plan.terms import CellPlan
 from vmlab.telemetry.host_counters import Between, HostCounters
 from vmlab.telemetry.standstill import StandstillWatch, longest
 
+_READ_AHEAD, _READ_AHEAD_A_GUEST = 0.02, 0.005
+"""Seconds before the common start at which counters are read: all clients wait then, and QEMU answers within that."""
 _EVERY_TILE = 0
 """In place of a tile's number, for what is of no tile alone."""
 
@@ -94,6 +96,7 @@ class Execution:
             start = await start_together(instances, self._around.timing, moment)
         self._contention = Contention.of(self._plan, self._around.hypervisor)
         self._follow(first, start)
+        opening = asyncio.ensure_future(self._counters_read("start", start.host_mono - self._ahead(start.lead)))
         if self._half is not None and not self._half.drives:
             # Its guests work for the workloads that the other host follows.
             self._following[asyncio.ensure_future(self._half.until("executed"))] = _EVERY_TILE
@@ -104,22 +107,25 @@ class Execution:
             self.latency.start()
             with self._events.phase(Phase.EXECUTE):
                 for one in self._live.values():
-                    one.begin(self.latency.read)
+                    one.begin(self._end_span)
                 self.running = True
                 await self._contention.measure(list(self._following))
                 await self._all_ended()
                 await self._end_changes(end_tiles)
                 # A tile may have joined while the changes were ended.
                 await self._all_ended()
+                # Nothing of the lab's own is read or written before that.
+                closing = await self._counters_read("end", time.monotonic())
             if self._half is not None and self._half.drives:
                 self._half.reach("executed")
-            self._executed = (began, time.monotonic())
+            self._executed = (await opening or began, closing or time.monotonic())
             await self._network.end(start.host_wall)
             self._stood = await self._stood_still(standstills, stood_before)
             self._between = counters.until(await self._host_counters())
             self._events.neighbours(self._between.neighbours)
             await self.latency.end()
         finally:
+            opening.cancel()
             await shielded(self._end_changes(end_tiles))
             await self.latency.stop()
             with contextlib.suppress(OSError):
@@ -134,6 +140,22 @@ class Execution:
         ends = [s.started.host_wall + s.finished.seconds for s in instances if s.started and s.finished]
         if ends and len(ends) == len(instances):
             self.wall_seconds = max(ends) - start.host_wall
+
+    def _ahead(self, lead: float) -> float:
+        """How many seconds before the common start, which is `lead` seconds ahead, the counters are read."""
+        return min(lead / 2, _READ_AHEAD + _READ_AHEAD_A_GUEST * len(self._guests.specs))
+
+    async def _counters_read(self, edge: str, mono: float) -> float | None:
+        """Have all counters read at a moment; when those of the host were, None where they could not be."""
+        read = await self._around.host.read_at(mono)
+        if read is None:
+            return None
+        self._events.counters_read(edge, read)
+        return read.host
+
+    async def _end_span(self) -> None:
+        """Something is about to be changed: what was counted until then is that of the span before."""
+        await asyncio.gather(self.latency.read(), self._around.host.read_at(time.monotonic()))
 
     async def _hosts_moment(self, clients: int) -> float | None:
         """The moment at which hosts start together, by the monotonic clock; None for a cell of this host alone."""

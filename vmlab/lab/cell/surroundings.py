@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from vmlab.guests.added_guest import log_in
@@ -21,8 +21,15 @@ from vmlab.lab.provision.snapshot_provider import SnapshotProvider
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.plan.terms import Plan
 from vmlab.telemetry.host_counters import HostCounters, host_counters
+from vmlab.telemetry.recorder import ReadTimes
 from vmlab.telemetry.standstill import StandstillWatch
 from vmlab.workloads.contract import Shell
+
+ReadAt = Callable[[float], Awaitable[ReadTimes | None]]
+
+
+async def nothing_read(mono: float) -> None:
+    """There is no recorder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +38,9 @@ class CellHost:
 
     `tiles` gives it as a place for workloads, and `far` makes of that the host once more, for what runs from host to
     host. `bare` makes a guest on the host. `mean` is the mean of one figure over a span of the monotonic clock,
-    `extremes` its lowest and highest value. `settings` gives those in force, `counters` and `standstills` fresh
-    counters and a fresh watch of the lab's processes. `disk` is below the guests' files. Without `ksm` no viewer can
-    switch it.
+    `extremes` its lowest and highest value. `read_at` has the recorder read all counters at a moment of that clock.
+    `settings` gives those in force, `counters` and `standstills` fresh counters and a fresh watch of the lab's
+    processes. `disk` is below the guests' files. Without `ksm` no viewer can switch it.
     """
 
     tiles: OpenTiles
@@ -42,6 +49,7 @@ class CellHost:
     mean: Callable[[str, float, float], float]
     extremes: Callable[[str, float, float], tuple[float, float]]
     settings: Callable[[], Mapping[str, str | int | None]] = dict
+    read_at: ReadAt = nothing_read
     counters: Callable[[], HostCounters] = host_counters
     standstills: Callable[[], StandstillWatch] = lambda: StandstillWatch(inside=False)
     disk: GuestDisk = field(default_factory=GuestDisk)

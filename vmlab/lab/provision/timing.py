@@ -38,6 +38,8 @@ class Timing:
     """For closing all clients of one cell, and once more for destroying its guests."""
     statistics: float = 10.0
     """For one reading of all guests' figures."""
+    reading: float = 5.0
+    """For the counters of all guests, where a cell's workloads start and where they have ended."""
     cause: float = CAUSE_SECONDS + 0.5
     """After a step failed: the wait for a report that the death of a guest was the cause."""
     drain: float = 30.0

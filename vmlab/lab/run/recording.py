@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Container
@@ -20,10 +22,11 @@ from vmlab.model.event import Event, Notice
 from vmlab.model.sample import Sample, SampleNames, split_name
 from vmlab.store.outbox import Outbox
 from vmlab.store.samples import SampleWriter
-from vmlab.telemetry.guest_readings import GuestStats
+from vmlab.telemetry.guest_readings import GuestAnswer, GuestStats
 from vmlab.telemetry.guests import asked_of_loop
 from vmlab.telemetry.host.ordered_host import GroupFiles
-from vmlab.telemetry.recorder import Recorder
+from vmlab.telemetry.recorder import ReadTimes, Recorder
+from vmlab.telemetry.recorder_clock import HostClocks
 from vmlab.telemetry.sample_summary import extremes_over, mean_over
 from vmlab.telemetry.source import Roots
 
@@ -133,6 +136,8 @@ class HostRecording:
             speed=self._speed,
             notify=self._notify,
             roots=Roots(host_proc=host_proc()),
+            # Every wait can be ended, so that counters are read when somebody asks for it.
+            clocks=HostClocks(plain=0.0),
         )
         self._recorder.start()
         return self
@@ -150,12 +155,33 @@ class HostRecording:
             question.cancel()
         self._kept.tell_losses()
 
-    async def _statistics(self) -> GuestStats:
+    async def read_at(self, mono: float) -> ReadTimes | None:
+        """Read the counters of host and guests at this moment, or now where it has passed; when that was.
+
+        None where the guests have not answered within `timing.reading`, or the recorder has ended.
+        """
+        loop, read = asyncio.get_running_loop(), asyncio.Event()
+        found: list[ReadTimes] = []
+
+        def done(counters: ReadTimes) -> None:
+            found.append(counters)
+            with contextlib.suppress(RuntimeError):  # The loop has ended.
+                loop.call_soon_threadsafe(read.set)
+
+        self._recorder.read_at(mono, done)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, mono - time.monotonic()) + self._timing.reading):
+                await read.wait()
+        if not found:
+            self._outbox.append(Notice(level="warning", text=f"guests gave no figures for {self._timing.reading:g} s"))
+        return found[0] if found else None
+
+    async def _statistics(self, whole: bool) -> GuestAnswer[GuestStats]:
         question = asyncio.current_task()
         assert question is not None
         self._questions.add(question)
         try:
-            return await self._hypervisor.domain_stats()
+            return await self._hypervisor.domain_stats(whole=whole)
         finally:
             self._questions.discard(question)
 

@@ -286,6 +286,7 @@ class Runner:
                 bare=self._bare_guest,
                 mean=recording.figures.mean,
                 extremes=recording.figures.extremes,
+                read_at=recording.read_at,
                 settings=self._settings.in_force,
                 counters=self._parts.host_counters,
                 standstills=self._parts.standstills,

@@ -113,7 +113,7 @@ class LibvirtFigures:
             self.stats = ()
             raise ValueError(str(answer.error)) from answer.error
         if answer is not None and answer.counters is not None:
-            self._take(answer.counters, answer.read_at)
+            self._take(answer.counters.found, answer.counters.read_at)
 
     def rates(self, uuid: str, now: float) -> tuple[Values, Values, dict[str, Values]]:
         """Those of `OF_PROCESS` as libvirt knows them, the rest of `METRICS`, and those of each disk."""
@@ -126,7 +126,7 @@ class LibvirtFigures:
             return [NAN] * len(OF_PROCESS), [NAN] * rest, {name: [NAN] * len(OF_DISK) for name in disks}
         return process, own, disks
 
-    def _ask(self, deliver: Callable[[list[DomainStats] | Exception], None]) -> None:
+    def _ask(self, deliver: Callable[[list[DomainStats] | Exception], None], anew: bool) -> None:
         def work() -> None:
             try:
                 found: list[DomainStats] | Exception = self._reader.statistics(processes_seen=self._processes_seen)
