@@ -29,6 +29,15 @@ workloads:
   blocks: {kind: fio, on: vm, rw: randrw, block: 4 KiB, size: 32 MiB, time: 90 s, engine: psync, direct: true}
 repeats: 3
 """
+KNOWN_BYTES = """
+name: known
+guests: {vm: {memory: 256 MiB, data: 512 MiB, cache: none}}
+workloads:
+  blocks: {kind: fio, on: vm, rw: read, block: 256 KiB, size: 96 MiB, direct: true}
+host: {disk: hdd-7200}
+warm: true
+axes: {size: {values: [96 MiB, 256 MiB], sets: workloads.blocks.size}}
+"""
 RPM_7200 = 7200
 WORKLOADS = ["filecopy", "database", "web", "mail"]
 HOST_KEYS = {
@@ -106,6 +115,27 @@ def test_a_guest_on_an_emulated_disk_reads_no_faster_than_it(home: Home, tmp_pat
     assert "emulated disk" in home.vmlab("show", "last").stdout
     assert home.leftovers() == []
     assert home.processes() == []
+
+
+def test_bytes_by_fio_are_those_of_the_guests_disk_and_of_the_hosts(home: Home, tmp_path: Path) -> None:
+    """Cells of about one and three seconds. The guest finds most of fio's program in its cache (`warm`), so that what it
+    reads beside is less than a hundredth, and nobody else uses the emulated disk.
+    """
+    file = tmp_path / "known.yaml"
+    file.write_text(KNOWN_BYTES)
+    ran = home.vmlab("run", str(file), "--wait", *ON_A_BUSY_MACHINE, "--json")
+    assert ran.returncode == 0, ran.stderr
+    document = json.loads(ran.stdout)
+    assert len(document["cells"]) == 2
+    for cell in document["cells"]:
+        raw = json.loads(home.vmlab("show", f"last:{cell['cell']}", "--raw", "--json").stdout)
+        (text,) = [one["text"] for one in raw["outputs"] if one["name"] == "fio"]
+        read = sum(job["read"]["io_bytes"] for job in json.loads(text)["jobs"])
+        traffic = cell["disk_traffic"]
+        assert traffic["exact"]
+        allowed = pytest.approx(read, rel=0.01, abs=256 * 2**10)
+        assert traffic["read"]["guests_bytes"] == allowed
+        assert traffic["read"]["host_bytes"] == allowed
 
 
 @pytest.mark.exhaustive

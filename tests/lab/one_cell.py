@@ -14,7 +14,7 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.local_guest import LocalGuest
 from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.cell.live_ksm import HostKsm
-from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins
+from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins, ReadAt, nothing_read
 from vmlab.lab.provision.bare_guests import BareGuest
 from vmlab.lab.provision.disk_integrity import Integrity
 from vmlab.lab.provision.guest_disk import GuestDisk
@@ -75,6 +75,7 @@ class Lab:
         self.timing = USUAL
         self.ksm: HostKsm | None = None
         self.counters: list[HostCounters] = []
+        self.read_at: ReadAt = nothing_read
         self.disk = GuestDisk()
         self.standstills: Callable[[], StandstillWatch] = partial(StandstillWatch, inside=False)
         (folder / "disks").mkdir()
@@ -122,6 +123,7 @@ class Lab:
                 # What this machine does beside the test is no part of it.
                 counters=lambda: self.counters.pop(0) if self.counters else HostCounters(0.0),
                 standstills=lambda: self.standstills(),
+                read_at=self.read_at,
                 ksm=self.ksm,
                 disk=self.disk,
             ),

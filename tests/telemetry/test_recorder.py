@@ -12,9 +12,11 @@ import pytest
 
 from tests.telemetry.libvirt_stats import answer, domain
 from tests.telemetry.recorded import DISKSTATS, RecordedHost
+from tests.waiting import until
 from vmlab.model.sample import OWN_NAMES, Sample
+from vmlab.telemetry.poller import Deliver
 from vmlab.telemetry.priority import take_precedence
-from vmlab.telemetry.recorder import Recorder
+from vmlab.telemetry.recorder import ReadTimes, Recorder
 from vmlab.telemetry.recorder_clock import HostClocks
 
 
@@ -149,6 +151,48 @@ def test_guests_stand_beside_the_host(host: RecordedHost) -> None:
     one.stop()
     assert sample.get("guest_cpu_percent[web]") > 0
     assert sample.get("guest_questions_stuck") == 0
+
+
+async def test_counters_are_read_when_somebody_asks_and_samples_begin_and_end_there(host: RecordedHost) -> None:
+    """Also where the guests' answer comes late: it is said once their counters are of that moment."""
+    sink, told, read = Sink(), list[str](), list[ReadTimes]()
+    steps = iter(range(10_000))
+    held: list[Deliver] = []
+
+    def ask(deliver: Deliver, whole: bool) -> None:
+        if whole and not held:
+            held.append(deliver)
+        else:
+            deliver(answer({"web": domain(next(steps))}))
+
+    one = recorder(host, sink, told, guests=ask, clocks=HostClocks(plain=0.0))
+    one.start()
+    sink.enough(2)
+    asked = time.monotonic()
+    one.read_at(asked, read.append)
+    await until(lambda: bool(read), "the first reading")
+    one.read_at(time.monotonic() + 0.05, read.append)
+    await until(lambda: len(read) == 2, "the second reading")
+    one.stop()
+    assert held, "all guests are asked for"
+    ends = {sample.mono for sample in sink}
+    for found in read:
+        assert {found.host, found.sampled} <= ends
+        assert min(found.guests, found.guests_disks) >= found.host
+    assert read[0].host >= asked
+    span = [sample for sample in sink if read[0].host < sample.mono <= read[1].host]
+    assert sum(sample.length for sample in span) == pytest.approx(read[1].host - read[0].host)
+
+
+async def test_without_guests_the_hosts_counters_are_all(host: RecordedHost) -> None:
+    sink, read = Sink(), list[ReadTimes]()
+    one = recorder(host, sink, [], clocks=HostClocks(plain=0.0))
+    one.read_at(0.0, read.append)
+    one.start()
+    await until(lambda: bool(read), "a reading that was asked for before the start")
+    one.stop()
+    (found,) = read
+    assert found == (sink[0].mono,) * 4
 
 
 def test_an_interval_without_sense_is_refused(host: RecordedHost) -> None:

@@ -85,6 +85,44 @@ def test_the_few_microseconds_between_two_clocks_are_no_step() -> None:
     assert tick.clock_step == 0.0
 
 
+@pytest.mark.parametrize(
+    ("asked", "ticks"),
+    [
+        ([102.3], [101, 102.3, 103, 104]),
+        ([102.7], [101, 102, 102.7, 104]),
+        ([101.975, 103.31], [101, 101.975, 103.31, 104]),
+        ([99.0], [100, 101, 102, 103]),
+        ([102.2, 102.4], [101, 102.2, 102.4, 103]),
+    ],
+)
+def test_a_tick_out_of_turn_comes_at_its_moment_and_one_that_is_close_to_it_is_left_out(
+    asked: list[float], ticks: list[float]
+) -> None:
+    """The samples are whole: each begins where the one before ended, and none is late for it."""
+    clocks = HandClocks()
+    ticker = Ticker(1.0, clocks)
+    for moment in asked:
+        ticker.read_at(moment)
+    last = 100.0
+    for expected in ticks:
+        tick = ticker.wait()
+        assert tick is not None
+        assert (tick.moment.mono, tick.length) == pytest.approx((expected, expected - last))
+        assert tick.missed == 0
+        assert tick.lateness == pytest.approx(max(0.0, expected - asked[0]) if expected == 100 else 0.0)
+        last = expected
+
+
+def test_a_wait_ends_when_somebody_asks() -> None:
+    clocks = HostClocks(plain=0.0)
+    clocks.wake()
+    clocks.wake()
+    began = time.monotonic()
+    assert clocks.sleep(3600) is False
+    assert time.monotonic() - began < 3600
+    assert clocks.sleep(0.01) is False, "once"
+
+
 def test_the_hosts_clocks_wait_and_can_be_stopped() -> None:
     clocks = HostClocks()
     before = clocks.now()

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from vmlab.model.errors import StoreError
-from vmlab.model.sample import Sample, SampleNames, Series, unit_of
+from vmlab.model.sample import Sample, SampleNames, Series, read_with, split_name, unit_of
 from vmlab.store.reader import RunReader
 from vmlab.store.writer import RunWriter
 
@@ -92,12 +92,27 @@ def read_samples(reader: RunReader, since: float, until: float) -> Iterator[Samp
 def series(
     reader: RunReader, name: str, since: float = float("-inf"), until: float = float("inf"), after: int = 0
 ) -> Series:
-    """One value over time, without unpacking the others; ticks that do not have it are left out."""
+    """One value over time, without unpacking the others; ticks that do not have it are left out.
+
+    Each stands at the time at which it was read, which for a guest's is not that of the tick. The span is one of ticks.
+    """
     found: list[tuple[int, float, bytes]] = []
+    source = read_with(split_name(name)[0])
+
+    def slices(key: int, names: Sequence[str], one: str) -> list[tuple[int, float, bytes]]:
+        return reader.sample_slices(key, names.index(one) * _VALUE.size, _VALUE.size, since, until, after)
+
     for key, layout in reader.sample_layouts().items():
-        if name in layout.names:
-            offset = layout.names.index(name) * _VALUE.size
-            found += reader.sample_slices(key, offset, _VALUE.size, since, until, after)
+        if name not in layout.names:
+            continue
+        rows = slices(key, layout.names, name)
+        if source is not None and source[0] in layout.names:
+            offsets = (_VALUE.unpack(body)[0] for _, _, body in slices(key, layout.names, source[0]))
+            rows = [
+                (row, mono + (offset if offset == offset else 0.0), body)
+                for (row, mono, body), offset in zip(rows, offsets, strict=True)
+            ]
+        found += rows
     found.sort()
     packed = b"".join(value for _, _, value in found)
     values = array("f", _row(len(found)).unpack(packed))

@@ -141,6 +141,8 @@ class Recorder:
             else:
                 self._notify(refusal)
             self._ticker = ticker = Ticker(self._interval, self._clocks)
+            for mono, _ in list(self._asked):
+                ticker.read_at(mono)
             self._prime()
             while (tick := ticker.wait()) is not None:
                 asked = self._due(tick.moment.mono)

@@ -125,7 +125,7 @@ def mean_over(samples: Iterable[Sample], name: str, start_mono: float, end_mono:
 
 
 def extremes_over(samples: Iterable[Sample], metric: str, start_mono: float, end_mono: float) -> tuple[float, float]:
-    """The lowest and the highest value of any instance of `metric`, over the ticks that `summarise` takes for a maximum.
+    """The lowest and the highest value of any instance of `metric`, in the ticks that `summarise` takes it from.
 
     NaN for both where there is none.
     """

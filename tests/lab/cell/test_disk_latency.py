@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,18 @@ from tests.lab.one_cell import REPORT, Lab, lab_of, working
 from tests.waiting import until
 from vmlab.lab.provision.timing import USUAL
 from vmlab.model.errors import DeadlineExceeded, HypervisorError, VmlabError
-from vmlab.model.event import CacheSwitched, DiskLatencyRead, Notice, PhaseEnded, PhaseStarted
+from vmlab.model.event import (
+    CacheSwitched,
+    CountersRead,
+    DiskLatencyRead,
+    Notice,
+    PhaseEnded,
+    PhaseStarted,
+    WorkloadProgressed,
+)
 from vmlab.model.run import Outcome, Phase
 from vmlab.telemetry.latency_bins import BINS
+from vmlab.telemetry.recorder import ReadTimes
 
 
 def doubts(lab: Lab) -> list[str]:
@@ -33,6 +43,29 @@ async def test_each_guest_is_read_when_its_workloads_have_ended(tmp_path: Path) 
     (began,) = [event for event in lab.of(PhaseStarted) if event.phase == Phase.EXECUTE]
     (ended,) = [event for event in lab.of(PhaseEnded) if event.phase == Phase.EXECUTE]
     assert all(one.since <= began.mono and one.mono >= ended.mono for one in readings)
+
+
+async def test_all_counters_are_read_before_the_start_and_before_the_lab_itself_does_anything_after_the_end(
+    tmp_path: Path,
+) -> None:
+    lab = lab_of(tmp_path, 2500)
+
+    async def read_at(mono: float) -> ReadTimes:
+        await asyncio.sleep(mono - time.monotonic())
+        now = time.monotonic()
+        return ReadTimes(now, now, now, now)
+
+    lab.read_at = read_at
+    await lab.cell().run()
+    assert lab.ended().outcome == Outcome.PASSED
+    first, last = lab.of(CountersRead)
+    assert (first.edge, last.edge) == ("start", "end")
+    (began,) = [event for event in lab.of(PhaseStarted) if event.phase == Phase.EXECUTE]
+    assert first.mono - first.host_ago < began.mono
+    after = lab.events[lab.events.index(last) + 1 :]
+    assert isinstance(after[0], PhaseEnded) and after[0].phase == Phase.EXECUTE
+    assert {DiskLatencyRead, PhaseStarted} <= set(map(type, after)), "reading goes on, and results are collected"
+    assert not any(isinstance(event, WorkloadProgressed) for event in after)
 
 
 async def test_in_between_there_are_readings_of_what_came_since(tmp_path: Path) -> None:

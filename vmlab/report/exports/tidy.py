@@ -232,9 +232,10 @@ def _row(taken: MeasurementDocument, outcome: str | None) -> tuple[Cell, ...]:
 
 
 def sampled(*runs: Exported) -> Tidy:
-    """A row for each value of each tick that could be read, with the cell and the phase in which the tick ended.
+    """A row for each value of each tick that could be read, with the cell and the phase in which it was read.
 
-    `seconds` is the time since the run began, on the monotonic clock. Raises StoreError for a damaged store.
+    `seconds` is the time since the run began, on the monotonic clock; values of guests have that of libvirt's answer.
+    Raises StoreError for a damaged store.
     """
     documents = [run.document() for run in runs]
     axes = axis_kinds(documents)
@@ -278,16 +279,22 @@ def _rows_of_reader(
     }
     between: tuple[Cell, ...] = (None, None, *(None for _ in axes))
     for _, sample in samples(reader):
-        span = spans.at(sample.mono)
-        if only is not None and (span is None or span.cell != only):
-            continue
-        place = between if span is None else cells.get(span.cell, between)
-        when = datetime.fromtimestamp(round(sample.wall, 3), UTC)
-        before = (*of, *place, None if span is None else span.phase, when, round(sample.mono - spans.began, 3))
         layout = sample.layout
+        places: dict[float, tuple[Cell, ...] | None] = {}
         for name, unit, value in zip(layout.names, layout.units, sample.values, strict=True):
-            if value == value:
-                metric, instance = split_name(name)
+            if value != value:
+                continue
+            metric, instance = split_name(name)
+            _, read_at = sample.span_of(metric)
+            if read_at not in places:
+                span = spans.at(read_at)
+                left_out = only is not None and (span is None or span.cell != only)
+                place = between if span is None else cells.get(span.cell, between)
+                when = datetime.fromtimestamp(round(sample.wall + read_at - sample.mono, 3), UTC)
+                seconds = round(read_at - spans.began, 3)
+                phase = None if span is None else span.phase
+                places[read_at] = None if left_out else (*of, *place, phase, when, seconds)
+            if (before := places[read_at]) is not None:
                 # The name of another's guest or disk, which does not end its row for who reads lines.
                 part = instance and visible_line(instance)
                 # As many digits as the store keeps.

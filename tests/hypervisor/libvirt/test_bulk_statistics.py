@@ -1,0 +1,82 @@
+"""libvirt's bulk statistics: each part with the time at which it was read, also where QEMU takes long."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import libvirt
+
+from vmlab.hypervisor.libvirt.bulk_statistics import DomainStatistics
+
+NOWAIT = libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
+
+
+class Libvirt:
+    """Counts how often QEMU was asked; `free` lets it answer."""
+
+    def __init__(self) -> None:
+        self.free = threading.Event()
+        self.free.set()
+        self.asked = 0
+        self.flags: list[int] = []
+
+    def __call__(self, which: int, flags: int) -> list[tuple[Any, dict[str, Any]]]:
+        self.flags.append(flags)
+        if not which & libvirt.VIR_DOMAIN_STATS_BLOCK:
+            return [(SimpleNamespace(name=lambda: "lab-web"), {"cpu.time": 1, "state.name": "text"})]
+        self.asked += 1
+        asked = self.asked
+        assert self.free.wait(120)
+        return [(SimpleNamespace(name=lambda: "lab-web"), {"block.0.rd.bytes": asked})]
+
+
+def statistics(source: Libvirt) -> DomainStatistics:
+    return DomainStatistics(source, lambda name: name.removeprefix("lab-"))
+
+
+async def test_disks_are_of_the_same_answer_as_all_else() -> None:
+    """Each has the time of its own call; none has counters of the answer before."""
+    source = Libvirt()
+    asked = statistics(source)
+    for count in (1, 2, 3):
+        before = time.monotonic()
+        quick, disks = await asked.domain_stats()
+        assert disks is not None
+        assert quick.found == {"web": {"cpu.time": 1}} and disks.found == {"web": {"block.0.rd.bytes": count}}
+        assert before <= quick.asked <= quick.given <= disks.asked <= disks.given <= time.monotonic()
+    assert set(source.flags) == {NOWAIT}
+
+
+async def test_what_comes_late_has_the_time_at_which_it_was_read() -> None:
+    source = Libvirt()
+    asked = statistics(source)
+    source.free.clear()
+    assert (await asked.domain_stats()).disks is None
+    assert (await asked.domain_stats()).disks is None
+    assert source.asked == 1, "it is asked already"
+    source.free.set()
+    async with asyncio.timeout(120):
+        while (late := await asked.domain_stats()).disks is None:
+            pass
+    assert late.disks.found == {"web": {"block.0.rd.bytes": 1}}
+    assert late.disks.asked < late.quick.asked
+
+
+async def test_a_whole_answer_is_of_its_own_moment_and_waits_for_guests_that_are_busy() -> None:
+    source = Libvirt()
+    asked = statistics(source)
+    source.free.clear()
+    await asked.domain_stats()
+    before = time.monotonic()
+    source.flags.clear()
+    whole = asyncio.ensure_future(asked.domain_stats(whole=True))
+    await asyncio.sleep(0)
+    source.free.set()
+    quick, disks = await whole
+    assert disks is not None and disks.found == {"web": {"block.0.rd.bytes": 2}}
+    assert min(quick.asked, disks.asked) >= before
+    assert set(source.flags) == {0}
