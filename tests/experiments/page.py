@@ -69,9 +69,10 @@ whatever they are ([why](../decisions/0040-answers-to-claims.md)).
 Where a publication has a machine, a system or a cluster that is not here, its line stays and says why it is absent. The
 lab's guests have less memory than the published ones where their workloads do not use it.
 
-Results that were kept before 2026-11-28 have the disks' bytes, load and waits, and what bound their cells, by ticks of a
-second: the guests' are of a second earlier, and the host's may have a part of what the lab itself read in the end
-([why](../decisions/0045-counters-at-the-ends-of-a-cell.md)). Run times and figures that workloads print are as they were.
+Results that were kept before 2026-11-28 have the disks' bytes, load and waits, and what bound their cells, by ticks of
+a second: the guests' are of a second earlier, and the host's may have a part of what the lab itself read in the end
+([why](../decisions/0045-counters-at-the-ends-of-a-cell.md)). Run times and figures that workloads print
+are as they were.
 
 This page is written by `python -m tests.experiments.page` from the scenarios, and from the results in
 `docs/evidence/experiments/`: those of one repeat are kept by `make test-experiments EXPERIMENTS=--record`, and answers
