@@ -147,6 +147,17 @@ async def test_a_guests_caches_are_emptied_when_its_client_waits_for_the_start()
         assert emptied and emptied[-1] > guest.commands.index("launch"), guest.commands
 
 
+@pytest.mark.parametrize("warm", ["false", "true"])
+async def test_what_a_client_runs_is_loaded_after_the_caches_are_emptied(warm: str) -> None:
+    """No loading of programs is in a cell's figures: fio's own would add 33 MiB to what it reads."""
+    run = MemoryRun(f"warm: {warm}\naxes: {{cache: [none]}}\n")
+    await run.run()
+    for guest in run.guests:
+        (words,) = [words for words in guest.commands[guest.commands.index("launch") :] if "ldd" in words]
+        assert "for one in python3 sysbench; do" in words
+        assert ("drop_caches" in words.split("ldd")[0]) == (warm == "false")
+
+
 async def test_lines_of_progress_that_come_at_once_are_not_events_each() -> None:
     lines = "".join(f"[ {second}s ] thds: 1 eps: 0.01 lat (ms,95%): 1.06\n" for second in range(1, 200))
     run = MemoryRun("axes: {cache: [none]}\n", scripts={"slow": Script(lines + REPORT)})

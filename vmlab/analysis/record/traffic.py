@@ -13,6 +13,8 @@ FEW_BYTES = 2.0**20
 """Of fewer bytes no share is given: the host's own small reads and writes are as large."""
 PARTED_PERCENT = 10.0
 """From here on the two are said to part. Other work on the disk and the edges of ticks make smaller differences."""
+_ROUNDING = 1e-6
+"""Rates are kept as 32-bit floats, so that equal bytes of guests and host are not equal to the last."""
 _WORDS = {"read": ("read", "served from the host's memory"), "write": ("wrote", "not on the host's disk by then")}
 
 
@@ -79,6 +81,6 @@ def _words(direction: str, moved: MovedDocument) -> str:
     if asked is None or host is None:
         return ""
     verb, part = _WORDS[direction]
-    besides = " (with the host's own)" if host > asked else ""
+    besides = " (with the host's own)" if host > asked * (1 + _ROUNDING) else ""
     text = f"the guests {verb} {format_bytes(asked)}, the host's disk {verb} {format_bytes(host)}{besides}"
     return f"{text}: {percent:.0f} % {part}" if percent is not None and percent >= PARTED_PERCENT else text

@@ -137,7 +137,7 @@ class LiveTiles:
         await self._guests.add(plan.guests, snapshots)
         instances += self._instances.made(plan.workloads, first=len(plan.workloads) * (plan.tiles - 1))
         await run_all(instance.make_ready() for instance in instances)
-        await run_all(self._caches.empty_guest(guest) for guest in plan.guests)
+        await run_all(self._caches.empty_guest(guest, plan.workloads) for guest in plan.guests)
         self._events.proofs(await self._guests.prove_cache(specs))
 
     async def _retire(self, tile: int, origin: str) -> None:

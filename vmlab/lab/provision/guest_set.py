@@ -303,14 +303,9 @@ class GuestSet:
         """Whether the host may merge pages of the guests' memory; the seconds for which each may have stood still."""
         return await self._hypervisor.make_mergeable([spec.name for spec in self.specs], mergeable)
 
-    async def drop_caches(self, guest: GuestPlan) -> None:
-        """Empty a guest's page cache, and its caches of names and inodes.
-
-        That of Windows is left as it is: workloads read and write past it there.
-        """
-        if self._added.has_windows(guest):
-            return
-        await self.shells[guest.key].run(["sh", "-c", "sync; echo 3 > /proc/sys/vm/drop_caches"], deadline=300)
+    def has_windows(self, guest: GuestPlan) -> bool:
+        """Whether it is a guest with Windows."""
+        return self._added.has_windows(guest)
 
     async def disconnect(self, keys: Iterable[str] | None = None) -> None:
         """Drop the connections with these guests, or with all, at once: calls that wait for an answer get an error."""

@@ -264,6 +264,9 @@ class CellRun:
             with self._events.step(Part.PREPARE, "wait for the other host"):
                 await self._half.until("emptied")
         await self._empty_host()
+        on_host = [one for one in self.plan.workloads if one.source == HOST_PLACE or one.source in self._bare]
+        shells = {one.source: self._shell(one.source, one.tile) for one in on_host}
+        await run_all(self._caches.load(shell, on_host, place) for place, shell in shells.items())
 
     async def _empty_host(self) -> None:
         with self._events.step(Part.PREPARE, "empty the host's caches"):
@@ -279,7 +282,7 @@ class CellRun:
 
     async def _empty_caches(self, guest: GuestPlan) -> None:
         with self._events.step(Part.PREPARE, "empty the caches", guest.tile, guest.guest):
-            await self._caches.empty_guest(guest)
+            await self._caches.empty_guest(guest, self.plan.workloads)
 
     async def _prove_cache(self) -> None:
         with self._events.step(Part.PREPARE, "prove the cache modes"):
