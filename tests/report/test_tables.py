@@ -16,6 +16,7 @@ from tests.store.stories import Story
 from vmlab.analysis.comparison.compare import Side, compare
 from vmlab.analysis.document import run_document
 from vmlab.analysis.shape import RunDocument
+from vmlab.report.bound_text import bound_lines
 from vmlab.report.page.answer import answers, comparison_answers
 from vmlab.report.page.content import COURSES, comparison_charts, result_charts
 from vmlab.report.page.gathered import gather
@@ -155,3 +156,10 @@ def test_a_run_with_repeats_ends_in_its_answer(tmp_path: Path) -> None:
         document = run_document(reader)
     last = run_table(document, 10_000).rstrip("\n").rpartition("\n\n")[2]
     assert last.startswith("cache writeback against cache none, under emulation (TCG): no difference is proven.")
+
+
+@pytest.mark.parametrize(("exact", "words"), [(True, "bytes"), (False, "bytes (by ticks, not from start to end)")])
+def test_bytes_of_disks_by_ticks_are_marked(exact: bool, words: str) -> None:
+    """Of a cell without readings as its workloads start and have ended."""
+    cell: Any = {"bound_by": None, "disk_traffic": {"sentence": "bytes", "exact": exact}}
+    assert list(bound_lines(cell)) == [words]

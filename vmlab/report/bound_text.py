@@ -52,7 +52,8 @@ def bound_lines(cell: CellDocument) -> Iterator[str]:
     if cell["bound_by"] is not None:
         yield cell["bound_by"]["sentence"]
     if cell["disk_traffic"] is not None and cell["disk_traffic"]["sentence"]:
-        yield cell["disk_traffic"]["sentence"]
+        by_ticks = "" if cell["disk_traffic"]["exact"] else " (by ticks, not from start to end)"
+        yield cell["disk_traffic"]["sentence"] + by_ticks
 
 
 def limits_lines(cells: Sequence[CellDocument], width: int) -> list[str]:
