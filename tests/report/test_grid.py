@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from vmlab.model.text_width import first_columns, width_of
 from vmlab.report.grid import Column, grid, paragraph
 from vmlab.report.listing import names_text
 from vmlab.report.words import number
+from vmlab.system.text_width import first_columns, width_of
 
 
 def test_figures_stand_right_of_their_labels() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from vmlab.model.domain import DomainDisk
-from vmlab.model.text_width import exactly
 from vmlab.model.units import format_bytes
 from vmlab.model.visible import visible_line
+from vmlab.system.text_width import exactly
 from vmlab.telemetry.domains.hurting import DomainState
 
 _NOTHING = "-"

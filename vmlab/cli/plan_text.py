@@ -12,7 +12,6 @@ from vmlab.model.ordered import EMULATED_DISK, ORDERED_HOST, size_words
 from vmlab.model.scenarios.disk_profiles import DISK_PROFILES
 from vmlab.model.scenarios.guest import LAB_IMAGE
 from vmlab.model.scenarios.repetition import Until
-from vmlab.model.text_width import left, width_of
 from vmlab.model.units import about_seconds, format_bit_rate, format_bytes
 from vmlab.model.visible import visible_line
 from vmlab.plan.control_cells import SIDE, SIDES
@@ -22,6 +21,7 @@ from vmlab.plan.memory_needed import cell_memory, memory_needed
 from vmlab.plan.settings import settings_of
 from vmlab.plan.terms import CellPlan, GuestPlan, HostFacts, Plan, WorkloadPlan
 from vmlab.report.words import order_words, plural
+from vmlab.system.text_width import left, width_of
 
 SCHEMA = "vmlab.plan/1"
 

@@ -30,12 +30,12 @@ from vmlab.model.event import (
     TogetherEnded,
     WorkloadEnded,
 )
-from vmlab.model.text_width import first_columns
 from vmlab.model.units import about_seconds, format_seconds
 from vmlab.model.visible import Control, visible_line
 from vmlab.report.event_words import event_sentence
 from vmlab.report.words import LEAST_FOLDED, plural, without_numbers
 from vmlab.system.terminal import forget, put
+from vmlab.system.text_width import first_columns
 
 _MOVE_SECONDS = 0.1
 """The least time between two drawings of the moving line: events of a past run come very fast."""

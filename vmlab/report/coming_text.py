@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.event import CellToCome
-from vmlab.model.text_width import left, width_of
 from vmlab.report.words import plural
+from vmlab.system.text_width import left, width_of
 
 HEADINGS = ("CELL", "AXES", "REPEAT", "AS PLANNED")
 NONE_TO_COME = "no cell is to come; the running one stays as it is"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vmlab.model.text_width import centred, first_columns, last_columns, left, right, shortened, width_of, wrapped
+from vmlab.system.text_width import centred, first_columns, last_columns, left, right, shortened, width_of, wrapped
 
 WIDTH = 80
 """The width of the smallest terminal that all output must fit."""

@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 
 from vmlab.model.quantities import format_bytes
-from vmlab.model.text_width import exactly, left, width_of
 from vmlab.model.visible import visible_line, visible_values
 from vmlab.report.grid import UNCUT, WIDTH, shorten
 from vmlab.store.runs import RunSummary
+from vmlab.system.text_width import exactly, left, width_of
 
 _HEADINGS = ("RUN", "SIZE", "OUTCOME", "CELLS", "STARTED (UTC)")
 _LONGEST_TAGS = 16

@@ -10,7 +10,7 @@ import pytest
 from vmlab.cli.domain_lines import domain_lines
 from vmlab.model.domain import Domain, DomainDisk
 from vmlab.model.sample import Sample, SampleNames
-from vmlab.model.text_width import width_of
+from vmlab.system.text_width import width_of
 from vmlab.telemetry.domains.hurting import SPAN, DomainState, Recent, host_limits, ranked
 
 HOST = {"cpu_count": 4.0, "cpu_idle_percent": 60.0, "cpu_iowait_percent": 0.0, "memory_total_bytes": 8e9}

@@ -22,9 +22,9 @@ from vmlab.cli.top_view import host_lines
 from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
 from vmlab.model.sample import Sample
-from vmlab.model.text_width import first_columns
 from vmlab.model.units import parse_seconds
 from vmlab.model.visible import Control, visible_line
+from vmlab.system.text_width import first_columns
 from vmlab.telemetry.domains.domains import Domains
 from vmlab.telemetry.domains.hurting import DomainState, Recent, host_limits, ranked
 from vmlab.telemetry.recorder import Recorder

@@ -16,7 +16,6 @@ from vmlab.analysis.tiles.throughput import tiles_of
 from vmlab.analysis.tiles.tiles_carried import Carried, ClimbEnd, carried_json, carried_of, nearest
 from vmlab.model.axes import axes_words
 from vmlab.model.ordered import all_ordered_words
-from vmlab.model.text_width import left, width_of
 from vmlab.model.visible import visible_line
 from vmlab.report.bound_text import resource_word
 from vmlab.report.grid import WIDTH, paragraph, shorten
@@ -24,6 +23,7 @@ from vmlab.report.heading import behind_notes
 from vmlab.report.run.score_rows import knees
 from vmlab.report.run.target_text import instead_words, limit_words, missed_words, of_tiles, worst_first
 from vmlab.report.words import plural
+from vmlab.system.text_width import left, width_of
 from vmlab.workloads.target_limits import Target
 
 TILES_TITLE = "How many tiles this host carries"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from vmlab.model.text_width import last_columns, left, width_of
 from vmlab.model.units import format_bytes
+from vmlab.system.text_width import last_columns, left, width_of
 from vmlab.tui.screens.base_screen import ConsoleScreen
 from vmlab.tui.screens.span_keys import SPAN_KEYS, switch_span
 from vmlab.tui.state.domain_charts import domain_charts

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.markup import escape
 from textual.screen import ModalScreen, Screen
 
-from vmlab.model.text_width import width_of, wrapped
+from vmlab.system.text_width import width_of, wrapped
 from vmlab.tui.contract import CHANGING, WATCHES, Explaining, Limiting, Said, Saying
 from vmlab.tui.screens.base_screen import DismissedOnce
 from vmlab.tui.widgets.glyphs import glyphs_for

@@ -17,8 +17,8 @@ from textual.worker import get_current_worker
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import VmlabError
 from vmlab.model.quantities import about_seconds
-from vmlab.model.text_width import left, wrapped
 from vmlab.plan.terms import Overrides
+from vmlab.system.text_width import left, wrapped
 from vmlab.tui.commands import start
 from vmlab.tui.contract import ConsoleCommands, Proposal
 from vmlab.tui.feed.planner import Planned, own_file, planned, scenario_names, scenarios

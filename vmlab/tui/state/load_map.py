@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from vmlab.model.names import guest_of
 from vmlab.model.quantities import format_bytes
-from vmlab.model.text_width import exactly, left, width_of
 from vmlab.plan.disk_room import disk_needed
 from vmlab.plan.memory_needed import memory_needed
 from vmlab.plan.terms import GuestPlan, HostFacts, Plan
+from vmlab.system.text_width import exactly, left, width_of
 
 _LANE = 6
 _TONES = ("one", "three", "two", "four", "five")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vmlab.model.scenarios.reference import Reference
-from vmlab.model.text_width import wrapped
+from vmlab.system.text_width import wrapped
 from vmlab.tui.state.load_map import Piece
 
 _FEWEST = 4

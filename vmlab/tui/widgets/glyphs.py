@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from vmlab.model.text_width import width_of
+from vmlab.system.text_width import width_of
 
 _SIGNS = {
     "running": ("●", "*"),

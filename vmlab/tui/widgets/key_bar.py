@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from textual.events import Click
 
-from vmlab.model.text_width import width_of, wrapped
+from vmlab.system.text_width import width_of, wrapped
 from vmlab.tui.contract import Explaining, Saying
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 

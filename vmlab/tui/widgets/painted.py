@@ -13,8 +13,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from vmlab.model.text_width import exactly, wrapped
 from vmlab.model.visible import visible_line
+from vmlab.system.text_width import exactly, wrapped
 from vmlab.tui.widgets.glyphs import Glyphs, glyphs_for
 from vmlab.tui.widgets.scrolling import SCROLL_KEYS, Scrolling
 from vmlab.tui.widgets.tones import tones_on

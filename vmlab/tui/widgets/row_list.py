@@ -13,7 +13,7 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
-from vmlab.model.text_width import left
+from vmlab.system.text_width import left
 from vmlab.tui.widgets.painted import Line, Painted, Piece, cut, hint_lines
 
 _EMPTY = "nothing is listed here"

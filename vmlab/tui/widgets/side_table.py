@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from vmlab.model.text_width import left, shortened, width_of, wrapped
 from vmlab.report.grid import paragraph
+from vmlab.system.text_width import left, shortened, width_of, wrapped
 from vmlab.tui.state.compared import ComparedSides, TableRow
 from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines
 from vmlab.tui.widgets.struck import struck_pieces

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from vmlab.model.text_width import wrapped
+from vmlab.system.text_width import wrapped
 from vmlab.tui.widgets.painted import Line, Painted
 
 

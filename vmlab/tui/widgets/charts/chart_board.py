@@ -13,7 +13,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from vmlab.model.sample import Sample
-from vmlab.model.text_width import width_of
+from vmlab.system.text_width import width_of
 from vmlab.telemetry.cpu_speed import SPEED
 from vmlab.tui.state.charts import (
     CPU,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from vmlab.model.sample import Sample
-from vmlab.model.text_width import right, width_of
+from vmlab.system.text_width import right, width_of
 from vmlab.tui.state.charts import Chart, Series, title_of
 from vmlab.tui.state.cpu_use import MUCH_PERCENT, CpuUse
 from vmlab.tui.widgets.charts.axis_scale import Scale, figure

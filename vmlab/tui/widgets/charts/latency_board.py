@@ -11,8 +11,8 @@ from rich.color_triplet import ColorTriplet
 from rich.style import Style
 
 from vmlab.model.names import guest_key
-from vmlab.model.text_width import first_columns, left, right, width_of
 from vmlab.report.run.latency_text import milliseconds, percentiles_text
+from vmlab.system.text_width import first_columns, left, right, width_of
 from vmlab.telemetry.latency_bins import OPERATIONS, Counts, LatencyBins
 from vmlab.tui.state.latency_map import LatencyColumn, LatencyMap
 from vmlab.tui.widgets.painted import Line, Painted, Piece, hint_lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from vmlab.model.quantities import format_seconds
-from vmlab.model.text_width import left, width_of
+from vmlab.system.text_width import left, width_of
 from vmlab.tui.widgets.painted import Line, Painted, Piece, cut
 from vmlab.tui.widgets.side_table import TONES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from vmlab.model.text_width import first_columns, left, width_of, wrapped
+from vmlab.system.text_width import first_columns, left, width_of, wrapped
 from vmlab.tui.state.bars import Bar, BarRow
 from vmlab.tui.widgets.painted import Line, Painted, Piece, cut
 from vmlab.tui.widgets.side_table import TONES

@@ -11,7 +11,7 @@ from textual.message import Message
 
 from vmlab.model.axes import axis_word
 from vmlab.model.run import AxisValue
-from vmlab.model.text_width import left, width_of
+from vmlab.system.text_width import left, width_of
 from vmlab.tui.state.choices import Choice
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 

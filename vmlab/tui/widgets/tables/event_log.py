@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
-from vmlab.model.text_width import width_of, wrapped
+from vmlab.system.text_width import width_of, wrapped
 from vmlab.tui.state.views import LogLine
 from vmlab.tui.widgets.painted import Line, Painted
 

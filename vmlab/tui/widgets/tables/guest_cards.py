@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from vmlab.model.text_width import right, width_of
+from vmlab.system.text_width import right, width_of
 from vmlab.telemetry.host.shown_figure import Terms
 from vmlab.tui.state.history import History
 from vmlab.tui.state.views import GuestView

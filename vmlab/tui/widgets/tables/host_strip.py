@@ -11,7 +11,7 @@ from textual.events import Click
 from textual.message import Message
 
 from vmlab.model.axes import axes_words
-from vmlab.model.text_width import left, width_of
+from vmlab.system.text_width import left, width_of
 from vmlab.tui.state.hosts_of_run import HostView
 from vmlab.tui.widgets.charts.axis_scale import clock
 from vmlab.tui.widgets.painted import Line, Painted, Piece, cut

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 
-from vmlab.model.text_width import width_of
+from vmlab.system.text_width import width_of
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 from vmlab.tui.widgets.struck import struck_pieces
 

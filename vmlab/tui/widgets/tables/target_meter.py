@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from vmlab.model.text_width import left, width_of
+from vmlab.system.text_width import left, width_of
 from vmlab.tui.widgets.painted import Line, Painted
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from vmlab.model.text_width import centred, left, width_of, wrapped
+from vmlab.system.text_width import centred, left, width_of, wrapped
 from vmlab.tui.widgets.large_text import COLUMNS, LARGER_ROWS, ROWS, large
 from vmlab.tui.widgets.painted import Line, Painted, Piece
 

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 import vmlab
-from vmlab.model.text_width import (
+from vmlab.system.text_width import (
     centred,
     exactly,
     first_columns,
