@@ -84,8 +84,9 @@ class RunReader:
             uri = _uri(path)
             self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
-            # Without locks the index of the log is in this process's own memory.
-            self._connection.execute(f"PRAGMA locking_mode = {'EXCLUSIVE' if _LOCKLESS in uri else 'NORMAL'}")
+            if uri.endswith(_LOCKLESS):
+                # The index of the log is in this process's own memory then, and not in a file that is locked.
+                self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             try:
                 self._check()
             except BaseException:

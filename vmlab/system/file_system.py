@@ -74,21 +74,26 @@ def has_record_locks(file: Path) -> bool:
     return True
 
 
-def demand_usable(*folders: Path) -> None:
+def demand_usable(*folders: Path, keep: bool = True) -> None:
     """Make each folder where it is missing. Raises RefusedError unless files in all of them can be written, locked in
-    both ways, and mapped into memory that processes share; then no file and no folder is left that was not there.
+    both ways, and mapped into memory that processes share; then no file and no folder is left that was not there, and
+    without `keep` in no case.
     """
     missing = [place for one in folders for place in (one, *one.parents) if not os.path.lexists(place)]
     try:
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
             try_out(folder)
-    except BaseException as error:
-        for place in missing:
-            remove_empty_folder(place)
-        if isinstance(error, OSError):
-            raise unusable(error, "write") from error
+    except OSError as error:
+        keep = False
+        raise unusable(error, "write") from error
+    except BaseException:
+        keep = False
         raise
+    finally:
+        if not keep:
+            for place in missing:
+                remove_empty_folder(place)
 
 
 def try_out(folder: Path) -> None:

@@ -21,8 +21,8 @@ _HIDDEN = Path("/run")
 
 
 def check_ready() -> None:
-    """Make the folders that runs, images and sockets lie in. Raises RefusedError where no run could start, whatever
-    its scenario says; then no folder is left that was not there.
+    """Make the folders that runs and images lie in. Raises RefusedError where no run could start, whatever its
+    scenario says; then no folder is left that was not there.
     """
     if os.geteuid() != 0:
         raise RefusedError("a run makes namespaces, a bridge and cgroups, and needs root", remedy=as_root())
@@ -34,7 +34,8 @@ def check_ready() -> None:
     folder = runs_folder()
     if folder.resolve().is_relative_to(_HIDDEN):
         raise RefusedError(f"{folder} is below {_HIDDEN}, which a run hides from itself", remedy=remedy_for(folder))
-    demand_usable(folder, cache_folder(), runtime_folder())
+    demand_usable(runtime_folder(), keep=False)
+    demand_usable(folder, cache_folder())
     _check_settings_put_back()
 
 
