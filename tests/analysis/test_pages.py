@@ -29,7 +29,7 @@ def test_the_page_on_json_has_every_key_of_a_difference_and_no_other() -> None:
     rows = _table(section, "key")[1:]
     named = [key for row in rows for key in re.findall(r"`(\w+)`", row[0])]
     assert sorted(named) == sorted(NO_DIFFERENCE.to_json())
-    assert all(f"`{verdict}`" in rows[0][1] for verdict in Verdict)
+    assert all(f"`{verdict}`" in rows[0][1] for verdict in Verdict if verdict != Verdict.SAME)
 
 
 def test_the_page_has_every_verdict() -> None:

@@ -180,7 +180,7 @@ def _differences(found: Compared, row: Row) -> Iterator[Difference]:
             confidence=one.confidence,
             p_adjusted=one.p_adjusted,
             readings=one.readings,
-            verdict=str(one.verdict),
+            verdict=str(one.tested or one.verdict),
             better=one.better,
             sentence=sentence(one),
         )

@@ -45,7 +45,7 @@ class Difference:
     than are counted, and `detectable` the percentage that `readings` prove in four of five. `better` tells whether the
     candidate is the better one, None unless that is proven. `noise` is the percentage up to which a difference counts
     as none, if one was given; the interval of what is proven excludes it, too. `because` says why a verdict could not
-    be had.
+    be had. Of the ``SAME`` amount `tested` is the verdict by its readings alone, which documents have.
     """
 
     verdict: Verdict = Verdict.NOT_COMPARED
@@ -66,6 +66,7 @@ class Difference:
     more_is_better: bool | None = None
     noise: float | None = None
     because: str = ""
+    tested: Verdict | None = None
 
     @property
     def proven(self) -> bool:
@@ -103,7 +104,8 @@ class Difference:
     def to_json(self) -> dict[str, Any]:
         """The difference as all documents have it."""
         return {
-            "verdict": str(self.verdict),
+            "verdict": str(self.tested or self.verdict),
+            "same_amount": self.verdict == Verdict.SAME,
             "because": self.because,
             "percent": self.percent,
             "interval_percent": list(self.interval) if self.interval else None,
@@ -203,7 +205,7 @@ def differences(family: Sequence[Sides]) -> list[Difference]:
         for sides, pairing, test, decision in zip(family, pairings, tests, decisions, strict=True)
     ]
     return [
-        replace(one, verdict=Verdict.SAME) if sides.same and one is not NO_DIFFERENCE else one
+        replace(one, verdict=Verdict.SAME, tested=one.verdict) if sides.same and one is not NO_DIFFERENCE else one
         for sides, one in zip(family, found, strict=True)
     ]
 
