@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.checked import checked
-from vmlab.model.errors import UsageError
+from vmlab.model.errors import StoreError, UsageError
 from vmlab.plan.terms import Half, Overrides
 from vmlab.system.given_file import read_given
 
@@ -46,8 +46,14 @@ class RunRequest:
 
     @classmethod
     def of(cls, folder: RunFolder) -> RunRequest:
-        """The one that is kept in `folder`. Raises UsageError, with one line, where it is none."""
+        """The one that is kept in `folder`. Raises UsageError, with one line, where it is none, and StoreError where the
+        disk does not give it.
+        """
         try:
             return cls.from_json(read_given(folder.request, _MOST_BYTES).decode("utf-8"))
+        except UsageError as error:
+            if isinstance(error.__cause__, OSError):
+                raise StoreError(str(error)) from error
+            raise
         except ValueError as error:
             raise UsageError(f"run {folder.id}: its {folder.request.name} cannot be read: {error}") from error
