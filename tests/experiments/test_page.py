@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from _pytest.mark.structures import ParameterSet
 
+from tests.compatibility.promised import lost
 from tests.experiments.answers import answer_of
 from tests.experiments.believed import SENTENCES, believed
 from tests.experiments.page import (
@@ -250,7 +251,8 @@ def test_each_run_behind_the_page_opens_and_answers_what_the_page_says(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     record, archive = kept(name, folder), archive_of(name, folder)
     assert record is not None and archive.stat().st_size <= MOST_ARCHIVED
-    assert answers_in(archive) == record["beside"]["claims"]
+    # Keys that are newer than the record are no other answer.
+    assert list(lost(record["beside"]["claims"], answers_in(archive))) == []
 
 
 @pytest.mark.parametrize("name", sorted(results()))

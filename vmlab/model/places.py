@@ -41,7 +41,8 @@ def remedy_for(path: Path | str) -> str | None:
     folders = [("XDG_STATE_HOME", runs_folder()), ("XDG_CACHE_HOME", cache_folder())]
     folders += [("XDG_STATE_HOME", state_folder()), ("VMLAB_RUNTIME_DIR", runtime_folder())]
     for variable, folder in folders:
-        if place.is_relative_to(folder) or (folder.is_relative_to(place) and not place.is_dir()):
+        # os.path's answer is no, and not an error, where this user may not look.
+        if place.is_relative_to(folder) or (folder.is_relative_to(place) and not os.path.isdir(place)):  # noqa: PTH112
             return f"set {variable} to a folder on a local disk"
     return None
 

@@ -46,7 +46,7 @@ class RunRequest:
 
     @classmethod
     def of(cls, folder: RunFolder) -> RunRequest:
-        """The one that is kept in `folder`. Raises UsageError, with one line, where it is none, and StoreError where the
+        """The one that is kept in `folder`. Raises UsageError, with one line, where it is none, StoreError where the
         disk does not give it.
         """
         try:
