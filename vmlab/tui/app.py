@@ -323,7 +323,8 @@ class Console(App[int], inherit_bindings=False):
         """Everything by name."""
         from vmlab.tui.every_command import Palette
 
-        if not Palette.is_open(cast(App[object], self)):
+        # It may also be open below another screen, or in another mode.
+        if not any(isinstance(one, Palette) for stack in self._screen_stacks.values() for one in stack):
             self.push_screen(Palette(id="--command-palette"))
 
     def action_help(self) -> None:
