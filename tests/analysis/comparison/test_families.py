@@ -273,6 +273,7 @@ def test_a_document_has_all_that_is_known_of_a_difference() -> None:
     )
     assert replace(found, noise=3.0, because="so").to_json() == {
         "verdict": "difference proven",
+        "same_amount": False,
         "because": "so",
         "percent": 25.0,
         "interval_percent": [10.0, 40.0],
