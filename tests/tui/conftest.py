@@ -16,6 +16,7 @@ from textual.css.stylesheet import Stylesheet
 
 from tests.tui.tmux import Tmux
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
 from vmlab.store.run_list import list_runs
 
@@ -45,6 +46,20 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "VMLAB_ASCII", "LC_ALL", "LC_CTYPE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LANG", "C.UTF-8")
+
+
+@pytest.fixture(autouse=True)
+def no_run_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key starts a real run in this process: its guests would outlive the test, in a folder that is gone.
+
+    A test that starts one has a console in a process of its own, under tmux, or plays the launcher.
+    """
+
+    def refuse(*of: object) -> int:
+        raise UsageError("no run begins in a test of keys")
+
+    for module in ("launch", "resuming"):
+        monkeypatch.setattr(f"vmlab.lab.process.{module}.spawn_launcher", refuse)
 
 
 @pytest.fixture
