@@ -17,6 +17,7 @@ from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.event import RunStarted
 from vmlab.model.places import runs_folder, shipped_scenarios
 from vmlab.plan.scenario_file.loading import ScenarioFile
+from vmlab.plan.terms import Overrides
 from vmlab.store.run_summary import summarise
 from vmlab.store.writer import RunWriter
 from vmlab.tui.feed.live_feed import LiveFeed
@@ -90,6 +91,32 @@ async def test_nothing_starts_before_the_plan_of_what_is_chosen_is_made(
         may_go_on.set()
         await until(lambda: started, "what was chosen starts when its plan is made")
         assert started == ["cpu-priority"]
+
+
+async def test_keys_pressed_while_a_plan_is_made_choose_in_the_row_that_they_mean(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rule: rows that the next plan has too stay where they are, and no older plan takes back a choice."""
+    may_go_on = threading.Event()
+
+    def slowly(name: str, overrides: Overrides) -> Planned:
+        if overrides.size == "smoke":
+            may_go_on.wait(60)
+        return planned(name, overrides)
+
+    monkeypatch.setattr("vmlab.tui.screens.scenarios_screen.planned", slowly)
+    app = StillConsole()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await scenario(app, monkeypatch, ROOMY)
+        await until(lambda: "Press s to start it" in screen_text(app), "the first plan")
+        await pilot.press("tab", "left", "space", "up", "right", "space")
+        assert all(word in screen_text(app) for word in ("[smoke]", "[2]"))
+        may_go_on.set()
+        screen = app.screen
+        assert isinstance(screen, ScenariosScreen)
+        await until(lambda: not screen._is_planning, "the plan of what was chosen")
+        assert screen._planned is not None
+        assert (screen._planned.plan.size, screen._planned.plan.scenario.repeats) == ("smoke", 2)
 
 
 async def test_a_scenario_file_of_ones_own_is_planned(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -12,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.events import Key
 from textual.widgets import Input
-from textual.worker import get_current_worker
+from textual.worker import Worker, get_current_worker
 
 from vmlab.model.axes import axes_words, repeat_words
 from vmlab.model.errors import VmlabError
@@ -171,13 +172,13 @@ class ScenariosScreen(ConsoleScreen):
 
     @on(ChoiceForm.Toggled)
     def _toggled(self, message: ChoiceForm.Toggled) -> None:
-        if message.choice.name == "size":
-            # Another size has other axes; what was changed for the old one does not carry over.
-            self._choices = (message.choice,)
-        else:
-            self._choices = tuple(
-                message.choice if place == message.row else choice for place, choice in enumerate(self._choices)
-            )
+        # Another size has other axes; what was changed for the old one does not carry over. Its rows stay until the
+        # plan is there, so that keys pressed meanwhile choose in the row that they mean.
+        keeps = message.choice.name != "size"
+        self._choices = tuple(
+            message.choice if choice.name == message.choice.name else replace(choice, touched=keeps and choice.touched)
+            for choice in self._choices
+        )
         self.query_one(ChoiceForm).show(self._choices)
         self._plan_anew()
 
@@ -206,34 +207,37 @@ class ScenariosScreen(ConsoleScreen):
 
     @work(thread=True, exclusive=True, group="plan")
     def _make_plan(self) -> None:
-        name, choices, before = self._name, self._choices, self._planned
+        name, choices, before, maker = self._name, self._choices, self._planned, get_current_worker()
         # It is kept until its plan is there: a list that is filled for the first time moves its cursor later.
         proposal = self._proposal if self._proposal is not None and self._proposal.scenario == name else None
         if name is None:
             return
+        size = str(choices[0].chosen[0]) if choices else _FIRST_SIZE
+        if proposal is None and (not choices or before is None or (before.name, before.plan.size) != (name, size)):
+            changed = {choice.name: choice.chosen for choice in choices[1:] if choice.touched}
+            repeats = changed.pop("repeats", None)
+            proposal = Proposal(name, size, int(repeats[0]) if repeats else None, changed)
         try:
             if proposal is not None:
                 made = planned(name, Overrides(size=proposal.size))
                 choices = choices_of(made.file.scenario, made.plan.scenario, made.plan.size)
                 choices = proposed(choices, proposal.repeats, proposal.axes)
-                made = planned(name, overrides_of(choices))
-            elif len(choices) <= 1 or before is None or before.name != name:
-                size = str(choices[0].chosen[0]) if choices else _FIRST_SIZE
-                made = planned(name, Overrides(size=size))
-                choices = choices_of(made.file.scenario, made.plan.scenario, made.plan.size)
-            else:
+            if proposal is None or any(choice.touched for choice in choices):
                 made = planned(name, overrides_of(choices))
         except VmlabError as error:
-            self.hand_over(self._refused, str(error))
+            self.hand_over(self._refused, maker, str(error))
             return
-        if not get_current_worker().is_cancelled:
-            self.hand_over(self._plan_received, made, choices)
+        self.hand_over(self._plan_received, maker, made, choices)
 
-    def _refused(self, problem: str) -> None:
+    def _refused(self, maker: Worker[None], problem: str) -> None:
+        if maker.is_cancelled:
+            return
         self._problem, self._is_planning, self._proposal = problem, False, None
         self._draw()
 
-    def _plan_received(self, made: Planned, choices: tuple[Choice, ...]) -> None:
+    def _plan_received(self, maker: Worker[None], made: Planned, choices: tuple[Choice, ...]) -> None:
+        if maker.is_cancelled:
+            return  # Another plan is being made, of what was chosen since.
         self._planned, self._choices, self._problem = made, choices, made.refusal
         if self._proposal is not None and self._proposal.scenario == made.name:
             self._proposal = None

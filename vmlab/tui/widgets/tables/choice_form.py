@@ -32,11 +32,10 @@ class ChoiceForm(Painted, inherit_bindings=False):
     ]
 
     class Toggled(Message):
-        """The user chose or removed a value of the row numbered `row`."""
+        """The user chose or removed a value; the row is now `choice`."""
 
-        def __init__(self, row: int, choice: Choice) -> None:
+        def __init__(self, choice: Choice) -> None:
             super().__init__()
-            self.row = row
             self.choice = choice
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -46,12 +45,16 @@ class ChoiceForm(Painted, inherit_bindings=False):
         self._column = 0
 
     def show(self, choices: Sequence[Choice]) -> None:
-        """Draw `choices`; where the cursor's row is another than before, it goes to the first row's chosen value."""
+        """Draw `choices`; the cursor keeps its value, or goes to the first chosen one of its row or of the first."""
         before = self._choices[self._row] if self._choices else None
+        value = self._values[self._column] if before is not None else None
         self._choices = choices
-        now = choices[self._row] if self._row < len(choices) else None
-        if before is None or now is None or (before.name, before.values) != (now.name, now.values):
-            self._row = 0
+        names = [choice.name for choice in choices]
+        known = before is not None and before.name in names
+        self._row = names.index(before.name) if before is not None and known else 0
+        if known and value in self._values:
+            self._column = self._values.index(value)
+        else:
             self._to_chosen()
         self.repaint()
 
@@ -129,7 +132,7 @@ class ChoiceForm(Painted, inherit_bindings=False):
             if toggled.chosen == choice.chosen:
                 self.notify(f"{choice.name}: at least one value stays chosen" if choice.several else "this is chosen")
             else:
-                self.post_message(self.Toggled(self._row, toggled))
+                self.post_message(self.Toggled(toggled))
         else:
             self.notify(_EMPTY)
 
