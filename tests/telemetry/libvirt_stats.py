@@ -18,7 +18,7 @@ def domain(scale: int = 0) -> dict[str, int]:
         "balloon.maximum": 524288,
         "balloon.rss": 300000 + scale * 1000,
         "vcpu.current": 1,
-        "vcpu.maximum": 1,
+        "vcpu.maximum": 2,
         "vcpu.0.state": 1,
         "vcpu.0.time": 900_000_000,
         "vcpu.0.delay": 10_000_000 + scale * 100_000_000,

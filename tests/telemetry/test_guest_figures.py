@@ -52,7 +52,7 @@ def test_several_disks_vcpus_and_nics_are_added_up() -> None:
     def big(scale: int) -> dict[str, int]:
         stats = domain(scale)
         second = {key.replace("block.0", "block.1"): value for key, value in stats.items() if "block.0" in key}
-        return {**stats, **second, "block.count": 2, "vcpu.maximum": 2, "vcpu.1.delay": scale * 100_000_000}
+        return {**stats, **second, "block.count": 2, "vcpu.current": 2, "vcpu.1.delay": scale * 100_000_000}
 
     rates = Rates()
     named(rates, {"web": big(0)}, 10.0)

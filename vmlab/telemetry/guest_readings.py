@@ -104,7 +104,7 @@ QUICK = Part(
         "guest_network_transmit_packets_per_second",
     ),
     (),
-    ("vcpu.maximum", "net.count"),
+    ("vcpu.current", "net.count"),
     _quick_keys,
     _quick_values,
     # A guest whose CPU time went back was started anew; one whose NICs' did had one changed.

@@ -74,7 +74,7 @@ def recorded(ticks: Sequence[float], asked: set[float], host: Counter, guest: Co
 
 def figures(quick: float, disks: float, guest: Counter) -> tuple[dict[str, int], dict[str, int]]:
     """libvirt's numbers at these two moments."""
-    own = {"cpu.time": round(quick * 1e9), "vcpu.maximum": 1, "vcpu.0.delay": 0, "net.count": 1}
+    own = {"cpu.time": round(quick * 1e9), "vcpu.current": 1, "vcpu.0.delay": 0, "net.count": 1}
     own |= {f"net.0.{way}.{key}": 0 for way in ("rx", "tx") for key in ("bytes", "pkts")}
     block = {f"block.0.{way}.{key}": 0 for way in ("rd", "wr") for key in ("bytes", "reqs", "times")}
     return own, {**block, "balloon.rss": 1, "balloon.current": 1, "block.count": 1, "block.0.rd.bytes": guest(disks)}

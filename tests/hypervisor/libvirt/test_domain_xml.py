@@ -42,6 +42,23 @@ def test_the_domain_is_the_one_on_record() -> None:
     assert domain_xml(spec(shares=2048), "run1", IMAGE, FILES, TCG) == GOLDEN.read_text()
 
 
+@pytest.mark.parametrize(
+    ("accelerator", "vcpus", "element"),
+    [
+        ("tcg", 1, '<vcpu current="1">2</vcpu>'),
+        ("tcg", 2, "<vcpu>2</vcpu>"),
+        ("tcg", 3, "<vcpu>3</vcpu>"),
+        ("kvm", 1, "<vcpu>1</vcpu>"),
+        ("kvm", 2, "<vcpu>2</vcpu>"),
+    ],
+)
+def test_an_emulated_guest_may_have_two_processors(accelerator: Accelerator, vcpus: int, element: str) -> None:
+    """QEMU leaves memory barriers out for one that may have one alone, and its disks and networks then hang for good."""
+    one = spec()
+    one = replace(one, resources=one.resources.model_copy(update={"vcpus": vcpus}))
+    assert element in domain_xml(one, "run1", IMAGE, FILES, replace(TCG, accelerator=accelerator))
+
+
 @pytest.mark.skipif(not SCHEMA.exists(), reason="libvirt's schemas are not installed")
 @pytest.mark.parametrize("mode", CACHE_MODES)
 @pytest.mark.parametrize("accelerator", ["kvm", "tcg"])

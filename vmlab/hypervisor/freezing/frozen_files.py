@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from vmlab.hypervisor.contract import BootImage, DomainSpec
-from vmlab.hypervisor.libvirt.domain_xml import CHANNELS
+from vmlab.hypervisor.libvirt.domain_xml import CHANNELS, possible_vcpus
 from vmlab.model.errors import OF_THIS_PROCESS, SnapshotError
 from vmlab.model.frozen import DISK, FILES, MACHINE, RAM
 from vmlab.system.removal import remove_file
@@ -41,10 +41,11 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 def layout(spec: DomainSpec, image: BootImage, facts: Mapping[str, Any]) -> dict[str, Any]:
     """All that must be equal for a saved state to load, as JSON values. `facts` are the hypervisor's own."""
-    image = spec.image or image
+    image, accelerator = spec.image or image, facts["accelerator"]
     return {
         **{name: facts[name] for name in _COMPARED_FACTS},
         **spec.resources.seen(),
+        **({} if accelerator == "kvm" else {"possible_vcpus": possible_vcpus(spec.resources.vcpus, accelerator)}),
         "base": str(image.disk.resolve()),
         "kernel": _digest(image.kernel),
         "initrd": _digest(image.initrd),
