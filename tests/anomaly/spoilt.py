@@ -15,7 +15,7 @@ from tests.anomaly.injector import Injector, unspoilt
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.scripted_guest import Script, ScriptedClient, ScriptedGuest
 from vmlab.guests.channel import Channel
-from vmlab.hypervisor.contract import BootImage, DiskLatency, DomainSpec, LabNetwork, SavedGuest
+from vmlab.hypervisor.contract import BootImage, DiskLatency, DiskRequests, DomainSpec, LabNetwork, SavedGuest
 from vmlab.hypervisor.disks.host_data import host_data
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.lab.process.run_folder import RunFolder
@@ -95,6 +95,10 @@ class SpoiltHypervisor:
     async def disk_latency(self, name: str) -> DiskLatency:
         await self._point("disk_latency")
         return await self._inner.disk_latency(name)
+
+    async def disk_requests(self, name: str) -> dict[str, DiskRequests]:
+        await self._point("disk_requests")
+        return await self._inner.disk_requests(name)
 
     async def drain_disks(self, specs: list[DomainSpec], deadline: float) -> Drained:
         await self._point("drain_disks")

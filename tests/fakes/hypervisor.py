@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from vmlab.hypervisor.contract import BootImage, DiskLatency, DomainSpec, LabNetwork, SavedGuest
+from vmlab.hypervisor.contract import BootImage, DiskLatency, DiskRequests, DomainSpec, LabNetwork, SavedGuest
 from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.losses import Losses
@@ -85,6 +85,8 @@ class FakeHypervisor:
     counts: list[NetworkCounts] = field(default_factory=list)
     merge_fault: VmlabError | None = None
     latency_fault: VmlabError | None = None
+    requests: dict[str, dict[str, DiskRequests]] = field(default_factory=dict)
+    """What guests' disks have answered and taken, by the guest's name."""
     _asked_for_latency: dict[str, int] = field(default_factory=dict)
     unmergeable: set[str] = field(default_factory=set)
     """The guests whose memory may not be merged now."""
@@ -231,6 +233,12 @@ class FakeHypervisor:
         read, written = ([0] * 72 for _ in range(2))
         read[5], written[20] = times, 2 * times
         return {"root": {"read": read, "write": written, "flush": [0] * 72}}
+
+    async def disk_requests(self, name: str) -> dict[str, DiskRequests]:
+        """As the test says; without its word each disk answers one more each time, and nothing waits."""
+        self._called("disk_requests")
+        self._running(name)
+        return self.requests.get(name) or {"root": DiskRequests(self.calls.count("disk_requests"), 0)}
 
     async def drain_disks(self, specs: list[DomainSpec], deadline: float) -> Drained:
         """At once, or when the test lets it; a thousand bytes for each guest."""

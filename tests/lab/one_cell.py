@@ -151,13 +151,18 @@ def lab_of(folder: Path, captured: int, script: str | None = None) -> Lab:
 
 @asynccontextmanager
 async def working(
-    folder: Path, changes: Callable[[str], str] = str, ksm: HostKsm | None = None, disk: GuestDisk | None = None
+    folder: Path,
+    changes: Callable[[str], str] = str,
+    ksm: HostKsm | None = None,
+    disk: GuestDisk | None = None,
+    prepare: Callable[[Lab], object] = lambda _lab: None,
 ) -> AsyncIterator[tuple[Lab, CellRun]]:
     """A cell whose workloads run until the block ends; it has ended then."""
     go = folder / "go"
     script = f"while [ ! -e {go} ]; do sleep 0.05; done\ncat <<'END'\n{REPORT}\nEND"
     lab = Lab(folder, script, scenario_plan(lambda text: changes(text.replace("events: 10}", "events: 2500}"))))
     lab.ksm, lab.disk = ksm, disk or GuestDisk()
+    prepare(lab)
     cell = lab.cell()
     running = asyncio.ensure_future(cell.run())
     try:

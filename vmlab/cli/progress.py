@@ -32,7 +32,7 @@ from vmlab.model.event import (
 )
 from vmlab.model.units import about_seconds, format_seconds
 from vmlab.model.visible import Control, visible_line
-from vmlab.report.event_words import event_sentence
+from vmlab.report.event_words import event_sentence, silent_words
 from vmlab.report.words import LEAST_FOLDED, plural, without_numbers
 from vmlab.system.terminal import forget, put
 from vmlab.system.text_width import first_columns
@@ -129,4 +129,6 @@ class RunProgress:
             if workload.progress is not None and workload.fraction is not None:
                 stage = f" {workload.progress.stage}" if workload.progress.stage else ""
                 parts.append(f"{name}·{tile}{stage} {100 * workload.fraction:.0f}%")
+        if silent := silent_words(cell.silent.values(), time.monotonic()):
+            parts.insert(1, f"! {silent}")
         return " | ".join(parts)

@@ -36,6 +36,16 @@ DiskLatency = dict[str, dict[str, list[int]]]
 
 
 @dataclass(frozen=True, slots=True)
+class DiskRequests:
+    """Requests of a guest's disk that its QEMU has `answered` since it started, and that it has `taken` and not
+    answered; None where it does not say.
+    """
+
+    answered: int
+    taken: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Translated:
     """The IPv4 address that a guest has, and the elastic one by which others reach it."""
 
@@ -177,6 +187,10 @@ class Hypervisor(Protocol):
 
     async def disk_latency(self, name: str) -> DiskLatency:
         """What was counted since `begin_latency`, in the bins of `telemetry.latency_bins.BINS`."""
+        ...
+
+    async def disk_requests(self, name: str) -> dict[str, DiskRequests]:
+        """What the QEMU of a guest that runs has answered and taken, by disk (``root``, ``data``)."""
         ...
 
     async def network_counts(self, specs: list[DomainSpec]) -> NetworkCounts:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import libvirt
 import libvirt_qemu
 
-from vmlab.hypervisor.contract import BootImage, DiskLatency, DomainSpec, SavedGuest
+from vmlab.hypervisor.contract import BootImage, DiskLatency, DiskRequests, DomainSpec, SavedGuest
 from vmlab.hypervisor.disks.data_disks import DataDisks
 from vmlab.hypervisor.disks.overlays import BackingFormat, make_overlay, require_direct
 from vmlab.hypervisor.disks.running_disks import RunningDisks
@@ -293,6 +293,10 @@ class LibvirtHypervisor:
     async def disk_latency(self, name: str) -> DiskLatency:
         """From QEMU's own histograms; see `latency_histograms`."""
         return await self._running_disks.latency(name)
+
+    async def disk_requests(self, name: str) -> dict[str, DiskRequests]:
+        """As QEMU counts them; see `disk_requests`."""
+        return await self._running_disks.requests(name)
 
     async def make_mergeable(self, names: list[str], mergeable: bool) -> dict[str, float]:
         """Have QEMU tell the kernel so of all their memory; see `guest_memory`."""

@@ -483,6 +483,20 @@ class DiskLatencyRead(Event):
 
 
 @event
+class DiskSilent(Event):
+    """A guest's disk (``root``, ``data``) has answered nothing for `seconds` while so many `requests` were under way;
+    with none it answers again.
+    """
+
+    cell: Cell
+    tile: Tile
+    guest: str
+    disk: str
+    seconds: Reading
+    requests: Count
+
+
+@event
 class CountersRead(Event):
     """The counters of host and guests were read as the workloads of a cell started (`edge` is ``start``) or when the
     last of them had ended (``end``).

@@ -53,7 +53,7 @@ def test_the_domain_is_the_one_on_record() -> None:
     ],
 )
 def test_an_emulated_guest_may_have_two_processors(accelerator: Accelerator, vcpus: int, element: str) -> None:
-    """QEMU leaves memory barriers out for one that may have one alone, and its disks and networks then hang for good."""
+    """QEMU leaves memory barriers out for one that may have one alone, and its disks then hang for good."""
     one = spec()
     one = replace(one, resources=one.resources.model_copy(update={"vcpus": vcpus}))
     assert element in domain_xml(one, "run1", IMAGE, FILES, replace(TCG, accelerator=accelerator))

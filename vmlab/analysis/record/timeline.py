@@ -26,6 +26,7 @@ from vmlab.model.event import (
     CommandReceived,
     CountersRead,
     DiskLatencyRead,
+    DiskSilent,
     DomainsSeen,
     Event,
     FiguresRemade,
@@ -123,6 +124,8 @@ class CellTimeline:
     proofs: list[CacheProved] = field(default_factory=list)
     network: list[NetworkProved] = field(default_factory=list)
     latency: list[DiskLatencyRead] = field(default_factory=list)
+    silent: dict[tuple[int, str, str], DiskSilent] = field(default_factory=dict)
+    """The disks that answer nothing now, by tile, guest and disk."""
     read: dict[str, CountersRead] = field(default_factory=dict)
     """When counters were read as the workloads started and had ended, by the edge."""
     neighbours: NeighboursCounted | None = None
@@ -181,6 +184,10 @@ class CellTimeline:
                 self.network.append(event)
             case DiskLatencyRead():
                 self.latency.append(event)
+            case DiskSilent():
+                self.silent.pop((event.tile, event.guest, event.disk), None)
+                if event.requests:
+                    self.silent[event.tile, event.guest, event.disk] = event
             case CountersRead():
                 self.read[event.edge] = event
             case NeighboursCounted():
@@ -235,6 +242,7 @@ class CellTimeline:
             case CellEnded():
                 self.phase = None
                 self.end = event
+                self.silent.clear()
                 self._end_half()
             case HalfEnded():
                 self.half = event

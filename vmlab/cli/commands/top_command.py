@@ -18,6 +18,7 @@ from vmlab.cli.domain_lines import domain_lines
 from vmlab.cli.interrupts import on_other_screen
 from vmlab.cli.output import write_json_line, write_screen, write_text
 from vmlab.cli.serving.metrics_server import Address, MetricsServer, is_loopback, read_address
+from vmlab.cli.silent_disks import SilentDisks
 from vmlab.cli.top_view import host_lines
 from vmlab.model.errors import UsageError
 from vmlab.model.places import runs_folder
@@ -87,7 +88,7 @@ def top(as_json: bool, serve: Address | None, interval: float, count: int | None
         if serve is not None:
             _serve(samples, serve, interval)
         elif as_json:
-            _follow(samples, count, lambda sample: write_json_line(json_object(sample, watched.states(sample))))
+            _follow(samples, count, lambda sample: write_json_line(watched.json_object(sample)))
         elif sys.stdout.isatty():
             _on_screen(samples, count, watched)
         else:
@@ -116,17 +117,23 @@ class _Watched:
     def __init__(self, group: Domains) -> None:
         self.group = group
         self._recent = Recent()
+        self.silent = SilentDisks()
 
     def states(self, sample: Sample) -> list[DomainState]:
         """Of the newest samples, this one included."""
         self._recent.take(sample)
         return ranked(self._recent.get, self.group.domains)
 
+    def json_object(self, sample: Sample) -> dict[str, Any]:
+        """See `json_object`, with what is silent in runs."""
+        return {**json_object(sample, self.states(sample)), "silent_disks": self.silent.words()}
+
     def lines(self, sample: Sample, rows: float = math.inf) -> list[str]:
         """The host, then its guests; the guests first where not all of it has room in `rows`."""
         states = self.states(sample)
         limits = host_limits(self._recent.get, self.group.domains)
-        host = [visible_line(line) for line in host_lines(sample)]
+        silent = [f"Silent    {words}" for words in self.silent.words()]
+        host = [visible_line(line) for line in [*silent, *host_lines(sample)]]
         guests = domain_lines(states, sample.get("domains_of_labs"), limits)
         return [*host, *guests] if len(host) + len(guests) <= rows or not guests else [*guests, "", *host]
 

@@ -24,16 +24,17 @@ _REPLIES = {"read": "rd_latency_histogram", "write": "wr_latency_histogram", "fl
 
 def begin(monitor: Monitor) -> None:
     """Give each disk of the guest empty histograms; blocks. Raises HypervisorError when QEMU refuses."""
-    for _, path, _ in _disks(monitor):
+    for _, path, _ in disks(monitor):
         monitor("block-latency-histogram-set", {"id": path, "boundaries": BINS.boundaries})
 
 
 def read(monitor: Monitor) -> DiskLatency:
     """What each disk of the guest has counted since `begin`; blocks. Raises HypervisorError where it counts nothing."""
-    return {name: _counts(name, stats) for name, _, stats in _disks(monitor)}
+    return {name: _counts(name, stats) for name, _, stats in disks(monitor)}
 
 
-def _disks(monitor: Monitor) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def disks(monitor: Monitor) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The name of each disk of the guest in a scenario, its path in QEMU, and what QEMU has counted of it."""
     for one in monitor("query-blockstats"):
         path = one.get("qdev", "")
         disk = _DISK.search(path)

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from lxml import etree
 
-from vmlab.hypervisor.contract import DiskLatency, DomainSpec
-from vmlab.hypervisor.disks import cache_proof, cache_switch, latency_histograms
+from vmlab.hypervisor.contract import DiskLatency, DiskRequests, DomainSpec
+from vmlab.hypervisor.disks import cache_proof, cache_switch, disk_requests, latency_histograms
 from vmlab.hypervisor.disks.block_nodes import BlockNodes, Definition, Monitor, definitions_in
 from vmlab.hypervisor.disks.cache_switch import GuestDisks
 from vmlab.hypervisor.disks.data_disks import DataDisks
@@ -28,7 +28,7 @@ _ASK = 10.0
 _LOOK = 60.0
 """libvirt may query QEMU again for a description of how it would start, which takes seconds on a slow host."""
 LATENCY_SECONDS = 5.0
-"""For one question about a guest's latency; it is asked again after ten."""
+"""For one question about a guest's disks; it is asked again after some seconds."""
 T = TypeVar("T")
 
 
@@ -85,15 +85,18 @@ class RunningDisks:
 
     async def begin_latency(self, name: str) -> None:
         """Empty the histograms of a guest's disks; see `latency_histograms`."""
-        await self._about_latency(name, latency_histograms.begin)
+        await self._asked(name, "reading the latency of its disks", latency_histograms.begin)
 
     async def latency(self, name: str) -> DiskLatency:
         """What they have counted since."""
-        return await self._about_latency(name, latency_histograms.read)
+        return await self._asked(name, "reading the latency of its disks", latency_histograms.read)
 
-    async def _about_latency(self, name: str, ask: Callable[[Monitor], T]) -> T:
-        what = f"{name}: reading the latency of its disks"
-        return await call(what, LATENCY_SECONDS, lambda: ask(partial(qmp, self._lookup(name))))
+    async def requests(self, name: str) -> dict[str, DiskRequests]:
+        """What a guest's disks have answered and taken; see `disk_requests`."""
+        return await self._asked(name, "counting the requests of its disks", disk_requests.read)
+
+    async def _asked(self, name: str, what: str, ask: Callable[[Monitor], T]) -> T:
+        return await call(f"{name}: {what}", LATENCY_SECONDS, lambda: ask(partial(qmp, self._lookup(name))))
 
     def _guest_disks(self, spec: DomainSpec, describe: Callable[[DomainSpec], str]) -> GuestDisks:
         domain = self._lookup(spec.name)

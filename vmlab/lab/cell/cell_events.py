@@ -19,6 +19,7 @@ from vmlab.model.event import (
     CommandReceived,
     CountersRead,
     DiskLatencyRead,
+    DiskSilent,
     Event,
     GuestInspected,
     GuestStateChanged,
@@ -137,6 +138,19 @@ class CellEvents:
                 since=since,
                 scale=list(BINS.scale),
                 counts=counts,
+            )
+        )
+
+    def disk_silent(self, guest: DomainSpec, disk: str, seconds: float, requests: int) -> None:
+        """A guest's disk answers nothing, or answers again; see `DiskSilent`."""
+        self._emit(
+            DiskSilent(
+                cell=self._plan.index,
+                tile=guest.tile,
+                guest=guest.guest,
+                disk=disk,
+                seconds=seconds,
+                requests=requests,
             )
         )
 

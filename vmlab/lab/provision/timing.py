@@ -11,7 +11,7 @@ from vmlab.workloads.contract import Client
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Spans in seconds. All but the last six are deadlines; exceeding one is a failure.
+    """Spans in seconds. All but the last eight are deadlines; exceeding one is a failure.
 
     Calls to a shell or to the hypervisor have their own deadlines, given by the caller.
     """
@@ -50,6 +50,8 @@ class Timing:
     """For one attempt to write that does not return."""
     recorder: float = 30.0
     """For the recorder to hand its last ticks over."""
+    lost_disk: float = 120.0
+    """For an answer of a guest's disk that reads or writes wait for."""
     client_share: float = 1.0
     """The factor by which a client's deadline is multiplied."""
     lead: float = 0.3
@@ -59,6 +61,10 @@ class Timing:
     """Between two samples of the recorder."""
     latency: float = 10.0
     """Between two readings of the latency of guests' disks."""
+    disk_look: float = 5.0
+    """Between two looks at whether guests' disks answer."""
+    silent_disk: float = 30.0
+    """From which on it is said that a guest's disk answers nothing while requests are under way."""
 
     def boot_of(self, guests: int) -> float:
         """For each of `guests` guests that boot side by side."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,6 +20,7 @@ from vmlab.lab.cell.live_ksm import LiveKsm
 from vmlab.lab.cell.live_switch import LiveSwitch
 from vmlab.lab.cell.live_tiles import LiveTiles
 from vmlab.lab.cell.looped_cell import Loop
+from vmlab.lab.cell.silent_disks import SilentDisks
 from vmlab.lab.cell.surroundings import CellSurroundings
 from vmlab.lab.cell.workload_instance import Instances, WorkloadInstance
 from vmlab.lab.provision.added_guests import AddedGuests
@@ -86,6 +87,7 @@ class CellRun:
         """What viewers may switch while the workloads run."""
         self._host = HostSide(plan, around.host.tiles)
         self._bare = BareGuests(plan, around.host.bare, self._timing, self._events.note)
+        self._silent_disks = SilentDisks(around.hypervisor, self._guests, self._events, self._timing)
         self._proofs: list[CacheProof] = []
         self._instances = Instances(self._instance)
         self.loop = Loop(plan, self._events, around.plan.loop, self._instances.next_round)
@@ -111,6 +113,9 @@ class CellRun:
         except (VmlabError, OSError) as error:
             await self._break_off(Outcome.FAILED, in_one_line(error))
         finally:
+            if self._events.outcome == Outcome.FAILED:
+                for reason in self._silent_disks.reasons():
+                    self._events.end_as(Outcome.FAILED, reason)
             try:
                 await shielded(self._clean_up())
             finally:
@@ -118,7 +123,11 @@ class CellRun:
         return self._events.outcome
 
     async def _until_lost(self) -> NoReturn:
-        watches: list[Coroutine[Any, Any, NoReturn]] = [self._until_guest_lost(), self._until_disk_lost()]
+        watches: list[Coroutine[Any, Any, NoReturn]] = [
+            self._until_guest_lost(self._until_guests_changed),
+            self._until_guest_lost(self._silent_disks.until_lost),
+            self._until_disk_lost(),
+        ]
         if (others := self._hosts_start or self._half) is not None:
             watches.append(others.until_called_off())
         await run_all(watches)
@@ -132,10 +141,10 @@ class CellRun:
             await self._guests.disconnect()
             raise
 
-    async def _until_guest_lost(self) -> NoReturn:
+    async def _until_guest_lost(self, watch: Callable[[], Awaitable[None]]) -> NoReturn:
         try:
             while True:
-                await self._until_guests_changed()
+                await watch()
         except GuestLost as lost:
             # Calls that wait for the lost guest would go on waiting while they are cancelled.
             await self._guests.disconnect([lost.guest])
@@ -220,6 +229,7 @@ class CellRun:
             else:
                 await self._prepare_other(self._half)
         self._provision.seconds = time.monotonic() - self._began
+        await self._silent_disks.begin()
         async with self._around.host.disk.limited():
             await self._execution.run(self._instances, self.live_tiles.end)
         with self._events.phase(Phase.COLLECT):

@@ -16,6 +16,7 @@ from textual.worker import get_current_worker
 from vmlab.model.errors import VmlabError
 from vmlab.model.places import runs_folder
 from vmlab.model.run import RUNNING, Phase, other_mode
+from vmlab.report.event_words import silent_words
 from vmlab.tui.contract import ConsoleCommands, Proposal
 from vmlab.tui.feed.messages import (
     HostProblem,
@@ -64,6 +65,7 @@ _WELCOME_SECONDS = 1.0
 _TARGET_SECONDS = 8.0
 """How long the targets of a cell stand while the guests of the next one come."""
 _RUNNING_GUESTS = "The running guests"
+_SILENT = "A disk answers nothing"
 
 
 class LiveScreen(WatchScreen):
@@ -206,6 +208,10 @@ class LiveScreen(WatchScreen):
     @on(RunArrived)
     def _run_arrived(self, message: RunArrived) -> None:
         self.apply(message.events)
+        new = set(map(id, message.events))
+        for silent in (one for one in self.view().silent if id(one) in new):
+            # On whatever screen the user is.
+            self.notify(silent_words([silent], silent.mono), title=_SILENT, severity="error")
         for asked in (self._asked, self._asked_now):
             if asked is not None:
                 asked.see(message.events)

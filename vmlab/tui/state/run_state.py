@@ -171,6 +171,7 @@ class RunState:
             next_axes=next_axes,
             freezing=tuple(self._freezing.values()),
             executed=tuple(self._executed(ended)),
+            silent=tuple(cell.silent.values()) if cell and ended is None else (),
             loop=self._loop,
             coming=next_axes or self._coming(cell),
         )

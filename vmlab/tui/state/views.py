@@ -11,6 +11,7 @@ from vmlab.model.run import RUNNING, AxisValue
 
 if TYPE_CHECKING:
     from vmlab.analysis.record.loops import LoopRow
+    from vmlab.model.event import DiskSilent
     from vmlab.report.run.tiles_board import Board, TargetBar
 
 Axes = tuple[tuple[str, AxisValue], ...]
@@ -186,6 +187,8 @@ class RunView(NamedTuple):
     coming: Axes | None = None
     freezing: tuple[FreezingView, ...] = ()
     executed: tuple[tuple[float, float], ...] = ()
+    silent: tuple[DiskSilent, ...] = ()
+    """The disks of guests that answer nothing now."""
     loop: tuple[LoopRow, ...] = ()
     """The newest round of each workload and tile of the cell, where it is looped."""
 
