@@ -1,11 +1,17 @@
-"""Disks of the host that are full: those of the run, of its sockets, of snapshots, of images, of exports."""
+"""Disks of the host that are full (those of the run, of its sockets, of snapshots, of images, of exports), and a disk
+that answers nothing.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from typing import Any
 
 from tests.faults.row import Rows
-from tests.faults.world import SCENARIO, STRUCK, World, on_a_disk
+from tests.faults.rows.b_kills import disk_server
+from tests.faults.world import READING_EMULATED, SCENARIO, STRUCK, World, on_a_disk
 from vmlab.system import kernel
 
 ROWS = Rows()
@@ -148,3 +154,36 @@ def full_export(world: World) -> str:
     assert "No space left" in words and str(place) in words, words
     assert list(place.iterdir()) == []
     return f"exit code {exporting.returncode}: {words.strip().splitlines()[-1]}"
+
+
+@ROWS.add(
+    "silent-disk",
+    "SIGSTOP of the emulated disk's process while the guest reads it, until the cell has failed",
+    "reported in the record and by `vmlab top`, cell 2 failed after 120 s: its reason names guest, disk and time",
+    300,
+)
+def silent_disk(world: World) -> str:
+    running = world.run(READING_EMULATED.replace("time: 4 s", "time: 30 s"))
+    world.wait_for("WorkloadStarted", cell=STRUCK)
+    world.strike()
+    began = time.monotonic()
+    server = disk_server()
+    os.kill(server, signal.SIGSTOP)
+    try:
+        silent = world.wait_for("DiskSilent", 120, cell=STRUCK)
+        reported = time.monotonic() - began
+        shown = world.command("top", "--count", "1").communicate(timeout=60)[0]
+        # A process that waits for a disk like this cannot be killed, so the guest does not end before.
+        world.wait_for("PhaseStarted", 240, cell=STRUCK, phase="clean up")
+        failed = time.monotonic() - began
+    finally:
+        os.kill(server, signal.SIGCONT)
+    words = world.end_of(running, 120)
+    world.is_over()
+    ended = world.ended(STRUCK)
+    assert silent["guest"] == "vm" and silent["seconds"] >= 30, silent
+    assert f"t1-vm: no answer from its {silent['disk']} disk for " in shown, shown
+    assert ended["outcome"] == "failed" and running.returncode == 1, (ended, words)
+    (reason,) = [one for one in ended["reasons"] if "disk has answered nothing for " in one]
+    assert reason.startswith("t1-vm: its ") and reason in words, (reason, words)
+    return f"reported after {reported:.0f} s, cell 2 failed after {failed:.0f} s: {reason}"
