@@ -5,6 +5,7 @@ from __future__ import annotations
 from vmlab.api.opened_run import Run, named
 from vmlab.lab.commands.stopping import run_meant
 from vmlab.lab.process.host_recording import RecordingRequest, start_recording
+from vmlab.lab.process.waiting_runs import demand_one_way
 
 _AS_USUAL = RecordingRequest(None)
 
@@ -25,15 +26,18 @@ def record_host(
     return start_recording(RecordingRequest(seconds, interval, keep_seconds, keep_bytes)).id
 
 
-def resume_run(run: str | Run) -> str:
+def resume_run(run: str | Run, *, wait: bool = False, concurrent: bool = False) -> str:
     """Have a run go on that was stopped or killed, or a fleet's whose controller was, as ``vmlab resume`` does; its id.
 
-    It goes on in the background; a run on this host needs root. Raises VmlabError, with one line, for a run that has
-    measured all cells or is under way, for one that did not begin here, and where the host is another by now.
+    It goes on in the background; a run on this host needs root. With `wait` it begins, and this returns, when its turn
+    on this host has come; with `concurrent` it measures beside others. Raises VmlabError, with one line, for a run that
+    has measured all cells or is under way, for one that did not begin here, where the host is another by now, and
+    without both where another run measures or waits.
     """
+    demand_one_way(wait=wait, concurrent=concurrent)
     # Imported late: it loads SSH, which nothing else here needs.
     from vmlab.fleet.starting import resume
 
     folder = run_meant(named(run))
-    resume(folder)
+    resume(folder, concurrent=concurrent, tell=(lambda standing: None) if wait else None)
     return folder.id

@@ -9,6 +9,7 @@ from typing import Any
 
 from vmlab.api.opened_run import Run, named, open_run
 from vmlab.lab.process.dead_runs import clean, clean_document, demand_sight
+from vmlab.lab.process.measuring_runs import host_queue
 from vmlab.lab.process.naming_runs import demand_free, give_name
 from vmlab.lab.process.removed_runs import older_runs, removable, remove_for_good
 from vmlab.lab.process.reparse import reparse
@@ -28,7 +29,7 @@ AnyPath = str | os.PathLike[str]
 def listing() -> dict[str, Any]:
     """What ``vmlab ls --json`` prints: the document ``vmlab.runs`` of docs/reference/json.md."""
     found = list_runs()
-    return runs_document(found, bytes_on_disk(run.id for run in found))
+    return runs_document(found, bytes_on_disk(run.id for run in found), host_queue().document())
 
 
 def export_runs(

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import math
 import time
-from pathlib import Path
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.progress import RunProgress
+from vmlab.cli.waiting_line import WaitingLine
 from vmlab.lab.commands.forced_end import kill_because, killed_because
 from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, stop_run
 from vmlab.lab.process.event_feed import watch
 from vmlab.lab.process.launch import start_run
-from vmlab.lab.process.measuring_runs import HostBusy, MeasuringRun, refuse_beside_others, wait_for_end, waiting_for
+from vmlab.lab.process.measuring_runs import Turn, refuse_beside_others
 from vmlab.lab.process.preflight import check_ready
-from vmlab.lab.process.prepared import plan_of
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.waiting_runs import in_turn
 from vmlab.lab.provision.host_support import prepare_run
-from vmlab.model.errors import CommandFailed, ExitCode, StoreError, UsageError, VmlabError, in_one_line
+from vmlab.model.errors import CommandFailed, ExitCode, StoreError, UsageError, in_one_line
 from vmlab.model.event import RunEnded
 from vmlab.model.visible import visible_line
 from vmlab.plan.planning import Overrides, check_fit
 from vmlab.plan.scenario_file.loading import ScenarioFile
-from vmlab.report.words import plural
 from vmlab.store.reader import RunReader
 
 
@@ -36,41 +35,33 @@ def started(
     concurrent: bool = False,
     overcommit: bool = True,
 ) -> RunFolder:
-    """Plan and start the run; with `wait`, as soon as no other one measures on this host.
+    """Plan and start the run; with `wait`, as soon as its turn on this host has come.
 
     Raises what `check_fit` and `start_run` raise.
     """
-    while True:
-        try:
-            with interrupted.obeyed():
-                check_ready()
-                if wait:
-                    refuse_beside_others()
-                # Planned again each time, because memory is free again when another run has ended.
-                plan, host = prepare_run(file, overrides)
-                check_fit(plan, host, overcommit=overcommit)
-            return start_run(file, overrides, plan, host, concurrent=concurrent)
-        except HostBusy as busy:
-            if not wait:
-                raise
-            other = busy.others[0]
-        say(_waiting_words(other))
+
+    def attempt(turn: Turn | None) -> RunFolder:
         with interrupted.obeyed():
-            wait_for_end(other)
+            check_ready()
+            if wait:
+                refuse_beside_others(turn)
+            # Planned in its turn, because memory is free again when another run has ended.
+            plan, host = prepare_run(file, overrides)
+            check_fit(plan, host, overcommit=overcommit)
+        return start_run(file, overrides, plan, host, concurrent=concurrent, turn=turn)
 
-
-def _waiting_words(other: MeasuringRun) -> str:
-    """Which run is waited for, how long it is planned to take, and who else waits for it."""
-    try:
-        planned = plan_of(RunFolder(other.run, Path(other.folder))).seconds
-    except (VmlabError, OSError, ValueError, LookupError, TypeError):
-        # The record may be of another version, or not be complete yet.
-        planned = None
-    count = waiting_for(other)
-    beside = f"; {plural(count, 'more run')} {'waits' if count == 1 else 'wait'} for it, in no order" if count else ""
-    return (
-        f"waiting for the end of {other.in_full(planned)}{beside}; nothing of this run is started, and Ctrl-C gives up"
-    )
+    if not wait:
+        return attempt(None)
+    with interrupted.obeyed():
+        check_ready()
+    with WaitingLine() as line:
+        return in_turn(
+            file.scenario.name,
+            attempt,
+            planned=lambda: prepare_run(file, overrides)[0].seconds,
+            tell=line.show,
+            heeding=interrupted.obeyed,
+        )
 
 
 def follow(folder: RunFolder, interrupted: InterruptedLater | None) -> ExitCode:

@@ -86,6 +86,8 @@ def host_names(ctx: click.Context, param: click.Parameter, value: str | None) ->
     return None if value is None else tuple(part.strip() for part in value.split(","))
 
 
+wait_option = click.option("--wait", is_flag=True, help="Wait for its turn where another run measures on this host.")
+concurrent_option = click.option("--concurrent", is_flag=True, help="Run beside another run; both results say so.")
 hosts_option = click.option(
     "--hosts", metavar="HOSTS", callback=host_names, help="Hosts of a fleet: hv1,hv2, or all of hosts.toml."
 )

@@ -220,6 +220,7 @@ def _own_copies(question: Answer) -> tuple[str, ...]:
 def _started(question: Answer) -> Answer:
     """Start the run of the question's scenario, its cells held."""
     from vmlab.lab.process.launch import start_run
+    from vmlab.lab.process.measuring_runs import HostBusy
     from vmlab.lab.process.preflight import check_ready
     from vmlab.lab.provision.host_support import prepare_run
     from vmlab.plan.other_host import half_plan
@@ -233,7 +234,10 @@ def _started(question: Answer) -> Answer:
     plan, host = prepare_run(file, overrides)
     half = question.get("half")
     check_fit(plan if half is None else half_plan(plan, half), host)
-    folder = start_run(file, overrides, plan, host, held=float(question["patience"]), half=half)
+    try:
+        folder = start_run(file, overrides, plan, host, held=float(question["patience"]), half=half)
+    except HostBusy as busy:
+        raise busy.remedied("start the fleet's run when no run measures or waits there") from busy
     cells = [{"index": cell.index, "axes": cell.axes, "repeat": cell.repeat} for cell in plan.cells]
     return {"run": folder.id, "cells": cells}
 

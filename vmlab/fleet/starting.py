@@ -15,6 +15,7 @@ from vmlab.lab.process.run_ending import ended
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.lab.process.waiting_runs import Tell
 from vmlab.model.errors import RefusedError, UsageError
 from vmlab.plan.hosting import check_assets
 from vmlab.plan.scenario_file.loading import ScenarioFile
@@ -63,14 +64,16 @@ def start_fleet_run(
     return folder
 
 
-def resume(folder: RunFolder) -> None:
-    """Have a run go on that was cut off, of a fleet or of this host. Raises what `resume_fleet_run` or `resume_run`
-    raises.
+def resume(folder: RunFolder, *, concurrent: bool = False, tell: Tell | None = None) -> None:
+    """Have a run go on that was cut off, of a fleet or of this host. For `concurrent` and `tell`, which are for one
+    host, see `resume_run`. Raises what `resume_fleet_run` or `resume_run` raises.
     """
-    if is_fleet(folder.path):
-        resume_fleet_run(folder)
-    else:
-        resume_run(folder)
+    if not is_fleet(folder.path):
+        resume_run(folder, concurrent=concurrent, tell=tell)
+        return
+    if concurrent or tell is not None:
+        raise UsageError("--wait and --concurrent are for a run on one host")
+    resume_fleet_run(folder)
 
 
 def resume_fleet_run(folder: RunFolder) -> None:

@@ -10,9 +10,17 @@ from vmlab.store.runs import RunSummary, run_names
 from vmlab.store.tags import all_tags
 
 
-def runs_document(runs: Sequence[RunSummary], sizes: Mapping[str, int]) -> dict[str, Any]:
-    """What `vmlab ls --json` prints of these runs; `sizes` are what each takes on the disk, in bytes by its id."""
-    return {"schema": "vmlab.runs/1", "runs": [_run_json(run, sizes[run.id]) for run in runs]}
+def runs_document(
+    runs: Sequence[RunSummary], sizes: Mapping[str, int], waiting: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """What `vmlab ls --json` prints of these runs; `sizes` are what each takes on the disk, in bytes by its id, and
+    `waiting` are those that wait for their turn on this host.
+    """
+    return {
+        "schema": "vmlab.runs/1",
+        "runs": [_run_json(run, sizes[run.id]) for run in runs],
+        "waiting": [dict(one) for one in waiting],
+    }
 
 
 def tags_document() -> dict[str, Any]:

@@ -62,8 +62,27 @@ def has_job_control() -> bool:
 
 
 def _parent(process: int) -> int:
-    """Raises OSError for a process that is gone. The name before the field may contain anything."""
-    return int(Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+    """Raises OSError for a process that is gone."""
+    return int(_stat(process)[1])
+
+
+def _stat(process: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on; the name before it may contain anything. Raises OSError."""
+    return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
+
+
+def start_of(process: int) -> int:
+    """When a process was started, in clock ticks since boot: with its pid, it names one process. Raises OSError."""
+    return int(_stat(process)[19])
+
+
+def is_stopped(process: int, born: int | None = None) -> bool:
+    """Whether a process is stopped, by a signal or a debugger; False for one that is gone or was not started `born`."""
+    try:
+        fields = _stat(process)
+    except OSError:
+        return False
+    return fields[0] in ("T", "t") and born in (None, int(fields[19]))
 
 
 def stop_job() -> None:

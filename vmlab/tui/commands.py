@@ -8,6 +8,7 @@ from typing import Any
 from vmlab.lab.commands.asking import ask_for, change_tiles_now, coming_of, end_loop_now, switch_now
 from vmlab.lab.commands.stopping import stop_run
 from vmlab.lab.process.launch import start_run
+from vmlab.lab.process.measuring_runs import HostBusy
 from vmlab.lab.process.preflight import check_ready
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_support import prepare_run
@@ -90,4 +91,7 @@ def start(file: ScenarioFile, overrides: Overrides) -> Path:
     check_ready()
     plan, host = prepare_run(file, overrides)
     check_fit(plan, host)
-    return start_run(file, overrides, plan, host).path
+    try:
+        return start_run(file, overrides, plan, host).path
+    except HostBusy as busy:
+        raise busy.remedied("`vmlab run --wait` in a terminal waits for its turn") from busy

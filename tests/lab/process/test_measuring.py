@@ -17,14 +17,11 @@ from tests.lab.conftest import NewHome
 from tests.lab.faked import BUILD_SECONDS, CELL_FILE, CELL_SECONDS, SOON, Home, until
 from vmlab.lab.process.measuring_runs import (
     HostBusy,
-    MeasuringRun,
     claim,
     clear_dead,
     leave,
     measuring_place,
     others_measuring,
-    wait_for_end,
-    waiting_for,
 )
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import ExitCode, RefusedError
@@ -39,7 +36,7 @@ def folder(name: str) -> RunFolder:
 
 
 def places(host: Path) -> list[str]:
-    return sorted(path.name for path in (host / "vmlab-measuring").glob("*"))
+    return sorted(path.name for path in (host / "vmlab-measuring").glob("*") if path.is_file())
 
 
 def test_a_second_claim_is_refused_with_the_name_of_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,20 +106,6 @@ def test_where_many_come_and_go_at_once_never_two_are_alone(tmp_path: Path) -> N
         comer.join()
     assert most == 1
     assert not (tmp_path / "vmlab-measuring").exists()
-
-
-def test_waiting_ends_with_the_one_that_was_waited_for() -> None:
-    first = claim(folder("one"))
-    with pytest.raises(HostBusy) as refused:
-        claim(folder("two"))
-    waiting = threading.Thread(target=wait_for_end, args=(refused.value.others[0],))
-    waiting.start()
-    until(lambda: waiting_for(refused.value.others[0]) == 1, "the one that waits")
-    assert waiting.is_alive()
-    os.close(first)
-    waiting.join(60)
-    assert not waiting.is_alive()
-    wait_for_end(refused.value.others[0])
 
 
 _CLAIMER = """
@@ -198,7 +181,7 @@ def test_a_run_that_is_killed_frees_the_host(homes: NewHome, victim: str) -> Non
     assert code == 0, words
 
 
-def test_one_that_waits_begins_when_the_first_has_ended(homes: NewHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_waits_begins_when_the_first_has_ended(homes: NewHome) -> None:
     anna, bert = homes("anna"), homes("bert")
     anna.run(*RUN, "--detach")
     until(anna.in_a_cell, "the first cell")
@@ -206,22 +189,58 @@ def test_one_that_waits_begins_when_the_first_has_ended(homes: NewHome, monkeypa
     assert waiting.stderr is not None
     line = waiting.stderr.readline()
     (first,) = anna.records()
-    full = rf"waiting for the end of run {first.name} of anna \(process \d+\), started 20\S+ \S+ UTC, "
-    full += rf"planned for about \d+ (s|min), in {first}; nothing of this run"
+    full = rf"^waiting: place 1 of 1, begins in about \d+ (s|min|h); run {first.name} of anna \(process \d+\), "
+    full += rf"started 20\S+ \S+ UTC, planned for about \d+ (s|min|h), in {first}, measures now; nothing of this run"
     assert re.search(full, line), line
     assert waiting.poll() is None
     assert bert.records() == []
-    monkeypatch.setattr("vmlab.lab.process.measuring_runs.RUN_FOLDERS", (anna.host,))
-    until(lambda: waiting_for(MeasuringRun(first.name, "anna", 0, "")) == 1, "the one that waits")
-    also = bert.spawn(*RUN, "--wait", **{CELL_SECONDS: "0"})
-    assert also.stderr is not None
-    assert "; 1 more run waits for it, in no order; nothing" in also.stderr.readline()
-    also.send_signal(signal.SIGINT)
-    also.communicate(timeout=SOON)
     assert anna.run("stop")[0] == 0
     _, words = waiting.communicate(timeout=SOON)
     assert waiting.returncode == 0, words
     assert bert.events("AnotherRunSeen") == []
+    assert not (anna.host / "vmlab-measuring").exists(), "the last one leaves nothing at all"
+
+
+def test_commands_that_wait_are_told_their_places_and_served_in_order(homes: NewHome) -> None:
+    """Of all users; `vmlab ls` lists them, and one that does not wait comes behind them."""
+    anna, bert, carl = homes("anna"), homes("bert"), homes("carl")
+    anna.run(*RUN, "--detach")
+    until(anna.in_a_cell, "the first cell")
+    waiting = []
+    for place, (home, scenario) in enumerate([(bert, "cpu-overhead"), (carl, "tile"), (bert, "cpu-overhead")], 1):
+        options = ("--size", "smoke", "--wait", "--json")
+        waiting.append(home.spawn("run", scenario, *options, **{CELL_SECONDS: "0"}))
+        stream = waiting[-1].stderr
+        assert stream is not None
+        line = stream.readline()
+        assert re.match(rf"waiting: place {place} of {place}, begins in about \d", line), line
+        assert ("is before it" in line) == (place > 1), line
+    listed = json.loads(anna.run("ls", "--json")[1])["waiting"]
+    assert [(one["place"], one["name"], one["user"]) for one in listed] == [
+        (1, "cpu-overhead", "bert"),
+        (2, "tile", "carl"),
+        (3, "cpu-overhead", "bert"),
+    ]
+    assert [one["process"] for one in listed] == [process.pid for process in waiting]
+    estimates = [one["begins_in_seconds"] for one in listed]
+    assert estimates == sorted(estimates) and estimates[0] < estimates[1] < estimates[2]
+    words = anna.run("ls")[2]
+    assert re.search(rf"2\. tile of carl \(process {waiting[1].pid}\), begins in about", words), words
+    waiting[0].send_signal(signal.SIGSTOP)
+    until(lambda: json.loads(anna.run("ls", "--json")[1])["waiting"][0]["user"] == "carl", "that it is passed over")
+    waiting[0].send_signal(signal.SIGCONT)
+    assert anna.run("stop")[0] == 0
+    for process in waiting:
+        output, said = process.communicate(timeout=SOON)
+        assert process.returncode == 0, said
+        assert json.loads(output)["run"]["outcome"] == "passed"
+    ((first, third), (second,)) = bert.records(), carl.records()
+    begun = [
+        json.loads(home.run("show", str(run), "--json")[1])["run"] for home, run in ((bert, first), (carl, second))
+    ]
+    begun.append(json.loads(bert.run("show", str(third), "--json")[1])["run"])
+    moments = [moment for run in begun for moment in (run["started"], run["ended"])]
+    assert moments == sorted(moments)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +252,7 @@ def test_giving_up_the_wait_leaves_nothing(homes: NewHome, number: int, code: in
     anna.run(*RUN, "--detach")
     waiting = bert.spawn(*RUN, "--wait")
     assert waiting.stderr is not None
-    assert "waiting for the end of" in waiting.stderr.readline()
+    assert "waiting: place 1 of 1" in waiting.stderr.readline()
     waiting.send_signal(number)
     waiting.communicate(timeout=SOON)
     assert waiting.returncode == code
@@ -275,5 +294,7 @@ def test_concurrent_runs_are_noted_on_both_and_told_wherever_they_are_shown(home
 
 def test_waiting_and_going_ahead_exclude_each_other(homes: NewHome) -> None:
     home = homes("anna")
-    assert home.run(*RUN, "--wait", "--concurrent")[0] == 2
+    for command in (RUN, ("resume", "last"), ("selftest",), ("scale", "tile", "--until-knee")):
+        code, _, words = home.run(*command, "--wait", "--concurrent")
+        assert code == 2 and "exclude each other" in words, (command, words)
     assert home.records() == []

@@ -9,7 +9,10 @@ import click
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import page_width, write_json, write_text
+from vmlab.cli.waiting_line import queue_lines
+from vmlab.lab.process.measuring_runs import host_queue
 from vmlab.model.run import RUNNING
+from vmlab.model.visible import visible_line
 from vmlab.report.listing import names_text, runs_text
 from vmlab.store.list_documents import runs_document
 from vmlab.store.run_list import list_runs
@@ -29,13 +32,15 @@ def ls(scenarios: bool, as_json: bool) -> None:
         else:
             write_text(names_text([(entry["name"], entry["summary"]) for entry in entries], page_width()))
         return
-    runs = list_runs()
+    runs, queue = list_runs(), host_queue()
     sizes = bytes_on_disk(run.id for run in runs)
     if as_json:
-        write_json(runs_document(runs, sizes))
+        write_json(runs_document(runs, sizes, queue.document()))
     else:
         write_text(runs_text(runs, page_width(), sizes))
         _say_what_is_left(runs)
+        for line in queue_lines(queue):
+            say(visible_line(line))
 
 
 def _say_what_is_left(runs: Sequence[RunSummary]) -> None:

@@ -13,13 +13,15 @@ from vmlab.cli.commands.tag_command import give
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, say_killed, started
-from vmlab.cli.options import hosts_option, overrides_options
+from vmlab.cli.options import concurrent_option, hosts_option, overrides_options, wait_option
 from vmlab.cli.output import OutputLost, page_width, write_figures, write_json, write_text
+from vmlab.cli.waiting_line import WaitingLine
 from vmlab.fleet.request import is_fleet
 from vmlab.lab.commands.forced_end import end_run
 from vmlab.lab.commands.stopping import run_meant
 from vmlab.lab.process.naming_runs import demand_free
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.model.errors import ExitCode, UsageError, VmlabError
 from vmlab.model.names import HOST_PLACE
 from vmlab.model.visible import visible_line
@@ -42,8 +44,8 @@ from vmlab.store.reader import RunReader
 )
 @click.option("--unlike", is_flag=True, help="With --spread: over hosts that differ, too.")
 @click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
-@click.option("--wait", is_flag=True, help="Wait until no other run measures on this host.")
-@click.option("--concurrent", is_flag=True, help="Run beside another run; both results say so.")
+@wait_option
+@concurrent_option
 @click.option("--tag", "name", metavar="NAME", help="Tag the run; see `vmlab tag`.")
 @click.option("--targets", is_flag=True, help="Exit with 1 if a target is missed, 4 if that is unknown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
@@ -68,8 +70,7 @@ def run(
         raise UsageError("--spread is for --hosts, and --unlike for --spread")
     if together and (spread or in_turn):
         raise UsageError("--together starts all hosts at once, and excludes --spread and --in-turn")
-    if wait and concurrent:
-        raise UsageError("--wait and --concurrent exclude each other: a run waits for others or measures beside them")
+    demand_one_way(wait=wait, concurrent=concurrent)
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
             file = load_valid(scenario)
@@ -130,16 +131,19 @@ def stop(run: str | None) -> None:
 @click.command()
 @click.argument("run")
 @click.option("--detach", is_flag=True, help="Run in the background; see `vmlab attach`.")
+@wait_option
+@concurrent_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as `show --json` does.")
-def resume(run: str, detach: bool, as_json: bool) -> None:
+def resume(run: str, detach: bool, wait: bool, concurrent: bool, as_json: bool) -> None:
     """Continue RUN, which was stopped or killed, or whose host was lost. Cells that have ended are kept."""
+    demand_one_way(wait=wait, concurrent=concurrent)
     folder = run_meant(run)
     with InterruptedLater() as interrupted:
-        with interrupted.obeyed():
+        with interrupted.obeyed(), WaitingLine() as line:
             # Imported late: it loads SSH, which a fleet's run needs.
             from vmlab.fleet.starting import resume as resume_any
 
-            resume_any(folder)
+            resume_any(folder, concurrent=concurrent, tell=line.show if wait else None)
         if _is_left(folder, interrupted, detach=detach, as_json=as_json):
             return
         code = follow(folder, interrupted)

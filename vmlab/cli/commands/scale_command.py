@@ -9,6 +9,7 @@ run of its own, recorded as any other, so that what was measured outlives this c
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 
 import click
@@ -19,9 +20,10 @@ from vmlab.analysis.tiles.tiles_carried import carried_of, place_label, without_
 from vmlab.cli.diagnostics import say
 from vmlab.cli.interrupts import InterruptedLater
 from vmlab.cli.one_run import follow, started
-from vmlab.cli.options import hosts_option, overrides_without
+from vmlab.cli.options import concurrent_option, hosts_option, overrides_without, wait_option
 from vmlab.cli.output import OutputLost, page_width, write_json, write_text
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import ExitCode, RefusedError, UsageError
 from vmlab.model.names import HOST_PLACE
@@ -47,7 +49,8 @@ _BY_SEVERITY = (ExitCode.PASSED, ExitCode.INVALID, ExitCode.FAILED)
 @overrides_without("--tiles", "--control", "--loop")
 @hosts_option
 @click.option("--together", is_flag=True, help="With --hosts: as many tiles on every host, started at once.")
-@click.option("--wait", is_flag=True, help="Wait until no other run measures on this host.")
+@wait_option
+@concurrent_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (`vmlab.scale/1`) at the end instead of the curve.")
 def scale(
     scenario: str,
@@ -56,6 +59,7 @@ def scale(
     overrides: Overrides,
     together: bool,
     wait: bool,
+    concurrent: bool,
     as_json: bool,
 ) -> None:
     """Run SCENARIO with 1, 2, 3, ... tiles, and report how many this host carries, for each cache mode.
@@ -65,14 +69,16 @@ def scale(
     """
     if not until_knee and max_tiles is None:
         raise UsageError("say --until-knee, or --max-tiles for a curve up to a number of tiles")
+    demand_one_way(wait=wait, concurrent=concurrent)
     with InterruptedLater() as interrupted:
         with interrupted.obeyed():
             file = load_valid(scenario)
-            overrides = _on_hosts(file, overrides, together=together, wait=wait)
+            overrides = _on_hosts(file, overrides, together=together, one_host=wait or concurrent)
             ascent = _planned(file, overrides, until_knee, max_tiles or MOST_TILES)
         if not as_json:
             write_text("\n".join(heading_lines(ascent)))
-        ascent, code = _climb(ascent, file, overrides, interrupted, together=together, wait=wait, quiet=as_json)
+        ways = {"together": together, "wait": wait, "concurrent": concurrent}
+        ascent, code = _climb(ascent, file, overrides, interrupted, ways, quiet=as_json)
     try:
         if as_json:
             write_json(scale_document(ascent))
@@ -86,7 +92,7 @@ def scale(
     sys.exit(code)
 
 
-def _on_hosts(file: ScenarioFile, overrides: Overrides, *, together: bool, wait: bool) -> Overrides:
+def _on_hosts(file: ScenarioFile, overrides: Overrides, *, together: bool, one_host: bool) -> Overrides:
     """With the names of all hosts that run the steps. Raises UsageError."""
     if overrides.hosts is None and HOST_PLACE in file.scenario.axes:
         raise UsageError("name the hosts with --hosts, in place of the scenario's axis host")
@@ -94,18 +100,24 @@ def _on_hosts(file: ScenarioFile, overrides: Overrides, *, together: bool, wait:
         if together:
             raise UsageError("--together is for --hosts")
         return overrides
-    if wait:
-        raise UsageError("--wait is for a run on one host")
+    if one_host:
+        raise UsageError("--wait and --concurrent are for a run on one host")
     from vmlab.cli.fleet_start import names_of
 
     return replace(overrides, hosts=names_of(overrides.hosts))
 
 
 def _started(
-    file: ScenarioFile, overrides: Overrides, interrupted: InterruptedLater, *, together: bool, wait: bool
+    file: ScenarioFile,
+    overrides: Overrides,
+    interrupted: InterruptedLater,
+    *,
+    together: bool,
+    wait: bool,
+    concurrent: bool,
 ) -> RunFolder:
     if overrides.hosts is None:
-        return started(file, overrides, interrupted, wait=wait, overcommit=False)
+        return started(file, overrides, interrupted, wait=wait, concurrent=concurrent, overcommit=False)
     from vmlab.cli.fleet_start import started_on_fleet
 
     with interrupted.obeyed():
@@ -130,16 +142,17 @@ def _climb(
     file: ScenarioFile,
     overrides: Overrides,
     interrupted: InterruptedLater,
+    ways: Mapping[str, bool],
     *,
-    together: bool,
-    wait: bool,
     quiet: bool,
 ) -> tuple[Ascent, ExitCode]:
-    """One run after the other, each with one tile more; what they found, and the exit code of the worst of them."""
+    """One run after the other, each with one tile more, in these `ways` of `_started`; what they found, and the exit
+    code of the worst of them.
+    """
     worst = ExitCode.PASSED
     for tiles in range(1, ascent.max_tiles + 1):
         try:
-            folder = _started(file, _step(overrides, ascent, tiles), interrupted, together=together, wait=wait)
+            folder = _started(file, _step(overrides, ascent, tiles), interrupted, **ways)
         except DoesNotFit as error:
             if tiles == 1:
                 raise

@@ -9,9 +9,12 @@ from pathlib import Path
 import click
 
 from vmlab.cli.diagnostics import say
+from vmlab.cli.options import concurrent_option, wait_option
 from vmlab.cli.output import write_json, write_text
+from vmlab.cli.waiting_line import WaitingLine
 from vmlab.hypervisor.checks import Check, checks
 from vmlab.lab.process.dead_runs import remove_run
+from vmlab.lab.process.waiting_runs import demand_one_way
 from vmlab.lab.selftest import bundle as bundles
 from vmlab.lab.selftest.trials import FAILS, NOT_HERE, TRIALS, WORKS, Result, Trials
 from vmlab.model.errors import ExitCode, UsageError
@@ -25,15 +28,17 @@ _WIDTH = max(map(len, TRIALS))
 @click.option("--bundle", type=click.Path(path_type=Path), help="Write the results to a zip file for a bug report.")
 @click.option("--host-names", is_flag=True, help="With --bundle: keep the names of this host and its user.")
 @click.option("--yes", is_flag=True, help="With --bundle: do not ask for confirmation.")
-@click.option("--concurrent", is_flag=True, help="Run beside another run, whose results say so.")
+@wait_option
+@concurrent_option
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-def selftest(bundle: Path | None, host_names: bool, yes: bool, concurrent: bool, as_json: bool) -> None:
+def selftest(bundle: Path | None, host_names: bool, yes: bool, wait: bool, concurrent: bool, as_json: bool) -> None:
     """Try on a small guest what a run needs: boot, freeze, restore, prove and switch a cache mode, record, kill, clear.
 
     Takes one to two minutes, more where the guest image is missing. Each line says what works, what fails, and
     what is not here or was not tried, with the reason. Exit code 1 if something fails, 3 if something that runs need is
     not here.
     """
+    demand_one_way(wait=wait, concurrent=concurrent)
     if bundle is None and (host_names or yes):
         raise UsageError("--host-names and --yes are for --bundle")
     if bundle is not None and not yes and not sys.stdin.isatty():
@@ -46,7 +51,8 @@ def selftest(bundle: Path | None, host_names: bool, yes: bool, concurrent: bool,
     if lacking:
         trials.leave_out(f"runs need {', '.join(lacking)}")
     else:
-        trials.run()
+        with WaitingLine() as line:
+            trials.run(line.show if wait else None)
     results = trials.results
     if as_json:
         write_json({"schema": "vmlab.selftest/1", "trials": [asdict(one) for one in results]})

@@ -10,7 +10,7 @@ import sys
 from dataclasses import replace
 
 from vmlab.hypervisor.hosts_libvirt.daemon import require_daemon
-from vmlab.lab.process.measuring_runs import claim, leave
+from vmlab.lab.process.measuring_runs import Turn, claim, leave
 from vmlab.lab.process.prepared import write_request
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.run_request import RunRequest
@@ -31,26 +31,24 @@ def start_run(
     host: HostFacts,
     *,
     concurrent: bool = False,
+    turn: Turn | None = None,
     held: float | None = None,
     half: Half | None = None,
 ) -> RunFolder:
     """Start a run that is independent of this process; returns as soon as its launcher runs.
 
     The plan must have been checked for fit. With `held` its cells begin as they are released, and it may run one `half`
-    of them, see `RunRequest`. Raises AnotherMeasures where a run measures on this host already, unless `concurrent`,
-    and RefusedError when the state folder or the runtime folder cannot be written, when a pool for data disks cannot be
-    had, and for a concurrent run that changes settings of the host.
+    of them, see `RunRequest`. Raises HostBusy where a run measures on this host already or waits before its `turn`,
+    unless `concurrent`, and RefusedError when the state folder or the runtime folder cannot be written, when a pool for
+    data disks cannot be had, and for a concurrent run that changes settings of the host.
     """
-    check_startable(plan)
+    check_startable(plan, concurrent=concurrent)
     if plan.hosts and held is None:
         raise RefusedError("the scenario varies hosts, and runs on a fleet", remedy="vmlab run SCENARIO --hosts HOSTS")
     if plan.linked and half is None:
         raise RefusedError("the scenario has guests on two hosts", remedy="vmlab run SCENARIO --hosts hv1,hv2")
-    if concurrent and plan.host_settings:
-        names = ", ".join(f"host.{name}" for name in plan.host_settings)
-        raise RefusedError(f"the scenario sets {names}, which another run would be measured under", remedy="run --wait")
     folder = RunFolder.of(new_run_id(plan.scenario.name))
-    measuring = claim(folder, concurrent=concurrent)
+    measuring = claim(folder, planned=plan.seconds, concurrent=concurrent, turn=turn)
     try:
         lock = folder.make()
         try:
@@ -67,11 +65,17 @@ def start_run(
     return folder
 
 
-def check_startable(plan: Plan) -> None:
-    """Raise RefusedError where what the plan needs beside guests is not here."""
+def check_startable(plan: Plan, *, concurrent: bool = False) -> None:
+    """Raise RefusedError where what the plan needs beside guests is not here, or it changes settings of the host under
+    another run.
+    """
     _require_pools(plan)
     if plan.on_hosts_libvirt:
         require_daemon()
+    if concurrent and plan.host_settings:
+        names = ", ".join(f"host.{name}" for name in plan.host_settings)
+        words = f"the scenario sets {names}, which another run would be measured under"
+        raise RefusedError(words, remedy="`--wait` waits for its turn")
 
 
 def _require_pools(plan: Plan) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 from vmlab.analysis.record.timeline import RunTimeline
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.launch import check_startable, spawn_launcher
-from vmlab.lab.process.measuring_runs import claim
+from vmlab.lab.process.measuring_runs import Turn, claim, refuse_beside_others
 from vmlab.lab.process.preflight import check_ready
 from vmlab.lab.process.prepared import plan_of
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.process.run_request import RunRequest
 from vmlab.lab.process.runtime_folder import RuntimeFolder
+from vmlab.lab.process.waiting_runs import Tell, in_turn
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import CleanupIncomplete, RefusedError, UsageError, in_one_line
 from vmlab.model.event import (
@@ -73,6 +74,11 @@ class _Recorded:
             if cell.end is None or cell.end.outcome == Outcome.ABORTED or cell.start.repeat == WARM_UP:
                 yield number
 
+    def seconds_left(self, plan: Plan) -> float:
+        """For how many seconds the cells are planned that are to be measured."""
+        kept = self.timeline.cells.keys() - set(self.broke_off())
+        return sum(cell.seconds for cell in plan.cells if cell.index not in kept)
+
     def ended(self) -> int:
         """How many cells have ended, and count."""
         return len(self.timeline.cells) - len(list(self.broke_off()))
@@ -85,30 +91,50 @@ class _Recorded:
         return over and (known.repeats_ended is not None or self.ended() == wanted)
 
 
-def resume_run(folder: RunFolder) -> None:
+def resume_run(folder: RunFolder, *, concurrent: bool = False, tell: Tell | None = None) -> None:
     """Have a run go on that was stopped or killed, independent of this process; returns as soon as its launcher runs.
 
-    What it left on this host is cleared first. Raises UsageError where there is nothing to go on with, RefusedError
-    where it cannot go on here, HostBusy where another run measures, and CleanupIncomplete.
+    With `tell` it waits for its turn on this host, and calls that meanwhile with where it stands. What it left on this
+    host is cleared first. Raises UsageError where there is nothing to go on with, RefusedError where it cannot go on
+    here, HostBusy where another run measures or waits and this one is not `concurrent`, and CleanupIncomplete.
     """
     if os.geteuid() != 0:
         check_ready()
+    if tell is None:
+        _resume(folder, concurrent=concurrent)
+        return
+
+    def planned() -> float:
+        # What would be refused after the waiting is refused at once.
+        os.close(_locked(folder))
+        plan, recorded = _cut_off(folder)
+        return recorded.seconds_left(plan)
+
+    in_turn(folder.id, lambda turn: _resume(folder, turn=turn), planned=planned, tell=tell)
+
+
+def _locked(folder: RunFolder) -> int:
+    """The run's lock. Raises UsageError where it is under way, or none that began to measure here."""
     if not folder.is_own() or is_recording(folder.path) or not folder.request.is_file() or not folder.store.is_file():
         raise UsageError(f"run {folder.id} is none that began to measure here")
     try:
-        lock = folder.take_lock()
+        return folder.take_lock()
     except BlockingIOError:
         raise UsageError(f"run {folder.id} is under way; `vmlab attach {folder.id}` follows it") from None
+
+
+def _resume(folder: RunFolder, *, concurrent: bool = False, turn: Turn | None = None) -> None:
+    lock = _locked(folder)
     notes: list[str] = []
     try:
-        plan = plan_of(folder)
-        recorded = _Recorded.of(folder)
-        _demand_cut_off(folder, plan, recorded)
+        plan, recorded = _cut_off(folder)
+        if not concurrent:
+            refuse_beside_others(turn)
         if left := sweep_run(folder, tell=notes.append):
             raise CleanupIncomplete(f"run {folder.id} left behind: {', '.join(left)}")
         check_ready()
-        _check_plan(folder, recorded)
-        measuring = claim(folder)
+        _check_plan(folder, recorded, concurrent=concurrent)
+        measuring = claim(folder, planned=recorded.seconds_left(plan), concurrent=concurrent, turn=turn)
         try:
             _reopen(folder, plan, recorded, notes)
             notes.clear()
@@ -122,8 +148,9 @@ def resume_run(folder: RunFolder) -> None:
             say(f"vmlab: {visible_line(line)}")
 
 
-def _demand_cut_off(folder: RunFolder, plan: Plan, recorded: _Recorded) -> None:
-    """Raise UsageError unless cells of the plan are left that can be measured as planned."""
+def _cut_off(folder: RunFolder) -> tuple[Plan, _Recorded]:
+    """Plan and record. Raises UsageError unless cells of the plan are left that can be measured as planned."""
+    plan, recorded = plan_of(folder), _Recorded.of(folder)
     if RunRequest.of(folder).held is not None:
         raise UsageError(f"run {folder.id} is a part of a fleet's run, and goes on with that")
     if recorded.timeline.started is None:
@@ -132,9 +159,10 @@ def _demand_cut_off(folder: RunFolder, plan: Plan, recorded: _Recorded) -> None:
         raise UsageError(f"run {folder.id}: its cells to come were changed while it ran; start it anew")
     if recorded.has_ended(plan):
         raise UsageError(f"run {folder.id} has ended; `vmlab show {folder.id}` shows it")
+    return plan, recorded
 
 
-def _check_plan(folder: RunFolder, recorded: _Recorded) -> None:
+def _check_plan(folder: RunFolder, recorded: _Recorded, *, concurrent: bool) -> None:
     """Raise RefusedError where this program plans other cells by now, or the run cannot start on this host."""
     plan, host = prepare_run(load(str(folder.scenario)), RunRequest.of(folder).overrides)
     cells = {cell.index: cell for cell in plan.cells}
@@ -149,7 +177,7 @@ def _check_plan(folder: RunFolder, recorded: _Recorded) -> None:
     if recorded.timeline.started is not None and len(cells) != recorded.timeline.started.cells:
         raise RefusedError(f"run {folder.id} has other cells than would be planned now; start it anew")
     check_fit(plan, host, overcommit=True)
-    check_startable(plan)
+    check_startable(plan, concurrent=concurrent)
 
 
 def _as_kept(value: Sequence[Any]) -> Any:

@@ -23,8 +23,10 @@ from vmlab.lab.commands.stopping import STOP_SECONDS, is_over, send_signal, stop
 from vmlab.lab.process.dead_runs import sweep_run
 from vmlab.lab.process.event_feed import watch
 from vmlab.lab.process.launch import start_run
+from vmlab.lab.process.measuring_runs import HostBusy, Turn
 from vmlab.lab.process.preflight import check_ready
 from vmlab.lab.process.run_folder import RunFolder
+from vmlab.lab.process.waiting_runs import Tell, in_turn
 from vmlab.lab.provision.host_support import prepare_run
 from vmlab.model.errors import RefusedError, VmlabError, in_one_line
 from vmlab.model.event import CellEnded, Event, SnapshotMade, WorkloadStarted
@@ -142,20 +144,35 @@ class Trials:
         for name in left:
             self._note(name, NOT_TRIED, why)
 
-    def run(self) -> None:
-        """Try all of them; returns when nothing of the run is left. Raises HostBusy where another run measures."""
-        try:
+    def run(self, tell: Tell | None = None) -> None:
+        """Try all of them; returns when nothing of the run is left. With `tell` it waits for its turn on this host, and
+        calls that meanwhile with where it stands. Raises HostBusy where another run measures or waits.
+        """
+        file = load_valid(str(SCENARIO))
+        # No snapshot that is kept was prepared with this seed, so that the guest is booted and frozen. Other load
+        # spoils no trial.
+        overrides = Overrides(size="smoke", seed=secrets.randbits(32), allow_noise=True)
+
+        def attempt(turn: Turn | None = None) -> RunFolder:
             check_ready()
-            file = load_valid(str(SCENARIO))
-            # No snapshot that is kept was prepared with this seed, so that the guest is booted and frozen. Other load
-            # spoils no trial.
-            overrides = Overrides(size="smoke", seed=secrets.randbits(32), allow_noise=True)
             plan, host = prepare_run(file, overrides)
             check_fit(plan, host, overcommit=True)
+            return start_run(file, overrides, plan, host, concurrent=self._concurrent, turn=turn)
+
+        def planned() -> float:
+            check_ready()
+            return prepare_run(file, overrides)[0].seconds
+
+        try:
+            if tell is None:
+                self.folder = attempt()
+            else:
+                self.folder = in_turn("selftest", attempt, planned=planned, tell=tell)
+        except HostBusy:
+            raise
         except RefusedError as error:
             self.leave_out(in_one_line(error))
             return
-        self.folder = start_run(file, overrides, plan, host, concurrent=self._concurrent)
         try:
             with CounterTrace() as trace:
                 self._follow(self.folder, trace)

@@ -1,0 +1,84 @@
+"""Where a run stands that waits for its turn, on standard error.
+
+A line for each change of its place or of what measures, and on a terminal a moving last line with the estimate.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TextIO
+
+from vmlab.lab.process.measuring_runs import HostQueue
+from vmlab.lab.process.waiting_runs import Standing
+from vmlab.model.quantities import about_seconds
+from vmlab.model.visible import Control, visible_line
+from vmlab.system.terminal import forget, put
+from vmlab.system.text_width import first_columns
+
+_CLEAR_LINE = Control("\r\x1b[2K")
+
+
+class WaitingLine:
+    """Call `show` with each `Standing`; the moving line is gone after the `with` block."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream if stream is not None else sys.stderr
+        self._moving = self._stream.isatty()
+        self._said: object = None
+        self._drawn = ""
+
+    def __enter__(self) -> WaitingLine:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        if self._drawn:
+            self._write(_CLEAR_LINE)
+
+    def show(self, standing: Standing) -> None:
+        """Print the line where something has changed, and refresh the moving line."""
+        queue = standing.queue
+        behind = (standing.place, [run.run for run in queue.measuring], [one.number for one in queue.passed_over])
+        if behind != self._said:
+            clear = (_CLEAR_LINE,) if self._drawn else ()
+            more = "; nothing of this run is started, and Ctrl-C gives up" if self._said is None else ""
+            self._write(*clear, visible_line(f"waiting: {_standing(standing)}{_before(standing)}{more}"), "\n")
+            self._said, self._drawn = behind, ""
+        moving = visible_line(f"  {_standing(standing)}")
+        if self._moving and moving != self._drawn:
+            self._drawn = moving
+            self._write(_CLEAR_LINE, first_columns(moving, shutil.get_terminal_size().columns - 1))
+
+    def _write(self, *parts: str) -> None:
+        try:
+            put(self._stream, *parts)
+        except OSError:
+            forget(self._stream)
+
+
+def _standing(standing: Standing) -> str:
+    of = max(standing.place, len(standing.queue.waiting))
+    return f"place {standing.place} of {of}, {begins_words(standing.begins)}"
+
+
+def _before(standing: Standing) -> str:
+    """What is waited for, and what is not."""
+    queue = standing.queue
+    before = queue.waiting[: standing.place - 1]
+    parts = [f"{run.in_full()}, measures now" for run in queue.measuring]
+    parts += [f"{before[-1]} is before it"] if before else []
+    parts += [f"{one} does not run, and is passed over until it does" for one in queue.passed_over]
+    return "".join(f"; {part}" for part in parts)
+
+
+def begins_words(seconds: float | None) -> str:
+    """When a run begins that waits, as an estimate."""
+    if seconds is None:
+        return "begins at an unknown time"
+    return f"begins in {about_seconds(seconds)}" if seconds else "begins as soon as what is before it has ended"
+
+
+def queue_lines(queue: HostQueue) -> list[str]:
+    """A line for each run that waits on this host, the next one first."""
+    waiting = enumerate(queue.waiting, 1)
+    return [f"waiting: {place}. {one}, {begins_words(queue.begins(place))}" for place, one in waiting]
