@@ -9,10 +9,9 @@ import shutil
 import sys
 from typing import TextIO
 
-from vmlab.lab.process.measuring_runs import HostQueue
 from vmlab.lab.process.waiting_runs import Standing
-from vmlab.model.quantities import about_seconds
 from vmlab.model.visible import Control, visible_line
+from vmlab.report.queue_words import begins_words
 from vmlab.system.terminal import forget, put
 from vmlab.system.text_width import first_columns
 
@@ -69,16 +68,3 @@ def _before(standing: Standing) -> str:
     parts += [f"{before[-1]} is before it"] if before else []
     parts += [f"{one} does not run, and is passed over until it does" for one in queue.passed_over]
     return "".join(f"; {part}" for part in parts)
-
-
-def begins_words(seconds: float | None) -> str:
-    """When a run begins that waits, as an estimate."""
-    if seconds is None:
-        return "begins at an unknown time"
-    return f"begins in {about_seconds(seconds)}" if seconds else "begins as soon as what is before it has ended"
-
-
-def queue_lines(queue: HostQueue) -> list[str]:
-    """A line for each run that waits on this host, the next one first."""
-    waiting = enumerate(queue.waiting, 1)
-    return [f"waiting: {place}. {one}, {begins_words(queue.begins(place))}" for place, one in waiting]

@@ -13,11 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.faked import CELL_FILE, CELL_SECONDS, Home, until
+import vmlab
+from tests.lab.conftest import NewHome
+from tests.lab.faked import CELL_FILE, CELL_SECONDS, SOON, Home, until
 from tests.store.stories import Story
 from vmlab.analysis.document import run_document
 from vmlab.analysis.record.spans import RunSpans
 from vmlab.analysis.shape import RunDocument
+from vmlab.fleet import starting
 from vmlab.lab.process.resuming import resume_run
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.model.errors import UsageError
@@ -179,6 +182,62 @@ def test_a_run_that_was_stopped_goes_on_and_may_be_left_and_stopped_again(home: 
     assert code == 0, words
     assert [cell["outcome"] for cell in json.loads(output)["cells"]] == ["passed"] * CELLS
     assert Counter(event["cell"] for event in home.events("CellStarted")).keys() == set(range(1, CELLS + 1))
+
+
+def test_beside_another_run_it_is_refused_or_waits_for_its_turn_or_goes_ahead(homes: NewHome) -> None:
+    """As `vmlab run` does; the refusal names both ways. Two that wait for one run do not both measure it."""
+    anna, bert = homes("anna"), homes("bert")
+    run = killed(anna)
+    bert.run("run", "cpu-overhead", "--size", "smoke", "--detach")
+    until(bert.in_a_cell, "the first cell")
+    code, _, words = resumed(anna, run)
+    assert (code, len(words.splitlines())) == (3, 1), words
+    assert f"run {bert.records()[0].name} of bert" in words
+    assert "`--wait` waits for its turn, `--concurrent` measures at the same time" in words
+    ended, broke_off = cut_off(anna)
+    waiting = []
+    for place in (1, 2):
+        waiting.append(anna.spawn("resume", run, "--wait", **{CELL_SECONDS: "0.1"}))
+        stream = waiting[-1].stderr
+        assert stream is not None
+        assert stream.readline().startswith(f"waiting: place {place} of {place}, begins in about ")
+    assert not anna.events("CommandReceived")
+    assert bert.run("stop")[0] == 0
+    _, words = waiting[0].communicate(timeout=SOON)
+    assert waiting[0].returncode == 0, words
+    all_measured_once(anna, ended, broke_off)
+    _, words = waiting[1].communicate(timeout=SOON)
+    # The last process of the first may still be about to end.
+    assert waiting[1].returncode == 2 and ("has ended" in words or "is under way" in words), words
+    assert not [*(anna.host / "vmlab-measuring").glob("*")]
+
+
+def test_one_that_goes_ahead_is_counted_and_noted(homes: NewHome) -> None:
+    anna, bert, carl = homes("anna"), homes("bert"), homes("carl")
+    run = killed(anna)
+    bert.run("run", "cpu-overhead", "--size", "smoke", "--detach")
+    until(bert.in_a_cell, "the first cell")
+    code, _, words = anna.run("resume", run, "--concurrent", "--detach", **{CELL_SECONDS: "3600"})
+    assert code == 0, words
+    until(lambda: anna.events("AnotherRunSeen") and bert.events("AnotherRunSeen"), "that each sees the other")
+    waiting = carl.spawn("run", "cpu-overhead", "--size", "smoke", "--wait", **{CELL_SECONDS: "0"})
+    assert waiting.stderr is not None
+    line = waiting.stderr.readline()
+    assert line.count("measures now") == 2 and run in line, line
+    assert bert.run("stop")[0] == 0
+    assert f"run {run} of anna" in carl.run("run", "cpu-overhead", "--size", "smoke")[2]
+    assert waiting.poll() is None
+    assert anna.run("stop", run)[0] == 0
+    assert waiting.wait(SOON) == 0
+
+
+def test_waiting_and_going_ahead_are_for_one_host_and_exclude_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="exclude each other"):
+        vmlab.resume_run("last", wait=True, concurrent=True)
+    monkeypatch.setattr(starting, "is_fleet", lambda path: True)
+    for way in ({"tell": print}, {"concurrent": True}):
+        with pytest.raises(UsageError, match="are for a run on one host"):
+            starting.resume(RunFolder("one", Path("/nowhere")), **way)
 
 
 @pytest.mark.parametrize("ahead", [0.0, 1e7, -1e5])

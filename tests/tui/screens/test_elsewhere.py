@@ -8,6 +8,7 @@ from tests.tui.pictures import screen_text
 from tests.tui.screens.test_screens import StillConsole
 from tests.waiting import until
 from vmlab.lab.process.measuring_runs import MeasuringRun
+from vmlab.lab.process.waiting_runs import in_queue
 from vmlab.tui.feed import live_feed
 from vmlab.tui.feed.live_feed import LiveFeed
 from vmlab.tui.feed.messages import OthersFound
@@ -34,6 +35,18 @@ async def test_a_run_of_another_state_folder_is_said(monkeypatch: pytest.MonkeyP
         words = "the host, on which run 20261124-101010-tile-0abc of ann (process 4711) measures"
         await until(lambda: words[:70] in screen_text(app), "the run")
         assert "no run is going on" not in screen_text(app)
+
+
+@pytest.mark.usefixtures("recorded")
+async def test_the_list_of_runs_says_how_many_wait_for_their_turn() -> None:
+    app = StillConsole()
+    async with app.run_test(size=(120, 40)) as pilot:
+        with in_queue("tile") as waiter:
+            waiter.note(planned=60.0)
+            with in_queue("disk"):
+                await pilot.press("3")
+                await until(lambda: "2 wait for their turn, the first begins" in screen_text(app), "the queue")
+        await until(lambda: "wait for" not in screen_text(app), "its end")
 
 
 @pytest.mark.usefixtures("recorded")

@@ -9,11 +9,10 @@ import click
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import page_width, write_json, write_text
-from vmlab.cli.waiting_line import queue_lines
 from vmlab.lab.process.measuring_runs import host_queue
 from vmlab.model.run import RUNNING
-from vmlab.model.visible import visible_line
 from vmlab.report.listing import names_text, runs_text
+from vmlab.report.queue_words import queue_lines
 from vmlab.store.list_documents import runs_document
 from vmlab.store.run_list import list_runs
 from vmlab.store.run_sizes import bytes_on_disk
@@ -40,7 +39,7 @@ def ls(scenarios: bool, as_json: bool) -> None:
         write_text(runs_text(runs, page_width(), sizes))
         _say_what_is_left(runs)
         for line in queue_lines(queue):
-            say(visible_line(line))
+            say(line)
 
 
 def _say_what_is_left(runs: Sequence[RunSummary]) -> None:

@@ -80,6 +80,7 @@ def wait_for(
 ) -> Lock:
     """The exclusive lock, tried `every` so many seconds; blocks.
 
+    Several get it in no order: what they wait for is made once, and the others go on at once when it is there.
     `busy` is called once when another process has it, `each` before every further attempt; its errors end the waiting.
     Raises RefusedError after `seconds`, where another process has hung.
     """

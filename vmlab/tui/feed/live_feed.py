@@ -97,7 +97,8 @@ def _others() -> str:
     except (VmlabError, OSError):
         return ""
     try:
-        return ", ".join(map(str, others_measuring(place, "")))
+        found = others_measuring(place, "")
+        return f"{', '.join(map(str, found))} {'measures' if len(found) == 1 else 'measure'}" if found else ""
     finally:
         os.close(place)
 

@@ -16,11 +16,13 @@ from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from vmlab.analysis.record.timeline import RunTimeline
+from vmlab.lab.process.measuring_runs import HostQueue, host_queue
 from vmlab.model.errors import VmlabError, in_one_line
 from vmlab.model.event import CellEnded, CellStarted
 from vmlab.model.places import runs_folder
 from vmlab.model.quantities import format_seconds
 from vmlab.model.run import EMULATED, RUNNING
+from vmlab.report.queue_words import queue_title
 from vmlab.store.reader import RunReader
 from vmlab.store.run_list import RunList
 from vmlab.store.runs import STORE, RunSummary
@@ -132,7 +134,7 @@ class RunsScreen(ConsoleScreen):
     @work(thread=True, group="runs")
     def _read_now(self) -> None:
         try:
-            runs = self._run_list.read()
+            runs, queue = self._run_list.read(), host_queue()
         except (VmlabError, OSError) as error:
             self.hand_over(self._refused, in_one_line(error))
             return
@@ -140,10 +142,11 @@ class RunsScreen(ConsoleScreen):
             self._reading = False
         self._problem = ""
         if not get_current_worker().is_cancelled:
-            self.hand_over(self._runs_received, runs)
+            self.hand_over(self._runs_received, runs, queue)
 
-    def _runs_received(self, runs: list[RunSummary]) -> None:
+    def _runs_received(self, runs: list[RunSummary], queue: HostQueue) -> None:
         self._runs, self._loaded = runs, True
+        self.query_one(RowList).retitle("; ".join(filter(None, ["Runs", queue_title(queue)])))
         self._by_id = {run.id: run for run in runs}
         self._marked = kept_marks(self._marked, runs)
         self._draw()
@@ -165,7 +168,7 @@ class RunsScreen(ConsoleScreen):
     def _refused(self, problem: str) -> None:
         """Show the reason why the list cannot be read, in place of the list."""
         self._problem = problem
-        self._runs_received([])
+        self._runs_received([], HostQueue())
 
     def rows(self) -> list[RunRow]:
         """What is listed now."""

@@ -83,7 +83,7 @@ class StatusStrip(Painted):
     def _progress(self, width: int) -> list[list[Piece]]:
         run, now = self._run, self._now
         if not run.id and self._others:
-            return [[(f"the host, on which {self._others} measures", "warning")]]
+            return [[(f"the host, on which {self._others}", "warning")]]
         if not run.id:
             return [[("the host as it is; no run is going on", "quiet")]]
         parts: list[list[Piece]] = []
