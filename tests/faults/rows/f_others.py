@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+
 from tests.faults.row import Act, Rows
-from tests.faults.world import STRUCK, World
+from tests.faults.world import SCENARIO, STRUCK, World
 
 ROWS = Rows()
+_NAMES = ("anna", "bert", "carl")
 
 
 @ROWS.add(
@@ -39,6 +44,87 @@ def two_labs(world: World) -> str:
     runs = world.runs()
     assert [run["outcome"] for run in runs] == ["passed", "passed"], runs
     return "both passed, one after the other"
+
+
+def _behind_one_that_measures(world: World, count: int) -> list[subprocess.Popen[str]]:
+    """So many runs of one cell that wait, in order of their names, while another one measures."""
+    world.run()
+    world.wait_for("WorkloadStarted", cell=STRUCK)
+    waiting: list[subprocess.Popen[str]] = []
+    for name in _NAMES[:count]:
+        text = SCENARIO.replace("name: struck", f"name: {name}").replace("repeats: 2", "repeats: 1")
+        file = world.write_scenario(text, f"{name}.yaml")
+        waiting.append(world.command("run", str(file), "--size", "full", "--wait"))
+        world.until(lambda: len(_waiting(world)) == len(waiting), f"{name} in the queue")
+    return waiting
+
+
+def _waiting(world: World) -> list[str]:
+    listed = json.loads(world.home.vmlab("ls", "--json").stdout)["waiting"]
+    return [str(one["name"]) for one in listed]
+
+
+def _served(world: World) -> list[str]:
+    """The scenarios of the runs that have passed, in the order of their start. Fails where two were at once."""
+    world.until(lambda: not _waiting(world), "the end of the queue", 300)
+    world.is_over()
+    runs = world.runs()[::-1]
+    assert all(run["outcome"] == "passed" for run in runs), runs
+    moments = [moment for run in runs for moment in (run["started"], run["ended"])]
+    assert moments == sorted(moments), moments
+    return [str(run["scenario"]) for run in runs]
+
+
+@ROWS.add(
+    "wait-in-order",
+    "three runs are started with `--wait` one after the other while a run measures",
+    "they begin in that order, one at a time",
+    240,
+)
+def wait_in_order(world: World) -> str:
+    waiting = _behind_one_that_measures(world, 3)
+    world.strike(measured=False)
+    for one in waiting:
+        world.end_of(one, 300)
+    served = _served(world)
+    assert served == ["struck", *_NAMES], served
+    return f"they began in the order {', '.join(served[1:])}; all passed"
+
+
+@ROWS.add(
+    "kill-waiter",
+    "kill -9 of the first of two runs that wait",
+    "the second one begins as soon as the run has ended",
+    240,
+)
+def kill_waiter(world: World) -> str:
+    first, second = _behind_one_that_measures(world, 2)
+    world.strike(measured=False)
+    first.kill()
+    world.end_of(second, 300)
+    served = _served(world)
+    assert served == ["struck", "bert"], served
+    return "the second one had its turn, and passed"
+
+
+@ROWS.add(
+    "stop-waiter",
+    "SIGSTOP to the first of two runs that wait, SIGCONT when the second one has passed",
+    "it is passed over while it is stopped, and has its turn when it goes on",
+    240,
+)
+def stop_waiter(world: World) -> str:
+    first, second = _behind_one_that_measures(world, 2)
+    world.strike(measured=False)
+    first.send_signal(signal.SIGSTOP)
+    try:
+        world.end_of(second, 300)
+    finally:
+        first.send_signal(signal.SIGCONT)
+    world.end_of(first, 300)
+    served = _served(world)
+    assert served == ["struck", "bert", "anna"], served
+    return "the second one was before it, and both passed"
 
 
 def _beside(command: tuple[str, ...], code: int) -> Act:
