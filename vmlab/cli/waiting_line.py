@@ -15,7 +15,8 @@ from vmlab.report.queue_words import begins_words
 from vmlab.system.terminal import forget, put
 from vmlab.system.text_width import first_columns
 
-_CLEAR_LINE = Control("\r\x1b[2K")
+_CLEAR_LINE = Control("\x1b[A\r\x1b[2K")
+"""Takes back the line above: the moving line is whole, so that a signal's words stand below it."""
 
 
 class WaitingLine:
@@ -31,22 +32,27 @@ class WaitingLine:
         return self
 
     def __exit__(self, *failure: object) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
         if self._drawn:
             self._write(_CLEAR_LINE)
+            self._drawn = ""
 
     def show(self, standing: Standing) -> None:
         """Print the line where something has changed, and refresh the moving line."""
         queue = standing.queue
         behind = (standing.place, [run.run for run in queue.measuring], [one.number for one in queue.passed_over])
         if behind != self._said:
-            clear = (_CLEAR_LINE,) if self._drawn else ()
+            self._clear()
             more = "; nothing of this run is started, and Ctrl-C gives up" if self._said is None else ""
-            self._write(*clear, visible_line(f"waiting: {_standing(standing)}{_before(standing)}{more}"), "\n")
-            self._said, self._drawn = behind, ""
+            self._write(visible_line(f"waiting: {_standing(standing)}{_before(standing)}{more}"), "\n")
+            self._said = behind
         moving = visible_line(f"  {_standing(standing)}")
         if self._moving and moving != self._drawn:
+            self._clear()
+            self._write(first_columns(moving, shutil.get_terminal_size().columns - 1), "\n")
             self._drawn = moving
-            self._write(_CLEAR_LINE, first_columns(moving, shutil.get_terminal_size().columns - 1))
 
     def _write(self, *parts: str) -> None:
         try:
