@@ -6,7 +6,6 @@ import asyncio
 import gc
 import io
 import os
-import re
 import signal
 import threading
 import time
@@ -32,6 +31,7 @@ from tests.anomaly.spoilt import (
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.image import small_image
 from tests.fakes.scripted_guest import ScriptedGuest
+from tests.fakes.sysbench import EVENTS, cpu_report, few_lines
 from vmlab.guests.image import Image
 from vmlab.hypervisor.contract import BootImage
 from vmlab.hypervisor.journal import Journal
@@ -57,18 +57,16 @@ from vmlab.store.writer import RunWriter
 LIMIT_SECONDS = 120.0
 """No run takes longer, whatever hangs, on a busy machine either: all its deadlines together are far below that."""
 _PATIENCE_SECONDS = 60.0
-_CAPTURED = (Path(__file__).parents[1] / "workloads/captured/sysbench-cpu.txt").read_text()
-_REPORT = "\n".join(line for line in _CAPTURED.splitlines() if re.match(r" +[a-z0-9 ]+: +[0-9]", line))
-_EVENTS = next(int(line.split()[-1]) for line in _REPORT.splitlines() if "total number of events" in line)
+_REPORT = few_lines(cpu_report())
 _SCENARIO = f"""
 name: two
 guests:
   quick: {{memory: 128 MiB, cpu_shares: 200}}
   slow:  {{memory: 128 MiB, cpu_shares: 100, role: database}}
 workloads:
-  quick: {{kind: cpu, on: quick, threads: 1, max_prime: 1000, events: {_EVENTS}}}
-  slow:  {{kind: cpu, on: slow,  threads: 1, max_prime: 1000, events: {_EVENTS}}}
-  bare:  {{kind: cpu, on: host,  threads: 1, max_prime: 1000, events: {_EVENTS}}}
+  quick: {{kind: cpu, on: quick, threads: 1, max_prime: 1000, events: {EVENTS}}}
+  slow:  {{kind: cpu, on: slow,  threads: 1, max_prime: 1000, events: {EVENTS}}}
+  bare:  {{kind: cpu, on: host,  threads: 1, max_prime: 1000, events: {EVENTS}}}
 axes:
   cache: [none, writeback]
 limits: {{start_skew: 5 s, clock_drift_percent: 100}}

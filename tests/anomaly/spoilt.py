@@ -21,7 +21,7 @@ from vmlab.hypervisor.journal import Journal, JournalEntry
 from vmlab.lab.process.run_folder import RunFolder
 from vmlab.lab.provision.host_side import HostTiles
 from vmlab.model.errors import DeadlineExceeded, GuestError, HypervisorError
-from vmlab.model.results import CacheProof, Drained, NetworkCounts
+from vmlab.model.results import CacheProof, CpuUse, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.telemetry.guest_readings import GuestAnswer
 from vmlab.workloads.contract import RUN_DEADLINE, Completed, Shell
@@ -121,6 +121,10 @@ class SpoiltHypervisor:
     async def cpu_seconds(self, names: list[str]) -> dict[str, float]:
         await self._point("cpu_seconds")
         return await self._inner.cpu_seconds(names)
+
+    async def cpu_use(self, names: Collection[str]) -> dict[str, CpuUse]:
+        await self._point("cpu_use")
+        return await self._inner.cpu_use(names)
 
     async def domain_stats(self, *, whole: bool = False) -> GuestAnswer[dict[str, dict[str, int]]]:
         await self._point("domain_stats")

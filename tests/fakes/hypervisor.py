@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from vmlab.hypervisor.leftovers import sweep
 from vmlab.hypervisor.libvirt.losses import Losses
 from vmlab.model.errors import HypervisorError, SnapshotError, VmlabError
 from vmlab.model.names import BRIDGE, NETWORK
-from vmlab.model.results import CacheProof, Drained, NetworkCounts
+from vmlab.model.results import CacheProof, CpuUse, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.system.marks import make_marked
 from vmlab.telemetry.guest_readings import GuestAnswer, Timed
@@ -72,6 +73,9 @@ class FakeHypervisor:
     disks: Path = Path("/fake")
     stopped: dict[str, float] = field(default_factory=dict)
     processes: dict[str, int] = field(default_factory=dict)
+    used: dict[str, float] = field(default_factory=dict)
+    waited: float = 3600.0
+    asked: Counter[str] = field(default_factory=Counter)
     losses: Losses = field(default_factory=Losses)
     journal: Journal | None = None
     runtime: Path | None = None
@@ -283,6 +287,17 @@ class FakeHypervisor:
         self._called("cpu_seconds")
         asked = self.calls.count("cpu_seconds")
         return {name: asked * (self._running(name).resources.cpu_shares or 1024) / 1024 for name in names}
+
+    async def cpu_use(self, names: Collection[str]) -> dict[str, CpuUse]:
+        """Guests in memory have no CPU and wait for one all the time, unless the test says otherwise.
+
+        From each first question to the second one, a guest uses what the test put into `used`.
+        """
+        found = {}
+        for name in names:
+            self.asked[name] += 1
+            found[name] = CpuUse(self.used.get(name, 0.0) * (self.asked[name] // 2), self.waited * self.asked[name])
+        return found
 
     async def domain_stats(self, *, whole: bool = False) -> GuestAnswer[dict[str, dict[str, int]]]:
         """A few of libvirt's numbers for each, and nothing of their disks."""

@@ -12,6 +12,7 @@ import asyncssh
 from tests.fakes.boot import AS_THE_LAB
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.local_guest import LocalGuest
+from tests.fakes.sysbench import cpu_report
 from vmlab.hypervisor.contract import BootImage
 from vmlab.lab.cell.live_ksm import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins, ReadAt, nothing_read
@@ -45,7 +46,7 @@ workloads:
 of them reads are not of the same moment; tests of these two limits set them."""
 Kind = TypeVar("Kind", bound=Event)
 HOST = HostFacts(2**34, 2**34, 2**40, 2, "tcg")
-REPORT = (Path(__file__).parents[1] / "workloads/captured/sysbench-cpu.txt").read_text()
+REPORT = cpu_report()
 
 
 class Raw:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ import asyncssh
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.image import small_image
 from tests.fakes.scripted_guest import Script, ScriptedGuest
+from tests.fakes.sysbench import EVENTS, cpu_report, few_lines
 from vmlab.hypervisor.contract import BootImage, DomainSpec, Hypervisor
 from vmlab.lab.commands.command_socket import send_command
 from vmlab.lab.process.prepared import read_prepared, write_image, write_request
@@ -37,9 +37,7 @@ from vmlab.telemetry.host_counters import HostCounters
 
 SOON = 120.0
 """Far above what a run of cells in memory takes, in seconds."""
-_CAPTURED = (Path(__file__).parents[1] / "workloads/captured/sysbench-cpu.txt").read_text()
-REPORT = "\n".join(line for line in _CAPTURED.splitlines() if re.match(r" +[a-z0-9 ]+: +[0-9]", line))
-EVENTS = next(int(line.split()[-1]) for line in REPORT.splitlines() if "total number of events" in line)
+REPORT = few_lines(cpu_report())
 SCENARIO = f"""
 name: two
 guests:

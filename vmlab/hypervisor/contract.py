@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from vmlab.integrity import FileDigests
-from vmlab.model.results import CacheProof, Drained, NetworkCounts
+from vmlab.model.results import CacheProof, CpuUse, Drained, NetworkCounts
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.model.scenarios.guest import GuestResources
 from vmlab.telemetry.guest_readings import GuestAnswer
@@ -220,6 +220,10 @@ class Hypervisor(Protocol):
 
     async def cpu_seconds(self, names: list[str]) -> dict[str, float]:
         """CPU time that each domain has used, in seconds, in one bulk call."""
+        ...
+
+    async def cpu_use(self, names: Collection[str]) -> dict[str, CpuUse]:
+        """What the CPUs did for each of these guests since it started, in one bulk call; none for those unknown."""
         ...
 
     async def domain_stats(self, *, whole: bool = False) -> GuestAnswer[dict[str, dict[str, int]]]:

@@ -34,7 +34,7 @@ from vmlab.hypervisor.libvirt.memory_reserve import MemoryReserve
 from vmlab.hypervisor.platform_facts import PlatformFacts, version_words
 from vmlab.model.concurrency import run_all, shielded
 from vmlab.model.errors import DeadlineExceeded, GuestLost, HypervisorError, SnapshotError
-from vmlab.model.results import CacheProof, Drained
+from vmlab.model.results import CacheProof, CpuUse, Drained
 from vmlab.model.run import Accelerator, CacheMode
 from vmlab.system.kvm_device import START_SECONDS
 from vmlab.system.removal import remove_file
@@ -331,6 +331,10 @@ class LibvirtHypervisor:
     async def cpu_seconds(self, names: list[str]) -> dict[str, float]:
         """CPU time by guest, in seconds. Raises HypervisorError where one does not run."""
         return await self._statistics.cpu_seconds(names)
+
+    async def cpu_use(self, names: Collection[str]) -> dict[str, CpuUse]:
+        """What the CPUs did for each of these guests that runs; see `DomainStatistics`."""
+        return await self._statistics.cpu_use(names)
 
     async def domain_stats(self, *, whole: bool = False) -> GuestAnswer[dict[str, dict[str, int]]]:
         """libvirt's bulk statistics, its numbers alone, by the guest's name; see `DomainStatistics`."""

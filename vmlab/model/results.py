@@ -57,6 +57,20 @@ class CacheProof:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuUse:
+    """For how many seconds a guest's QEMU used a CPU, and for how many its vCPUs waited for one, since it started.
+
+    Differences are what it did in a span.
+    """
+
+    ran: float
+    waited: float
+
+    def __sub__(self, before: CpuUse) -> CpuUse:
+        return CpuUse(self.ran - before.ran, max(0.0, self.waited - before.waited))
+
+
+@dataclass(frozen=True, slots=True)
 class Drained:
     """How long the host wrote dirty pages before a switch, and how many bytes; None where its kernel does not tell."""
 

@@ -31,6 +31,7 @@ from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
 from vmlab.model.scenarios.scenario_part import Described
 from vmlab.workloads.metrics import Metric, Reading
+from vmlab.workloads.tool_time import ToolTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +237,9 @@ class Workload(ABC, Generic[P]):
     """The metric that a loop shows for how long one operation takes; ``run_time`` for a kind that tells none."""
     follows_speed: ClassVar[bool] = False
     """Whether its times grow as the CPUs' speed falls, as measured: then comparisons can take that speed out."""
+    needs_cpu: ClassVar[bool] = False
+    """Whether the CPU time of the guest tells that the work was done, as nothing but the tool's own report does: then
+    it is held against the least that the same work ever took on this host. See `lab/cell/cpu_needs.py`."""
     loops: ClassVar[bool] = False
     """Whether it can run again in the same guests, after `renew`."""
 
@@ -347,6 +351,14 @@ class Workload(ABC, Generic[P]):
         `collect` has its figures from here, and `vmlab reparse` makes them again long after the guests are gone.
         """
         raise WorkloadError(f"figures of the kind {self.kind} need more than the texts that are kept of it")
+
+    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
+        """How much of the client's run these figures account for, and what it does besides; see `tool_time`.
+
+        `texts` are those that were kept, `accelerator` is ``kvm`` on the host as well. None, which no kind of the lab's
+        own gives, leaves the tool's time unchecked.
+        """
+        return None
 
     def readings(self, collected: Collected) -> tuple[Reading, ...]:
         """What was collected as readings, in the order of `metrics`.

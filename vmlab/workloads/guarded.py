@@ -15,7 +15,7 @@ from vmlab.system.entry_points import Entry, said
 from vmlab.workloads.contract import AnyWorkload, Workload
 
 _STEPS = ("stored", "staged_by", "stage", "rehearse", "prepare", "client", "progress")
-_AFTER = ("settle", "collect", "renew", "figures", "readings")
+_AFTER = ("settle", "collect", "renew", "figures", "tool_time", "readings")
 _OF_CLASS = ("left_out", "is_timed")
 F = TypeVar("F", bound=Callable[..., Any])
 

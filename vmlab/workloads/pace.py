@@ -22,6 +22,8 @@ PACE_METRICS: Mapping[str, Metric] = MappingProxyType({DELIVERED: Metric("%", "m
 """What every kind with a pace gives besides, where it was given one; see `delivered_percent`."""
 SHORTEST = 5.0
 """Seconds that a fixed load lasts at least: in a shorter one a single late operation decides."""
+_EARLY = 0.01
+"""Seconds that a sleep may end ahead of time by the clock that is read afterwards."""
 MOST_OPERATIONS = 100_000
 """In one paced load, whose client prints the latency of each."""
 
@@ -57,6 +59,15 @@ def delivered_percent(begun: int, due: float) -> float:
     as its latency tells of it.
     """
     return 100.0 * begun / max(begun, math.floor(due))
+
+
+def demand_not_early(last_began: float, operations: int, pace: float, client: str) -> None:
+    """Raises WorkloadError where the last of the operations began before it was due: then the pace was another one."""
+    due = (operations - 1) / pace
+    if last_began < due - _EARLY:
+        raise WorkloadError(
+            f"{client} began its last operation after {last_began:.3f} s, and it was due at {due:.3f} s"
+        )
 
 
 def due_operations(last_began: float, pace: float) -> float:

@@ -14,7 +14,7 @@ from vmlab.workloads.contract import Collected, Finished, WorkloadContext
 from vmlab.workloads.kinds.fio import Fio, FioParams
 
 MIB = 2**20
-COMMON: dict[str, Any] = {"engine": "posixaio", "size": 32 * MIB, "depth": 16, "jobs": 2}
+COMMON: dict[str, Any] = {"engine": "posixaio", "size": 32 * MIB, "depth": 16, "jobs": 2, "end_fsync": True}
 READ = FioParams.model_validate({"rw": "randread", "time": "2 s", **COMMON})
 MIXED = FioParams(rw="randrw", bytes=8 * MIB, **COMMON)
 WRITE = FioParams(rw="randwrite", bytes=8 * MIB, verify=True, **COMMON)
@@ -78,6 +78,15 @@ async def test_what_is_read_again_to_verify_is_no_figure(replayed: Replayed) -> 
         (READ, "randread", '"error" : 0', '"error" : 84', "fio ended with error 84"),
         (READ, "randread", '"ioengine" : "posixaio"', '"ioengine" : "psync"', "ioengine=psync, not with posixaio"),
         (READ, "randread", '"direct" : "1"', '"direct" : "0"', "direct=0, not with 1"),
+        (READ, "randread", '"iodepth" : "16"', '"iodepth" : "1"', "iodepth=1, not with 16"),
+        (READ, "randread", '"bs" : "4096"', '"bs" : "8192"', "bs=8192, not with 4096"),
+        (
+            READ,
+            "randread",
+            r'("lat_ns" : \{\s*"min" : \d+,\s*"max" : \d+,\s*"mean" : )[0-9.]+',
+            r"\g<1>1000000000.0",
+            "blocks took .* s together, more than 32 at a time",
+        ),
         (READ, "randread", '"short_ios" : 0', '"short_ios" : 3', "short reads of fio: 3, but 0"),
         (READ, "randread", '"io_bytes" : [0-9]+', '"io_bytes" : 4097', "bytes of fio's reads, which are"),
         (READ, "randread", '"runtime" : 2[0-9]+,', '"runtime" : 1900,', "ran for 1.900 s, but 2 s were asked for"),
@@ -85,7 +94,7 @@ async def test_what_is_read_again_to_verify_is_no_figure(replayed: Replayed) -> 
         (READ, "randread", ', "[^"]*file.1": true', "", "before 1 of its 2 open files could be looked at"),
         (READ, "randread", '"read": [0-9]+', '"read": 4096', "claims [0-9]+ bytes read from storage; the kernel"),
         (WRITE, "randwrite", '"written": [0-9]+', '"written": 0', "claims 16777216 bytes written to storage"),
-        (MIXED.model_copy(update={"bytes": 4 * MIB}), "randrw", "", "", "fio moved: 16777216, but 8388608"),
+        (MIXED.model_copy(update={"bytes": 4 * MIB}), "randrw", "", "", "io_size=8388608, not with 4194304"),
         (READ, "randread", '"jobs"', '"work"', "fio's JSON cannot be read"),
     ],
 )

@@ -80,13 +80,17 @@ async def test_udp_that_was_not_sent_at_its_rate_fails(captured: Path, here: Wor
 
 async def test_udp_that_made_up_for_what_it_had_not_sent_fails(captured: Path, here: WorkloadContext) -> None:
     with pytest.raises(WorkloadError, match=r"the sender sent 49\.85 Mbit/s, 125% of the 40 Mbit/s"):
-        await Pair(captured, "udp").figures(UDP.model_copy(update={"rate": 40_000_000}), here)
+        pair = Pair(captured, "udp")
+        pair.client = pair.client.replace('"target_bitrate":\t50000000', '"target_bitrate":\t40000000')
+        await pair.figures(UDP.model_copy(update={"rate": 40_000_000}), here)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
         ('"duration":\t2', '"duration":\t1', "seconds of iperf3: 1, but 2"),
+        ('"sock_bufsize":\t0', '"sock_bufsize":\t4096', "window of iperf3: 4096, but 0"),
+        ('"target_bitrate":\t0', '"target_bitrate":\t1000', "rate of iperf3's streams: 1000, but 0"),
         ('"num_streams":\t2', '"num_streams":\t1', "streams of iperf3: 1, but 2"),
         ('"protocol":\t"TCP"', '"protocol":\t"UDP"', "iperf3 ran UDP, but tcp"),
         ('"remote_host":\t"127.0.0.1"', '"remote_host":\t"10.0.0.1"', r"connected 127\.0\.0\.1 to 10\.0\.0\.1, not"),

@@ -97,7 +97,6 @@ async def test_files_of_tiles_differ(alone: WorkloadContext) -> None:
         ("whetstone", put("equal", 199), "cycles of whetstone with the values of its first: 199, but 200"),
         ("whetstone", put("times", [0.1] * 9), "slices of system's whetstone: 9, but 10"),
         ("whetstone", put("times", [0.00009] * 10), "whetstone took 0.000900 s, too quick to be measured"),
-        ("whetstone", put("times", [7.0] * 10), "system's tests took 7.* s together, but the client ran for 60.000 s"),
         (
             "copy-256",
             put("writes", 39_999),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import libvirt
 
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.model.errors import HypervisorError
+from vmlab.model.results import CpuUse
 from vmlab.telemetry.guest_readings import GuestAnswer, Timed
 
 _ASK = 10.0
@@ -20,6 +21,7 @@ _WITHOUT_QEMU = (
     | libvirt.VIR_DOMAIN_STATS_VCPU
     | libvirt.VIR_DOMAIN_STATS_INTERFACE
 )
+_CPUS = libvirt.VIR_DOMAIN_STATS_CPU_TOTAL | libvirt.VIR_DOMAIN_STATS_VCPU
 _NOWAIT = libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
 _FROM_QEMU = libvirt.VIR_DOMAIN_STATS_BLOCK | libvirt.VIR_DOMAIN_STATS_BALLOON
 
@@ -47,6 +49,18 @@ class DomainStatistics:
             return {name: stats[name]["cpu.time"] / 1e9 for name in names}
         except KeyError as error:
             raise HypervisorError(f"no CPU time of {', '.join(set(names) - stats.keys()) or error}") from error
+
+    async def cpu_use(self, names: Collection[str]) -> dict[str, CpuUse]:
+        """CPU time by guest, and how long its vCPUs waited for a CPU; without those that do not run."""
+        stats = await call("CPU times", _ASK, self._bulk, _CPUS)
+        return {
+            name: CpuUse(
+                own["cpu.time"] / 1e9,
+                sum(value for key, value in own.items() if key.startswith("vcpu.") and key.endswith(".delay")) / 1e9,
+            )
+            for name, own in stats.items()
+            if name in names and "cpu.time" in own
+        }
 
     async def domain_stats(self, *, whole: bool = False) -> GuestAnswer[Figures]:
         """libvirt's numbers alone, by the guest's name, and when they were read.

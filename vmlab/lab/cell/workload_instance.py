@@ -11,16 +11,19 @@ from typing import Any, cast
 
 from vmlab.guests.channel import Launching
 from vmlab.guests.held_client import ClockOffset, HeldClient, HostSpan, TrueStart
+from vmlab.hypervisor.contract import Hypervisor
 from vmlab.lab.cell.step_times import timed_step
 from vmlab.lab.provision.timing import USUAL, Timing
 from vmlab.model.concurrency import run_all
 from vmlab.model.errors import VmlabError, WorkloadError
 from vmlab.model.event import Event, RoundEnded, WorkloadEnded, WorkloadProgressed, WorkloadStarted
 from vmlab.model.names import HOST_PLACE
+from vmlab.model.results import CpuUse
 from vmlab.model.run import DONE, RUN_TIME, SETTLING, Outcome, Part
 from vmlab.plan.terms import WorkloadPlan
 from vmlab.workloads.contract import AnyWorkload, Collected, Finished, StagingContext, WorkloadContext
 from vmlab.workloads.metrics import Reading
+from vmlab.workloads.tool_time import demand_tool_time
 from vmlab.workloads.verification import last_words, read_from_a_guest
 
 _PROGRESS_SECONDS = 0.5
@@ -49,7 +52,10 @@ class WorkloadInstance:
         timing: Timing = USUAL,
         *,
         looped: bool = False,
+        hypervisor: Hypervisor | None = None,
+        virtual: Sequence[str] = (),
     ):
+        """`virtual` are those of its places that are guests of `hypervisor`, by their keys."""
         self.plan = plan
         self.context = context
         self.error: VmlabError | None = None
@@ -68,6 +74,9 @@ class WorkloadInstance:
         self._shown = 0.0
         self._host_span: HostSpan | None = None
         self._looped = looped
+        self._hypervisor = hypervisor
+        self._virtual = virtual
+        self._used: dict[str, CpuUse] = {}
 
     @property
     def label(self) -> str:
@@ -135,9 +144,12 @@ class WorkloadInstance:
         """
         assert self._held is not None
         try:
+            before = await self._cpu_use()
             async for line in self._held.follow(self._on_start, self._timing.of_client(self._held.client) + lead):
                 self._on_line(line)
             self.finished = self._held.finished
+            after = await self._cpu_use()
+            self._used = {key: after[key] - before[key] for key in before if key in after}
             self._check_status(self.finished)
             self._show(1, 1, "", SETTLING, force=True)
             with self._step(Part.EXECUTE, "settle"), self._reading():
@@ -145,6 +157,20 @@ class WorkloadInstance:
             self._show(1, 1, "", DONE, force=True)
         except VmlabError as error:
             self._fail(error)
+
+    async def _cpu_use(self) -> dict[str, CpuUse]:
+        """What its guests did so far; nothing where that is not known."""
+        if self._hypervisor is None or not self._virtual:
+            return {}
+        try:
+            async with asyncio.timeout(self._timing.reading):
+                return await self._hypervisor.cpu_use(self._virtual)
+        except (VmlabError, OSError, TimeoutError):
+            return {}
+
+    def ran(self, guest: str) -> float:
+        """For how many seconds a guest used a CPU while the client ran; 0 where that is not known."""
+        return self._used[guest].ran if guest in self._used else 0.0
 
     async def run_again(self) -> None:
         """A round after the first: make both sides ready, hold the client, and `execute` it, started by itself."""
@@ -210,9 +236,17 @@ class WorkloadInstance:
             try:
                 with self._step(Part.COLLECT, "verify"), self._reading():
                     self.collected = await self._workload.collect(self.context, self.finished)
+                    await self._demand_tool_time(self.collected, self.finished.seconds)
                 self.readings = self._workload.readings(self.collected)
             except VmlabError as error:
                 self._fail(error)
+
+    async def _demand_tool_time(self, collected: Collected, seconds: float) -> None:
+        """The tool's own time fits that of its client."""
+        emulated = self._hypervisor is not None and self.plan.source in self._virtual
+        accelerator = await self._hypervisor.accelerator() if self._hypervisor and emulated else "kvm"
+        time = self._workload.tool_time(collected.values, collected.raw, accelerator)
+        demand_tool_time(self.plan.kind, time, seconds, self._used.values())
 
     def say_round_ended(self) -> None:
         """Emit RoundEnded with the figures that were collected."""

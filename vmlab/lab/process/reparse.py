@@ -28,6 +28,7 @@ from vmlab.store.writer import RunWriter
 from vmlab.system.file_system import demand_usable
 from vmlab.workloads.contract import AnyWorkload, Collected
 from vmlab.workloads.registry import kinds
+from vmlab.workloads.tool_time import demand_not_longer
 
 _KINDS = (RunStarted, CellStarted, CellWithdrawn, WorkloadEnded, MeasurementTaken, FiguresRemade, CellEnded)
 
@@ -137,7 +138,10 @@ def _figures(workload: AnyWorkload, texts: Mapping[str, str], seconds: float) ->
     if missing:
         raise WorkloadError(f"its raw text {', '.join(missing)} is not kept")
     with _unfit():
-        readings = workload.readings(Collected(workload.figures(texts, seconds)))
+        collected = Collected(workload.figures(texts, seconds))
+        # Its place and how long its guests waited are not kept, so that a time may be too long alone.
+        demand_not_longer(workload.kind, workload.tool_time(collected.values, texts, "tcg"), seconds)
+        readings = workload.readings(collected)
     return {one.metric: (one.value, one.unit) for one in readings}
 
 

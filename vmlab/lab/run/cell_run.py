@@ -313,7 +313,15 @@ class CellRun:
         )
         workload, emit = kinds()[plan.kind](plan.params), self._around.emit
         return WorkloadInstance(
-            self.plan.index, plan, workload, context, emit, self._timing, looped=self.loop.on and number > 1
+            self.plan.index,
+            plan,
+            workload,
+            context,
+            emit,
+            self._timing,
+            looped=self.loop.on and number > 1,
+            hypervisor=self._around.hypervisor,
+            virtual=[key for key in (plan.source, plan.target) if key in self._guests.names],
         )
 
     def _shell(self, key: str, tile: int) -> Shell:

@@ -19,6 +19,7 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
+from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.verification import demand_equal, demand_success, demand_within, read_from_a_guest
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Side",
     "StagingContext",
     "Stored",
+    "ToolTime",
     "Workload",
     "WorkloadContext",
     "WorkloadError",

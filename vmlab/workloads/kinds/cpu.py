@@ -18,11 +18,19 @@ from vmlab.workloads.contract import (
     WorkloadParams,
 )
 from vmlab.workloads.metrics import Metric, with_run_time
-from vmlab.workloads.reports.sysbench_report import IntervalCount, half_of, parse_report
+from vmlab.workloads.reports.sysbench_report import (
+    IntervalCount,
+    demand_threads,
+    half_of,
+    parse_prime_limit,
+    parse_report,
+)
+from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.verification import demand_equal, demand_success
 
 _EVENT_SECONDS = {"kvm": 0.0022, "tcg": 0.014}
 """One event of max_prime 50,000: measured under TCG, and on the host itself, which KVM is close to."""
+_AROUND = {"kvm": 0.1, "tcg": 0.5}
 _PRIME_EXPONENT = 1.4
 """How an event grows with max_prime, from events of 10,000 and 50,000."""
 
@@ -62,6 +70,7 @@ class Cpu(Workload[CpuParams]):
     )
     throughput = "events_per_second"
     follows_speed = True
+    needs_cpu = True
     latency = "latency_p95"
     loops = True
 
@@ -109,6 +118,8 @@ class Cpu(Workload[CpuParams]):
     def figures(self, texts: Mapping[str, str], seconds: float) -> Mapping[str, float]:
         """From sysbench's report, which says that all events were done."""
         report = parse_report(texts["sysbench"])
+        demand_equal("limit of sysbench's prime numbers", parse_prime_limit(texts["sysbench"]), self.params.max_prime)
+        demand_threads(report, self.params.threads)
         demand_equal("events of sysbench cpu", report.events, self.params.events)
         half = half_of(texts["sysbench"], report.events)
         halves = {} if half is None else {"first_half_time": half, "second_half_time": report.total_time - half}
@@ -121,3 +132,7 @@ class Cpu(Workload[CpuParams]):
             "latency_max": report.latency_max,
             **halves,
         }
+
+    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
+        """sysbench's own; it starts before."""
+        return ToolTime(values[RUN_TIME], _AROUND[accelerator])

@@ -31,12 +31,15 @@ from vmlab.workloads.contract import (
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.programs import ask, command, install, is_amount, last_object, line_object, objects
 from vmlab.workloads.services import LAB_PASSWORD, LAB_USER, SHARE, SHARE_FOLDER
+from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.tree_listing import first_differences
 from vmlab.workloads.verification import demand_success
 
 _BLOCK = 4096
+_ROUNDED = 0.001
 _FILE_OVERHEAD = 1_500
 """Inode, folder entry and journal; like all such constants below, what the guests' disks really counted."""
+_AROUND = {"kvm": 0.3, "tcg": 2.2}
 _FILE_SECONDS = {"kvm": 0.0015, "tcg": 0.011}
 _BYTES_PER_SECOND = {"kvm": 200e6, "tcg": 20e6}
 """Of one way. Measured on two idle cores under TCG; its figure for KVM is a guess."""
@@ -221,7 +224,21 @@ class Filecopy(Workload[FilecopyParams]):
         """From what the client said of each stage; that both copies are whole is known from the guests alone."""
         stages = stage_ends(texts["client"], ("there", "back", "all") if self.params.back else ("there", "all"))
         self._demand_traffic(stages)
+        self._demand_times(stages)
         return self._values(stages)
+
+    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
+        """The client's, with its pause; it starts before."""
+        return ToolTime(values["elapsed"], _AROUND[accelerator])
+
+    def _demand_times(self, stages: Mapping[str, Mapping[str, float]]) -> None:
+        """The whole took as long as its ways and the pause between them."""
+        least = sum(end["seconds"] for stage, end in stages.items() if stage != "all")
+        least += self.params.idle if self.params.back else 0.0
+        if stages["all"]["seconds"] < least - _ROUNDED:
+            raise WorkloadError(
+                f"the file copy took {stages['all']['seconds']:.3f} s; its ways and its pause take {least:.3f} s"
+            )
 
     def _demand_traffic(self, stages: dict[str, dict[str, float]]) -> None:
         for stage, direction in (("there", "sent"), ("back", "received")):

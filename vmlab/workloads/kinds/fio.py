@@ -38,12 +38,15 @@ from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.programs import install
 from vmlab.workloads.reports.fio_report import PERCENTILES, FioReport, parse_fio
 from vmlab.workloads.reports.fio_verdict import Asked, demand_access, demand_layout, demand_sizes, demand_work
+from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.verification import demand_success
 from vmlab.workloads.windows import windows_folder, windows_place, windows_report
 
 _BLOCK_SECONDS = {"kvm": 0.0001, "tcg": 0.001}
 _BYTES_PER_SECOND = {"kvm": 300e6, "tcg": 80e6}
 """One block at any depth, and the bytes in it; also of laying out. Measured on the host itself; for TCG a guess."""
+_AROUND = {"kvm": 0.4, "tcg": 4.5}
+"""Until fio and the program that watches it have started, found the files and ended."""
 _LAYOUT_BLOCK = 2**20
 _DONE = re.compile(r"\[ ?([0-9]+(?:\.[0-9])?)%\]")
 _MIXES = ("rw", "randrw")
@@ -234,6 +237,28 @@ class Fio(Workload[FioParams]):
             *(("--thread",) if params.on_windows else ()),
         )
 
+    def _work(self) -> dict[str, str]:
+        """What fio is to do, in its own options, which it repeats in its report."""
+        params = self.params
+        end = {"runtime": f"{params.time:g}"} if params.time else {"io_size": f"{params.each}"}
+        mix = {"rwmixread": f"{params.read_percent}"} if params.mixed else {}
+        verify = {"verify": "crc32c"} if params.verify else {}
+        return {
+            "rw": params.rw,
+            "bs": f"{params.block}",
+            "size": f"{params.size}",
+            "numjobs": f"{params.jobs}",
+            "iodepth": f"{params.depth}",
+            "ioengine": params.engine,
+            "direct": f"{int(params.direct)}",
+            "end_fsync": f"{int(params.end_fsync)}",
+            "overwrite": "1",
+            "allow_file_create": "0",
+            **end,
+            **mix,
+            **verify,
+        }
+
     def _report(self, context: WorkloadContext) -> str:
         windows = self.params.on_windows
         return windows_report(context.workload) if windows else f"{WORKLOADS_FOLDER}/{context.workload}.fio"
@@ -246,13 +271,11 @@ class Fio(Workload[FioParams]):
         params = self.params
         windows = params.on_windows
         own = windows_folder(context.workload) if windows else own_folder(params.folder, context.workload)
+        work = [f"--{name}={value}" for name, value in self._work().items() if name not in ("size", "numjobs")]
         argv = (
-            *("fio", "--name=job", f"--rw={params.rw}", f"--bs={params.block}", *self._files(own)),
-            *(f"--iodepth={params.depth}", f"--ioengine={params.engine}", f"--direct={int(params.direct)}"),
-            *(f"--end_fsync={int(params.end_fsync)}", "--overwrite=1", "--allow_file_create=0"),
-            *(("--time_based", f"--runtime={params.time:g}") if params.time else (f"--io_size={params.each}",)),
-            *((f"--rwmixread={params.read_percent}",) if params.mixed else ()),
-            *(("--verify=crc32c", "--verify_fatal=1") if params.verify else ()),
+            *("fio", "--name=job", *self._files(own), *work),
+            *(("--time_based",) if params.time else ()),
+            *(("--verify_fatal=1",) if params.verify else ()),
             *(f"--randseed={draw(context)}", "--lat_percentiles=1", "--clat_percentiles=0"),
             f"--percentile_list={':'.join(map(str, PERCENTILES))}",
             *("--output-format=json", f"--output={self._report(context)}", "--eta=always", "--eta-newline=1"),
@@ -286,7 +309,8 @@ class Fio(Workload[FioParams]):
         params = self.params
         report = parse_fio(texts["fio"])
         asked = Asked(
-            **params.model_dump(include={"rw", "block", "jobs", "time", "engine", "direct", "verify"}),
+            options=self._work(),
+            **params.model_dump(include={"block", "jobs", "time", "direct", "verify"}),
             reads=not params.writes,
             writes=params.mixed or params.writes,
             bytes=params.each * params.jobs,
@@ -295,6 +319,12 @@ class Fio(Workload[FioParams]):
         if not params.on_windows:
             demand_access(parse_account(texts["client"]), report, asked)
         return self._values(report)
+
+    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
+        """fio's own, with what it reads again to verify; files are looked for before."""
+        report, params = parse_fio(texts["fio"]), self.params
+        again = report.read.seconds if params.verify and params.writes else 0.0
+        return ToolTime(values[RUN_TIME] + again, _AROUND[accelerator])
 
     def _values(self, report: FioReport) -> dict[str, float]:
         params = self.params

@@ -29,13 +29,22 @@ from vmlab.workloads.mariadb import selects, selects_since
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.pace import PACE_METRICS, check_pace, idle_of_pace, paced_seconds
 from vmlab.workloads.programs import ask, command, install, line_object
-from vmlab.workloads.reports.ab_report import AbReport, RequestCount, parse_ab, parse_percentiles
+from vmlab.workloads.reports.ab_report import (
+    AbReport,
+    RequestCount,
+    demand_mean,
+    demand_room,
+    parse_ab,
+    parse_percentiles,
+)
 from vmlab.workloads.reports.paced_report import parse_paced
 from vmlab.workloads.services import ACCESS_LOG
+from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.verification import demand_equal, demand_success
 
 _REQUEST_SECONDS = {"kvm": 0.03, "tcg": 0.26}
 """Measured on two idle cores under TCG; its figure for KVM is a guess."""
+_AROUND = {"kvm": 0.2, "tcg": 1.0}
 _LOG_BYTES = 5_000
 _SILENT_BELOW = 200
 """With fewer requests ab prints little or no progress, so it is run with an option to print each answer's header."""
@@ -203,7 +212,7 @@ class Http(Workload[HttpParams]):
     async def collect(self, context: WorkloadContext, finished: Finished) -> Collected:
         """The client, Apache's log and MariaDB's counter agree that every request was served, and by queries."""
         demand_success(finished, "ab" if self.params.pace is None else "the paced client")
-        told = self._paced(finished) if self.params.pace is not None else self._of_ab(finished)
+        told = self._paced(finished) if self.params.pace is not None else self._of_ab(context, finished)
         # Side by side on both guests, and one after the other on each, whose processor they share.
         seen: list[Any] = await run_all([self._percentile_text(context), self._demand_served(context, told)])
         percentile_text, queries = seen
@@ -211,6 +220,7 @@ class Http(Workload[HttpParams]):
         values = dict(told.values)
         if self.params.pace is None:
             percentiles = parse_percentiles(percentile_text, self.params.requests)
+            demand_room(parse_ab(finished.stdout), percentiles)
             values |= {f"latency_p{percent}": percentiles[percent] for percent in (50, 95, 99)}
             values["latency_max"] = percentiles[100]
             texts["percentiles"] = percentile_text
@@ -220,9 +230,13 @@ class Http(Workload[HttpParams]):
         values |= {"queries_per_request": queries / pages, "bytes": told.bytes}
         return Collected(values, {**texts, "stderr": finished.stderr})
 
-    def _of_ab(self, finished: Finished) -> _Answered:
+    def _of_ab(self, context: WorkloadContext, finished: Finished) -> _Answered:
         report = parse_ab(finished.stdout)
         self._demand_all(report)
+        found, asked = f"{report.host}:{report.port}{report.path}", f"{context.peer_address}:80{self.params.path}"
+        if found != asked:
+            raise WorkloadError(f"ab asked for {found}, not for {asked}")
+        demand_mean(report)
         values = {
             RUN_TIME: report.total_time,
             "requests": report.requests,
@@ -235,7 +249,12 @@ class Http(Workload[HttpParams]):
         report = parse_paced(finished.stdout, self.params.requests, float(self.params.pace or 0))
         return _Answered("the paced client", report.bytes, report.values, {"client": finished.stdout})
 
+    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
+        """The client's; it starts before."""
+        return ToolTime(values[RUN_TIME], _AROUND[accelerator])
+
     def _demand_all(self, report: AbReport) -> None:
+        demand_equal("concurrency of ab", report.concurrency, self.params.concurrency)
         demand_equal("complete requests of ab", report.requests, self.params.requests)
         demand_equal("failed requests of ab", report.failed, 0)
         demand_equal("write errors of ab", report.write_errors, 0)

@@ -23,6 +23,7 @@ from vmlab.workloads.contract import (
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.reports.iperf3_report import Iperf3Report, Sum, parse_iperf3
 from vmlab.workloads.reports.iperf3_verdict import demand_arrived, demand_lasted, demand_time, rate_reached
+from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.verification import demand_equal, demand_success
 
 _FIRST_PORT = 20_000
@@ -31,6 +32,7 @@ _FOLDER = "/run/vmlab/iperf3"
 """Not with the programs, which each tile has for itself on the host: a server that is left must be found."""
 _AROUND = {"kvm": 1.0, "tcg": 3.0}
 """Seconds for the server's start, the connections and the exchange of results; measured under TCG, a guess for KVM."""
+_LATE_START = {"kvm": 0.2, "tcg": 0.6}
 _TELL_ALL = ("sh", "-c", '"$@" || true', "iperf3")
 """iperf3 reports errors in its document; without one, or with an error in it, the workload fails."""
 _WAIT_FOR_LISTENER = (
@@ -170,6 +172,11 @@ class Iperf3(Workload[Iperf3Params]):
             raw={"iperf3 client": finished.stdout, "iperf3 server": far_text, "stderr": finished.stderr},
         )
 
+    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
+        """What all intervals took, those that are omitted too; connections are made before."""
+        near = parse_iperf3(texts["iperf3 client"], "iperf3's client")
+        return ToolTime(sum(one.sum.seconds for one in near.intervals), _LATE_START[accelerator])
+
     async def _far(self, context: WorkloadContext) -> tuple[Iperf3Report, str]:
         """The server's account, once it has ended by itself or was ended."""
         server, port = context.peer, _port(context)
@@ -185,6 +192,10 @@ class Iperf3(Workload[Iperf3Params]):
         demand_equal("seconds of iperf3", asked.duration, params.time)
         demand_equal("seconds that iperf3 omitted", asked.omit, params.omit)
         demand_equal("reverse of iperf3", asked.reverse, params.reverse)
+        demand_equal("bytes after which iperf3 ends", asked.bytes, 0)
+        demand_equal("blocks after which iperf3 ends", asked.blocks, 0)
+        demand_equal("rate of iperf3's streams", asked.target_bitrate, (params.rate or 0) // params.streams)
+        demand_equal("window of iperf3", near.start.sock_bufsize, params.window or 0)
         if asked.protocol.lower() != params.protocol:
             raise WorkloadError(f"iperf3 ran {asked.protocol}, but {params.protocol} was asked for")
         demand_equal("connections of iperf3", len(near.start.connected), params.streams)

@@ -26,8 +26,18 @@ from vmlab.workloads.contract import (
 )
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.pace import DELIVERED, PACE_METRICS, check_pace, delivered_percent, idle_of_pace, paced_seconds
-from vmlab.workloads.reports.sysbench_report import IntervalCount, parse_database_report, parse_queue, parse_report
+from vmlab.workloads.reports.sysbench_report import (
+    DatabaseReport,
+    IntervalCount,
+    demand_threads,
+    parse_database_report,
+    parse_queue,
+    parse_report,
+    parse_seed,
+    parse_target_rate,
+)
 from vmlab.workloads.services import DATABASE
+from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.verification import demand_equal, demand_success
 
 _SOCKET_FOLDER = "/var/run/postgresql"
@@ -36,6 +46,12 @@ _ROW_BYTES = 840
 _TRANSACTION_BYTES = 10_000
 """Heap, indexes, log and journal, as a guest's disk counted them."""
 _TRANSACTION_SECONDS = {"kvm": 0.003, "tcg": 0.026}
+_READS, _RANGES, _OTHERS = 10, 4, 6
+"""Statements of one transaction of sysbench's oltp_read_write; ranges are reads, BEGIN and COMMIT others, as is what
+wrote no row."""
+_AROUND = {"kvm": 0.3, "tcg": 3.5}
+_CONNECTION_SECONDS = {"kvm": 0.05, "tcg": 0.6}
+"""Until sysbench has started, and for each connection: measured beside other guests under TCG."""
 _ROW_SECONDS = {"kvm": 2e-5, "tcg": 1.5e-4}
 """Measured on two idle cores under TCG; its figure for KVM is a guess."""
 
@@ -199,6 +215,7 @@ class Oltp(Workload[OltpParams]):
         demand_success(finished, "sysbench oltp_read_write")
         texts = {"sysbench": finished.stdout}
         values = self.figures(texts, finished.seconds)
+        demand_equal("seed of sysbench", parse_seed(finished.stdout), _seed(context.seed, context.tile))
         seen = await _served(context.peer, _commits_file(context.workload), self._tables())
         commits = seen.commits - seen.commits_before
         if commits < self.params.transactions:
@@ -212,10 +229,15 @@ class Oltp(Workload[OltpParams]):
         """From sysbench's report; what the server committed is known from the server alone."""
         report, counts = parse_report(texts["sysbench"]), parse_database_report(texts["sysbench"])
         demand_equal("transactions of sysbench", counts.transactions, self.params.transactions)
+        self._demand_statements(counts)
+        demand_equal("threads of sysbench", report.threads, self.params.concurrency)
         paced = {}
-        if self.params.pace is not None:
+        if self.params.pace is None:
+            demand_threads(report, self.params.concurrency)
+        else:
             queue = parse_queue(texts["sysbench"])
             paced[DELIVERED] = delivered_percent(queue.begun, queue.begun + queue.waiting)
+            demand_equal("pace of sysbench", parse_target_rate(texts["sysbench"]), self.params.pace)
         return {
             RUN_TIME: report.total_time,
             "transactions": counts.transactions,
@@ -226,6 +248,20 @@ class Oltp(Workload[OltpParams]):
             "reconnects": counts.reconnects,
             **paced,
         }
+
+    def _demand_statements(self, counts: DatabaseReport) -> None:
+        """Each transaction has all of its statements; one that is done again has some of them once more."""
+        again = counts.ignored_errors + counts.reconnects
+        reads = _READS + (_RANGES if self.params.range_selects else 0)
+        for what, found, each in (("reads", counts.reads, reads), ("other", counts.writes + counts.other, _OTHERS)):
+            least = each * counts.transactions
+            if not least <= found <= least + each * again:
+                raise WorkloadError(f"statements of sysbench that are {what}: {found}, but {least} were asked for")
+
+    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
+        """sysbench's own; it starts and connects before."""
+        around = _AROUND[accelerator] + _CONNECTION_SECONDS[accelerator] * self.params.concurrency
+        return ToolTime(values[RUN_TIME], around)
 
     def _tables(self) -> list[str]:
         return [f"sbtest{number}" for number in range(1, self.params.tables + 1)]

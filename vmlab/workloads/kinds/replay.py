@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -26,6 +27,7 @@ from vmlab.workloads.contract import (
 from vmlab.workloads.mariadb import selects, sql
 from vmlab.workloads.metrics import Metric, with_run_time
 from vmlab.workloads.programs import ask, command, install, last_object, line_object
+from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.verification import demand_equal, demand_success
 
 _DATABASE = "replay"
@@ -39,6 +41,7 @@ _QUERIES_OF_ONE = 36
 _QUERY_SECONDS = {"kvm": 0.0009, "tcg": 0.009}
 _STAGING_SECONDS = {"kvm": 3.0, "tcg": 25.0}
 """KVM's are those of the image's MariaDB on two cores of a busy host, TCG's ten times as much: a guess."""
+_AROUND = {"kvm": 0.3, "tcg": 1.0}
 _DATA_BYTES = 96 * 2**20
 """23 MiB of tables and indexes, and what InnoDB's own logs take besides: a guess."""
 _OF_NO_CLOCK = {"qemu": "an emulated processor has no clock of its own"}
@@ -143,6 +146,10 @@ class Replay(Workload[ReplayParams]):
         if found is None or "done" not in found:
             return None
         return Progress(found["done"], found["total"], "connections", found["stage"])
+
+    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
+        """Both passes'; the log is read and connections are made before."""
+        return ToolTime(values["warm_time"] + values[RUN_TIME], _AROUND[accelerator])
 
     async def renew(self, context: WorkloadContext) -> None:
         """Count the server's queries anew."""

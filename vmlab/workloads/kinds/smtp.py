@@ -30,6 +30,7 @@ from vmlab.workloads.pace import (
     PACE_METRICS,
     check_pace,
     delivered_percent,
+    demand_not_early,
     due_operations,
     idle_of_pace,
     paced_seconds,
@@ -38,15 +39,18 @@ from vmlab.workloads.pace import (
 )
 from vmlab.workloads.programs import ask, command, install, is_amount, last_object, line_object
 from vmlab.workloads.services import LAB_USER, MAIL_DOMAIN, MAILDIR
+from vmlab.workloads.tool_time import ToolTime
 from vmlab.workloads.verification import demand_equal, demand_success
 
 _CLOCK_PORT = 40025
 _MESSAGE_SECONDS = {"kvm": 0.01, "tcg": 0.1}
 """Measured on two idle cores under TCG; its figure for KVM is a guess."""
+_AROUND = {"kvm": 0.3, "tcg": 2.0}
 _TIMES_WRITTEN = 3
 _MESSAGE_OVERHEAD = 16_384
 """Queue, mailbox and journal with a flush for each, as a guest's disk counted them."""
 _FINAL_LINE_END = 2
+_ROUNDED = 0.001
 _CLOCK_GRAIN = 0.01
 """A folder's time stamp is that of the kernel's last tick, up to 10 ms behind its clock."""
 
@@ -82,6 +86,11 @@ class SmtpParams(WorkloadParams):
     def total(self) -> int:
         """Messages of the batches and the burst."""
         return self.batches * self.messages + self.burst
+
+    @property
+    def pauses(self) -> float:
+        """Seconds of all pauses together."""
+        return self.pause * (self.batches if self.burst else max(0, self.batches - 1))
 
 
 class Smtp(Workload[SmtpParams]):
@@ -121,9 +130,8 @@ class Smtp(Workload[SmtpParams]):
     def footprint(self, accelerator: str) -> Footprint:
         """Each message is written to the queue and to the mailbox, and flushed."""
         params = self.params
-        pauses = params.pause * (params.batches if params.burst else max(0, params.batches - 1))
         sending = params.total * _MESSAGE_SECONDS[accelerator]
-        idle = pauses + idle_of_pace(sending, params.total, params.pace)
+        idle = params.pauses + idle_of_pace(sending, params.total, params.pace)
         return Footprint(
             disk_bytes=params.total * (params.size + _MESSAGE_OVERHEAD) * _TIMES_WRITTEN,
             seconds=3 + sending + idle,
@@ -201,6 +209,7 @@ class Smtp(Workload[SmtpParams]):
         """From what client and queue said; that all messages lie in the mailbox is known from the server alone."""
         sent = parse_client(texts["client"])
         demand_equal("accepted messages", sent["accepted"], self.params.total)
+        self._demand_times(sent)
         return {
             RUN_TIME: sent["seconds"],
             "sending_time": sent["sending"],
@@ -211,11 +220,29 @@ class Smtp(Workload[SmtpParams]):
             **self._kept_pace(texts["client"], sent),
         }
 
+    def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
+        """The client's, with its pauses; it starts before."""
+        return ToolTime(values[RUN_TIME], _AROUND[accelerator])
+
+    def _demand_times(self, sent: Mapping[str, float]) -> None:
+        """The client's times are those of what was asked for: its pauses, and a burst where there is one."""
+        params = self.params
+        least = sent["sending"] + params.pauses
+        if sent["seconds"] < least - _ROUNDED:
+            raise WorkloadError(
+                f"the mail client worked for {sent['seconds']:.3f} s; sending and its pauses take {least:.3f} s"
+            )
+        if (sent["burst"] > 0) != (params.burst > 0) or sent["burst"] > sent["sending"] + _ROUNDED:
+            raise WorkloadError(
+                f"the mail client reports a burst of {sent['burst']:.3f} s, and {params.burst} messages were asked for"
+            )
+
     def _kept_pace(self, text: str, sent: Mapping[str, float]) -> dict[str, float]:
         """Of a client with a pace; {} for one without."""
         params = self.params
         if params.pace is None:
             return {}
+        demand_not_early(sent["last_began"], params.batches, params.pace / params.messages, "the mail client")
         latencies = told_latencies(text, params.batches, "the mail client")
         due = due_operations(sent["last_began"], params.pace / params.messages)
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
@@ -10,13 +11,20 @@ from vmlab.workloads.verification import demand_one_report, labelled
 
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _MARKS = ("^This is ApacheBench, Version ", "^Server Software:")
+_GRAIN = 0.6e-3
+_MEAN_GRAIN = 0.6e-6
+"""A little more than half of the last digit that ab prints of its time and of its mean latency, in seconds."""
 _COMPLETED = re.compile(r"Completed ([0-9]+) requests")
 
 
 @dataclass(frozen=True, slots=True)
 class AbReport:
-    """Times in seconds, bytes with headers."""
+    """Times in seconds, bytes with headers. `host`, `port`, `path` and `concurrency` are what ab was told."""
 
+    host: str
+    port: int
+    path: str
+    concurrency: int
     total_time: float
     requests: int
     failed: int
@@ -33,14 +41,21 @@ def parse_ab(text: str) -> AbReport:
     demand_one_report(text, *_MARKS, tool="ab")
     text = text[max(0, text.rfind("\nServer Software:")) :]
 
+    def told(label: str, pattern: str = "(.+)") -> str:
+        return labelled(text, label, pattern, "ab")[1]
+
     def field(label: str, pattern: str) -> float:
-        return float(labelled(text, label, pattern, "ab")[1])
+        return float(told(label, pattern))
 
     def rare(label: str) -> int:
         """ab omits these lines when their count is 0."""
         return int(field(label, _NUMBER)) if f"\n{label}:" in text else 0
 
     return AbReport(
+        host=told("Server Hostname"),
+        port=int(told("Server Port", "([0-9]+)")),
+        path=told("Document Path"),
+        concurrency=int(told("Concurrency Level", "([0-9]+)")),
         total_time=field("Time taken for tests", _NUMBER + " seconds"),
         requests=int(field("Complete requests", _NUMBER)),
         failed=int(field("Failed requests", _NUMBER)),
@@ -49,6 +64,31 @@ def parse_ab(text: str) -> AbReport:
         transferred=int(field("Total transferred", _NUMBER + " bytes")),
         latency_mean=field("Time per request", _NUMBER + r" \[ms\] \(mean\)") / 1000,
     )
+
+
+def demand_mean(report: AbReport) -> None:
+    """Raises WorkloadError where ab's mean latency does not follow from its time, of which it is a part.
+
+    ab computes it as concurrency * time / requests, and prints both in milliseconds, to three digits and in whole ones.
+    """
+    each = report.concurrency / report.requests
+    if abs(report.latency_mean - each * report.total_time) > _GRAIN * each + _MEAN_GRAIN:
+        raise WorkloadError(
+            f"ab's mean latency of {report.latency_mean:.6f} s does not follow from its {report.total_time:.3f} s"
+        )
+
+
+def demand_room(report: AbReport, percentiles: Mapping[int, float]) -> None:
+    """Raises WorkloadError where the requests took longer than ab's connections have in its time.
+
+    Of all requests 45 % took the median or longer, 4 % more the 95th percentile, and 1 % the 99th.
+    """
+    least = report.requests * (0.45 * percentiles[50] + 0.04 * percentiles[95] + 0.01 * percentiles[99])
+    if least > report.concurrency * (report.total_time + _GRAIN) + report.requests * _GRAIN:
+        raise WorkloadError(
+            f"ab's requests took {least:.3f} s together, more than {report.concurrency} at a time have in its "
+            f"{report.total_time:.3f} s"
+        )
 
 
 def parse_percentiles(text: str, requests: int) -> dict[int, float]:

@@ -9,6 +9,9 @@ from vmlab.model.errors import WorkloadError
 from vmlab.workloads.verification import demand_one_report
 
 STAGES = ("putc", "put_block", "rewrite", "getc", "get_block", "seeks")
+BY_CHARACTER = ("putc", "getc")
+_ROUNDED = 0.5
+"""Rates are whole KiB in a second, and whole seeks below 10,000."""
 _FIRST = 9
 """Fields 9 to 20: rate and CPU of each stage in this order."""
 _FIELDS = 50
@@ -37,6 +40,13 @@ class BonnieReport:
     chunk: int
     concurrency: int
     stages: dict[str, Stage]
+
+
+def stage_seconds(name: str, stage: Stage, size: int, characters: int, seeks: int) -> float:
+    """The least that a stage took, by its rate as it was rounded: over all files, or over so many `characters`."""
+    if name == "seeks":
+        return seeks / (stage.rate + _ROUNDED)
+    return (characters if name in BY_CHARACTER else size) / (stage.rate + _ROUNDED * _KIB)
 
 
 class TooQuick(WorkloadError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
@@ -12,20 +12,22 @@ from vmlab.workloads.verification import demand_equal
 
 _REACHED = 0.99
 """fio ends between two of its own readings of the clock."""
+_SLACK, _GRAIN = 1.02, 0.02
+"""Blocks that are under way at the end are waited for; as a factor and in seconds."""
 _LEAST_SECONDS = 0.1
 """fio prints its times in whole milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What fio was asked for. `bytes` is of all jobs together, and counts where `time` (seconds) is 0."""
+    """What fio was asked for, in its own `options` too. `bytes` is of all jobs together, and counts where `time`, in
+    seconds, is 0."""
 
-    rw: str
+    options: Mapping[str, str]
     block: int
     jobs: int
     time: float
     bytes: int
-    engine: str
     direct: bool
     verify: bool
     reads: bool
@@ -56,7 +58,7 @@ def demand_work(report: FioReport, asked: Asked) -> None:
     """Raises WorkloadError unless fio met no error and moved as much, for as long, as it was asked."""
     if report.error:
         raise WorkloadError(f"fio ended with error {report.error}")
-    for option, value in (("rw", asked.rw), ("ioengine", asked.engine), ("direct", str(int(asked.direct)))):
+    for option, value in asked.options.items():
         if report.options.get(option) != value:
             raise WorkloadError(f"fio ran with {option}={report.options.get(option)}, not with {value}")
     used = [(name, one) for name, one, wanted in _directions(report, asked) if wanted]
@@ -73,8 +75,19 @@ def demand_work(report: FioReport, asked: Asked) -> None:
         demand_equal("bytes that fio moved", sum(one.bytes for _, one in used), asked.bytes)
     if seconds < _LEAST_SECONDS:
         raise WorkloadError(f"fio took {seconds:.3f} s, too quick to be measured; give it more time or bytes")
+    _demand_little(used, seconds, asked)
     if asked.verify and not asked.reads:
         demand_equal("bytes that fio read again to verify them", report.read.bytes, report.write.bytes)
+
+
+def _demand_little(used: Sequence[tuple[str, Direction]], seconds: float, asked: Asked) -> None:
+    """Raises WorkloadError where blocks took longer together than fio had places for them (Little's law)."""
+    places = asked.jobs * int(asked.options["iodepth"])
+    together = sum(one.blocks * one.latency_mean for _, one in used)
+    if together > places * (seconds * _SLACK + _GRAIN):
+        raise WorkloadError(
+            f"fio's blocks took {together:.3f} s together, more than {places} at a time have in its {seconds:.3f} s"
+        )
 
 
 def _directions(report: FioReport, asked: Asked) -> tuple[tuple[str, Direction, bool], ...]:

@@ -61,11 +61,15 @@ class Asked(_Part):
     omit: _Count
     duration: _Count
     reverse: _Count
+    target_bitrate: _Count
+    bytes: _Count
+    blocks: _Count
 
 
 class Start(_Part):
-    """How the test began."""
+    """How the test began; `sock_bufsize` is the size of the sockets' buffers in bytes, 0 for the kernel's own."""
 
+    sock_bufsize: _Count
     connected: tuple[Connection, ...]
     test_start: Asked
 

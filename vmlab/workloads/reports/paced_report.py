@@ -8,7 +8,14 @@ from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
 from vmlab.model.run import RUN_TIME
-from vmlab.workloads.pace import DELIVERED, delivered_percent, due_operations, percentile, told_latencies
+from vmlab.workloads.pace import (
+    DELIVERED,
+    delivered_percent,
+    demand_not_early,
+    due_operations,
+    percentile,
+    told_latencies,
+)
 from vmlab.workloads.programs import is_amount, last_object
 from vmlab.workloads.verification import demand_equal
 
@@ -30,6 +37,7 @@ def parse_paced(text: str, requests: int, pace: float) -> PacedReport:
     if not all(is_amount(said.get(key)) for key in keys) or not said["seconds"] > 0:
         raise WorkloadError(f"{_CLIENT} printed a line that cannot be read: {str(said)[:200]!r}")
     demand_equal(f"requests of {_CLIENT}", said["requests"], requests)
+    demand_not_early(float(said["last_began"]), requests, pace, _CLIENT)
     latencies = told_latencies(text, requests, _CLIENT)
     values = {
         RUN_TIME: float(said["seconds"]),

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from vmlab.model.errors import WorkloadError
-from vmlab.workloads.verification import demand_one_report, labelled
+from vmlab.workloads.verification import demand_equal, demand_one_report, labelled
 
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _RATED = rf"{_NUMBER}\s+\({_NUMBER} per sec\.\)"
@@ -15,24 +15,33 @@ _QUEUE = re.compile(r"\[ [0-9]+s \] queue length: ([0-9]+), concurrency: ([0-9]+
 _MARKS = (r"^General statistics:", r"\bsysbench [0-9]+\.[0-9]+\.[0-9]+\S* \(using ")
 """What stands once in each report: its end, and the version at its beginning."""
 _FEWEST_LINES = 10
+_SLACK = 1.01
+_GRAIN = 0.005
+"""What the clocks of single events may add up to beside that of the whole, as a factor and in seconds."""
 _MEMORY_INTERVAL = re.compile(rf"\[ {_NUMBER}s \] {_NUMBER} MiB/sec")
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The part that every test prints. Latencies are in seconds, as is `total_time`."""
+    """The part that every test prints. Latencies are in seconds, as is `total_time`; `latency_sum` is that of all
+    events of all `threads`."""
 
+    threads: int
     total_time: float
     events: int
     latency_avg: float
     latency_p95: float
     latency_max: float
+    latency_sum: float
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseReport:
     """The part that tests of databases print besides; plain counts."""
 
+    reads: int
+    writes: int
+    other: int
     transactions: int
     queries: int
     ignored_errors: int
@@ -47,11 +56,13 @@ def parse_report(text: str) -> Report:
         return float(labelled(text, label, pattern, "sysbench")[1])
 
     return Report(
+        threads=int(field("Number of threads")),
         total_time=field("total time", _NUMBER + "s"),
         events=int(field("total number of events")),
         latency_avg=field("avg") / 1000,
         latency_p95=field("95th percentile") / 1000,
         latency_max=field("max") / 1000,
+        latency_sum=field("sum") / 1000,
     )
 
 
@@ -62,23 +73,29 @@ def parse_database_report(text: str) -> DatabaseReport:
     def count(label: str) -> int:
         return int(float(labelled(text, label, _RATED, "sysbench")[1]))
 
+    def statements(kind: str) -> int:
+        return int(labelled(text, kind, "([0-9]+)", "sysbench")[1])
+
     return DatabaseReport(
         transactions=count("transactions"),
         queries=count("queries"),
         ignored_errors=count("ignored errors"),
         reconnects=count("reconnects"),
+        reads=statements("read"),
+        writes=statements("write"),
+        other=statements("other"),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
-    """What the test of the memory prints besides, without its rounded rates; `block_kib` is rounded down."""
+    """What the test of the memory prints besides, without its rounded rates; KiB and MiB are rounded down."""
 
     operations: int
     operation: str
     scope: str
     block_kib: int
-    threads: int
+    total_mib: int
 
 
 def parse_memory_report(text: str) -> MemoryReport:
@@ -89,8 +106,36 @@ def parse_memory_report(text: str) -> MemoryReport:
         operation=labelled(text, "operation", "(read|write)", "sysbench")[1],
         scope=labelled(text, "scope", "(local|global)", "sysbench")[1],
         block_kib=int(labelled(text, "block size", "([0-9]+)KiB", "sysbench")[1]),
-        threads=int(labelled(text, "Number of threads", "([0-9]+)", "sysbench")[1]),
+        total_mib=int(labelled(text, "total size", "([0-9]+)MiB", "sysbench")[1]),
     )
+
+
+def parse_prime_limit(text: str) -> int:
+    """The number up to which the test of the processor looked for primes. Raises WorkloadError."""
+    return int(labelled(text, "Prime numbers limit", "([0-9]+)", "sysbench")[1])
+
+
+def parse_seed(text: str) -> int:
+    """The seed that sysbench was given. Raises WorkloadError where it took the time, or says none."""
+    pattern = r"(?m)^Initializing random number generator from seed \(([0-9]+)\)\.$"
+    if (match := re.search(pattern, text)) is None:
+        raise WorkloadError("sysbench printed no seed")
+    return int(match[1])
+
+
+def parse_target_rate(text: str) -> float:
+    """The events that were due in a second. Raises WorkloadError where sysbench had no such rate."""
+    return float(labelled(text, "Target transaction rate", "([0-9]+)/sec", "sysbench")[1])
+
+
+def demand_threads(report: Report, threads: int) -> None:
+    """Raises WorkloadError unless as many threads as were asked for had the time for what they did one by one."""
+    demand_equal("threads of sysbench", report.threads, threads)
+    if report.latency_sum > threads * report.total_time * _SLACK + _GRAIN:
+        raise WorkloadError(
+            f"sysbench's events took {report.latency_sum:.3f} s together, more than {threads} threads have in its "
+            f"{report.total_time:.3f} s"
+        )
 
 
 @dataclass(frozen=True, slots=True)

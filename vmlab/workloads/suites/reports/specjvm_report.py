@@ -31,6 +31,7 @@ _DETAIL = re.compile(
     r"(?P<name>[a-z][\w.]*) +(?P<stage>warmup|iteration \d+) +\S+ +(?P<milliseconds>\d+) +"
     r"(?P<operations>\d+(?:\.\d+)?) +(?P<score>\d+(?:\.\d+)?)"
 )
+_REACHED = 0.99
 _ROUNDED = 0.011
 """Operations and scores are printed with two decimals."""
 
@@ -52,6 +53,7 @@ class Report:
     score: float
     groups: Mapping[str, float]
     iterations: Mapping[str, tuple[Iteration, ...]]
+    warmups: Mapping[str, tuple[Iteration, ...]]
 
 
 def groups_of(benchmarks: Sequence[str]) -> set[str]:
@@ -78,7 +80,7 @@ def parse_specjvm(text: str) -> Report:
     composites = [float(match["score"]) for line in lines if (match := _COMPOSITE.fullmatch(line))]
     if len(composites) != 1:
         raise WorkloadError(f"SPECjvm2008's report has {len(composites)} composite results, not one")
-    return Report(states[0], composites[0], _groups(lines), _iterations(lines))
+    return Report(states[0], composites[0], _groups(lines), *_iterations(lines))
 
 
 def _groups(lines: Sequence[str]) -> dict[str, float]:
@@ -96,8 +98,9 @@ def _groups(lines: Sequence[str]) -> dict[str, float]:
     return groups
 
 
-def _iterations(lines: Sequence[str]) -> dict[str, tuple[Iteration, ...]]:
-    found: dict[str, tuple[Iteration, ...]] = {}
+def _iterations(lines: Sequence[str]) -> tuple[dict[str, tuple[Iteration, ...]], dict[str, tuple[Iteration, ...]]]:
+    timed: dict[str, tuple[Iteration, ...]] = {}
+    warmups: dict[str, tuple[Iteration, ...]] = {}
     for match in (match for line in lines if (match := _DETAIL.fullmatch(line))):
         one = Iteration(int(match["milliseconds"]) / 1e3, float(match["operations"]), float(match["score"]))
         where = f"SPECjvm2008's {match['name']}, {match['stage']},"
@@ -106,9 +109,22 @@ def _iterations(lines: Sequence[str]) -> dict[str, tuple[Iteration, ...]]:
         rate = 60 * one.operations / one.seconds
         if abs(rate - one.score) > _ROUNDED * (1 + 60 / one.seconds):
             raise WorkloadError(f"{where} has the score {one.score:g}, and its operations make {rate:.2f} a minute")
-        if match["stage"] != "warmup":
-            found[match["name"]] = (*found.get(match["name"], ()), one)
-    return found
+        found = warmups if match["stage"] == "warmup" else timed
+        found[match["name"]] = (*found.get(match["name"], ()), one)
+    return timed, warmups
+
+
+def demand_lasted(report: Report, time: float, warmup: float) -> None:
+    """Raises WorkloadError where an iteration or a warm-up was shorter than was asked for.
+
+    The suite makes them longer where too few operations fit; those that start Java anew are of one operation each.
+    """
+    for what, asked, stages in (("an iteration", time, report.iterations), ("the warm-up", warmup, report.warmups)):
+        for name, one in ((name, one) for name, every in stages.items() for one in every):
+            if one.seconds < _REACHED * asked and not name.startswith("startup"):
+                raise WorkloadError(
+                    f"{what} of SPECjvm2008's {name} took {one.seconds:.1f} s, but {asked:g} s were asked for"
+                )
 
 
 def figures_of(report: Report, benchmarks: Sequence[str], iterations: int) -> dict[str, float]:
