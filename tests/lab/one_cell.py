@@ -14,6 +14,7 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.fakes.local_guest import LocalGuest
 from tests.fakes.sysbench import cpu_report
 from vmlab.hypervisor.contract import BootImage
+from vmlab.lab.cell.cpu_floor import CpuFloor
 from vmlab.lab.cell.live_ksm import HostKsm
 from vmlab.lab.cell.surroundings import CellHost, CellSurroundings, GuestOrigins, ReadAt, nothing_read
 from vmlab.lab.provision.bare_guests import BareGuest
@@ -78,6 +79,7 @@ class Lab:
         self.counters: list[HostCounters] = []
         self.read_at: ReadAt = nothing_read
         self.disk = GuestDisk()
+        self.cpu_floor: CpuFloor | None = None
         self.standstills: Callable[[], StandstillWatch] = partial(StandstillWatch, inside=False)
         (folder / "disks").mkdir()
         self.hypervisor = FakeHypervisor(disks=folder / "disks")
@@ -130,6 +132,7 @@ class Lab:
             ),
             GuestOrigins(self.image, self.connect, snapshot_provider=self.snapshot_provider, integrity=self.integrity),
             timing=self.timing,
+            cpu_floor=self.cpu_floor,
         )
         return CellRun(self.plan.cells[0], around)
 

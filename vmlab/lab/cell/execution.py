@@ -254,3 +254,12 @@ class Execution:
                 self._events.end_as(Outcome.INVALID, finding.text)
             else:
                 self._events.doubt(finding.text)
+        self._judge_work(instances, disturbance)
+
+    def _judge_work(self, instances: Sequence[WorkloadInstance], disturbance: Disturbance) -> None:
+        if (floor := self._around.cpu_floor) is None or self.loop.on:
+            return
+        for fault in floor.faults(self._plan, instances):
+            self._events.end_as(Outcome.INVALID, fault)
+        if self._events.outcome is Outcome.PASSED:
+            floor.learn(self._plan, instances, disturbance)

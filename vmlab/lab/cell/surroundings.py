@@ -10,6 +10,7 @@ from vmlab.guests.image.added import AddedImage
 from vmlab.guests.ssh import SshShell
 from vmlab.hypervisor.contract import BootImage, Hypervisor
 from vmlab.lab.cell.cell_events import Emit, KeepsRaw
+from vmlab.lab.cell.cpu_floor import CpuFloor
 from vmlab.lab.cell.live_ksm import HostKsm
 from vmlab.lab.provision.added_guests import LogIn
 from vmlab.lab.provision.bare_guests import OpenBare
@@ -74,7 +75,8 @@ class GuestOrigins:
 
 @dataclass(frozen=True, slots=True)
 class CellSurroundings:
-    """What the cells of a run share. `why_called_off` gives the reason why a cell was cancelled."""
+    """What the cells of a run share. Without `cpu_floor` no CPU time is held against what was known before.
+    `why_called_off` gives the reason why a cell was cancelled."""
 
     run: str
     plan: Plan
@@ -84,4 +86,5 @@ class CellSurroundings:
     host: CellHost
     guests: GuestOrigins
     timing: Timing = USUAL
+    cpu_floor: CpuFloor | None = None
     why_called_off: Callable[[], str] = lambda: "stopped"

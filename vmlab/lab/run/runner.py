@@ -23,6 +23,7 @@ from vmlab.analysis.reference.published import beside_reference
 from vmlab.guests.image import load as load_image
 from vmlab.hypervisor.contract import Hypervisor
 from vmlab.hypervisor.isolation.host_cgroups import OrderedHost
+from vmlab.lab.cell.cpu_floor import CpuFloor
 from vmlab.lab.cell.hosts_start import HostsStart
 from vmlab.lab.cell.linked_half import LinkedHalf
 from vmlab.lab.cell.live_ksm import HostKsm
@@ -64,6 +65,7 @@ from vmlab.model.errors import ExitCode, StoreError, UsageError, VmlabError, in_
 from vmlab.model.event import CommandReceived, Event, HostProbed, Notice, RunnerFinished
 from vmlab.model.run import Outcome, worst
 from vmlab.plan.terms import CellPlan, GuestPlan
+from vmlab.store.cpu_needs import CpuNeeds, needs_file
 from vmlab.store.outbox import Outbox
 from vmlab.store.reader import RunReader
 from vmlab.workloads.contract import Shell
@@ -101,6 +103,7 @@ class Runner:
         held = prepared.request.held
         self._released = None if held is None else ReleasedCells(held)
         self._ended_early = ""
+        self._cpu_floor: CpuFloor | None = None
         self._cell: CellRun | None = None
         self._hosts_start: HostsStart | None = None
         self._half: LinkedHalf | None = None
@@ -175,6 +178,7 @@ class Runner:
         host["neighbours"] = [one._asdict() for one in beside]
         self._before.demand_same(accelerator, host)
         self._outbox.append(HostProbed(accelerator=accelerator, host=host))
+        self._cpu_floor = CpuFloor(CpuNeeds(needs_file()), accelerator, host, _notices(self._outbox, "info"))
         if self._before.goes_on:
             self._coming.tell()
         plan = self._prepared.plan
@@ -302,6 +306,7 @@ class Runner:
                 integrity=integrity,
             ),
             timing=self._parts.timing,
+            cpu_floor=self._cpu_floor,
             why_called_off=self._why_called_off,
         )
 
