@@ -19,7 +19,7 @@ from vmlab.workloads.contract import Finished, Progress, WorkloadContext
 from vmlab.workloads.kinds.http import Http, HttpParams
 from vmlab.workloads.kinds.oltp import Oltp, OltpParams
 from vmlab.workloads.kinds.smtp import Smtp, SmtpParams
-from vmlab.workloads.pace import delivered_percent, due_operations, percentile
+from vmlab.workloads.pace import delivered_percent, demand_not_early, due_operations, percentile
 from vmlab.workloads.payload import smtp_client
 from vmlab.workloads.registry import kinds
 from vmlab.workloads.reports.paced_report import parse_paced
@@ -149,6 +149,20 @@ def test_figures_of_a_paced_client_count_from_when_requests_were_due() -> None:
 def test_what_a_paced_client_did_not_say_fails(text: str, word: str) -> None:
     with pytest.raises(WorkloadError, match=word):
         parse_paced(text, 4, 2.0)
+
+
+def test_operations_that_began_before_they_were_due_fail() -> None:
+    demand_not_early(1.5, 4, 2.0, "it")
+    with pytest.raises(WorkloadError, match=r"it began its last operation after 1\.400 s, and it was due at 1\.500 s"):
+        demand_not_early(1.4, 4, 2.0, "it")
+    with pytest.raises(WorkloadError, match="the paced client began its last operation"):
+        parse_paced(ended([0.1] * 4), 4, 1.0)
+    load = Smtp(SmtpParams.model_validate({"batches": 4, "messages": 5, "size": "1 kB", "pace": "2/s"}))
+    sent = {"accepted": 20, "seconds": 10.0, "sending": 4.0, "burst": 0.0, "clock": 1000.0, "last_began": 7.0}
+    client = f"{json.dumps({'latencies': [0.5] * 4})}\n{json.dumps(sent)}\n"
+    drain = json.dumps({"empty": 1000.0, "ahead": 0.0, "uncertainty": 0.0})
+    with pytest.raises(WorkloadError, match=r"began its last operation after 7\.000 s, and it was due at 7\.500 s"):
+        load.figures({"client": client, "drain": drain}, 11.0)
 
 
 async def test_paced_requests_are_held_against_the_servers_log(

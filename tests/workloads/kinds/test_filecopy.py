@@ -89,6 +89,12 @@ async def test_verified_copies_give_figures_without_the_idle_time(prepared: File
     assert "there" in collected.raw["client"]
 
 
+async def test_a_pause_that_was_not_made_fails(prepared: Filecopy, context: WorkloadContext) -> None:
+    quick = finished().stdout.replace("41.0", "12.0")
+    with pytest.raises(WorkloadError, match=r"took 12\.000 s; its ways and its pause take 40\.000 s"):
+        await prepared.collect(context, Finished(0, 41.5, quick, ""))
+
+
 @pytest.mark.parametrize("side", ["near", "far"])
 async def test_a_copy_that_differs_fails_and_names_the_file(
     prepared: Filecopy, context: WorkloadContext, side: str

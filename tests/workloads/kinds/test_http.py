@@ -97,6 +97,10 @@ async def test_verified_requests_give_figures(prepared: Http, context: WorkloadC
     ("old", "new", "word"),
     [
         ("Complete requests:      1000", "Complete requests:      999", "complete requests of ab: 999"),
+        ("Concurrency Level:      4", "Concurrency Level:      1", "concurrency of ab: 1, but 4 were asked for"),
+        ("Document Path:          /", "Document Path:          /x", "ab asked for 198.18.0.12:80/x, not for .*:80/$"),
+        ("Server Port:            80", "Server Port:            81", "ab asked for 198.18.0.12:81/, not for"),
+        ("0.164 seconds", "0.016 seconds", "mean latency of 0.000655 s does not follow from its 0.016 s"),
         ("Failed requests:        0", "Failed requests:        1", "failed requests of ab: 1"),
         ("Total transferred", "Non-2xx responses:      7\nTotal transferred", "other than 2xx: 7"),
         ("Total transferred", "Write errors:           2\nTotal transferred", "write errors of ab: 2"),
@@ -108,6 +112,17 @@ async def test_every_kind_of_bad_request_fails(
     assert old in finished.stdout
     with pytest.raises(WorkloadError, match=word):
         await prepared.collect(context, Finished(0, 0.3, finished.stdout.replace(old, new), ""))
+
+
+async def test_requests_that_do_not_fit_into_their_time_fail(
+    prepared: Http, context: WorkloadContext, finished: Finished
+) -> None:
+    """A tenth of the time with the mean latency that follows from it: the percentiles are another's."""
+    quick = finished.stdout.replace("0.164 seconds", "0.016 seconds").replace("0.655 [ms] (mean)", "0.064 [ms] (mean)")
+    with pytest.raises(
+        WorkloadError, match=r"ab's requests took .* s together, more than 4 at a time have in its 0\.016 s"
+    ):
+        await prepared.collect(context, Finished(0, 0.3, quick, ""))
 
 
 @pytest.mark.parametrize(

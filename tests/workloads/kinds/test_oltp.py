@@ -81,6 +81,34 @@ async def test_fewer_transactions_than_asked_fail(context: WorkloadContext, prep
         await prepared.collect(context, short)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("Number of threads: 4", "Number of threads: 1", "threads of sysbench: 1, but 4 were asked for"),
+        ("from seed (7003)", "from seed (17)", "seed of sysbench: 17, but 7003 were asked for"),
+        ("from seed (7003)", "from current time", "sysbench printed no seed"),
+        ("4564", "3000", "statements of sysbench that are reads: 3000, but 4200 were asked for"),
+        ("4564", "4565", "statements of sysbench that are reads: 4565, but 4200 were asked for"),
+        ("1183", "893", "statements of sysbench that are other: 1600, but 1800 were asked for"),
+        ("11.4497s", "1.1450s", "events took .* s together, more than 4 threads have in its 1.145 s"),
+    ],
+)
+async def test_other_work_than_was_asked_for_fails(
+    context: WorkloadContext, prepared: Oltp, finished: Finished, old: str, new: str, reason: str
+) -> None:
+    assert old in finished.stdout
+    with pytest.raises(WorkloadError, match=reason):
+        await prepared.collect(context, Finished(0, 11.6, finished.stdout.replace(old, new), ""))
+
+
+async def test_transactions_without_ranges_have_fewer_reads(captured: Path) -> None:
+    asked = OltpParams(transactions=300, concurrency=4, tables=2, rows=1000, range_selects=False)
+    text = (captured / "oltp-deadlocks.txt").read_text()
+    with pytest.raises(WorkloadError, match="that are reads: 4564, but 3000 were asked for"):
+        Oltp(asked).figures({"sysbench": text}, 11.6)
+    assert Oltp(asked).figures({"sysbench": text.replace("4564", "3260")}, 11.6)["errors"] == 26
+
+
 async def test_a_server_that_committed_less_fails(
     context: WorkloadContext, prepared: Oltp, finished: Finished, target: FakeShell
 ) -> None:

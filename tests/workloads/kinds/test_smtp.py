@@ -70,6 +70,21 @@ async def test_mail_that_was_not_accepted_fails(settled: Smtp, context: Workload
         await settled.collect(context, finished(accepted=19))
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"seconds": 5.5}, r"worked for 5\.500 s; sending and its pauses take "),
+        ({"burst": 0.0}, r"reports a burst of 0\.000 s, and \d+ messages were asked for"),
+        ({"burst": 6.0}, r"reports a burst of 6\.000 s"),
+    ],
+)
+async def test_times_that_are_not_those_of_what_was_asked_for_fail(
+    settled: Smtp, context: WorkloadContext, changes: dict[str, float], reason: str
+) -> None:
+    with pytest.raises(WorkloadError, match=reason):
+        await settled.collect(context, finished(**changes))
+
+
 async def test_mail_that_arrived_short_fails(settled: Smtp, context: WorkloadContext, target: FakeShell) -> None:
     target.answers["mail_count.py"] = says(mailbox(20, 55_000))
     with pytest.raises(WorkloadError, match=r"56000 bytes were sent; delivered .*55000"):

@@ -166,6 +166,11 @@ def test_a_benchmark_that_nobody_asked_for_fails(java_report: str) -> None:
     fewer = Specjvm(SpecjvmParams(benchmarks=("compress", "crypto.aes"), iterations=2))
     with pytest.raises(WorkloadError, match=r"ran scimark\.monte_carlo, which was not asked for"):
         fewer.figures({"report": java_report}, 3000.0)
+    warmer = Specjvm(JAVA.params.model_copy(update={"warmup": 300.0}))
+    with pytest.raises(
+        WorkloadError, match=r"the warm-up of SPECjvm2008's compress took 120.0 s, but 300 s were asked"
+    ):
+        warmer.figures({"report": java_report}, 3000.0)
     longer = Specjvm(JAVA.params.model_copy(update={"time": 300.0}))
     with pytest.raises(WorkloadError, match=r"an iteration of SPECjvm2008's compress took .* but 300 s were asked for"):
         longer.figures({"report": java_report}, 3000.0)

@@ -84,7 +84,7 @@ def demand_room(report: AbReport, percentiles: Mapping[int, float]) -> None:
     Of all requests 45 % took the median or longer, 4 % more the 95th percentile, and 1 % the 99th.
     """
     least = report.requests * (0.45 * percentiles[50] + 0.04 * percentiles[95] + 0.01 * percentiles[99])
-    if least > report.concurrency * (report.total_time + _GRAIN) + report.requests * _GRAIN:
+    if least > report.concurrency * (report.total_time + _GRAIN) + report.requests * _MEAN_GRAIN:
         raise WorkloadError(
             f"ab's requests took {least:.3f} s together, more than {report.concurrency} at a time have in its "
             f"{report.total_time:.3f} s"
