@@ -291,12 +291,12 @@ class FakeHypervisor:
     async def cpu_use(self, names: Collection[str]) -> dict[str, CpuUse]:
         """Guests in memory have no CPU and wait for one all the time, unless the test says otherwise.
 
-        From each first question to the second one, a guest uses what the test put into `used`.
+        From each question to the next one, a guest uses what the test put into `used`.
         """
         found = {}
         for name in names:
             self.asked[name] += 1
-            found[name] = CpuUse(self.used.get(name, 0.0) * (self.asked[name] // 2), self.waited * self.asked[name])
+            found[name] = CpuUse(self.used.get(name, 0.0) * self.asked[name], self.waited * self.asked[name])
         return found
 
     async def domain_stats(self, *, whole: bool = False) -> GuestAnswer[dict[str, dict[str, int]]]:

@@ -79,7 +79,7 @@ async def test_mail_that_was_not_accepted_fails(settled: Smtp, context: Workload
     ],
 )
 async def test_times_that_are_not_those_of_what_was_asked_for_fail(
-    settled: Smtp, context: WorkloadContext, changes: dict[str, float], reason: str
+    settled: Smtp, context: WorkloadContext, changes: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(WorkloadError, match=reason):
         await settled.collect(context, finished(**changes))

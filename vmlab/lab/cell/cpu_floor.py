@@ -35,8 +35,9 @@ SHARE = 1 / 3
 """Of the least CPU time of the same work, below which it was not done."""
 _LEAST_SECONDS = 1.0
 """Less CPU time than this is lost in what a guest uses besides."""
-_SLOWEST_PERCENT, _MOST_STEAL_PERCENT = 60.0, 10.0
-"""Speed of the CPUs and steal up to which a cell's CPU time is kept: time that was stolen counts as used."""
+_SLOWEST_PERCENT, _MOST_STEAL_PERCENT, _MOST_SWAPPED = 60.0, 10.0, 2**20
+"""Speed of the CPUs, steal and swapped bytes up to which a cell's CPU time is kept: what is stolen counts as used, and
+so does what the kernel does for a guest that swaps."""
 _OF_HOST = ("cpu", "cpus", "governor", "turbo", "qemu", "cpu_model", "ordered")
 _OF_GUEST = ("vcpus", "smt", "image", "boot")
 
@@ -90,7 +91,8 @@ class CpuFloor:
 
     def learn(self, plan: CellPlan, instances: Sequence[WorkloadInstance], disturbance: Disturbance) -> None:
         """Keep what the workloads of a cell that passed have used."""
-        if disturbance.speed_percent < _SLOWEST_PERCENT or disturbance.steal_percent > _MOST_STEAL_PERCENT:
+        slow = disturbance.speed_percent < _SLOWEST_PERCENT or disturbance.steal_percent > _MOST_STEAL_PERCENT
+        if slow or disturbance.swapped_bytes > _MOST_SWAPPED:
             return
         self._needs.learn((one.key, one.ran / one.amount) for one in self._works(plan, instances) if one.alone)
 

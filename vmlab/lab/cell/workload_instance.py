@@ -246,7 +246,8 @@ class WorkloadInstance:
         emulated = self._hypervisor is not None and self.plan.source in self._virtual
         accelerator = await self._hypervisor.accelerator() if self._hypervisor and emulated else "kvm"
         time = self._workload.tool_time(collected.values, collected.raw, accelerator)
-        demand_tool_time(self.plan.kind, time, seconds, self._used.values())
+        used = self._used.values() if len(self._used) == len(self._virtual) else ()
+        demand_tool_time(self.plan.kind, time, seconds, used)
 
     def say_round_ended(self) -> None:
         """Emit RoundEnded with the figures that were collected."""

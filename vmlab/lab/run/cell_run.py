@@ -321,7 +321,7 @@ class CellRun:
             self._timing,
             looped=self.loop.on and number > 1,
             hypervisor=self._around.hypervisor,
-            virtual=[key for key in (plan.source, plan.target) if key in self._guests.names],
+            virtual=[key for key in (plan.source, plan.target) if key and key != HOST_PLACE and key not in self._bare],
         )
 
     def _shell(self, key: str, tile: int) -> Shell:

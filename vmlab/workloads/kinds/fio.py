@@ -47,6 +47,8 @@ _BYTES_PER_SECOND = {"kvm": 300e6, "tcg": 80e6}
 """One block at any depth, and the bytes in it; also of laying out. Measured on the host itself; for TCG a guess."""
 _AROUND = {"kvm": 0.4, "tcg": 4.5}
 """Until fio and the program that watches it have started, found the files and ended."""
+_ON_WINDOWS = 3
+"""How much longer Windows may take to start a program: a guess."""
 _LAYOUT_BLOCK = 2**20
 _DONE = re.compile(r"\[ ?([0-9]+(?:\.[0-9])?)%\]")
 _MIXES = ("rw", "randrw")
@@ -324,7 +326,8 @@ class Fio(Workload[FioParams]):
         """fio's own, with what it reads again to verify; files are looked for before."""
         report, params = parse_fio(texts["fio"]), self.params
         again = report.read.seconds if params.verify and params.writes else 0.0
-        return ToolTime(values[RUN_TIME] + again, _AROUND[accelerator])
+        around = _AROUND[accelerator] * (_ON_WINDOWS if params.on_windows else 1)
+        return ToolTime(values[RUN_TIME] + again, around)
 
     def _values(self, report: FioReport) -> dict[str, float]:
         params = self.params

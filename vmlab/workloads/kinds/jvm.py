@@ -178,7 +178,7 @@ class Jvm(Workload[JvmParams]):
     def tool_time(self, values: Mapping[str, float], texts: Mapping[str, str], accelerator: str) -> ToolTime | None:
         """The members'; Java starts before, and each thread warms up."""
         params = self.params
-        warm = sum(_SECONDS[name] for name in params.members) * params.warmup * params.threads / min(params.threads, 2)
-        return ToolTime(
-            values[RUN_TIME], (2 * _START_SECONDS + 1.5 * warm) * (_EMULATED if accelerator == "tcg" else 1.0)
-        )
+        each = params.warmup * params.threads
+        warm = sum(_SECONDS[name] for name in params.members) * each / min(params.threads, 2)
+        alone = (2 * _START_SECONDS + 1.5 * warm) * (_EMULATED if accelerator == "tcg" else 1.0)
+        return ToolTime(values[RUN_TIME], alone + values[RUN_TIME] * each / params.operations)
