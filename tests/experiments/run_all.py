@@ -168,12 +168,12 @@ def as_root(program: str, run: Callable[[], ExitCode]) -> int:
         return int(error.exit_code)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
-    except Terminated:
-        return ExitCode.TERMINATED
+    except Terminated as end:
+        return end.exit_code
 
 
 def _terminated(number: int, frame: object) -> None:
-    raise Terminated
+    raise Terminated(number)
 
 
 if __name__ == "__main__":

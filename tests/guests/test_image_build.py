@@ -162,7 +162,7 @@ def test_a_missing_tool_is_named_with_its_package(stubs: Path, monkeypatch: pyte
         image.build(lambda _line: None)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_ends_everything_and_leaves_nothing(
     builder: subprocess.Popen[str], tmp_path: Path, number: signal.Signals, status: int
 ) -> None:

@@ -97,7 +97,7 @@ def _run(names: Sequence[str]) -> int:
         scratch = scratch_folder(cache)
         try:
             key = asyncssh.generate_private_key("ssh-ed25519")
-            with stoppable() as stop:
+            with stoppable("the build") as stop:
                 root = root_disk(cache, scratch, stop)
                 data = data_disk(scratch, key.export_public_key(), stop)
             checks = [check for check in CHECKS if not names or check.name in names]

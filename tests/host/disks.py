@@ -12,7 +12,8 @@ from pathlib import Path
 from tests.host import recipe
 from vmlab.guests.image import Image, ensure
 from vmlab.guests.image.sources import apt_options, debian_sources, running_codename
-from vmlab.guests.image.steps import Stop, run_step
+from vmlab.guests.image.steps import run_step
+from vmlab.integrity import LongWork
 from vmlab.system.removal import remove_tree
 
 _NOT_UNPACKED = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*")
@@ -38,7 +39,7 @@ class Root:
         return self.folder / "initrd.img"
 
 
-def root_disk(cache: Path, scratch: Path, stop: Stop) -> Root:
+def root_disk(cache: Path, scratch: Path, stop: LongWork) -> Root:
     """The root disk, from `cache` or built in the folder `scratch`; other recipes' disks go. Raises ImageError."""
     codename = running_codename()
     root = Root(cache / "root" / recipe.address(codename))
@@ -53,7 +54,7 @@ def root_disk(cache: Path, scratch: Path, stop: Stop) -> Root:
     return root
 
 
-def _build(root: Root, codename: str, scratch: Path, stop: Stop) -> None:
+def _build(root: Root, codename: str, scratch: Path, stop: LongWork) -> None:
     log, tree = scratch / "build.log", scratch / "tree"
     wheels = scratch / "wheels"
     _wheels(wheels, scratch, stop, *recipe.dependencies())
@@ -90,19 +91,19 @@ def _hooks(wheels: Path) -> list[str]:
     ]
 
 
-def _wheels(folder: Path, scratch: Path, stop: Stop, *what: str) -> None:
+def _wheels(folder: Path, scratch: Path, stop: LongWork, *what: str) -> None:
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--wheel-dir", str(folder)]
     run_step([*pip, "-c", str(recipe.CHECKOUT / "constraints.txt"), *what], scratch / "build.log", stop)
 
 
-def _make_disk(tree: Path, disk: Path, size: int, log: Path, stop: Stop) -> None:
+def _make_disk(tree: Path, disk: Path, size: int, log: Path, stop: LongWork) -> None:
     with disk.open("wb") as file:
         file.truncate(size)
     argv = ["mke2fs", "-q", "-t", "ext4", "-m", "0", "-E", "lazy_itable_init=0", "-d", str(tree), str(disk)]
     run_step(argv, log, stop)
 
 
-def data_disk(scratch: Path, public_key: bytes, stop: Stop) -> Path:
+def data_disk(scratch: Path, public_key: bytes, stop: LongWork) -> Path:
     """A disk that is to be root's cache folder in the host: guest image, the program as a wheel, checks, SSH key."""
     _say("packing the program and the guest image")
     image: Image = ensure(_say)

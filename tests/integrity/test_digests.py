@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from vmlab.integrity import FileDigests, describe, seal, unseal
-from vmlab.integrity.digests import CHUNK
+from vmlab.integrity import FileDigests, LongWork, describe, digests, seal, unseal, verify
+from vmlab.integrity.digests import CHUNK, MOST_PLAIN
 
 
 def test_a_file_is_described_by_chunks_and_as_a_whole(tmp_path: Path) -> None:
@@ -102,10 +103,10 @@ def test_a_file_with_holes_has_the_digests_of_what_programs_read(
     assert said.chunks == tuple(hashlib.sha256(one).hexdigest() if any(one) else None for one in pieces)
 
 
-def test_describing_a_huge_file_ends_as_soon_as_it_is_asked_to(tmp_path: Path) -> None:
-    """To read it whole takes an hour: the error comes out after the third of millions of chunks."""
-    with (tmp_path / "huge").open("wb") as file:
-        file.truncate(7 * 2**40)
+def test_describing_a_file_ends_as_soon_as_it_is_asked_to(tmp_path: Path) -> None:
+    """The error comes out at the third piece of many."""
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(MOST_PLAIN)
     calls: list[None] = []
 
     def stop() -> None:
@@ -114,5 +115,41 @@ def test_describing_a_huge_file_ends_as_soon_as_it_is_asked_to(tmp_path: Path) -
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        describe(tmp_path / "huge", stop)
+        describe(tmp_path / "large", LongWork(stop))
     assert len(calls) == 3
+
+
+def test_a_huge_sparse_file_is_described_by_what_is_stored_in_it(tmp_path: Path) -> None:
+    """7 TiB of zeros would be read for an hour: holes are not, and the list of digests stays short."""
+    size = 7 * 2**40
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(size)
+        file.seek(size // 2)
+        file.write(b"x")
+    said = describe(tmp_path / "huge")
+    assert (said.size, said.chunk_bytes) == (size, 32 * CHUNK)
+    stored = [index for index, digest in enumerate(said.chunks) if digest is not None]
+    assert stored == [size // 2 // said.chunk_bytes]
+    assert FileDigests.from_json(json.loads(json.dumps(said.as_json()))) == said
+    assert verify({tmp_path / "huge": said}).faults == {}
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_digest_of_a_file_beyond_the_limit_depends_on_its_content_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sparse: bool
+) -> None:
+    """Below the limit it is what `sha256sum` gives; beyond it, that of the list of its chunks' digests."""
+    monkeypatch.setattr(digests, "MOST_PLAIN", 3 * CHUNK)
+    content = b"a" * CHUNK + bytes(2 * CHUNK) + b"bc"
+    with (tmp_path / "disk").open("wb") as file:
+        file.write(content)
+        if sparse:
+            file.seek(CHUNK)
+            file.truncate(CHUNK)
+            file.seek(3 * CHUNK)
+            file.write(b"bc")
+    parts = [hashlib.sha256(b"a" * CHUNK).hexdigest(), None, None, hashlib.sha256(b"bc").hexdigest()]
+    expected = hashlib.sha256(json.dumps([len(content), CHUNK, parts]).encode()).hexdigest()
+    assert describe(tmp_path / "disk").sha256 == expected
+    os.truncate(tmp_path / "disk", 3 * CHUNK)
+    assert describe(tmp_path / "disk").sha256 == hashlib.sha256(content[: 3 * CHUNK]).hexdigest()

@@ -12,6 +12,7 @@ import pytest
 from tests.integrity.damage import flip
 from vmlab.integrity import describe, verify
 from vmlab.integrity.digests import CHUNK
+from vmlab.integrity.long_work import until
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ def test_without_o_direct_it_reads_through_the_cache_and_says_so(
 
 def test_a_check_that_is_stopped_proves_nothing(file: Path) -> None:
     with pytest.raises(InterruptedError):
-        verify({file: describe(file)}, lambda: True)
+        verify({file: describe(file)}, until(lambda: True))
 
 
 def test_no_descriptor_stays_open(file: Path, tmp_path: Path) -> None:

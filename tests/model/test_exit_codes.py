@@ -9,7 +9,7 @@ from vmlab.model.errors import ExitCode
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)],
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
 )
 def test_a_signal_that_asks_to_stop_has_its_code(number: int, code: int) -> None:
     assert ExitCode.of_signal(number) == code

@@ -45,8 +45,8 @@ def run_and_report(command: Callable[[], object]) -> int:
         return int(ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
         return _stopped(ExitCode.INTERRUPTED)
-    except Terminated:
-        return _stopped(ExitCode.TERMINATED)
+    except Terminated as end:
+        return _stopped(end.exit_code)
     except OSError as error:
         refused = unusable(error)
         say(f"vmlab: {visible_line(str(refused))}")

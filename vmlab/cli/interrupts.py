@@ -15,17 +15,39 @@ from vmlab.system.terminal import OTHER_SCREEN, put_back, take_terminal
 
 
 class Terminated(BaseException):
-    """SIGTERM came. Like KeyboardInterrupt it is not an Exception, so handlers of errors do not catch it."""
+    """SIGTERM or SIGHUP came. Like KeyboardInterrupt it is not an Exception, so handlers of errors do not catch it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = ExitCode.of_signal(number)
+
+
+_came: int | None = None
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    raise Terminated
+    global _came
+    _came = number
+    raise Terminated(number)
+
+
+def heed() -> None:
+    """Raise what came and is not obeyed yet: an exception of a handler gets lost in a finaliser or a library."""
+    if _came is not None:
+        raise Terminated(_came)
 
 
 def obey() -> None:
-    """From now on SIGINT raises KeyboardInterrupt and SIGTERM Terminated, so that open files are closed."""
+    """From now on SIGINT raises KeyboardInterrupt, SIGTERM and SIGHUP Terminated, so that open files are closed.
+
+    SIGHUP stays ignored where it is, as after `nohup`.
+    """
+    global _came
+    _came = None
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _terminate)
 
 
 @contextmanager

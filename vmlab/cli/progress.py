@@ -62,12 +62,44 @@ _SHOWN = (
 _CLEAR_LINE = Control("\r\x1b[2K")
 
 
+class MovingLine:
+    """Lines on `stream`, and below them, where it is a terminal, one that is drawn anew in its place."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.moves = stream.isatty()
+        self._drawn = False
+
+    def keep(self, line: str) -> None:
+        """Write a visible line that stays."""
+        self.clear()
+        self._write(line, "\n")
+
+    def move(self, line: str) -> None:
+        """Draw a visible line, as far as the terminal is wide, in the place of the one before."""
+        if self.moves:
+            self._drawn = True
+            self._write(_CLEAR_LINE, first_columns(line, shutil.get_terminal_size().columns - 1))
+
+    def clear(self) -> None:
+        """Take the moving line away."""
+        if self._drawn:
+            self._drawn = False
+            self._write(_CLEAR_LINE)
+
+    def _write(self, *parts: str) -> None:
+        try:
+            put(self._stream, *parts)
+        except OSError:
+            # Ignored: the work goes on even if its progress cannot be shown.
+            forget(self._stream)
+
+
 class RunProgress:
     """Turns events into lines. Call `show` with each event, and with None whenever time has passed."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream if stream is not None else sys.stderr
-        self._moving = self._stream.isatty()
+        self._shown = MovingLine(stream if stream is not None else sys.stderr)
         self.timeline = RunTimeline()
         """The run as far as its events have been shown."""
         self._moved = -math.inf
@@ -75,27 +107,17 @@ class RunProgress:
 
     def show(self, event: Event | None) -> None:
         """Print the line of `event`, if it has one, and refresh the moving line."""
-        clear = (_CLEAR_LINE,) if self._moving else ()
         if event is not None:
             self.timeline.apply(event)
         line = None if event is None else self._line(event)
         if line is not None:
-            self._write(*clear, visible_line(line), "\n")
+            self._shown.keep(visible_line(line))
         now = time.monotonic()
-        if self._moving and (line is not None or now - self._moved >= _MOVE_SECONDS):
+        if line is not None or now - self._moved >= _MOVE_SECONDS:
             self._moved = now
-            self._write(
-                _CLEAR_LINE, first_columns(visible_line(self._status()), shutil.get_terminal_size().columns - 1)
-            )
+            self._shown.move(visible_line(self._status()))
         if isinstance(event, RunEnded):
-            self._write(*clear)
-
-    def _write(self, *parts: str) -> None:
-        try:
-            put(self._stream, *parts)
-        except OSError:
-            # Ignored: the run goes on even if its progress cannot be shown.
-            forget(self._stream)
+            self._shown.clear()
 
     def _line(self, event: Event) -> str | None:
         """The line for an event; None for many kinds."""

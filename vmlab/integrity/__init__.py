@@ -1,7 +1,10 @@
-"""Whether files are unchanged: digests by chunk, sealed manifests, reading without the page cache."""
+"""Whether files are unchanged: digests by chunk, sealed manifests, reading without the page cache; and long loops over
+files, which can be stopped (`long_work`).
+"""
 
 from vmlab.integrity.digests import FileDigests, describe
 from vmlab.integrity.disk_reading import Findings, verify
+from vmlab.integrity.long_work import LongWork, pieces
 from vmlab.integrity.sealed import seal, unseal
 
-__all__ = ["FileDigests", "Findings", "describe", "seal", "unseal", "verify"]
+__all__ = ["FileDigests", "Findings", "LongWork", "describe", "pieces", "seal", "unseal", "verify"]

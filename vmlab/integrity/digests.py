@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
+import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
+
+from vmlab.integrity.long_work import LongWork, pieces, zeros
 
 CHUNK = 2**20
 """Bytes; digests that were written with other chunk sizes are read as well."""
+MOST_PLAIN = 64 * 2**30
+"""Bytes of the largest file whose digest is that of its bytes: a minute of computing where all of it is a hole."""
 
 _LARGEST_CHUNK = 64 * CHUNK
+_MOST_CHUNKS = 2**18
 _BLOCK = 4096
 _HEX = 64
 
@@ -23,8 +28,9 @@ _HEX = 64
 class FileDigests:
     """What a file held when it was described.
 
-    `size` is in bytes, `sha256` of all of it. `chunks` has the SHA-256 of every `chunk_bytes`, the last one of the
-    rest. It is None for a chunk of zeros, which need not be stored in a sparse file.
+    `size` is in bytes, `sha256` of all of it, as `sha256sum` gives; of a file larger than `MOST_PLAIN` it is that of
+    its size and its chunks' digests, as the zeros of a huge sparse file would take hours. `chunks` has the SHA-256 of
+    every `chunk_bytes`, the last one of the rest. It is None for a chunk of zeros, which need not be stored.
     """
 
     size: int
@@ -72,52 +78,33 @@ class FileDigests:
         return cls(size, whole, every, tuple(chunks))
 
 
-def describe(path: Path, each: Callable[[], object] = lambda: None) -> FileDigests:
-    """The digests of a file as programs see it now. Raises OSError.
-
-    `each` is called before each chunk, and an error that it raises comes out within a chunk's time, however large the
-    file is. Holes are not read.
-    """
+def describe(path: Path, work: LongWork | None = None) -> FileDigests:
+    """The digests of a file as programs see it now. Raises OSError, and what `work` raises."""
     chunks: list[str | None] = []
-    size, zeros = 0, bytes(CHUNK)
     with path.open("rb") as file, ThreadPoolExecutor(1) as other:
+        size, every = 0, chunk_bytes(os.fstat(file.fileno()).st_size)
         whole = hashlib.sha256()
+        plain = os.fstat(file.fileno()).st_size <= MOST_PLAIN
         before: Future[Any] = other.submit(int)
-        for data in _chunks(file, zeros):
-            each()
+        for data in pieces(file, work, every):
             before.result()
             # The digest of the whole file takes as long as those of its chunks.
-            before = other.submit(whole.update, data)
-            chunks.append(None if data is zeros or _is_zero(data) else hashlib.sha256(data).hexdigest())
+            before = other.submit(whole.update, data) if plain else before
+            is_zero = data is zeros(every) or _is_zero(data)
+            chunks.append(None if is_zero else hashlib.sha256(data).hexdigest())
             size += len(data)
         before.result()
-        return FileDigests(size, whole.hexdigest(), CHUNK, tuple(chunks))
+        if not plain:
+            whole.update(json.dumps([size, every, chunks]).encode())
+        return FileDigests(size, whole.hexdigest(), every, tuple(chunks))
 
 
-def _chunks(file: BinaryIO, zeros: bytes) -> Iterator[bytes]:
-    """The chunks of an open file, `zeros` themselves for one that is a hole."""
-    at, size, data_from = 0, os.fstat(file.fileno()).st_size, 0
-    while True:
-        if data_from <= at:
-            data_from = _next_data(file.fileno(), at, size)
-        if at + CHUNK <= min(data_from, size):
-            data = zeros
-        else:
-            file.seek(at)
-            data = file.read(CHUNK)
-        if not data:
-            return
-        yield data
-        at += len(data)
-
-
-def _next_data(file: int, at: int, size: int) -> int:
-    """Where the next part of a file begins that is no hole; its end where none does."""
-    try:
-        return os.lseek(file, at, os.SEEK_DATA)
-    except OSError as error:
-        # A file system that knows no holes, or nothing but a hole up to the end.
-        return size if error.errno == errno.ENXIO else at
+def chunk_bytes(size: int) -> int:
+    """Of a file of `size` bytes: 1 MiB, and more of a file of over 256 GiB, whose list of digests would be too long."""
+    every = CHUNK
+    while every < _LARGEST_CHUNK and size > every * _MOST_CHUNKS:
+        every *= 2
+    return every
 
 
 def _is_zero(data: bytes | bytearray | memoryview) -> bool:

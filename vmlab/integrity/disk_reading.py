@@ -10,16 +10,18 @@ import errno
 import mmap
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from vmlab.integrity.digests import FileDigests
+from vmlab.integrity.long_work import LongWork, current
 from vmlab.model.errors import OF_THIS_PROCESS
 
 _THREADS = 4
 """Reading and hashing overlap then: 1.5 GB/s where one thread had 0.6, see docs/evidence/performance.md."""
 
+_POLL_SECONDS = 0.05
 _NO_DIRECT = (errno.EINVAL, errno.EOPNOTSUPP)
 
 
@@ -34,8 +36,8 @@ class Findings:
     buffered: tuple[Path, ...]
 
 
-def verify(files: Mapping[Path, FileDigests], stopped: Callable[[], bool] = lambda: False) -> Findings:
-    """Read all `files` and compare; blocks. Raises InterruptedError once `stopped` returns true.
+def verify(files: Mapping[Path, FileDigests], work: LongWork | None = None) -> Findings:
+    """Read all `files` and compare; blocks. Raises what `work` raises; its steps are bytes.
 
     Raises OSError where this process can read no file at all (memory, open files, rights).
 
@@ -47,36 +49,39 @@ def verify(files: Mapping[Path, FileDigests], stopped: Callable[[], bool] = lamb
     try:
         for reading in readings:
             reading.open()
-        _read_all(_Shared(chunk for reading in readings for chunk in reading.wanted()), longest, stopped)
+        _read_all(_Shared(chunk for reading in readings for chunk in reading.wanted()), longest, work or current())
     finally:
         for reading in readings:
             reading.close()
-    if stopped():
-        raise InterruptedError("verifying was stopped")
     return Findings(
         {reading.path: reading.fault for reading in readings if reading.fault is not None},
         tuple(reading.path for reading in readings if reading.buffered),
     )
 
 
-def _read_all(work: _Shared, longest: int, stopped: Callable[[], bool]) -> None:
+def _read_all(shared: _Shared, longest: int, work: LongWork) -> None:
     threads = [
-        threading.Thread(target=_work, args=(work, longest, stopped), name="verifying", daemon=True)
+        threading.Thread(target=_compare, args=(shared, longest), name="verifying", daemon=True)
         for _ in range(_THREADS)
     ]
     try:
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        told = 0
+        while alive := [thread for thread in threads if thread.is_alive()]:
+            alive[0].join(_POLL_SECONDS)
+            passed = shared.passed
+            work.step(passed - told)
+            told = passed
+        work.step(shared.passed - told)
     except BaseException:
-        # A signal handler raised. The threads must stop reading before the descriptors are closed.
-        work.over = True
+        # Also a signal handler's. The threads must stop reading before the descriptors are closed.
+        shared.over = True
         for thread in threads:
             thread.join()
         raise
-    if work.failure is not None:
-        raise work.failure
+    if shared.failure is not None:
+        raise shared.failure
 
 
 @dataclass(slots=True)
@@ -132,11 +137,14 @@ class _Reading:
             os.close(self.descriptor)
             self.descriptor = -1
 
-    def wanted(self) -> Iterator[tuple[_Reading, int]]:
-        """The chunks that are to be read: all but holes where zeros are expected."""
+    def wanted(self) -> Iterator[tuple[_Reading, int, int]]:
+        """The chunks that are to be read: all but holes where zeros are expected; with the bytes up to its end."""
+        before = 0
         for index, digest in enumerate(self.expected.chunks):
             if digest is not None or index in self.stored:
-                yield self, index
+                end = index * self.expected.chunk_bytes + self.expected.length(index)
+                yield self, index, end - before
+                before = end
 
     def _stored(self) -> frozenset[int]:
         """The chunks that contain anything but a hole."""
@@ -183,24 +191,29 @@ class _Reading:
 
 @dataclass(slots=True)
 class _Shared:
-    """The chunks to be read, taken by several threads."""
+    """The chunks to be read, taken by several threads; `passed` are the bytes of those that were taken."""
 
-    chunks: Iterator[tuple[_Reading, int]]
+    chunks: Iterator[tuple[_Reading, int, int]]
     lock: threading.Lock = field(default_factory=threading.Lock)
     over: bool = False
     failure: OSError | None = None
+    passed: int = 0
 
     def next(self) -> tuple[_Reading, int] | None:
         with self.lock:
-            return None if self.over else next(self.chunks, None)
+            if self.over or (chunk := next(self.chunks, None)) is None:
+                return None
+            reading, index, count = chunk
+            self.passed += count
+            return reading, index
 
 
-def _work(work: _Shared, longest: int, stopped: Callable[[], bool]) -> None:
+def _compare(shared: _Shared, longest: int) -> None:
     try:
         # Anonymous memory begins at a page, as O_DIRECT requires.
         buffer = memoryview(mmap.mmap(-1, longest))
-        while not stopped() and (chunk := work.next()) is not None:
+        while (chunk := shared.next()) is not None:
             reading, index = chunk
             reading.check(index, buffer[: reading.expected.chunk_bytes])
     except OSError as error:
-        work.failure, work.over = error, True
+        shared.failure, shared.over = error, True

@@ -6,7 +6,7 @@ those are spared its 15 ms.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -84,10 +84,11 @@ async def _end(tasks: Iterable[asyncio.Future[Any]]) -> None:
         raise cancelled
 
 
-async def shielded(step: Coroutine[Any, Any, T]) -> T:
+async def shielded(step: Coroutine[Any, Any, T], cancelled_too: Callable[[], object] = lambda: None) -> T:
     """The result of `step`, which runs to its end even when this is cancelled; CancelledError is raised after that.
 
-    Only for steps with a deadline of their own, because they cannot be cancelled before that.
+    `cancelled_too` is called when this is cancelled, and may ask `step` to end early. Only for steps with a deadline of
+    their own, because they cannot be cancelled before that.
     """
     import asyncio
 
@@ -98,6 +99,7 @@ async def shielded(step: Coroutine[Any, Any, T]) -> T:
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancelled = error
+            cancelled_too()
     if cancelled is not None:
         task.exception()
         raise cancelled

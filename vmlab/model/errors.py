@@ -17,7 +17,7 @@
     ├── DeadlineExceeded              1   something took longer than it may
     ├── StoreError                    1   a run's store or journal could not be written, or is damaged
     ├── CleanupIncomplete             5   something of the lab was left behind
-    └── RunInterrupted                130 / 143
+    └── RunInterrupted                129 / 130 / 143
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ExitCode(IntEnum):
     """The exit code of the process; part of the command line's interface.
 
     READER_GONE means that nobody reads standard output any more: 128 + SIGPIPE, as a shell reports it. TERMINAL_CLOSED
-    (SIGHUP) and QUIT (SIGQUIT) are those of what draws on a terminal; a run has neither.
+    (SIGHUP) is that of a command whose terminal was closed, QUIT (SIGQUIT) of what draws on one; a run has neither.
     """
 
     PASSED = 0
@@ -49,8 +49,9 @@ class ExitCode(IntEnum):
 
     @classmethod
     def of_signal(cls, number: int) -> ExitCode:
-        """The exit code of a program that was stopped by a signal; Ctrl-C has a code of its own."""
-        return cls.INTERRUPTED if number == signal.SIGINT else cls.TERMINATED
+        """The exit code of a program that was stopped by a signal, as a shell reports it: 128 and its number."""
+        codes = {int(signal.SIGINT): cls.INTERRUPTED, int(signal.SIGHUP): cls.TERMINAL_CLOSED}
+        return codes.get(number, cls.TERMINATED)
 
 
 OF_THIS_PROCESS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM})

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 from urllib.parse import quote
 
+from vmlab.integrity.long_work import beside, current
 from vmlab.model.errors import StoreError, UsageError
 from vmlab.model.event import Event
 from vmlab.model.event_json import from_json
@@ -25,6 +26,8 @@ from vmlab.system.file_system import has_record_locks
 from vmlab.system.given_file import demand_given
 
 _PAGE = 1000
+_PAGES_AT_ONCE = 256
+"""Of SQLite's pages, when all of a store is copied."""
 _PAGE_BYTES = 16 * 2**20
 """A page of events or samples ends with the row that exceeds this."""
 _MOST_VALUE = 64 * 2**20
@@ -169,7 +172,7 @@ class RunReader:
 
     def damage(self) -> str | None:
         """What SQLite's own check of the whole file finds first; None for a sound store."""
-        (verdict,) = self._rows("PRAGMA integrity_check(1)")[0]
+        (verdict,) = beside(lambda: self._rows("PRAGMA integrity_check(1)"), self._connection.interrupt)[0]
         return None if verdict == "ok" else str(verdict)
 
     def events(self, after: int = 0, kinds: tuple[type[Event], ...] = ()) -> Iterator[tuple[int, Event]]:
@@ -293,8 +296,15 @@ class RunReader:
 
     def copy(self, target: Path) -> None:
         """Make a store at `target` with all that this one has, its log included. Raises StoreError."""
+        work = current()
+
+        def copied(_status: int, left: int, total: int) -> None:
+            work.step((total - left) * work.total / max(1, total) - work.done)
+
         with self._store_errors(), closing(sqlite3.connect(target)) as copy:
-            self._connection.backup(copy)
+            copy.execute("PRAGMA synchronous = OFF")
+            work.begin(f"reading {self.path}", self.path.stat().st_size)
+            self._connection.backup(copy, pages=_PAGES_AT_ONCE, progress=copied)
             # A single file, which needs no folder that can be written.
             copy.execute("PRAGMA journal_mode = DELETE")
 

@@ -10,6 +10,7 @@ import click
 
 from vmlab.cli.diagnostics import say
 from vmlab.cli.output import write_json, write_text
+from vmlab.cli.shown_work import shown_work
 from vmlab.guests.image import build as build_image
 from vmlab.guests.image import find, list_images, remove
 from vmlab.guests.image.added import AddedSummary, System, list_added
@@ -34,7 +35,8 @@ def image() -> None:
 @click.option("--force", is_flag=True, help="Build again even if it exists.")
 def build(force: bool) -> None:
     """Build the image from this machine's Debian sources, if it is missing."""
-    built = build_image(say, force=force)
+    with shown_work() as work:
+        built = build_image(work.notice, force=force)
     write_text(built.id)
 
 
@@ -59,7 +61,9 @@ def add_command(
 ) -> None:
     """Add your own disk as the image NAME; guests in scenarios use it with `image: NAME`."""
     new = NewImage(name, disk, user, key, kernel=kernel, initrd=initrd, command_line=command_line, system=system)
-    write_text(add(new, say).id)
+    with shown_work() as work:
+        added = add(new, work.notice)
+    write_text(added.id)
 
 
 @image.command("answers")
@@ -82,7 +86,8 @@ def answers_command(
     """Write a CD with which Windows Server installs itself without questions, as a disk for `image add`."""
     if not accept_licence:
         raise UsageError("the answer file accepts the licence terms of Windows; say with --accept-licence that you do")
-    make_answers(Answers(drivers, release, key, edition, installers), output)
+    with shown_work():
+        make_answers(Answers(drivers, release, key, edition, installers), output)
     say(f"{output}: {format_bytes(output.stat().st_size)}; it has the administrator's password, which is a new one")
 
 
@@ -93,7 +98,8 @@ def export_command(output: Path) -> None:
     found = find()
     if found is None:
         raise RefusedError("no image was built yet", remedy="vmlab image build")
-    pack(found, output)
+    with shown_work():
+        pack(found, output)
     say(f"image {found.id}: {format_bytes(output.stat().st_size)} in {output}")
 
 
@@ -101,7 +107,9 @@ def export_command(output: Path) -> None:
 @click.argument("file", type=_FILE)
 def import_command(file: Path) -> None:
     """Keep the image in FILE, which `vmlab image export` wrote on another host, after checking every byte."""
-    write_text(unpack(file, say).id)
+    with shown_work() as work:
+        kept = unpack(file, work.notice)
+    write_text(kept.id)
 
 
 @image.command("licences")

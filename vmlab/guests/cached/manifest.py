@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from vmlab.integrity import FileDigests, seal, unseal
+from vmlab.integrity.long_work import beside
 from vmlab.model.errors import OF_THIS_PROCESS, UsageError
 from vmlab.system.given_file import read_given
 
@@ -68,9 +70,9 @@ def read_bytes(folder: Path, name: str) -> bytes:
 
 
 def bring_to_disk(folder: Path) -> None:
-    """Return when all files of `folder`, and their names, are on the disk. Raises OSError."""
+    """Return when all files of `folder`, and their names, are on the disk. Raises OSError, and what the work raises."""
     for path in (*folder.iterdir(), folder):
-        _to_disk(path)
+        beside(partial(_to_disk, path))
 
 
 def _to_disk(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -13,14 +14,15 @@ from vmlab.guests.cached import Notice, wait_for
 from vmlab.guests.image import added
 from vmlab.guests.image.added import ADDED, DISK, INITRD, KERNEL, KEY, AddedImage, System, id_of
 from vmlab.guests.image.disk_programs import NotReadable, programs_on
-from vmlab.guests.image.steps import Stop, run_step, stoppable
+from vmlab.guests.image.steps import run_step, stoppable
 from vmlab.guests.needs import all_programs
 from vmlab.guests.ssh_keys import read_private_key
-from vmlab.integrity import describe
+from vmlab.integrity import LongWork, describe
+from vmlab.integrity.long_work import copied
 from vmlab.model.errors import HypervisorUnavailable, ImageError, UsageError, in_one_line
 from vmlab.model.quantities import format_bytes
 from vmlab.system.file_system import demand_usable
-from vmlab.system.given_file import demand_given, read_given
+from vmlab.system.given_file import demand_given, open_given
 from vmlab.system.marks import mark
 from vmlab.system.packages import installing
 from vmlab.system.removal import remove_file
@@ -68,23 +70,27 @@ def add(new: NewImage, progress: Notice) -> AddedImage:
     key = read_private_key(new.key)
     for beside in filter(None, (new.kernel, new.initrd)):
         if demand_given(beside) > _MOST_BESIDE:
-            raise UsageError(f"{beside} is larger than {format_bytes(_MOST_BESIDE)}; no kernel or initial RAM disk is")
+            raise _too_large(beside)
     demand_given(new.disk)
     kind = _format_of(new.disk)
     demand_usable(ADDED.folder())
-    with stoppable() as stop:
+    with stoppable(f"adding image {new.name}") as work:
         lock = wait_for(
             ADDED.build_lock(new.name),
             every=0.2,
             busy=lambda: progress(f"image {new.name} is being added by another; waiting for it"),
-            each=stop.check,
+            each=work.step,
         )
         try:
-            return _added(new, key, kind, stop, progress)
+            return _added(new, key, kind, work, progress)
         except OSError as error:
             raise ImageError(f"image {new.name} could not be added: {in_one_line(error)}") from error
         finally:
             lock.release()
+
+
+def _too_large(beside: Path) -> UsageError:
+    return UsageError(f"{beside} is larger than {format_bytes(_MOST_BESIDE)}; no kernel or initial RAM disk is")
 
 
 def _check_words(new: NewImage) -> None:
@@ -129,21 +135,22 @@ def _format_of(disk: Path) -> str:
     return str(found["format"])
 
 
-def _added(new: NewImage, key: bytes, kind: str, stop: Stop, progress: Notice) -> AddedImage:
+def _added(new: NewImage, key: bytes, kind: str, work: LongWork, progress: Notice) -> AddedImage:
     if added.is_taken(new.name):
         raise ImageError(f"there is an image {new.name} already", remedy=f"vmlab image rm {new.name} first")
     with ADDED.begun(new.name, ADDED.gate(), progress) as folder:
         progress(f"copying {new.disk}")
-        _copy_disk(new.disk, kind, folder, stop)
+        _copy_disk(new.disk, kind, folder, work)
         for source, name in ((new.kernel, KERNEL), (new.initrd, INITRD)):
             if source is not None:
-                (folder / name).write_bytes(read_given(source, _MOST_BESIDE))
+                _copy_beside(source, folder / name)
         (folder / KEY).touch(mode=0o600)
         (folder / KEY).write_bytes(key)
         command_line = _command_line(new, folder / DISK)
-        progress("reading the files")
         names = [name for name in (DISK, KERNEL, INITRD, KEY) if (folder / name).exists()]
-        files = {name: describe(folder / name, stop.check) for name in names}
+        progress("reading the files")
+        work.begin("reading the files", sum((folder / name).stat().st_size for name in names))
+        files = {name: describe(folder / name, work) for name in names}
         id = id_of(new.name, files[DISK])
         programs = {} if new.system == "windows" else _programs(new.name, folder / DISK, progress)
         said = {
@@ -157,7 +164,7 @@ def _added(new: NewImage, key: bytes, kind: str, stop: Stop, progress: Notice) -
         mark(folder, id)
         ADDED.seal(folder, id, files, said)
         folder.chmod(0o755)
-        stop.check()
+        work.step()
         return added.load(ADDED.keep(folder, id))
 
 
@@ -176,15 +183,31 @@ def _programs(name: str, disk: Path, progress: Notice) -> dict[str, bool]:
     return programs
 
 
-def _copy_disk(source: Path, kind: str, folder: Path, stop: Stop) -> None:
+def _copy_disk(source: Path, kind: str, folder: Path, work: LongWork) -> None:
     """Write the disk as raw, with holes for its zeros; a file system that can share the data does so."""
-    target, log = str(folder / DISK), folder / _LOG
+    target, log = folder / DISK, folder / _LOG
     if kind == "raw":
-        run_step(["cp", "--reflink=auto", "--sparse=always", "--", str(source.absolute()), target], log, stop)
+        work.begin(f"copying {source}", source.stat().st_size)
+        argv = ["cp", "--reflink=auto", "--sparse=always", "--", str(source.absolute()), str(target)]
+        run_step(argv, log, work, each=lambda: work.step((target.stat().st_size if target.exists() else 0) - work.done))
     else:
-        argv = ["qemu-img", "convert", "-q", "-f", kind, "-O", "raw", f"file:{source.absolute()}", target]
-        run_step(argv, log, stop)
+        work.begin(f"copying {source}", 100.0, "%")
+        argv = ["qemu-img", "convert", "-p", "-f", kind, "-O", "raw", f"file:{source.absolute()}", str(target)]
+        run_step(argv, log, work, said=lambda line: work.step(max(0.0, _percent(line) - work.done)))
     remove_file(log)
+
+
+def _percent(line: str) -> float:
+    """How far qemu-img says that it is."""
+    return max(map(float, re.findall(r"\(([0-9]+\.[0-9]+)/100%\)", line)), default=0.0)
+
+
+def _copy_beside(source: Path, target: Path) -> None:
+    """Copy a kernel or an initial RAM disk. Raises UsageError for one that has become too large meanwhile."""
+    with open_given(source) as file:
+        if os.fstat(file.fileno()).st_size > _MOST_BESIDE:
+            raise _too_large(source)
+        copied(file, target)
 
 
 def _command_line(new: NewImage, disk: Path) -> str:

@@ -16,8 +16,8 @@ from vmlab.guests.image.catalog import FILES, IMAGES, Image
 from vmlab.guests.image.licences import DOCS, licences
 from vmlab.guests.image.recipe import ImageRecipe
 from vmlab.guests.image.root_tree import make_tree, package_versions
-from vmlab.guests.image.steps import Stop, run_step, stoppable
-from vmlab.integrity import describe
+from vmlab.guests.image.steps import run_step, stoppable
+from vmlab.integrity import LongWork, describe
 from vmlab.model.errors import ImageError, in_one_line
 from vmlab.model.places import remedy_for
 from vmlab.model.units import format_bytes
@@ -42,12 +42,13 @@ _BUILD_LOCK = ".build.lock"
 
 @dataclass(frozen=True, slots=True)
 class _BuildJob:
-    """One build under way: its recipe, its folder, its stop signal and its messages."""
+    """One build under way: its recipe, its folder, its work, which may be ended, and its messages."""
 
     recipe: ImageRecipe
     folder: Path
-    stop: Stop
+    work: LongWork
     progress: Notice
+    began: float
 
     @property
     def log(self) -> Path:
@@ -57,9 +58,12 @@ class _BuildJob:
         # Tools use a temporary folder inside the build's folder, so that their files are removed with it after a kill.
         environment = {**self.recipe.environment, "TMPDIR": str(self.folder)}
         try:
-            run_step(argv, self.log, self.stop, environment=environment, said=self._said)
+            run_step(argv, self.log, self.work, environment=environment, said=self._said, each=self._moved)
         except ImageError as error:
             raise ImageError(str(error), remedy=f"see {catalog.images_folder() / catalog.FAILED_LOG}") from error
+
+    def _moved(self) -> None:
+        self.work.step(time.monotonic() - self.began - self.work.done)
 
     def _said(self, line: str) -> None:
         if line.startswith("step: "):
@@ -85,7 +89,7 @@ def build(progress: Notice, force: bool = False) -> Image:
     final = catalog.images_folder() / recipe.address()
     _check_tools()
     demand_usable(catalog.images_folder())
-    with stoppable() as stop, _system_errors_are_said(), _only_builder(progress, stop):
+    with stoppable("the image build") as work, _system_errors_are_said(), _only_builder(progress, work):
         if final.is_dir() and not force:
             return catalog.load(final)
         if IMAGES.in_use(final):
@@ -93,11 +97,11 @@ def build(progress: Notice, force: bool = False) -> Image:
         _check_space()
         with IMAGES.begun(recipe.address(), IMAGES.gate(), progress) as folder:
             try:
-                _make(_BuildJob(recipe, folder, stop, progress))
+                _make(_BuildJob(recipe, folder, work, progress, time.monotonic()))
             except ImageError:
                 _keep_log(folder)
                 raise
-            stop.check()
+            work.step()
             _clear_place(final, progress)
             IMAGES.keep(folder, final.name)
     return catalog.load(final)
@@ -131,7 +135,7 @@ def clear_unfinished() -> Removals:
 
 
 def _make(job: _BuildJob) -> None:
-    began = time.monotonic()
+    job.work.begin("building the image", _last_seconds(), "s")
     tree = job.folder / "tree"
     job.progress(f"installing Debian {job.recipe.codename} with {len(job.recipe.packages)} chosen packages")
     make_tree(job.recipe, tree, job.folder, job.step)
@@ -139,6 +143,7 @@ def _make(job: _BuildJob) -> None:
     named = licences(tree, packages)
     # Manuals are left out of the image.
     for entry in (tree / DOCS).glob("*"):
+        job.work.step()
         remove_tree(entry) if entry.is_dir() and not entry.is_symlink() else remove_file(entry)
     for name in ("vmlinuz", "initrd.img"):
         shutil.move(tree / "boot" / name, job.folder / name)
@@ -146,20 +151,30 @@ def _make(job: _BuildJob) -> None:
     _make_disk(job, tree)
     remove_tree(tree)
     job.progress("checking the files")
+    job.work.begin("checking the files", sum((job.folder / name).stat().st_size for name in FILES))
     manifest = {
-        "build_seconds": round(time.monotonic() - began, 1),
+        "build_seconds": round(time.monotonic() - job.began, 1),
         "command_line": job.recipe.command_line,
         "packages": packages,
         "licences": named,
         "recipe": job.recipe.described(),
     }
-    files = {name: describe(job.folder / name, job.stop.check) for name in FILES}
+    files = {name: describe(job.folder / name, job.work) for name in FILES}
     IMAGES.seal(job.folder, job.recipe.address(), files, manifest)
     job.folder.chmod(0o755)
 
 
+def _last_seconds() -> float:
+    """How long the newest image took that this machine built; 0 where it has built none."""
+    manifests = [one.manifest for one in sorted(IMAGES.entries(), key=lambda one: one.created) if one.manifest]
+    return float(next((one["build_seconds"] for one in reversed(manifests) if "build_seconds" in one), 0.0))
+
+
 def _make_disk(job: _BuildJob, tree: Path) -> None:
-    used = sum(path.lstat().st_blocks for path in tree.rglob("*")) * 512
+    used = 0
+    for path in tree.rglob("*"):
+        job.work.step()
+        used += path.lstat().st_blocks * 512
     disk = job.folder / "root.raw"
     with disk.open("wb") as file:
         file.truncate((used + _SPARE_BYTES) // _BLOCK * _BLOCK)
@@ -209,12 +224,12 @@ def _system_errors_are_said() -> Iterator[None]:
 
 
 @contextmanager
-def _only_builder(progress: Notice, stop: Stop) -> Iterator[None]:
+def _only_builder(progress: Notice, work: LongWork) -> Iterator[None]:
     lock = wait_for(
         catalog.images_folder() / _BUILD_LOCK,
         every=0.2,
         busy=lambda: progress("another build of a guest image is under way; waiting for it"),
-        each=stop.check,
+        each=work.step,
     )
     try:
         yield

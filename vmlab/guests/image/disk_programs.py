@@ -5,10 +5,13 @@ from __future__ import annotations
 import struct
 import subprocess
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from threading import Timer
 from typing import BinaryIO
+
+from vmlab.integrity.long_work import beside
 
 _FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/snap/bin")
 """Where `command -v` looks in a guest, as sudo and sshd set PATH on Debian and Ubuntu."""
@@ -155,7 +158,7 @@ def _debugfs(disk: Path, offset: int, commands: list[str]) -> str:
             assert process.stdin is not None and process.stdout is not None
             process.stdin.write("".join(f"{one}\n" for one in commands).encode())
             process.stdin.close()
-            said = process.stdout.read(_MOST_OUTPUT + 1)
+            said = beside(partial(process.stdout.read, _MOST_OUTPUT + 1), process.kill)
             process.kill()
     except BrokenPipeError:
         said = b""

@@ -18,9 +18,10 @@ from typing import Any
 from vmlab.guests.cached import Fault, Notice, digests_in
 from vmlab.guests.image import catalog
 from vmlab.guests.image.catalog import FILES, IMAGES, Image
-from vmlab.guests.image.steps import Stop, stoppable
-from vmlab.integrity import FileDigests
+from vmlab.guests.image.steps import stoppable
+from vmlab.integrity import FileDigests, LongWork, pieces
 from vmlab.integrity.digests import describe
+from vmlab.integrity.long_work import PIECE
 from vmlab.integrity.sealed import unseal
 from vmlab.model.errors import ImageError, in_one_line
 from vmlab.model.units import format_bytes
@@ -32,25 +33,26 @@ _HEAD = struct.Struct(">4sI")
 _MAGIC = b"VMI1"
 _MOST_MANIFEST = 16 * 2**20
 _MOST_BYTES = 64 * 2**30
-_CHUNK = 2**20
 _LEVEL = 1
 """Of gzip: a disk image shrinks to less than half at the rate of a disk."""
 
 
 def pack(image: Image, target: Path) -> None:
     """Write `image` to the file `target`, which appears when it is complete. Raises ImageError where it is damaged."""
-    catalog.require_whole(image)
+    size = sum(digests.size for digests in image.files.values())
     manifest = image.manifest.read_bytes()
     with (
-        stoppable() as stop,
+        stoppable(f"the export of image {image.id}") as work,
         new_file(target) as file,
         gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=_LEVEL, mtime=0) as packed,
     ):
+        work.begin(f"checking image {image.id}", size)
+        catalog.require_whole(image)
+        work.begin(f"writing {target}", size)
         packed.write(_HEAD.pack(_MAGIC, len(manifest)) + manifest)
         for name in FILES:
             with (image.folder / name).open("rb") as content:
-                while data := content.read(_CHUNK):
-                    stop.check()
+                for data in pieces(content, work):
                     packed.write(data)
 
 
@@ -60,17 +62,17 @@ def unpack(source: Path, notice: Notice) -> Image:
     Raises UsageError for what is no ordinary file, ImageError for one that is no image, is damaged, does not fit the
     disk, or that this version of the program would not use.
     """
-    with stoppable() as stop, open_given(source) as file:
+    with stoppable(f"the import of {source}") as work, open_given(source) as file:
         try:
             with gzip.GzipFile(fileobj=file, mode="rb") as packed:
-                return _kept(packed, source, notice, stop)
+                return _kept(packed, source, notice, work)
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise ImageError(f"{source} is no guest image, or is not complete: {error}") from error
         except OSError as error:
             raise ImageError(f"the guest image could not be kept: {in_one_line(error)}") from error
 
 
-def _kept(packed: gzip.GzipFile, source: Path, notice: Notice, stop: Stop) -> Image:
+def _kept(packed: gzip.GzipFile, source: Path, notice: Notice, work: LongWork) -> Image:
     values = _manifest(packed, source)
     id, files = str(values["id"]), digests_in(values)
     if id != catalog.recipe_of(values).address():
@@ -85,9 +87,12 @@ def _kept(packed: gzip.GzipFile, source: Path, notice: Notice, stop: Stop) -> Im
     if size > min(free, _MOST_BYTES):
         raise ImageError(f"{source}: the image has {format_bytes(size)}, and {format_bytes(free)} are free")
     with IMAGES.begun(id, IMAGES.gate(), notice) as folder:
+        work.begin(f"reading image {id}", size)
         for name in FILES:
-            _take(packed, folder / name, files[name], source, stop)
-            if describe(folder / name, stop.check) != files[name]:
+            _take(packed, folder / name, files[name], work)
+        work.begin("checking the files", size)
+        for name in FILES:
+            if describe(folder / name, work) != files[name]:
                 raise ImageError(f"{source} is damaged: {name} is not what its manifest says")
         kept = {name: value for name, value in values.items() if name not in ("schema", "id", "created", "files")}
         IMAGES.seal(folder, id, files, kept)
@@ -117,13 +122,13 @@ def _exactly(packed: gzip.GzipFile, size: int) -> bytes:
     return data
 
 
-def _take(packed: gzip.GzipFile, target: Path, digests: FileDigests, source: Path, stop: Stop) -> None:
+def _take(packed: gzip.GzipFile, target: Path, digests: FileDigests, work: LongWork) -> None:
     """Write one file; blocks of zeros stay holes."""
     left = digests.size
     with target.open("wb") as file:
         while left:
-            stop.check()
-            data = _exactly(packed, min(_CHUNK, left))
+            data = _exactly(packed, min(PIECE, left))
+            work.step(len(data))
             left -= len(data)
             if any(data):
                 file.write(data)

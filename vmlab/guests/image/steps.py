@@ -15,6 +15,7 @@ from types import FrameType
 
 import psutil
 
+from vmlab.integrity.long_work import LongWork, checked_by, current
 from vmlab.model.errors import ExitCode, ImageError, RunInterrupted
 from vmlab.system.processes import signal_process
 
@@ -27,10 +28,11 @@ _CONTAINED = (
 )
 
 
-class Stop:
-    """Whether the build was asked to stop; signals are noted, and handled between and during steps."""
+class _Stop:
+    """Whether `what`, such as "the image build", was asked to stop; signals are noted, and handled between steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str) -> None:
+        self.what = what
         self.signal: int | None = None
 
     def note(self, number: int, _frame: FrameType | None) -> None:
@@ -40,22 +42,26 @@ class Stop:
     def check(self) -> None:
         """Raises RunInterrupted, with the signal's exit code, if a signal has come."""
         if self.signal is not None:
-            error = RunInterrupted("the image build was interrupted; nothing of it is left")
+            error = RunInterrupted(f"{self.what} was interrupted; nothing of it is left")
             error.exit_code = ExitCode.of_signal(self.signal)
             raise error
 
 
 @contextmanager
-def stoppable() -> Iterator[Stop]:
-    """Notes Ctrl-C, SIGTERM and SIGHUP while the context lasts, where it runs in the main thread."""
-    stop = Stop()
+def stoppable(what: str) -> Iterator[LongWork]:
+    """The current work, which Ctrl-C, SIGTERM and SIGHUP end with RunInterrupted while the context lasts, where it runs
+    in the main thread; `what` is interrupted then. A signal that is ignored, as SIGHUP after `nohup`, stays so.
+    """
+    stop = _Stop(what)
     if threading.current_thread() is not threading.main_thread():
-        yield stop
+        yield current()
         return
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, stop.note) for number in signals}
+    heard = [number for number in signals if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop.note) for number in heard}
     try:
-        yield stop
+        with checked_by(stop.check) as work:
+            yield work
         late = stop.signal
     except BaseException:
         late = None
@@ -71,15 +77,16 @@ def stoppable() -> Iterator[Stop]:
 def run_step(
     argv: list[str],
     log: Path,
-    stop: Stop,
+    work: LongWork,
     *,
     said: Callable[[str], None] = lambda _line: None,
+    each: Callable[[], object] = lambda: None,
     environment: Mapping[str, str] | None = None,
 ) -> None:
     """Run a program to its end, in namespaces of its own; its output is appended to `log` and given to `said` by line.
 
-    Raises ImageError with its last output when it fails, RunInterrupted when `stop` was noted; in both cases none of
-    its processes is left.
+    `each` is called ten times a second meanwhile. Raises ImageError with its last output when it fails, and what `work`
+    raises; in both cases none of its processes is left.
     """
     with log.open("ab") as writer, log.open("rb") as reader:
         reader.seek(0, os.SEEK_END)
@@ -93,14 +100,15 @@ def run_step(
         )
         try:
             while process.poll() is None:
-                stop.check()
+                work.step()
+                each()
                 _relay(reader.readlines(), said)
                 time.sleep(_POLL)
         finally:
             _end(process)
         lines = reader.readlines()
         _relay(lines, said)
-    stop.check()
+    work.step()
     if process.returncode != 0:
         raise ImageError(_failure(argv[0], process.returncode, log))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from vmlab.guests.snapshots.catalog import SNAPSHOTS, Snapshot
 from vmlab.guests.snapshots.recipe import SnapshotRecipe
 from vmlab.guests.snapshots.size_limit import evict, size_limit
 from vmlab.integrity import describe
+from vmlab.integrity.long_work import as_current, until
 from vmlab.model.concurrency import shielded
 from vmlab.model.errors import HypervisorError
 from vmlab.model.frozen import DISK, RAM
@@ -49,8 +51,10 @@ async def _made(recipe: SnapshotRecipe, base: Path, builder: Builder, notice: No
         with SNAPSHOTS.begun(recipe.id, gate, notice) as folder:
             await builder(folder)
             seconds = time.monotonic() - began
-            # A thread that still wrote into the folder would keep it from being removed.
-            await shielded(asyncio.to_thread(_seal, folder, recipe, base, seconds))
+            # A thread that still wrote into the folder would keep it from being removed: it is asked to end, and does.
+            over = threading.Event()
+            with as_current(until(over.is_set)):
+                await shielded(asyncio.to_thread(_seal, folder, recipe, base, seconds), over.set)
             final = SNAPSHOTS.keep(folder, recipe.id)
     except OSError as error:
         raise HypervisorError(f"snapshot {recipe.id} cannot be kept: {error.strerror or error}") from error

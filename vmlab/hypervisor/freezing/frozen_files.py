@@ -12,13 +12,13 @@ import functools
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from vmlab.hypervisor.contract import BootImage, DomainSpec
 from vmlab.hypervisor.libvirt.domain_xml import CHANNELS, possible_vcpus
+from vmlab.integrity.long_work import copied
 from vmlab.model.errors import OF_THIS_PROCESS, SnapshotError
 from vmlab.model.frozen import DISK, FILES, MACHINE, RAM
 from vmlab.system.removal import remove_file
@@ -118,7 +118,8 @@ def keep_disk(overlay: Path, folder: Path) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        shutil.copyfile(overlay, folder / DISK)
+        with overlay.open("rb") as file:
+            copied(file, folder / DISK)
         remove_file(overlay)
 
 

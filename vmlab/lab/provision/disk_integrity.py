@@ -15,6 +15,7 @@ from vmlab.guests.image.added import AddedImage
 from vmlab.guests.snapshots import DISK, MACHINE, RAM, Snapshot
 from vmlab.hypervisor.libvirt.calls import call
 from vmlab.integrity import FileDigests, Findings, verify
+from vmlab.integrity.long_work import until
 from vmlab.model.errors import HypervisorError, VmlabError, in_one_line
 from vmlab.model.event import Event, Notice
 
@@ -65,7 +66,7 @@ class Integrity:
         over = threading.Event()
         deadline = _DEADLINE + sum(one.size for one in files.values()) / _LEAST_BYTES_A_SECOND
         try:
-            found = await call("reading the guests' disks", deadline, verify, files, over.is_set)
+            found = await call("reading the guests' disks", deadline, verify, files, until(over.is_set))
         except OSError as error:
             # It says nothing of the files, which stay as good as they were.
             raise HypervisorError(f"the files below the guests cannot be read: {in_one_line(error)}") from error
